@@ -21,17 +21,17 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from assay.interp import tensor, vector
-from assay.interp.across import Across
 from assay.interp.binding import Array, hidden_symbols
-from assay.interp.shadow import Region, ShadowMemory, Slots
+from assay.interp.device_access import Across
+from assay.interp.shadow import ShadowMemory, ShadowRegion, Slots
 from assay.interp.windows import check_alignment
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, shape_in, sizes_of
+from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
 from assay.semantics.module import Branch, Module, Program, Slot, Step
-from assay.semantics.paths import Intervals
 from assay.semantics.scalar import Dim
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
@@ -83,14 +83,16 @@ class _Machine:
         self.across = Across(program)
         self.tables = self.make_tables()
         self.own = {
-            s.name: Region.make(f"memory of {s.name}", s.nbytes, self.slots, garbage if s.place == "output" else None)
+            s.name: ShadowRegion.make(
+                f"memory of {s.name}", s.nbytes, self.slots, garbage if s.place == "output" else None
+            )
             for s in program.slots.values()
             if s.place in ("input", "output") and not s.is_pooled
         }
         self.take_constants()
         self.take_inputs(inputs)
 
-    def pool(self, pool: Pool, garbage: Array) -> Region:
+    def pool(self, pool: Pool, garbage: Array) -> ShadowRegion:
         """The memory of a pool; traps where it is larger than it may be."""
         program = self.program
         inside = [s for s in program.pooled if program.pool_of(s) is pool]
@@ -99,17 +101,17 @@ class _Machine:
         if pool.limit is not None and size > pool.limit:
             raise Trap("out of bounds", f"the {name} has {size} bytes, its limit is {pool.limit}", label="machine.T9")
         if pool.kind == "constant":
-            return Region.of_constants(name, size, self.slots, pool.alignment)
-        return Region.make(name, size, self.slots, garbage, pool.alignment)
+            return ShadowRegion.of_constants(name, size, self.slots, pool.alignment)
+        return ShadowRegion.make(name, size, self.slots, garbage, pool.alignment)
 
-    def make_tables(self) -> dict[VirtualDevice, Region]:
+    def make_tables(self) -> dict[VirtualDevice, ShadowRegion]:
         """The constant table, in each memory in which there are constants."""
         inside: dict[VirtualDevice, list[Slot]] = {}
         for s in self.program.placed("constant"):
             if not s.is_pooled:
                 inside.setdefault(s.device, []).append(s)
         return {
-            device: Region.of_constants(
+            device: ShadowRegion.of_constants(
                 "constant table" + (f" on {device}" if len(inside) > 1 else ""), _end(some), self.slots
             )
             for device, some in inside.items()
@@ -174,7 +176,7 @@ class _Machine:
             if not slot.is_pooled:
                 self.own[name].data.flags.writeable = False
 
-    def region(self, slot: Slot) -> Region:
+    def region(self, slot: Slot) -> ShadowRegion:
         """The memory in which a slot lies."""
         if slot.is_pooled:
             return self.pools[self.program.pool_of(slot).name]
@@ -302,7 +304,7 @@ class _Machine:
                 found[read.name] = made.name
         return found
 
-    def claim(self, number: int, uses: Sequence[tuple[Slot, Use]], reads: int, over: Mapping[str, str]) -> None:
+    def claim(self, number: int, uses: Sequence[tuple[Slot, StepUse]], reads: int, over: Mapping[str, str]) -> None:
         """What is written takes its bytes; no two slots that share one, of which one is written, are in use at one
         phase.
 
@@ -422,26 +424,26 @@ def _end(slots: Sequence[Slot]) -> int:
 
 
 @dataclass(frozen=True)
-class Use:
+class StepUse:
     """The phases of a step at which a slot must own its bytes, and those at which something may be in it."""
 
     live: Intervals
     after: Intervals
 
 
-def _uses(func: PrimFunc, step: Step) -> Callable[[Buffer], Use]:
+def _uses(func: PrimFunc, step: Step) -> Callable[[Buffer], StepUse]:
     """How the step uses each buffer of its kernel. An input has to be whole wherever it may be read yet."""
     if step.phases == 1:
-        return lambda buffer: Use(((0, 1),), ((0, 1),))
+        return lambda buffer: StepUse(((0, 1),), ((0, 1),))
     found = phases(func)
     if found.count != step.phases:
         raise Invalid(f"the step has {step.phases} phases, {func.name} has {found.count}", label="machine.C8")
     inputs = set(func.inputs)
 
-    def use(buffer: Buffer) -> Use:
+    def use(buffer: Buffer) -> StepUse:
         inside = found.uses.get(buffer, ())
         live = found.before.get(buffer, inside) if buffer in inputs else inside
-        return Use(live, found.after.get(buffer, inside))
+        return StepUse(live, found.after.get(buffer, inside))
 
     return use
 

@@ -26,7 +26,7 @@ from assay.semantics.tensor import Buffer
 
 
 @dataclass
-class Cell:
+class BufferCell:
     """One life of a buffer: its elements, and which of them were written (None: all, and read-only)."""
 
     data: Array
@@ -39,20 +39,20 @@ class Memory:
     """Each buffer in an array of its own, with a bit for each element that was written."""
 
     def __init__(self) -> None:
-        self.cells: dict[Buffer, Cell] = {}
+        self.cells: dict[Buffer, BufferCell] = {}
 
     def begin(self, buffer: Buffer, shape: tuple[int, ...], contents: Array | None = None) -> None:
         """`buffer` starts to exist: unwritten, or read-only with `contents`."""
         if contents is not None:
-            self.cells[buffer] = Cell(contents, None)
+            self.cells[buffer] = BufferCell(contents, None)
         else:
-            self.cells[buffer] = Cell(np.empty(shape, buffer.dtype.numpy), np.zeros(shape, bool))
+            self.cells[buffer] = BufferCell(np.empty(shape, buffer.dtype.numpy), np.zeros(shape, bool))
 
     def end(self, buffer: Buffer) -> None:
         """`buffer` exists no more."""
         del self.cells[buffer]
 
-    def cell(self, buffer: Buffer) -> Cell:
+    def cell(self, buffer: Buffer) -> BufferCell:
         try:
             return self.cells[buffer]
         except KeyError:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp.across import StepAcross
 from assay.interp.binding import Array
+from assay.interp.device_access import StepAcross
 from assay.interp.memory import Memory, check_bounds, to_bytes, with_byte
 from assay.interp.reports import element, read_only
 from assay.semantics.bits import frozen
@@ -50,7 +50,7 @@ class Slots(Mapping[str, Slot]):
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class ShadowRegion:
     """Consecutive memory: its bytes, and the number of the slot that wrote each of them last.
 
     Memory that is filled before the start and read-only from then on keeps no owners.
@@ -66,13 +66,13 @@ class Region:
     more."""
 
     @staticmethod
-    def of_constants(name: str, size: int, slots: Slots, alignment: int | None = None) -> Region:
+    def of_constants(name: str, size: int, slots: Slots, alignment: int | None = None) -> ShadowRegion:
         """Read-only memory of `size` bytes that is filled with `hold`."""
         data = np.broadcast_to(np.uint8(0), (size,))
-        return Region(name, data, None, slots, alignment or slots.alignment, {})
+        return ShadowRegion(name, data, None, slots, alignment or slots.alignment, {})
 
     @staticmethod
-    def make(name: str, size: int, slots: Slots, garbage: Array | None, alignment: int | None = None) -> Region:
+    def make(name: str, size: int, slots: Slots, garbage: Array | None, alignment: int | None = None) -> ShadowRegion:
         """Memory of `size` bytes, of which is said that it is aligned to `alignment`, or else as any slot asks; with
         `garbage` in it, written by nobody."""
         whole = (
@@ -83,7 +83,7 @@ class Region:
         first = -whole.ctypes.data % slots.alignment
         number = np.min_scalar_type(len(slots))
         owner = None if garbage is None else np.zeros(size, number)
-        return Region(name, whole[first : first + size], owner, slots, alignment or slots.alignment)
+        return ShadowRegion(name, whole[first : first + size], owner, slots, alignment or slots.alignment)
 
     def span(self, slot: Slot) -> slice:
         first = slot.offset or 0
@@ -163,7 +163,7 @@ class ShadowMemory(Memory):
     def __init__(
         self,
         func: PrimFunc,
-        homes: Mapping[Buffer, tuple[Slot, Region]],
+        homes: Mapping[Buffer, tuple[Slot, ShadowRegion]],
         kept: Collection[Buffer],
         across: StepAcross | None = None,
     ) -> None:

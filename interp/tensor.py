@@ -19,7 +19,7 @@ from assay.interp import reports
 from assay.interp.binding import Array, bind_dims, bind_scalars, shape_at
 from assay.interp.memory import Memory, from_bytes, to_bytes
 from assay.interp.values import Event, Externs, render
-from assay.interp.watching import Box, Boxes, Declared, Lanes, Race
+from assay.interp.watching import Boxes, Declared, DeclaredBox, LaneWatch, Race
 from assay.interp.windows import Element, Window, as_bits, check_alignment, check_scope, names_of, names_of_byte
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Crash, Invalid, Trap
@@ -120,7 +120,7 @@ class _Run:
         self.trace = trace
         self.env: dict[Var, Any] = {}
         self.loops: dict[Var, None] = {}
-        self.races: list[tuple[Race | Lanes, int]] = []
+        self.races: list[tuple[Race | LaneWatch, int]] = []
         """The loops that claim something of their iterations, and how many statements were around each body."""
         self.declared: list[Declared] = []
         self.born: dict[Buffer, tuple[int, int]] = {}
@@ -210,7 +210,7 @@ class _Run:
                 raise Crash(f"no such statement: {type(node).__name__}")
 
     def iterations(self, node: For) -> Iterator[Stmt]:
-        watch = Lanes(node.var) if node.kind == "vectorized" else Race(node.var)  # E4, E5
+        watch = LaneWatch(node.var) if node.kind == "vectorized" else Race(node.var)  # E4, E5
         number = node.var.dtype.numpy.type
         start = None if node.start is None else convert(self.value(node.start), node.var.dtype)
         extent = int(self.value(node.extent))
@@ -265,7 +265,7 @@ class _Run:
         """Declared regions as numbers."""
         if regions is None:
             return None
-        found: dict[Buffer, list[Box]] = {}
+        found: dict[Buffer, list[DeclaredBox]] = {}
         for r in regions:
             bounds: list[tuple[int, int] | None] = []
             for ends in concerned(r):
@@ -273,7 +273,7 @@ class _Run:
                 bounds.append(
                     None if numbers is None else (numbers[0], numbers[1] if len(numbers) > 1 else numbers[0] + 1)
                 )
-            found.setdefault(r.buffer, []).append(Box(tuple(bounds)))
+            found.setdefault(r.buffer, []).append(DeclaredBox(tuple(bounds)))
         return found
 
     def call(self, node: Call) -> Iterator[Stmt]:
@@ -440,7 +440,7 @@ class _Run:
         for declared in self.declared[blocks:]:
             declared.touch(names, write)
         for watch, around in self.races[races:]:
-            if isinstance(watch, Lanes):
+            if isinstance(watch, LaneWatch):
                 watch.touch(place, write, tuple(self.positions[around:]))
                 continue
             if write and root.scope != "global" and is_private(root) and root not in self.movable:

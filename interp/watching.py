@@ -70,7 +70,7 @@ class Latest:
         return self.before, self.lane
 
 
-class Lanes:
+class LaneWatch:
     """One run of a vectorized loop: all lanes at once must do what one after another does (rule E5).
 
     At once means: every lane takes a step before any takes the next, and in a step all read before one writes.
@@ -102,7 +102,7 @@ class Lanes:
 
 
 @dataclass(frozen=True)
-class Box:
+class DeclaredBox:
     """A declared region now: for each dimension the first index and the one after the last; None is not checked."""
 
     bounds: tuple[tuple[int, int] | None, ...]
@@ -114,7 +114,7 @@ class Box:
         return ", ".join(":" if b is None else str(b[0]) if b[1] == b[0] + 1 else f"{b[0]}:{b[1]}" for b in self.bounds)
 
 
-Boxes: TypeAlias = Mapping[Buffer, Sequence[Box]]
+Boxes: TypeAlias = Mapping[Buffer, Sequence[DeclaredBox]]
 
 
 @dataclass(frozen=True, eq=False)

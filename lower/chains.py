@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.semantics.graph import Expr, Function, If, Let, Match, Var, let_chain
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.walk import Worklist, post_order
 
 New: TypeAlias = Sequence[tuple[Let, Expr]]
@@ -80,7 +80,7 @@ def _bodies(value: Expr) -> list[Expr]:
             return [value.then, value.otherwise]
         case Match():
             return [c.body for c in value.clauses]
-        case Function() if not is_whole(value):
+        case Function() if not is_opaque(value):
             return [value.body]
         case Let():
             return [value]

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
-from assay.lower.loops.dependence import Access, Direction, Nest
-from assay.lower.loops.rewriting import plain
+from assay.lower.loops.dependence import Direction, LoopAccess, Nest
+from assay.lower.loops.rewriting import plain_function
 from assay.semantics.errors import Unsupported
 from assay.semantics.memory import overlap
 from assay.semantics.module import Module, Program, Slot, Step
@@ -90,7 +90,7 @@ def safe_pairs(func: PrimFunc) -> set[tuple[int, int]]:
     if is_bytewise(func, {}):  # the plain nodes looked at below read copies, C reads the memory itself
         return set()
     try:
-        func = plain(func)
+        func = plain_function(func)
         nest = Nest(func, func.body, read_only=True)
     except Unsupported:
         return set()
@@ -106,12 +106,12 @@ def _is_safe(nest: Nest, text: _Text, output: Buffer, operand: Buffer) -> bool:
     return not any(_may_see(nest, text, s, r) for s in stores for r in reads)
 
 
-def _flat(access: Access) -> Access:
+def _flat(access: LoopAccess) -> LoopAccess:
     """By its place in row-major order alone: the two buffers may differ in shape."""
     return replace(access, forms=access.forms[-1:])
 
 
-def _may_see(nest: Nest, text: _Text, store: Access, read: Access) -> bool:
+def _may_see(nest: Nest, text: _Text, store: LoopAccess, read: LoopAccess) -> bool:
     """Whether the read may come after the store and find the same element."""
     around = text.common(store.stmt, read.stmt)
     before: dict[Var, Direction] = {}

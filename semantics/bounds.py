@@ -29,7 +29,7 @@ from assay.semantics.bounding.exactness import where_exact
 from assay.semantics.bounding.logic import hull
 from assay.semantics.bounding.model import SLACK, U64, ULPS, elementary, gamma, unit
 from assay.semantics.bounding.movement import off_place, steps, to_integer, whole_division
-from assay.semantics.bounding.pointwise import difference, literal
+from assay.semantics.bounding.pointwise import difference, rounded_literal
 from assay.semantics.bounding.rounding import not_below_zero
 from assay.semantics.bounding.sums import running_sums
 from assay.semantics.dtypes import dtype
@@ -49,10 +49,10 @@ __all__ = [
     "functions",
     "gamma",
     "hull",
-    "literal",
+    "rounded_literal",
     "logic",
     "movement",
-    "never_negative",
+    "cut_at_zero",
     "pointwise",
     "sums",
     "unit",
@@ -145,6 +145,6 @@ def widen(y: Any, terms: Callable[[], Sequence[Any]], *, roundings: int = 0, abs
         return Bounded(y.value, radius, y.of)
 
 
-def never_negative(y: Any) -> Any:
+def cut_at_zero(y: Any) -> Any:
     """`y`, of which no correct result is negative: intervals are cut off at 0, an array stays as it is."""
     return not_below_zero(y) if isinstance(y, Bounded) else y

@@ -245,7 +245,7 @@ class ConstantInfo:
 PLAIN = ConstantInfo()
 
 
-def entry(node: AllocateConst, constants: Mapping[str, Array]) -> Array:
+def constant_entry(node: AllocateConst, constants: Mapping[str, Array]) -> Array:
     """The constant of a table that a node names; Invalid where it is not there, or has another dtype or shape."""
     found = constants.get(node.index)
     if found is None:
@@ -324,7 +324,7 @@ class Module:
         if not changed:
             return self
         made: dict[str, Definition] = {
-            n: with_contents(d, lambda s: entry(s, self.constants) if s.data is None else s.data)
+            n: with_contents(d, lambda s: constant_entry(s, self.constants) if s.data is None else s.data)
             for n, d in changed.items()
         }
         return replace(self, definitions={**self.definitions, **made})

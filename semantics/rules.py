@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from assay.semantics.constant_rules import broken_table, check_constants
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
@@ -16,9 +17,8 @@ from assay.semantics.instance import shape_in
 from assay.semantics.linked import linked
 from assay.semantics.module import GROUP, Branch, Module, Program
 from assay.semantics.ops.sizes import same_size
-from assay.semantics.table import broken_table, check_constants
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.tensor.calls import activation, called, callee
+from assay.semantics.tensor.calls import activation, callee, calls_of
 from assay.semantics.tensor.copying import check_copy
 from assay.semantics.tensor.phases import phases
 from assay.semantics.tensor.rules import check_prim_func
@@ -44,7 +44,7 @@ def broken(module: Module) -> Iterator[Invalid]:
                     _check_claims(d)
                     check_prim_func(d)
                     check_copy(d)
-                    for call in called(d):
+                    for call in calls_of(d):
                         if not call.extern:
                             activation(call, callee(call, module.kernels))
                     check_constants(d, module)

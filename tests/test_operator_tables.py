@@ -20,7 +20,7 @@ from assay.lower.legalize.kernels.elementwise import ScalarRule
 from assay.lower.onnx_export import RULES, UNSAID
 from assay.semantics.dtypes import FLOAT32, dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.left_open.table import ELEMENTARY
+from assay.semantics.left_open.entries import ELEMENTARY
 from assay.semantics.operator import Operator, Reasons
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Var

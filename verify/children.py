@@ -79,15 +79,15 @@ def _dismiss(guard: subprocess.Popen[bytes]) -> None:
 
 
 def interrupt(wrong: BaseException) -> None:
-    """Raise it; where something is done that may not be left half done (`whole`), raise it when that is done. What a
-    handler of signals calls."""
+    """Raise it; where something is done that may not be left half done (`uninterrupted`), raise it when that is done.
+    What a handler of signals calls."""
     if not _held:
         raise wrong
     _waiting.append(wrong)
 
 
 @contextmanager
-def whole() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """What is done within is done to its end, whatever interrupts it. Signals interrupt the main thread only."""
     global _held
     if threading.current_thread() is not threading.main_thread():
@@ -114,14 +114,14 @@ def nothing_left() -> Iterator[None]:
     except SystemExit:
         raise
     except BaseException:
-        with whole():
+        with uninterrupted():
             end_all(children, folders)
         raise
 
 
 def new_folder(prefix: str = "assay-", parent: Path | None = None) -> Path:
     """A temporary folder, for `remove_folder`."""
-    with whole():
+    with uninterrupted():
         place = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         _folders.add(place)
         guarded(place)
@@ -137,7 +137,7 @@ def guarded(place: Path) -> None:
 
 
 def remove_folder(place: Path) -> None:
-    with whole():
+    with uninterrupted():
         shutil.rmtree(place, ignore_errors=True)
         _folders.discard(place)
 
@@ -156,7 +156,7 @@ def start(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """A child in a session of its own, for `end`. Options as of `subprocess.Popen`."""
     _guard()
     env = {**(options.pop("env", None) or os.environ), MARK: _mark()}
-    with whole():
+    with uninterrupted():
         child = subprocess.Popen(words, start_new_session=True, env=env, **options)
         _children[child.pid] = child
     return child
@@ -164,7 +164,7 @@ def start(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
 
 def end(child: subprocess.Popen[bytes]) -> None:
     """End a child and all that it started. One that has ended by itself may have left others behind."""
-    with whole():
+    with uninterrupted():
         if _children.pop(child.pid, None) is None and child.returncode is not None:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -177,7 +177,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
             child.returncode = status
 
 
-def run(
+def run_child(
     words: Sequence[str], *, seconds: float, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end, standard input empty; its exit code and all that it wrote.

@@ -32,7 +32,7 @@ from assay.semantics.walk import post_order
 from assay.verify.c.compiled import Compiled, Look, compile_c
 from assay.verify.c.native import step_that_is_outside
 from assay.verify.evidence import Evidence, plural, refuted, tested
-from assay.verify.legalize import outside
+from assay.verify.legalize import worst_outside
 from assay.verify.liveness.program import describe
 from assay.verify.oracle import Expected
 from assay.verify.trials.helpers import HelperTrials
@@ -261,7 +261,7 @@ def step_outside(kernel: PrimFunc, module: Module, reads: Sequence[Array], write
                 read = [x for a in value.args for x in values[a]]
                 values[var] = wanted = _allowed(member, read)
     for w, x, b in zip(wanted, writes, kernel.outputs, strict=True):
-        wrong = outside(w, np.asarray(x).reshape(b.static_shape))
+        wrong = worst_outside(w, np.asarray(x).reshape(b.static_shape))
         if wrong:
             return wrong
     return None

@@ -13,13 +13,13 @@ import numpy as np
 from assay.semantics.tensor import Buffer, PrimFunc, Seq, Stmt, Store, loads
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import rewrite
-from assay.verify.equivalence.events import Array, Event
-from assay.verify.equivalence.order import Undecided
+from assay.verify.equivalence.events import Array, TraceEvent
+from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.equivalence.trace import Trace, trace_of
 from assay.verify.evidence import Evidence, proved, refuted
 
 
-def check_kernel(func: PrimFunc, output: int, operand: int) -> Evidence:
+def check_in_place_kernel(func: PrimFunc, output: int, operand: int) -> Evidence:
     """Whether a run is the same when output number `output` lies in the bytes of input number `operand`.
 
     Refuted, with the element, where a load may find what a store has left; an index that depends on data may be any. So
@@ -32,7 +32,7 @@ def check_kernel(func: PrimFunc, output: int, operand: int) -> Evidence:
     try:
         trace = trace_of(_about(without_blocks(func), (x, y)), {}, anywhere=True)
         trace.clock.run()
-    except Undecided as why:
+    except UndecidedTrace as why:
         return refuted("proved", f"{what}: not known, {why}")
     first = np.full(max(1, x.nbytes // max(1, x.dtype.itemsize)), np.iinfo(np.int64).max, np.int64)
     stores = [e for e in trace.events if e.buffer is y]
@@ -91,6 +91,6 @@ def _about(func: PrimFunc, buffers: tuple[Buffer, ...]) -> PrimFunc:
     return replace(func, body=body if id(body) in kept else Seq(()))
 
 
-def _times(trace: Trace, event: Event) -> Array:
+def _times(trace: Trace, event: TraceEvent) -> Array:
     """When each instance of an event runs."""
     return np.broadcast_to(np.asarray(trace.clock.groups[event.leaf].start, np.int64), event.count)

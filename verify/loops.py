@@ -36,7 +36,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
         old = before.definitions.get(name)
         if not isinstance(old, PrimFunc):
             return refuted("proved", f"tensor function {name} is new")
-        found = check_schedule(old, after.kernel(name))
+        found = check_loop_schedule(old, after.kernel(name))
         if not found.holds:
             return refuted("proved", f"{name}: {found.detail}")
     others = changed_beside(before, after.with_(**{n: before.kernel(n) for n in changed}))
@@ -45,7 +45,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     return proved(f"bit for bit the same for every input; {plural(len(changed), 'tensor function')} in other loops")
 
 
-def check_schedule(source: PrimFunc, target: PrimFunc, layouts: Mapping[str, Layout] | None = None) -> Evidence:
+def check_loop_schedule(source: PrimFunc, target: PrimFunc, layouts: Mapping[str, Layout] | None = None) -> Evidence:
     """Whether `target` is `source` in other loops, with the constants that `layouts` names laid out so."""
     layouts = layouts or {}
     try:

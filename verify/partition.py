@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import graph
-from assay.interp.graph.engines import Engine, Region, regions, run as run_engines
+from assay.interp.graph.engines import Engine, EngineRegion, regions, run as run_engines
 from assay.semantics.bounds import Bounded
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, Var, let
@@ -26,8 +26,8 @@ from assay.semantics.walk import post_order
 from assay.verify.border.inputs import complete
 from assay.verify.evidence import Context, Evidence, plural, proved, refuted, tested
 from assay.verify.kept import changed_beside, is_same
-from assay.verify.legalize import outside
-from assay.verify.value_numbering import Table, Undecided, number_function
+from assay.verify.legalize import worst_outside
+from assay.verify.value_numbering import Table, UndecidedNumbering, number_function
 
 Array = np.ndarray[Any, Any]
 
@@ -64,7 +64,7 @@ def check_partition(source: Module, target: Module) -> Evidence:
         try:
             one = number_function(before, source, table)
             two = number_function(_written_out(d, whole), target, table)
-        except (Undecided, Invalid) as why:
+        except (UndecidedNumbering, Invalid) as why:
             return refuted("proved", f"in {name}: {why}")
         if one.result != two.result or one.events != two.events:
             what = "the result has another value" if one.result != two.result else "something else fails or acts"
@@ -158,7 +158,7 @@ def check_engines(
     vacuous = count = 0
 
     def judged(engine: Engine) -> Engine:
-        def run(region: Region, args: Any) -> Any:
+        def run(region: EngineRegion, args: Any) -> Any:
             nonlocal count, vacuous
             handed = [np.array(a) for a in args]
             result = engine(region, args)
@@ -170,7 +170,7 @@ def check_engines(
             if len(got) != len(allowed):
                 wrong.append(f"{region.symbol} gives {plural(len(got), 'result')}, must be {len(allowed)}")
             for i, (w, g) in enumerate(zip(allowed, got, strict=False)):
-                odd = outside(w, np.asarray(g))
+                odd = worst_outside(w, np.asarray(g))
                 if odd:
                     wrong.append(f"{region.symbol}, result {i}: {odd}")
                 elif isinstance(w, Bounded):

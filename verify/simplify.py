@@ -40,7 +40,7 @@ from assay.semantics.graph import (
     free_variables,
     show_head,
 )
-from assay.semantics.graph.effects import can_fail, is_whole
+from assay.semantics.graph.effects import can_fail, is_opaque
 from assay.semantics.graph.matching import Bound, match_types
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
@@ -51,7 +51,7 @@ from assay.semantics.walk import post_order, reached, rewrite
 from assay.verify.anf import heights
 from assay.verify.evidence import Context, Evidence, proved, refuted
 from assay.verify.kept import is_same
-from assay.verify.value_numbering import Array, Numbered, Table, Undecided, number_function
+from assay.verify.value_numbering import Array, Numbered, Table, UndecidedNumbering, number_function
 from assay.verify.value_numbering.nesting import is_atom
 
 MOST_NODES = 200_000
@@ -80,7 +80,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
 
 def check_lifted(before: Module, after: Module, context: Context) -> Evidence:
     """Whether functions of the module that are new changed nothing: where they are called they are opened."""
-    graphs = {n: d for n, d in after.definitions.items() if isinstance(d, Function) and not is_whole(d)}
+    graphs = {n: d for n, d in after.definitions.items() if isinstance(d, Function) and not is_opaque(d)}
     return check_simplified(before, after.with_(**{n: _with_called(d) for n, d in graphs.items()}), new=True)
 
 
@@ -117,13 +117,13 @@ def check_simplified(source: Module, target: Module, new: bool = False) -> Evide
             continue
         if not isinstance(before, Function):
             return refuted("proved", f"function {name} is new")
-        if is_whole(before):
+        if is_opaque(before):
             if not is_same(before, after):
                 return refuted("proved", f"{name} is changed; what is primitive stays as it is")
             continue
         try:
             wrong, count = _function_fault(before, source, after, target)
-        except Undecided as why:
+        except UndecidedNumbering as why:
             return refuted("proved", f"in {name}: not decided: {why}", undecided=True)
         if wrong:
             return refuted("proved", f"in {name}: {wrong}")
@@ -267,7 +267,7 @@ def _normal(function: Function, module: Module, table: Table) -> Numbered:
             made = decided(node)
             new[id(node)] = new[id(made)] if made is not node and id(made) in new else made
             if made is node:
-                new[id(node)] = node if is_whole(node) else node.with_children([new[id(c)] for c in node.children])
+                new[id(node)] = node if is_opaque(node) else node.with_children([new[id(c)] for c in node.children])
         after = new[id(found.function)]
         assert isinstance(after, Function)
         if after is found.function:
@@ -281,20 +281,20 @@ def _opened(function: Function, module: Module) -> Function:
     recursive = _recursive(module)
     root: Expr = function
     while True:
-        order = list(post_order(root, lambda n: () if is_whole(n) else n.children))
+        order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
         if len(order) > MOST_NODES:
-            raise Undecided(f"more than {MOST_NODES} nodes where calls are opened")
+            raise UndecidedNumbering(f"more than {MOST_NODES} nodes where calls are opened")
         lets = {n.var: n.value for n in order if isinstance(n, Let) and isinstance(n.value, Function)}
         new: dict[int, Expr] = {}
         for node in order:
-            made = node if is_whole(node) else node.with_children([new[id(c)] for c in node.children])
+            made = node if is_opaque(node) else node.with_children([new[id(c)] for c in node.children])
             of: object = None
             if isinstance(node, Call) and isinstance(node.op, GlobalVar) and node.op.name not in recursive:
                 of = module.definitions.get(node.op.name)
             elif isinstance(node, Call) and isinstance(node.op, Var):
                 of = lets.get(node.op)
                 of = None if isinstance(of, Function) and node.op in free_variables(of) else of
-            if isinstance(of, Function) and isinstance(made, Call) and not is_whole(of):
+            if isinstance(of, Function) and isinstance(made, Call) and not is_opaque(of):
                 made = _body(made, of)
             new[id(node)] = made
         after = new[id(root)]

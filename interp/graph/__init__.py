@@ -18,10 +18,10 @@ from assay.interp import vector
 from assay.interp.graph.boundary import bind, given, unsized
 from assay.interp.graph.contents import check_contents
 from assay.interp.graph.counting import require_time
-from assay.interp.graph.filling import Filler, Kernel, flat
+from assay.interp.graph.kernel_calls import Filler, Kernel, flat
+from assay.interp.graph.memory_limits import memory_traps, require_budget, too_large
 from assay.interp.graph.named_sizes import Sizes, as_shape
 from assay.interp.graph.patterns import matching_clause
-from assay.interp.graph.room import memory, require_budget, too_large
 from assay.interp.values import (
     Cell,
     Closure,
@@ -37,7 +37,7 @@ from assay.interp.values import (
     is_open,
     render,
 )
-from assay.semantics.bounding.core import settled
+from assay.semantics.bounding.core import plain_if_exact
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
@@ -71,12 +71,12 @@ from assay.semantics.graph import (
 )
 from assay.semantics.graph.scopes import Scopes, function_scopes
 from assay.semantics.graph.sizes import has_explicit_shapes
+from assay.semantics.leaves import result_names
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.parts import result_names
 from assay.semantics.scalar import Dim, Var as Symbol, show, variables
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.tensor.calls import called
+from assay.semantics.tensor.calls import calls_of
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
 
@@ -165,7 +165,7 @@ class _Evaluator:
             if isinstance(d, Function):
                 self.check_externs(d)
             elif isinstance(d, PrimFunc):
-                for c in called(d):
+                for c in calls_of(d):
                     if c.extern and c.function not in self.externs:
                         raise Invalid(
                             f"no function was given for the extern {c.function}", where=c.span, label="extern.C1"
@@ -181,7 +181,7 @@ class _Evaluator:
         if self.bounds and isinstance(value, (np.ndarray, np.generic)) and dtype(value.dtype).is_float:
             return Bounded.exact(value)
         if isinstance(value, Bounded):
-            return settled(value)
+            return plain_if_exact(value)
         return tuple(map(self.lift, value)) if isinstance(value, tuple) else value
 
     def call(self, function: Function | Closure, args: Sequence[Value]) -> Value:
@@ -431,7 +431,7 @@ class _Evaluator:
                     if not frame.explicit:
                         self.check_sizes(node, frame)
                     # what a reference, a data value or a closure held was not lifted where it came from
-                    with memory(show_head(node), node.span):
+                    with memory_traps(show_head(node), node.span):
                         operands = [self.lift(a) for a in args]
                         result = self.lift(self.applied(node, attrs, operands, partial(node.op.value, attrs)))
                     if not frame.explicit:

@@ -107,11 +107,11 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
         match want:
             case TensorType():
                 if not hasattr(value, "shape") or dtype(value.dtype) is not want.dtype or value.ndim != want.ndim:
-                    raise Invalid(f"{shown(what)} is {described(value)}, expected {want}", label="input.C3")
+                    raise Invalid(f"{shown(what)} is {type_of_value(value)}, expected {want}", label="input.C3")
                 sizes = zip(want.shape, value.shape, strict=True)
             case ShapeType():
                 if not isinstance(value, Shape) or len(value.dims) != len(want.dims):
-                    raise Invalid(f"{shown(what)} is {described(value)}, expected {want}", label="input.C3")
+                    raise Invalid(f"{shown(what)} is {type_of_value(value)}, expected {want}", label="input.C3")
                 sizes = zip(want.dims, value.dims, strict=True)
             case TupleType():
                 if not isinstance(value, tuple) or len(value) != len(want.fields):
@@ -128,7 +128,7 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
             case ObjectType() | TypeVar():
                 continue
             case _:
-                raise Invalid(f"{shown(what)} is {described(value)}, expected {want}", label="input.C3")
+                raise Invalid(f"{shown(what)} is {type_of_value(value)}, expected {want}", label="input.C3")
         for axis, (d, n) in enumerate(sizes):
             if isinstance(d, Symbol) and d not in symbols:
                 symbols[d], places[d] = int(n), f"axis {axis} of {shown(what)}"
@@ -145,7 +145,7 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
             raise Invalid(f"{where} is {n}, expected {expected(d, symbols, places)}", label="input.C4")
 
 
-def described(value: Any) -> str:
+def type_of_value(value: Any) -> str:
     """A value's type, for messages."""
     if hasattr(value, "dtype"):
         return f"Tensor({tuple(value.shape)}, {value.dtype})"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.interp.graph.boundary import Meeting, Path, described, expected, shown
+from assay.interp.graph.boundary import Meeting, Path, expected, shown, type_of_value
 from assay.interp.values import Cell, Closure, Data, External, Maker, Shape, Value
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
@@ -126,7 +126,7 @@ class _Check:
         self.work.add(zip(types, values, paths, strict=True))
 
     def wrong(self, of: Type, value: Value, path: Path) -> Invalid:
-        return Invalid(f"{shown(path)} is {described(value)}, expected {of}", label="input.C3")
+        return Invalid(f"{shown(path)} is {type_of_value(value)}, expected {of}", label="input.C3")
 
     def sized(self, of: Type, sizes: Sequence[int], path: Path) -> None:
         for axis, (d, n) in enumerate(zip(dims(of), sizes, strict=True)):

@@ -26,7 +26,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class EngineRegion:
     """What an engine runs: a function of the module, under its global symbol."""
 
     compiler: str
@@ -51,11 +51,11 @@ class Region:
         return [n for n in post_order(self.function) if isinstance(n, Function) and "composite" in n.attrs]
 
 
-Engine: TypeAlias = Callable[[Region, Sequence[Array]], Any]
+Engine: TypeAlias = Callable[[EngineRegion, Sequence[Array]], Any]
 """Gives the region's result, a tuple of arrays where it has several. It must not write into what it is handed."""
 
 
-def regions(module: Module) -> Iterator[Region]:
+def regions(module: Module) -> Iterator[EngineRegion]:
     """The functions for other compilers, wherever they stand; each once."""
     seen: dict[int, None] = {}
     for name, d in module.definitions.items():
@@ -64,7 +64,7 @@ def regions(module: Module) -> Iterator[Region]:
                 seen[id(node)] = None
                 compiler = str(node.attrs["compiler"])
                 symbol = name if node is d else f"{compiler}_in_{name}_{len(seen)}"
-                yield Region(compiler, str(node.attrs.get("global_symbol", symbol)), node, module)
+                yield EngineRegion(compiler, str(node.attrs.get("global_symbol", symbol)), node, module)
 
 
 def attach(module: Module, engines: Mapping[str, Engine]) -> tuple[Module, Externs]:
@@ -119,7 +119,7 @@ def run(
     return graph.run(attached, inputs, externs={**(externs or {}), **own})
 
 
-def _act(engine: Engine, region: Region) -> Callable[..., Value]:
+def _act(engine: Engine, region: EngineRegion) -> Callable[..., Value]:
     def act(*args: Value) -> Value:
         arrays = [np.asarray(a) for a in args]
         for a in arrays:

@@ -9,7 +9,7 @@ from typing import Any
 from assay.interp.values import Frame, Shape, Value
 from assay.semantics.errors import Trap
 from assay.semantics.graph import MatchCast, show_head
-from assay.semantics.ops.selection import plain
+from assay.semantics.ops.selection import decided_array
 from assay.semantics.scalar import Dim, Expr as Scalar, Interner, Var as Symbol, evaluate_dim, show
 from assay.semantics.types import ShapeType
 
@@ -55,7 +55,7 @@ class Sizes:
 
 def as_shape(node: MatchCast, vector: Value, frame: Frame) -> Shape:
     """A vector of sizes as a shape. With explicit shapes a number may be negative: a name is given to it, no tensor."""
-    sizes = tuple(int(n) for n in plain(vector, "which sizes there are"))
+    sizes = tuple(int(n) for n in decided_array(vector, "which sizes there are"))
     for i, n in enumerate(sizes):
         if n < 0 and not frame.explicit:
             raise Trap("shape", f"{show_head(node)}: size {i} is {n}", where=node.span, label="size.T1")

@@ -21,10 +21,10 @@ import numpy as np
 from assay.interp import tensor
 from assay.interp.binding import Array, bind_dims, bind_scalars, check_shape, shape_at
 from assay.interp.values import Event, Externs
-from assay.interp.vector.asking import Asking
 from assay.interp.vector.blocks import Unplanned
 from assay.interp.vector.building import build
 from assay.interp.vector.emit import Kernel, compile_plan
+from assay.interp.vector.independence import Asking
 from assay.interp.vector.plan import Plan, lanes_pay, make_plan
 from assay.interp.vector.regions import analyse
 from assay.interp.vector.straight import compile_straight
@@ -32,7 +32,7 @@ from assay.semantics.errors import Crash, Invalid, Trap, Unsupported
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.tensor.calls import called, calls_extern, without_calls
+from assay.semantics.tensor.calls import calls_extern, calls_of, without_calls
 
 RETRACE = 200_000
 """A run that traps is repeated by the definition for this many statements, so that it names the first trap."""
@@ -162,7 +162,7 @@ _flat: WeakKeyDictionary[PrimFunc, tuple[dict[str, PrimFunc], PrimFunc | None]] 
 def _without_calls(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFunc | None:
     """`func` without calls; None where only the definition can run it."""
     if func not in _calls:
-        _calls[func] = bool(called(func))
+        _calls[func] = bool(calls_of(func))
     if not _calls[func]:
         return func
     found = _flat.get(func)

@@ -23,7 +23,7 @@ MOST_OPEN = 16
 
 
 @dataclass(eq=False)
-class Access:
+class VectorAccess:
     """A load or a write: its index forms, one for each dimension (None where not affine), and what was shown of it."""
 
     node: Load | Write
@@ -37,7 +37,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Box:
+class IndexBox:
     """Consecutive elements in each dimension: the first one's index, and how many."""
 
     starts: tuple[Affine, ...]
@@ -50,7 +50,7 @@ class Box:
                 return False
         return True
 
-    def over(self, var: Var, trip: int) -> Box | None:
+    def over(self, var: Var, trip: int) -> IndexBox | None:
         """What is touched when `var` runs from 0 below `trip`: a box again, or None where that is not shown."""
         using = [d for d, s in enumerate(self.starts) if var in s.variables]
         if not using:
@@ -62,7 +62,7 @@ class Box:
         first = rest.plus(Affine({}, min(0, factor * (trip - 1))))
         return self.replaced(using[0], first, abs(factor) * (trip - 1) + self.lengths[using[0]])
 
-    def joined(self, other: Box) -> Box | None:
+    def joined(self, other: IndexBox) -> IndexBox | None:
         """One box for both, where they differ in one dimension and touch or overlap in it."""
         apart = [
             d
@@ -80,10 +80,10 @@ class Box:
         low, high = min(0, gap.constant), max(self.lengths[d], gap.constant + other.lengths[d])
         return self.replaced(d, self.starts[d].plus(Affine({}, low)), high - low)
 
-    def replaced(self, axis: int, start: Affine, length: int) -> Box:
+    def replaced(self, axis: int, start: Affine, length: int) -> IndexBox:
         starts, lengths = list(self.starts), list(self.lengths)
         starts[axis], lengths[axis] = start, length
-        return Box(tuple(starts), tuple(lengths))
+        return IndexBox(tuple(starts), tuple(lengths))
 
     def is_whole(self, shape: Sequence[int]) -> bool:
         """Whether it is all of a buffer of that shape."""
@@ -93,19 +93,19 @@ class Box:
         )
 
 
-State: TypeAlias = dict[Buffer, tuple[Box, ...]]
+State: TypeAlias = dict[Buffer, tuple[IndexBox, ...]]
 
 
 @dataclass(eq=False)
 class Regions:
     """What is shown about the accesses of a function. `accesses` is by identity of the load or write."""
 
-    accesses: dict[int, Access] = field(default_factory=dict)
+    accesses: dict[int, VectorAccess] = field(default_factory=dict)
     shadowed: set[Buffer] = field(default_factory=set)
     """Buffers of which the run must remember what was written."""
 
 
-Decider: TypeAlias = Callable[[Access, Access, Loop], bool]
+Decider: TypeAlias = Callable[[VectorAccess, VectorAccess, Loop], bool]
 """Whether two accesses, one of them a write, are shown not to touch one element in different iterations of a loop."""
 
 
@@ -138,7 +138,7 @@ def loads_in(expr: Expr) -> list[Load]:
     return [n for n in post_order(expr) if isinstance(n, Load)]
 
 
-def _accesses(item: Item, ranges: Ranges) -> Iterable[Access]:
+def _accesses(item: Item, ranges: Ranges) -> Iterable[VectorAccess]:
     nodes: list[Load | Write] = [n for e in expressions(item) for n in loads_in(e)]
     if isinstance(item, Write):
         nodes.append(item)
@@ -147,7 +147,7 @@ def _accesses(item: Item, ranges: Ranges) -> Iterable[Access]:
         within = [f.interval(ranges) if f is not None else None for f in forms]
         shape = node.buffer.static_shape
         inside = all(w is not None and 0 <= w[0] and w[1] < n for w, n in zip(within, shape, strict=True))
-        yield Access(node, node.buffer, forms, isinstance(node, Write), inside)
+        yield VectorAccess(node, node.buffer, forms, isinstance(node, Write), inside)
 
 
 # --- definite initialisation -------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _cover(block: Block, state: State, found: Regions, ranges: Ranges) -> None:
             case Write():
                 forms = [f for f in found.accesses[id(item)].forms if f is not None]
                 if len(forms) == len(item.indices):
-                    box = Box(tuple(forms), (1,) * len(forms))
+                    box = IndexBox(tuple(forms), (1,) * len(forms))
                     state[item.buffer] = _with(state.get(item.buffer, ()), box)
             case _:
                 after = []
@@ -195,7 +195,7 @@ def _leave(loop: Loop, trip: int, after: State, state: State) -> None:
                     state[b] = _with(state[b], whole)
 
 
-def _with(boxes: tuple[Box, ...], new: Box) -> tuple[Box, ...]:
+def _with(boxes: tuple[IndexBox, ...], new: IndexBox) -> tuple[IndexBox, ...]:
     """The boxes and another one, joined where they touch."""
     left = list(boxes)
     k = 0
@@ -222,12 +222,12 @@ def independent(loop: Loop, found: Regions, ranges: Ranges, ask: Decider | None 
     bound = {i.var for i in items if isinstance(i, (Loop, Bind))} | {loop.var}
     nodes: list[Load | Write] = [n for i in items for e in expressions(i) for n in loads_in(e)]
     nodes += [i for i in items if isinstance(i, Write)]
-    by_buffer: dict[Buffer, dict[tuple[object, ...], list[Access]]] = {}
+    by_buffer: dict[Buffer, dict[tuple[object, ...], list[VectorAccess]]] = {}
     for node in nodes:
         a = found.accesses[id(node)]
         if a.buffer not in own:
             by_buffer.setdefault(a.buffer, {}).setdefault((a.forms, a.write), []).append(a)
-    open_pairs: list[tuple[Access, Access]] = []
+    open_pairs: list[tuple[VectorAccess, VectorAccess]] = []
     for group in by_buffer.values():
         writes = [same for same in group.values() if same[0].write]
         if len(writes) * len(group) > MOST_PAIRS:
@@ -242,12 +242,12 @@ def independent(loop: Loop, found: Regions, ranges: Ranges, ask: Decider | None 
     return all(ask is not None and ask(x, y, loop) for x, y in open_pairs)
 
 
-def _before(y: Access, x: Access, w: list[Access], others: list[Access]) -> bool:
+def _before(y: VectorAccess, x: VectorAccess, w: list[VectorAccess], others: list[VectorAccess]) -> bool:
     """Whether the pair of two writes was taken in the other order already."""
     return w is others and others.index(y) < w.index(x)
 
 
-def _apart(a: Access, b: Access, var: Var, bound: set[Var], ranges: Ranges) -> bool:
+def _apart(a: VectorAccess, b: VectorAccess, var: Var, bound: set[Var], ranges: Ranges) -> bool:
     """Whether `a` in one iteration and `b` in another never touch one element: some dimension tells them apart."""
     return any(
         f is not None and g is not None and _differ(f, g, var, bound, ranges)

@@ -39,10 +39,10 @@ from assay.interp.vector.blocks import (
     Unplanned,
     Write,
 )
-from assay.interp.vector.regions import Access, Regions
+from assay.interp.vector.regions import Regions, VectorAccess
 from assay.interp.vector.straight_value import StraightValues, located
 from assay.interp.vector.text import Text
-from assay.interp.watching import Lanes, Race
+from assay.interp.watching import LaneWatch, Race
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Crash, Span, Trap
 from assay.semantics.integers.affine import Affine
@@ -156,11 +156,11 @@ class _Emitter(StraightValues):
         self.touch(node.buffer, index, write=False)
         return value
 
-    def check_written(self, value: str, access: Access, index: Sequence[str]) -> None:
+    def check_written(self, value: str, access: VectorAccess, index: Sequence[str]) -> None:
         stop = self.shared(unread, "unread")
         self.text.add(f"if {value} is None: raise {stop}({self.site(access.buffer, index)})")
 
-    def place(self, access: Access, indices: Sequence[str | None]) -> tuple[str, list[str]]:
+    def place(self, access: VectorAccess, indices: Sequence[str | None]) -> tuple[str, list[str]]:
         """An element's place in row-major order and its index, checked where it was not shown to be inside."""
         whole, stride, others, index = Affine({}), 1, list[str](), list[str]()
         named = not (access.inside and (access.ready or access.write)) or self.watched(access.buffer)
@@ -181,7 +181,7 @@ class _Emitter(StraightValues):
             others.append(self.number(whole))
         return " + ".join(others), index
 
-    def check_inside(self, access: Access, index: Sequence[str]) -> None:
+    def check_inside(self, access: VectorAccess, index: Sequence[str]) -> None:
         for axis, (form, text, n) in enumerate(zip(access.forms, index, access.buffer.static_shape, strict=True)):
             within = None if form is None else form.interval(self.ranges)
             if within is None or within[0] < 0 or within[1] >= n:
@@ -259,7 +259,7 @@ class _Emitter(StraightValues):
         watched = item.kind in INDEPENDENT and not item.independent
         watcher = self.text.name("w")
         if watched:
-            made = self.shared(Lanes, "Lanes") if item.kind == "vectorized" else self.shared(Race, "Race")
+            made = self.shared(LaneWatch, "LaneWatch") if item.kind == "vectorized" else self.shared(Race, "Race")
             self.text.add(f"{watcher} = {made}({self.known(item.var, 'v')})")
         name, frames = self.text.name("i"), len(self.frames)
         with self.enter_loop(f"for {name} in range({extent}):"):

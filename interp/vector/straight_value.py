@@ -29,7 +29,7 @@ PLAIN_FLOATS = ("float16", "float32", "float64")
 
 
 @dataclass(eq=False)
-class Frame:
+class CodeScope:
     """A stretch of code in which a variable has a value: where lines at its beginning go, and what forms they
     compute."""
 
@@ -44,7 +44,7 @@ class StraightValues:
         self.text = text
         self.globals = names
         self.ranges = ranges
-        self.frames = [Frame(text.spot())]
+        self.frames = [CodeScope(text.spot())]
         self.frame_of: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
         self.constants: dict[tuple[str, bytes], str] = {}
@@ -96,7 +96,7 @@ class StraightValues:
         """From here on `name` holds a variable: a new frame, until `forget`."""
         self.names[var] = name
         self.frame_of[var] = len(self.frames)
-        self.frames.append(Frame(self.text.spot()))
+        self.frames.append(CodeScope(self.text.spot()))
 
     def forget(self, frames: int) -> None:
         """Leave the frames beyond the first `frames`."""

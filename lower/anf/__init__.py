@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from assay.lower.anf.copying import fresh_copy
-from assay.lower.anf.names import Names
+from assay.lower.anf.names import FreshNames
 from assay.lower.anf.placement import Placement
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Crash, Invalid, Unsupported
@@ -27,7 +27,7 @@ from assay.semantics.graph import (
     Var,
     free_variables,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.patterns import with_variables
 from assay.semantics.graph.scopes import Forest
@@ -40,7 +40,7 @@ GROWTH, SMALL = 64, 10_000
 
 def to_anf(module: Module) -> Module:
     """Every graph function of the module in A-normal form. Unsupported where that is far larger than the source."""
-    changed = {n: convert(d, module).function for n, d in module.definitions.items() if isinstance(d, Function)}
+    changed = {n: function_to_anf(d, module).function for n, d in module.definitions.items() if isinstance(d, Function)}
     return replace(module, definitions={**module.definitions, **changed})
 
 
@@ -54,9 +54,9 @@ class Converted:
     atoms: Mapping[int, Expr] = field(default_factory=dict)
 
 
-def convert(root: Function, module: Module) -> Converted:
+def function_to_anf(root: Function, module: Module) -> Converted:
     """A top-level function in A-normal form. A function marked as a primitive stays as it is (row A6)."""
-    if is_whole(root):
+    if is_opaque(root):
         return Converted(root)
     recursive: set[Var] = set()
     while True:
@@ -82,7 +82,7 @@ class Binding:
 
 
 @dataclass(eq=False)
-class Block:
+class OpenBlock:
     """A block that is being written: a branch or body of a node that is bound in the block around it."""
 
     number: int
@@ -100,13 +100,13 @@ class _Walk:
     def __init__(self, root: Function, module: Module, recursive: set[Var]) -> None:
         self.root = root
         self.places = Placement(root, module, recursive)
-        self.names = Names(v.name for variables in self.places.binds.values() for v in variables)
+        self.names = FreshNames(v.name for variables in self.places.binds.values() for v in variables)
         self.forest = Forest()
-        self.open: dict[int, Block] = {}
+        self.open: dict[int, OpenBlock] = {}
         """The block that is being written for a block of the source: at most one, for no node is inside itself."""
-        self.atoms: dict[int, list[tuple[Block, Expr]]] = {}
+        self.atoms: dict[int, list[tuple[OpenBlock, Expr]]] = {}
         """What stands for a node or variable, and the blocks in which it does, innermost last."""
-        self.unfinished: dict[int, Block] = {}
+        self.unfinished: dict[int, OpenBlock] = {}
         """The bodies of local functions that are being written, by the variable that names the function."""
         self.cyclic: set[Var] = set()
         self.marks: set[Dataflow] = set()
@@ -117,7 +117,7 @@ class _Walk:
         self.limit = GROWTH * self.places.size + SMALL
 
     def function(self) -> Converted:
-        top = self.open[self.places.top] = Block(self.forest.add())
+        top = self.open[self.places.top] = OpenBlock(self.forest.add())
         for p in self.root.params:
             self.names.claim(p.name)
             self.hold(p, top, p)
@@ -128,7 +128,7 @@ class _Walk:
 
     # --- what is known -------------------------------------------------------------------------------------------
 
-    def known(self, node: Expr, at: Block) -> Expr | None:
+    def known(self, node: Expr, at: OpenBlock) -> Expr | None:
         """The atom that stands for a node in `at`, if it has one."""
         if isinstance(node, ATOMS) and not isinstance(node, Var):
             return node
@@ -149,14 +149,14 @@ class _Walk:
         self.cyclic.add(var)
         return var
 
-    def hold(self, node: Expr, block: Block, atom: Expr) -> None:
+    def hold(self, node: Expr, block: OpenBlock, atom: Expr) -> None:
         self.atoms.setdefault(id(node), []).append((block, atom))
         block.held.append(id(node))
 
     # --- blocks ---------------------------------------------------------------------------------------------------
 
-    def enter(self, source: int, around: Block) -> Block:
-        new = self.open[source] = Block(self.forest.add(around.number))
+    def enter(self, source: int, around: OpenBlock) -> OpenBlock:
+        new = self.open[source] = OpenBlock(self.forest.add(around.number))
         return new
 
     def leave(self, source: int, result: Expr) -> Expr:
@@ -166,7 +166,7 @@ class _Walk:
             self.atoms[key].pop()
         return self.chain(block, result)
 
-    def chain(self, block: Block, result: Expr) -> Expr:
+    def chain(self, block: OpenBlock, result: Expr) -> Expr:
         """The bindings of a block around its result. A dataflow block that comes in pieces becomes several."""
         marks: list[Dataflow | None] = []
         before: Dataflow | None = None
@@ -205,12 +205,12 @@ class _Walk:
         name = self.names.claim(var.name)
         return var if name == var.name and id(var) not in self.places.kept else replace(var, name=name)
 
-    def bind(self, var: Var, value: Expr, block: Block, source: Let | None) -> None:
+    def bind(self, var: Var, value: Expr, block: OpenBlock, source: Let | None) -> None:
         block.bindings.append(Binding(var, value, source, block.mark))
 
     # --- nodes: each task gives the atom that stands for the node --------------------------------------------------
 
-    def atom(self, node: Expr, at: Block, source: Let | None = None) -> Task[Expr]:
+    def atom(self, node: Expr, at: OpenBlock, source: Let | None = None) -> Task[Expr]:
         """The atom for a node that `at` demands; what has none yet is bound. `source` is the let that names the
         node."""
         found = self.known(node, at)
@@ -245,7 +245,7 @@ class _Walk:
         self.hold(node, home, result)
         return result
 
-    def let(self, node: Let, home: Block, source: Let | None) -> Task[Expr]:
+    def let(self, node: Let, home: OpenBlock, source: Let | None) -> Task[Expr]:
         outer = home.mark
         home.mark = outer or node.dataflow
         value = self.known(node.value, home) or (yield self.atom(node.value, home, node))
@@ -259,13 +259,13 @@ class _Walk:
         body: Expr = self.known(node.body, home) or (yield self.atom(node.body, home, source))
         return body
 
-    def literal(self, node: Function, home: Block, source: Let | None) -> Task[Expr]:
+    def literal(self, node: Function, home: OpenBlock, source: Let | None) -> Task[Expr]:
         """A function literal. The name that a let gives it is known in its body: that is recursion (row A4)."""
         bound: Var | None = None
         if source is not None:
             bound = self.variable(node, source)
             self.hold(source.var, home, bound)
-        if is_whole(node):
+        if is_opaque(node):
             value = self.whole(node, home)
         else:
             (body,) = self.places.inner[id(node)]
@@ -281,12 +281,12 @@ class _Walk:
         self.bind(bound, value, home, source)
         return bound
 
-    def parameter(self, var: Var, inside: Block) -> Var:
+    def parameter(self, var: Var, inside: OpenBlock) -> Var:
         new = self.renamed(var)
         self.hold(var, inside, new)
         return new
 
-    def whole(self, node: Function, home: Block) -> Expr:
+    def whole(self, node: Function, home: OpenBlock) -> Expr:
         """A function that is not entered: as it is, but for variables from outside that have another name now."""
         outside: dict[Var, Expr] = {}
         for v in free_variables(node):
@@ -300,7 +300,7 @@ class _Walk:
         places share is one evaluation (rule M2)."""
         return id(node) in self.atoms or id(node) in self.places.kept
 
-    def rebuilt(self, node: Expr, home: Block) -> Task[Expr]:
+    def rebuilt(self, node: Expr, home: OpenBlock) -> Task[Expr]:
         """The node around its operands' atoms, its branches and clauses written as blocks."""
         match node:
             case If():

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from assay.lower.anf import Converted, convert
+from assay.lower.anf import Converted, function_to_anf
 from assay.lower.anf.placement import Placement
 from assay.semantics.graph import Expr, Function, If, Let, Match, Var, let_chain
-from assay.semantics.graph.effects import acts, can_fail, is_whole
+from assay.semantics.graph.effects import acts, can_fail, is_opaque
 from assay.semantics.module import Module
 from assay.semantics.walk import Worklist
 
@@ -23,21 +23,21 @@ def to_bbnf(module: Module) -> Module:
     """Every graph function of the module in basic-block normal form."""
     changed: dict[str, Function] = {}
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_whole(d) and Placement(d, module).split:
-            changed[name] = _Folding(convert(d, module), module).function()
+        if isinstance(d, Function) and not is_opaque(d) and Placement(d, module).split:
+            changed[name] = _Folding(function_to_anf(d, module), module).function()
     return replace(module, definitions={**module.definitions, **changed})
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class LetBlock:
     """A block of A-normal form: its lets, and its result."""
 
     lets: Sequence[Let]
     result: Expr
 
     @staticmethod
-    def of(body: Expr) -> Chain:
-        return Chain(*let_chain(body))
+    def of(body: Expr) -> LetBlock:
+        return LetBlock(*let_chain(body))
 
 
 Key: TypeAlias = tuple[int, int]
@@ -52,7 +52,7 @@ def _blocks(value: Expr) -> dict[Key, Expr]:
             bodies = (value.then, value.otherwise)
         case Match():
             bodies = [c.body for c in value.clauses]
-        case Function() if not is_whole(value):
+        case Function() if not is_opaque(value):
             bodies = (value.body,)
     return {(id(value), i): body for i, body in enumerate(bodies)}
 
@@ -78,7 +78,7 @@ class _Folding:
     def __init__(self, source: Converted, module: Module) -> None:
         self.source = source
         self.module = module
-        self.chains: dict[Key, Chain] = {}
+        self.chains: dict[Key, LetBlock] = {}
         """The blocks, outer before inner."""
         self.kept: set[Var] = set()
         """The variables that keep their lets."""
@@ -100,7 +100,7 @@ class _Folding:
         homes: dict[Var, Key] = {}
         work = Worklist(_blocks(root).items())
         for key, body in work:
-            chain = self.chains[key] = Chain.of(body)
+            chain = self.chains[key] = LetBlock.of(body)
             homes.update((let.var, key) for let in chain.lets)
             for let in chain.lets:
                 work.add(_blocks(let.value).items())
@@ -111,7 +111,7 @@ class _Folding:
             if isinstance(chain.result, Var) and homes.get(chain.result) != key:
                 self.kept.add(chain.result)
 
-    def fold(self, key: Key, chain: Chain) -> Expr:
+    def fold(self, key: Key, chain: LetBlock) -> Expr:
         """A block with the lets that it keeps. The blocks inside it are finished."""
         waiting = _Waiting()
         values: dict[Var, Expr] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Names:
+class FreshNames:
     """Names that differ from each other and from all names that somebody else chose (`reserved`)."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:

@@ -18,7 +18,7 @@ from assay.semantics.graph import (
     Var,
     free_variables,
 )
-from assay.semantics.graph.effects import can_fail, is_whole
+from assay.semantics.graph.effects import can_fail, is_opaque
 from assay.semantics.graph.nodes import ATOMS, bound_by
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.graph.sizes import sizes_used
@@ -30,7 +30,7 @@ from assay.semantics.walk import Worklist, post_order
 
 def entered(node: Expr) -> Collection[Expr]:
     """The parts of a node that A-normal form looks at."""
-    return () if is_whole(node) else node.children
+    return () if is_opaque(node) else node.children
 
 
 class Placement:
@@ -121,7 +121,7 @@ class Placement:
                 clauses = tuple(self._open(here, True, c.vars) for c in node.clauses)
                 self.inner[id(node)] = clauses
                 return [(node.value, here), *((c.body, r) for c, r in zip(node.clauses, clauses, strict=True))]
-            case Function() if is_whole(node):
+            case Function() if is_opaque(node):
                 for part in post_order(node.body):
                     self.kept.update(map(id, bound_by(part)))
                     if not isinstance(part, Var):
@@ -169,7 +169,7 @@ class Placement:
             if isinstance(node, ATOMS):
                 continue
             free: list[int] = []
-            parts: Collection[Expr] = free_variables(node) if is_whole(node) else node.children
+            parts: Collection[Expr] = free_variables(node) if is_opaque(node) else node.children
             for part in parts:
                 if isinstance(part, Var):
                     if self._ask(part):
@@ -205,7 +205,7 @@ class Placement:
 def _sizes_used(node: Expr) -> Iterator[Symbol]:
     """The sizes that must have values when a node is evaluated, or when a function that it makes is called; and those
     of a function's parameters, which must agree with what they are around the function (rule M4)."""
-    for part in post_order(node) if is_whole(node) else (node,):
+    for part in post_order(node) if is_opaque(node) else (node,):
         yield from sizes_used(part)
         if isinstance(part, Function):
             yield from (s for p in part.params for s in open_symbols(p.type))

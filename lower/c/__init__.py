@@ -13,18 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.lower.c.constants import Constants, attributes, place as place_constants, pool_text, table_text
+from assay.lower.c.constants import Constants, attribute_macros, place as place_constants, pool_text, table_text
 from assay.lower.c.convention import find_devices
 from assay.lower.c.entry import definitions, entry
 from assay.lower.c.header import header, prologue
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import CKernel, KernelStyle, write_kernel
-from assay.lower.c.layout import Argument, Layout, Workspace, workspace_names
+from assay.lower.c.layout import Argument, EntryLayout, Workspace, workspace_names
 from assay.lower.c.loader import loader
-from assay.lower.c.names import Names, identifier
+from assay.lower.c.names import ScopeNames, identifier
+from assay.lower.c.outlining import noinline
 from assay.lower.c.packed import runtime, wrappers
 from assay.lower.c.packed_abi import SpecNames
-from assay.lower.c.parts import apart
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, storage
 from assay.lower.interfaces import Interface
@@ -108,7 +108,7 @@ class _Emitter:
         # what needs helpers and headers first, then those
         main = [*runtime(layout), *self.tables(layout), *definitions(layout, kernels)]
         main += [*wrappers(layout, kernels), *entry(layout, kernels, self.library)]
-        alone = [apart(self.macro)] if any(f"{self.macro}_APART " in text for text in main) else []
+        alone = [noinline(self.macro)] if any(f"{self.macro}_APART " in text for text in main) else []
         body = [*prologue(layout, self.library.uses_math), *alone, *self.library.text(), *main]
         return CSource(
             self.prefix,
@@ -154,8 +154,8 @@ class _Emitter:
         program = self.program
         taken = _LOCALS if self.interface is Interface.UNPACKED else (*_LOCALS, *_PACKED_LOCALS)
         taken = (*taken, *(n for w in workspaces for n in (w.name, w.base)))
-        names = Names(taken, (f"{self.prefix}_", f"{self.macro}_"))
-        macros = Names()
+        names = ScopeNames(taken, (f"{self.prefix}_", f"{self.macro}_"))
+        macros = ScopeNames()
 
         def argument(slot: Slot, place: str) -> Argument:
             macro = macros.fresh(slot.name, upper=True)
@@ -168,7 +168,7 @@ class _Emitter:
             return Argument(slot.name, c, macro, slot.type, ctype, workspace, slot.offset or 0)
 
         inputs = tuple(argument(program.slots[n], "input") for n in program.inputs)
-        macros = Names()
+        macros = ScopeNames()
         outputs = tuple(argument(program.slots[n], "output") for n in program.outputs)
         return inputs, outputs
 
@@ -179,7 +179,7 @@ class _Emitter:
         outputs: tuple[Argument, ...],
         workspaces: tuple[Workspace, ...],
         constants: Constants,
-    ) -> Layout:
+    ) -> EntryLayout:
         """Where every slot lies: what the entry and the header print."""
         program = self.program
         places = constants.blob
@@ -190,8 +190,8 @@ class _Emitter:
             *(p.alignment for p, _ in constants.in_blob),
         ]
         weights = blob(pieces, max(alignments)) if places else None
-        macros, external = Names(), Names()
-        return Layout(
+        macros, external = ScopeNames(), ScopeNames()
+        return EntryLayout(
             name=self.prefix,
             macro=self.macro,
             program=program,
@@ -223,9 +223,9 @@ class _Emitter:
             used.update(step.reads if self.interface is not Interface.UNPACKED else ())
         return used | self.library.used_constants
 
-    def tables(self, layout: Layout) -> Iterator[str]:
+    def tables(self, layout: EntryLayout) -> Iterator[str]:
         """The constants that stand in the source: of those by themselves, only those that somebody reads."""
-        yield from attributes(layout.constants, self.macro)
+        yield from attribute_macros(layout.constants, self.macro)
         data, types = self.module.constants, {n: s.type.dtype for n, s in self.program.slots.items()}
         for table in layout.constants.tables:
             self.library.uses_math |= needs_math(data[table.slot.name], types[table.slot.name])

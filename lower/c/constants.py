@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from assay.lower.c.names import Names, comment, quote, string_literal
-from assay.lower.c.tables import Array, declared, element_rows, has_payload, static_table
+from assay.lower.c.names import ScopeNames, comment, quote, string_literal
+from assay.lower.c.tables import Array, element_rows, has_payload, static_table, table_declaration
 from assay.semantics.accounting import account, aligned
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Invalid, Unsupported
@@ -22,7 +22,7 @@ from assay.semantics.module import Module, Program, Slot
 
 
 @dataclass(frozen=True)
-class Table:
+class StaticTable:
     """A constant that stands in the source by itself: its slot, its name in C, and how it is stored."""
 
     slot: Slot
@@ -48,7 +48,7 @@ class PoolText:
 class Constants:
     """All constants of a program: what stands in the source, and the places of the others in the blob."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[StaticTable, ...]
     pools: tuple[PoolText, ...]
     blob: Mapping[str, int]
     in_blob: tuple[tuple[Pool, int], ...]
@@ -92,14 +92,16 @@ def place(module: Module, limit: int, top: Callable[[str, str], str], inner: Col
             label="c.C24",
         )
     large = sums.sections.get("", 0) > limit
-    tables: list[Table] = []
+    tables: list[StaticTable] = []
     pools: list[PoolText] = []
     outside: list[tuple[Pool | None, list[Slot]]] = []
     for pool in (None, *(p for p in program.pools if p.kind == "constant")):
         inside = [s for s in program.placed("constant") if (program.pool_of(s) if s.is_pooled else None) is pool]
         if pool is None:
             own = [s for s in inside if not large or module.info(s.name).section or s.name in inner]
-            tables += [Table(s, top("c", s.name), module.info(s.name).section, special(s.device.scope)) for s in own]
+            tables += [
+                StaticTable(s, top("c", s.name), module.info(s.name).section, special(s.device.scope)) for s in own
+            ]
             outside.append((None, [s for s in inside if s not in own]))
         elif large and not pool.section:
             outside.append((pool, inside))
@@ -122,7 +124,7 @@ def scope_macro(scope: str) -> str:
 
 
 def _pool(program: Program, pool: Pool, inside: Sequence[Slot], c: str) -> PoolText:
-    members = Names()
+    members = ScopeNames()
     slots = tuple(sorted(inside, key=lambda s: (s.offset or 0, s.nbytes)))
     scope = next((x for s in slots if (x := special(pool.device.scope or s.device.scope))), "")
     return PoolText(
@@ -152,7 +154,7 @@ def _in_blob(
 # --- text --------------------------------------------------------------------------------------------------------
 
 
-def attributes(constants: Constants, macro: str) -> Iterator[str]:
+def attribute_macros(constants: Constants, macro: str) -> Iterator[str]:
     """The macros before definitions of constants."""
     if not (constants.tables or constants.pools):
         return
@@ -194,7 +196,7 @@ def before(macro: str, alignment: int, section: str, scope: str) -> str:
     return " ".join(words) + " "
 
 
-def table_text(table: Table, array: Array, macro: str) -> Iterator[str]:
+def table_text(table: StaticTable, array: Array, macro: str) -> Iterator[str]:
     """The definition of a constant by itself."""
     yield "\n" + before(macro, table.slot.alignment, table.section, table.scope)
     yield from static_table(table.c, array, table.slot.type.dtype)
@@ -217,7 +219,7 @@ def pool_text(text: PoolText, constants: Mapping[str, Array], prefix: str, macro
             yield f"    unsigned char gap_{i}_[{at - end}];\n"
             fill.append(iter(["    {0},\n"]))
         if s.nbytes:
-            yield f"    {declared(text.members[s.name], array, s.type.dtype)}; /* {comment(s.name)} */\n"
+            yield f"    {table_declaration(text.members[s.name], array, s.type.dtype)}; /* {comment(s.name)} */\n"
             fill.append(_braced(array, s))
         end = at + s.nbytes
     if not fill:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.lower.c.names import Names
+from assay.lower.c.names import ScopeNames
 from assay.semantics.devices import VirtualDevice, kind_of
 from assay.semantics.module import Branch, Program, Step
 
@@ -56,7 +56,7 @@ def device_name(device: VirtualDevice) -> str:
 
 def device_names(given: Sequence[str]) -> Mapping[str, str]:
     """Names of devices in C, each once: that of the type, or of the target where no type is said."""
-    names = Names()
+    names = ScopeNames()
     return {name: names.fresh(name) for name in dict.fromkeys(given)}
 
 

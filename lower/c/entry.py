@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from assay.lower.c.convention import Device
 from assay.lower.c.header import statuses
 from assay.lower.c.helpers import Library
-from assay.lower.c.kernel import READ_ONLY, CKernel, Parameter
-from assay.lower.c.layout import Layout, by_pointer, size
+from assay.lower.c.kernel import READ_ONLY, CKernel, KernelParameter
+from assay.lower.c.layout import EntryLayout, by_pointer, c_size
 from assay.lower.c.names import text_literal
+from assay.lower.c.outlining import OutlinedFunctions, Piece, indented
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
 from assay.lower.c.packed_abi import spec_tables, tvm_ffi
-from assay.lower.c.parts import Parts, Piece, indented
 from assay.lower.interfaces import Interface
 from assay.semantics.module import Program, Slot, Step, flow
 
@@ -25,7 +25,7 @@ def _slots(step: Step, kernel: CKernel) -> dict[str, tuple[str, ...]]:
     return {"input": step.reads, "output": step.writes, "scratch": step.scratch, "constant": kernel.held}
 
 
-def definitions(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
+def definitions(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
     """The kernels. A pointer is `restrict` if at every step its bytes are apart from all others that the step touches
     and that either of the two writes."""
     shared: set[tuple[str, str, int]] = set()
@@ -41,7 +41,7 @@ def definitions(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]
         yield "#endif\n"
 
 
-def _is_shared(layout: Layout, step: Step, one: Parameter, kernel: CKernel) -> bool:
+def _is_shared(layout: EntryLayout, step: Step, one: KernelParameter, kernel: CKernel) -> bool:
     slots = layout.program.slots
     mine = slots[_slots(step, kernel)[one.role][one.index]]
     for other in kernel.parameters:
@@ -63,16 +63,16 @@ def _meet(program: Program, a: Slot, b: Slot) -> bool:
     )
 
 
-def entry(layout: Layout, kernels: Mapping[str, CKernel], library: Library) -> Iterator[str]:
+def entry(layout: EntryLayout, kernels: Mapping[str, CKernel], library: Library) -> Iterator[str]:
     """Offsets, static asserts, checks and the run function."""
     macro, program = layout.macro, layout.program
     yield "\n/* Where each buffer lies in its workspace. */\n"
     for i, name in enumerate(layout.offsets):
         slot = program.slots[name]
-        yield f"#define {layout.offset(name)} {size(slot.offset or 0)}\n"
+        yield f"#define {layout.offset(name)} {c_size(slot.offset or 0)}\n"
         yield (
-            f"typedef char {layout.name}_assert_{i}[({layout.offset(name)} % {size(slot.alignment)} == 0u &&"
-            f" {layout.offset(name)} + {size(slot.nbytes)} <= {macro}_{layout.workspace(slot).macro}_BYTES) ? 1 :"
+            f"typedef char {layout.name}_assert_{i}[({layout.offset(name)} % {c_size(slot.alignment)} == 0u &&"
+            f" {layout.offset(name)} + {c_size(slot.nbytes)} <= {macro}_{layout.workspace(slot).macro}_BYTES) ? 1 :"
             " -1];\n"
         )
     if layout.blob is not None:
@@ -90,7 +90,7 @@ static int {layout.name}_first(int one, int other)
     return (one != {macro}_OK) ? one : other;
 }}
 """
-    parts = Parts(layout.name, macro, _locals(layout))
+    parts = OutlinedFunctions(layout.name, macro, _locals(layout))
     body = "".join(_body(layout, kernels, parts))
     text = parts.handed() + body
     if parts.functions:
@@ -110,7 +110,7 @@ static int {layout.name}_first(int one, int other)
         yield tvm_ffi(layout.name, macro)
 
 
-def _status_text(layout: Layout) -> Iterator[str]:
+def _status_text(layout: EntryLayout) -> Iterator[str]:
     """What a status means, for messages."""
     yield f"\nconst char *{layout.name}_status_text(int status)\n{{\n    switch (status) {{\n"
     yield f'    case {layout.macro}_OK:\n        return "all is done";\n'
@@ -119,7 +119,7 @@ def _status_text(layout: Layout) -> Iterator[str]:
     yield '    default:\n        return "a status of a kernel or a hook that is not generated";\n    }\n}\n'
 
 
-def _trace(layout: Layout) -> str:
+def _trace(layout: EntryLayout) -> str:
     """A call behind every step, for whoever compares step by step; it is not there unless it is asked for."""
     macro = layout.macro
     return f"""
@@ -132,7 +132,7 @@ void {layout.name}_trace(int step);
 """
 
 
-def _check_arguments(layout: Layout, library: Library) -> Iterator[str]:
+def _check_arguments(layout: EntryLayout, library: Library) -> Iterator[str]:
     """Pointers: there, aligned, and what is written apart from all else. Written arguments come first."""
     macro = layout.macro
     rows = [(a.nbytes, a.type.dtype.itemsize) for a in by_pointer(layout.outputs)]
@@ -146,22 +146,22 @@ def _check_arguments(layout: Layout, library: Library) -> Iterator[str]:
     yield f"""
 static enum {layout.name}_status {layout.name}_check(const void *const *buffers)
 {{
-    static const size_t bytes[{len(rows)}] = {{{", ".join(size(b) for b, _ in rows)}}};
-    static const size_t align[{len(rows)}] = {{{", ".join(size(a) for _, a in rows)}}};
+    static const size_t bytes[{len(rows)}] = {{{", ".join(c_size(b) for b, _ in rows)}}};
+    static const size_t align[{len(rows)}] = {{{", ".join(c_size(a) for _, a in rows)}}};
     size_t i;
     size_t j;
-{where}    for (i = 0; i < {size(len(rows))}; ++i) {{
+{where}    for (i = 0; i < {c_size(len(rows))}; ++i) {{
         if (buffers[i] == NULL && bytes[i] != 0u) {{
             return {macro}_NULL_POINTER;
         }}
     }}
-    for (i = 0; i < {size(len(rows))}; ++i) {{
+    for (i = 0; i < {c_size(len(rows))}; ++i) {{
         if ((uintptr_t)buffers[i] % align[i] != 0u) {{
             return {macro}_MISALIGNED;
         }}
     }}
-{aligned}    for (i = 0; i < {size(written)}; ++i) {{
-        for (j = i + 1u; j < {size(len(rows))}; ++j) {{
+{aligned}    for (i = 0; i < {c_size(written)}; ++i) {{
+        for (j = i + 1u; j < {c_size(len(rows))}; ++j) {{
             if ({overlap}(buffers[i], bytes[i], buffers[j], bytes[j])) {{
                 return {macro}_OVERLAP;
             }}
@@ -172,17 +172,17 @@ static enum {layout.name}_status {layout.name}_check(const void *const *buffers)
 """
 
 
-def _constants(layout: Layout) -> tuple[str, str]:
+def _constants(layout: EntryLayout) -> tuple[str, str]:
     """The addresses of the constants in the source and their alignments, and the loop that compares them."""
     found = [(layout.constants.names[t.slot.name], t.slot.alignment) for t in layout.constants.tables]
     found += [(f"&{p.c}", p.pool.alignment) for p in layout.constants.pools]
     if not found:
         return "", ""
     where = f"    static const void *const constants[{len(found)}] = {{{', '.join(c for c, _ in found)}}};\n"
-    where += f"    static const size_t constant_align[{len(found)}] = {{{', '.join(size(a) for _, a in found)}}};\n"
+    where += f"    static const size_t constant_align[{len(found)}] = {{{', '.join(c_size(a) for _, a in found)}}};\n"
     return (
         where,
-        f"""    for (i = 0; i < {size(len(found))}; ++i) {{
+        f"""    for (i = 0; i < {c_size(len(found))}; ++i) {{
         if ((uintptr_t)constants[i] % constant_align[i] != 0u) {{
             return {layout.macro}_MISALIGNED;
         }}
@@ -191,7 +191,7 @@ def _constants(layout: Layout) -> tuple[str, str]:
     )
 
 
-def _check_weights(layout: Layout, library: Library) -> Iterator[str]:
+def _check_weights(layout: EntryLayout, library: Library) -> Iterator[str]:
     assert layout.blob is not None
     macro, digest = layout.macro, layout.blob.digest
     words = ", ".join(f"0x{digest[i : i + 8]}u" for i in range(0, 64, 8))
@@ -219,7 +219,7 @@ enum {layout.name}_status {layout.name}_check_weights(const void *weights, size_
 """
 
 
-def _head(layout: Layout) -> Iterator[str]:
+def _head(layout: EntryLayout) -> Iterator[str]:
     """The checks of the arguments; behind them `status` is OK."""
     packed = layout.interface is not Interface.UNPACKED
     if packed:
@@ -235,7 +235,7 @@ def _head(layout: Layout) -> Iterator[str]:
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
 
 
-def _locals(layout: Layout) -> dict[str, str]:
+def _locals(layout: EntryLayout) -> dict[str, str]:
     """What steps know by name, and its type."""
     known = {a.name: f"const {a.ctype} *" for a in by_pointer(layout.inputs)}
     known |= {a.name: f"{a.ctype} *" for a in by_pointer(layout.outputs)}
@@ -249,7 +249,7 @@ def _locals(layout: Layout) -> dict[str, str]:
     return known
 
 
-def _body(layout: Layout, kernels: Mapping[str, CKernel], parts: Parts) -> Iterator[str]:
+def _body(layout: EntryLayout, kernels: Mapping[str, CKernel], parts: OutlinedFunctions) -> Iterator[str]:
     """The steps with the hooks around them, and the copies of outputs that are no memory of their own.
 
     Nothing leaves early: what was activated and opened is closed and deactivated whatever fails between.
@@ -264,7 +264,7 @@ def _body(layout: Layout, kernels: Mapping[str, CKernel], parts: Parts) -> Itera
     for a in by_pointer(layout.outputs):
         slot = program.slots[a.slot]
         if pointers.given.get(slot.name) != a.name and slot.nbytes:
-            copies.append(f"        memcpy({a.name}, {pointers.typed(slot, a.ctype, True)}, {size(slot.nbytes)});\n")
+            copies.append(f"        memcpy({a.name}, {pointers.typed(slot, a.ctype, True)}, {c_size(slot.nbytes)});\n")
     if copies:
         yield f"    if ({ok}) {{\n"
         yield from copies
@@ -276,7 +276,7 @@ def _body(layout: Layout, kernels: Mapping[str, CKernel], parts: Parts) -> Itera
         yield f"    if ({ok}) {{\n        result->code = ASSAY_CODE_NONE;\n        result->as.number = 0;\n    }}\n"
 
 
-def _steps(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, parts: Parts) -> str:
+def _steps(layout: EntryLayout, kernels: Mapping[str, CKernel], pointers: _Pointers, parts: OutlinedFunctions) -> str:
     """The steps, those of an arm inside an `if`; hooks around each stretch on a device."""
     steps, ok = layout.program.steps, f"status == {layout.macro}_OK"
     stretches = {r.start: (device, r) for device, r in layout.devices.regions()}
@@ -306,10 +306,10 @@ def _steps(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, 
 
 
 def _stretch(
-    layout: Layout,
+    layout: EntryLayout,
     kernels: Mapping[str, CKernel],
     pointers: _Pointers,
-    parts: Parts,
+    parts: OutlinedFunctions,
     device: Device | None,
     steps: range,
 ) -> Iterator[Piece]:
@@ -330,7 +330,7 @@ def _stretch(
 class _Pointers:
     """How the entry reaches each slot."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: EntryLayout) -> None:
         self.layout = layout
         self.named = layout.constants.names
         slots = layout.program.slots
@@ -340,7 +340,7 @@ class _Pointers:
     def plain(self, slot: Slot) -> str:
         """A pointer of any type."""
         if slot.place == "constant":
-            return self.named.get(slot.name) or f"table + {size(self.layout.constants.blob[slot.name])}"
+            return self.named.get(slot.name) or f"table + {c_size(self.layout.constants.blob[slot.name])}"
         if slot.is_pooled:
             return f"{self.layout.workspace(slot).base} + {self.layout.offset(slot.name)}"
         return self.given[slot.name]
@@ -354,7 +354,7 @@ class _Pointers:
         return f"({qualifier}{ctype} *)({qualifier}void *)({text})"
 
 
-def _call(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, index: int) -> Iterator[str]:
+def _call(layout: EntryLayout, kernels: Mapping[str, CKernel], pointers: _Pointers, index: int) -> Iterator[str]:
     """One step, if all before it went well."""
     program, step = layout.program, layout.program.steps[index]
     assert isinstance(step, Step)

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from assay.lower.c.names import Names
+from assay.lower.c.names import ScopeNames
 from assay.lower.c.ops import (
     LOW,
     PRODUCT,
@@ -23,7 +23,7 @@ from assay.lower.c.ops import (
     Ops,
     cast_bounds,
     constant_operand,
-    convert,
+    converted,
     float_constant,
     integer_constant,
     scalar_type,
@@ -51,7 +51,7 @@ DEEPEST = 12
 
 
 @dataclass(eq=False)
-class Place:
+class BufferPlace:
     """How a buffer is reached: the text of a pointer, or of a local variable that holds its one element."""
 
     text: str
@@ -69,12 +69,12 @@ class ExprWriter:
     """Prints expressions; what must stand before goes to `line`. `trap` gives the statement for a kind of trap."""
 
     ops: Ops
-    names: Names
+    names: ScopeNames
     ranges: Ranges
     line: Callable[[str], None]
     trap: Callable[[str], str]
     variables: dict[Var, Code] = field(default_factory=dict)
-    buffers: dict[Buffer, Place] = field(default_factory=dict)
+    buffers: dict[Buffer, BufferPlace] = field(default_factory=dict)
     literals: dict[Var, Const] = field(default_factory=dict)
     """Variables in scope that stand for a constant."""
     used: set[str] = field(default_factory=set)
@@ -157,7 +157,7 @@ class ExprWriter:
 
         return close
 
-    def place(self, buffer: Buffer) -> Place:
+    def place(self, buffer: Buffer) -> BufferPlace:
         if buffer not in self.buffers:
             raise Invalid(f"buffer {buffer.name} is not allocated here", label="tensor.C10")
         return self.buffers[buffer]
@@ -233,7 +233,7 @@ class ExprWriter:
                     self._trap_if(" || ".join(tests), node)
             case Cast() if _can_miss(node):
                 low, high = cast_bounds(node.dtype)
-                x = convert(codes[id(node.arg)], "double").text
+                x = converted(codes[id(node.arg)], "double").text
                 self._trap_if(f"!({x} {low} && {x} {high})", node)
             case _:
                 pass
@@ -258,9 +258,9 @@ class ExprWriter:
                 if node not in self.variables:
                     raise Invalid(f"unbound scalar variable {node.name}", label="scalar.C7")
                 self.used.add(self.variables[node].text)
-                return convert(self.variables[node], type_)
+                return converted(self.variables[node], type_)
             case Load():
-                return convert(self._load(node, known, codes), type_)
+                return converted(self._load(node, known, codes), type_)
             case Cast():
                 arg = codes[id(node.arg)]
                 return self.ops.cast(
@@ -269,7 +269,7 @@ class ExprWriter:
             case Apply():
                 same = _same_as(node, known)
                 if same is not None:
-                    return convert(codes[id(same)], type_)
+                    return converted(codes[id(same)], type_)
                 used = [codes[id(a)] for a in node.args]
                 if (
                     operation(node.op).has("compares")
@@ -277,7 +277,7 @@ class ExprWriter:
                     and self._looks_decided(node, used)
                 ):
                     used = [self.local(used[0]), used[1]]  # a compiler would warn of what is no fault of the kernel's
-                code = convert(self.ops.apply(node, used, type_, known), type_)
+                code = converted(self.ops.apply(node, used, type_, known), type_)
                 return Code(code.text, type_, code.level, 1 + max(a.depth for a in used))
             case _:
                 raise Crash(f"no such scalar node: {type(node).__name__}")
@@ -316,7 +316,7 @@ class ExprWriter:
             elif extent != 1:
                 code = codes[id(index)]
                 unsigned = len(shape) > 1 and code.type in ("uint32_t", "uint64_t")  # C would mix it with signed ones
-                code = convert(code, "int64_t") if wide or unsigned else code
+                code = converted(code, "int64_t") if wide or unsigned else code
                 text = code.text if stride == 1 else f"{code.at(PRODUCT)} * {integer_literal(stride, INT64)}"
                 terms.append(text if stride > 1 or len(shape) == 1 or code.level >= PRODUCT else f"({text})")
             stride *= extent

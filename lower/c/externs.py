@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.lower.c.names import RESERVED, Names, comment, quote
+from assay.lower.c.names import RESERVED, ScopeNames, comment, quote
 from assay.semantics.errors import Invalid, Span, Unsupported
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ExternParameter:
     """A parameter of an extern: its C type, a name like it, and what is handed over, for the header."""
 
     type: str
@@ -34,7 +34,7 @@ class Extern:
 
     name: str
     c: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ExternParameter, ...]
     uses: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -49,9 +49,9 @@ class Externs:
     prefix: str
     given: Mapping[str, str] = field(default_factory=dict)
     found: dict[str, Extern] = field(default_factory=dict)
-    names: Names = field(default_factory=Names)
+    names: ScopeNames = field(default_factory=ScopeNames)
 
-    def use(self, name: str, parameters: Sequence[Parameter], kernel: str, at: Span | None) -> str:
+    def use(self, name: str, parameters: Sequence[ExternParameter], kernel: str, at: Span | None) -> str:
         """The C function of an extern that a kernel calls. Unsupported where another call hands over other C types."""
         known = self.found.get(name)
         if known is None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from assay.lower.c.externs import Externs
-from assay.lower.c.names import Names
+from assay.lower.c.names import ScopeNames
 from assay.semantics.errors import Crash
 from assay.semantics.walk import needed_first, reached
 
@@ -421,7 +421,7 @@ class Library:
     """
 
     def __init__(
-        self, prefix: str, macro: str, names: Names | None = None, externs: Mapping[str, str] | None = None
+        self, prefix: str, macro: str, names: ScopeNames | None = None, externs: Mapping[str, str] | None = None
     ) -> None:
         self.prefix = prefix
         self.macro = macro
@@ -433,7 +433,7 @@ class Library:
         """Constants of the table that are not in the source: kernels that hold them are handed a pointer."""
         self.used_constants: set[str] = set()
         """Those that kernels name themselves."""
-        self._names = names or Names()
+        self._names = names or ScopeNames()
         self.reproducible = self if names else Library(prefix, macro, self._names)
         self._used: set[str] = set()
         self._functions: dict[str, str] = {}
@@ -442,9 +442,9 @@ class Library:
         """A fresh name at the top of the file for something of a `kind` (one letter) called `name`."""
         return f"{self.prefix}_{self._names.fresh(f'{kind}_{name}')}"
 
-    def locals(self) -> Names:
+    def locals(self) -> ScopeNames:
         """An empty scope inside a function; it never hides a name of the top of the file."""
-        return Names(closed=(f"{self.prefix}_", f"{self.macro}_"))
+        return ScopeNames(closed=(f"{self.prefix}_", f"{self.macro}_"))
 
     def use(self, name: str) -> str:
         """The C name of a helper; it and what it needs will be printed."""

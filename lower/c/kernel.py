@@ -15,13 +15,13 @@ from math import prod
 from typing import Literal
 
 from assay.lower.c import math as c_math
-from assay.lower.c.expr import ExprWriter, Place
+from assay.lower.c.expr import BufferPlace, ExprWriter
 from assay.lower.c.helpers import Library
 from assay.lower.c.names import comment, text_literal
 from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
-from assay.lower.c.pointers import Pointers, pointed
+from assay.lower.c.pointers import Pointers, pointed_buffers
 from assay.lower.c.range import Known, Ranges
-from assay.lower.c.tables import needs_math, numbers, static_table, storage
+from assay.lower.c.tables import element_names, needs_math, static_table, storage
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.scalar import Const, Load, Var
@@ -70,7 +70,7 @@ READ_ONLY: tuple[Role, ...] = ("input", "constant")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class KernelParameter:
     """A parameter of the C function: which buffer of the kernel it is, by role and number; a constant by its number
     among those that the kernel holds."""
 
@@ -86,7 +86,7 @@ class CKernel:
 
     name: str
     source: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
     tables: tuple[str, ...]
     body: tuple[str, ...]
     held: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class CKernel:
     last: str = ""
     """One more parameter, behind the buffers: a resource handle, or where the message of a trap goes."""
 
-    def signature(self, restrict: Container[Parameter] = ()) -> str:
+    def signature(self, restrict: Container[KernelParameter] = ()) -> str:
         """Name and parameters; `restrict` has the pointers that share no byte that is written."""
         words = []
         for p in self.parameters:
@@ -103,7 +103,7 @@ class CKernel:
         words += [self.last] if self.last else []
         return f"{self.name}({', '.join(words) or 'void'})"
 
-    def text(self, restrict: Container[Parameter], before: str = "") -> Iterator[str]:
+    def text(self, restrict: Container[KernelParameter], before: str = "") -> Iterator[str]:
         """The definition; `before` stands before its type."""
         yield from self.tables
         yield f"\n/* {comment(self.source)} */\nstatic {before}int {self.signature(restrict)}\n{{\n"
@@ -135,14 +135,14 @@ class _Writer:
     depth: int = 1
     traps: bool = False
     work: Worklist[Stmt] = field(default_factory=lambda: Worklist([]))
-    held: dict[str, Place] = field(default_factory=dict)
+    held: dict[str, BufferPlace] = field(default_factory=dict)
     """The constants that are handed over, by name."""
 
     def __post_init__(self) -> None:
         # the plan numbers what the function allocates itself; cells that stand for its choices have one element
         number = {b: i for i, b in reversed(list(enumerate(self.kernel.allocations)))}
         self.kernel = without_blocks(self.kernel, pointers=True)
-        self.pointed = pointed(self.kernel)
+        self.pointed = pointed_buffers(self.kernel)
         allocations = [s for s in program_order(self.kernel.body) if isinstance(s, Allocate)]
         self.scratch = {id(s): number[s.buffer] for s in allocations if s.buffer in number}
         self.names = self.library.locals()
@@ -151,7 +151,7 @@ class _Writer:
         ops = Ops(self.library, partial(c_math.function, self.library))
         self.exprs = ExprWriter(ops, self.names, self.ranges, self.line, self.trap)
         self.pointers = Pointers(self.kernel.name, self.library, self.exprs)
-        self.places: list[tuple[Role, int, Buffer, Place]] = []
+        self.places: list[tuple[Role, int, Buffer, BufferPlace]] = []
 
     def line(self, text: str) -> None:
         self.lines.append(f"{'    ' * self.depth}{text}\n")
@@ -181,16 +181,16 @@ class _Writer:
             last = f"const char **{self.last}"
         self.line(f"return {self.macro}_OK;")
         used = tuple(
-            Parameter(role, i, place.text, storage(b.dtype, f"buffer {b.name} of {kernel.name}"))
+            KernelParameter(role, i, place.text, storage(b.dtype, f"buffer {b.name} of {kernel.name}"))
             for role, i, b, place in self.places
             if place.used
         )
         return CKernel(self.name, kernel.name, used, tuple(self.tables), tuple(self.lines), tuple(self.held), last)
 
-    def parameter(self, role: Role, index: int, buffer: Buffer) -> Place:
+    def parameter(self, role: Role, index: int, buffer: Buffer) -> BufferPlace:
         storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel.name}")
         self.require_sizes(buffer)
-        place = Place(self.names.fresh(buffer.name), constant=role in READ_ONLY)
+        place = BufferPlace(self.names.fresh(buffer.name), constant=role in READ_ONLY)
         self.places.append((role, index, buffer, place))
         self.exprs.buffers[buffer] = place
         return place
@@ -361,7 +361,7 @@ class _Writer:
             self.parameter("scratch", self.scratch[id(stmt)], buffer)
             self.scope(stmt.body, partial(self.restore, buffer, outer))
             return
-        place = self.exprs.buffers[buffer] = Place(self.names.fresh(buffer.name), scalar=True)
+        place = self.exprs.buffers[buffer] = BufferPlace(self.names.fresh(buffer.name), scalar=True)
         type_ = scalar_type(buffer.dtype, None)
         zero = {"float": "0.0f", "double": "0.0"}.get(type_, "0")
         at, declaration = len(self.lines), f"{'    ' * self.depth}{type_} {place.text} = {zero};\n"
@@ -375,7 +375,7 @@ class _Writer:
 
         self.scope(stmt.body, declare)
 
-    def restore(self, buffer: Buffer, outer: Place | None) -> None:
+    def restore(self, buffer: Buffer, outer: BufferPlace | None) -> None:
         if outer is None:
             del self.exprs.buffers[buffer]
         else:
@@ -399,7 +399,7 @@ class _Writer:
                 label="c.C3",
             )
         own = self.library.top("t", f"{self.kernel.name}_{buffer.name}") if shared is None else ""
-        place = Place(shared or numbers(own, stmt.contents, of), constant=True)
+        place = BufferPlace(shared or element_names(own, stmt.contents, of), constant=True)
         outer = self.exprs.buffers.get(buffer)
         self.exprs.buffers[buffer] = place
 

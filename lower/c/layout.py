@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from assay.lower.c.constants import Constants
 from assay.lower.c.convention import Device, Devices
 from assay.lower.c.externs import Externs
-from assay.lower.c.names import Names
+from assay.lower.c.names import ScopeNames
 from assay.lower.c.packed_abi import PACKED_PARAMETERS, SpecNames
 from assay.lower.c.tables import Blob
 from assay.lower.interfaces import Interface
@@ -61,13 +61,13 @@ def workspace_names(pools: Sequence[str]) -> list[tuple[str, str]]:
     """The names of the pools as parameters and in macros. One is `workspace`, whatever its pool is called."""
     if len(pools) == 1:
         return [("workspace", "WORKSPACE")]
-    names, macros = Names(), Names()
+    names, macros = ScopeNames(), ScopeNames()
     words = [p if re.match(r"workspace(_|$)", p) else f"workspace_{p}" for p in pools]
     return [(names.fresh(w), macros.fresh(w, upper=True)) for w in words]
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class EntryLayout:
     """Where everything lies."""
 
     name: str
@@ -129,6 +129,6 @@ class Layout:
         return f"{self.name}_device_{device.c}_{verb}"
 
 
-def size(value: int) -> str:
+def c_size(value: int) -> str:
     """A number of bytes or elements as an unsigned constant."""
     return f"{value}u" if value < 2**32 else f"{value}ull"

@@ -7,10 +7,10 @@ right.
 
 from __future__ import annotations
 
-from assay.lower.c.layout import Layout
+from assay.lower.c.layout import EntryLayout
 
 
-def declarations(layout: Layout) -> str:
+def declarations(layout: EntryLayout) -> str:
     """What stands in the header about it."""
     m, macro = layout.name, layout.macro
     return f"""
@@ -27,7 +27,7 @@ void {m}_close_weights(struct {m}_weights *weights);
 """
 
 
-def loader(layout: Layout) -> str:
+def loader(layout: EntryLayout) -> str:
     """The C text; empty where there is no blob."""
     if layout.blob is None:
         return ""

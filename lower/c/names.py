@@ -46,7 +46,7 @@ def identifier(text: str) -> str:
     return word
 
 
-class Names:
+class ScopeNames:
     """The names of one scope: `fresh` never gives one twice, nor one that starts with one of `closed`."""
 
     def __init__(self, taken: Iterable[str] = (), closed: tuple[str, ...] = ()) -> None:

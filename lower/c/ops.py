@@ -60,7 +60,7 @@ def scalar_type(of: DType, known: Known | None) -> str:
     return storage(of, "an expression")
 
 
-def convert(code: Code, type_: str) -> Code:
+def converted(code: Code, type_: str) -> Code:
     """The value in another C type."""
     if code.type == type_:
         return code
@@ -124,20 +124,20 @@ class Ops:
         if to.kind == "uint" and source.kind == "int" and source.bits < to.bits:
             # gcc takes a signed number made wider and unsigned apart again, and warns of what it finds
             width = max(to.bits, 32)
-            same = convert(arg, f"int{width}_t")
-            return convert(
+            same = converted(arg, f"int{width}_t")
+            return converted(
                 Code(f"{self.library.use(f'u{width}_of_i{width}')}({same.text})", f"uint{width}_t", depth=1), type_
             )
         if to.name not in SHORT:
-            return convert(arg, type_)
+            return converted(arg, type_)
         if arg.type == "double":
             arg = Code(f"{self.library.use('odd_f64')}({arg.text})", "float", depth=arg.depth + 1)
         elif arg.type != "float" and to.name == "bfloat16" and source.bits > 16:
             kind = "u64" if source.kind == "uint" else "i64"
-            wide = convert(arg, "uint64_t" if source.kind == "uint" else "int64_t")
+            wide = converted(arg, "uint64_t" if source.kind == "uint" else "int64_t")
             arg = Code(f"{self.library.use(f'odd_{kind}')}({wide.text})", "float", depth=arg.depth + 1)
         else:
-            arg = convert(arg, "float")  # an integer that float must round is beyond float16 anyway
+            arg = converted(arg, "float")  # an integer that float must round is beyond float16 anyway
         return self.rounded(arg, to)
 
     def rounded(self, code: Code, to: DType) -> Code:
@@ -150,7 +150,7 @@ class Ops:
         """The operation on operands of the types that `scalar_type` gives."""
         op, row = node.op, operation(node.op)
         if op == "select":
-            text = f"{args[0].operand} ? {convert(args[1], type_).operand} : {convert(args[2], type_).operand}"
+            text = f"{args[0].operand} ? {converted(args[1], type_).operand} : {converted(args[2], type_).operand}"
             return Code(text, type_, LOW) if type_ in SIGNED else Code(f"({type_})({text})", type_, UNARY)
         if row.has("compares") and node.args[0].dtype is BOOL and op not in ("eq", "ne"):
             a, b = (x.at(ATOM) for x in (args if op in ("le", "lt") else reversed(args)))
@@ -171,11 +171,11 @@ class Ops:
         """The bits of a float as an integer of its width, or the other way round."""
         narrow, bits = node.dtype if node.op in FLOAT_OF else node.args[0].dtype, node.dtype.bits
         if bits == 64:
-            whole = convert(arg, "int64_t") if node.op in FLOAT_OF else arg
+            whole = converted(arg, "int64_t") if node.op in FLOAT_OF else arg
             return Code(f"{self.library.use(node.op)}({whole.text})", "int64_t" if node.op == "bits_of" else "double")
         if node.op in FLOAT_OF:
             helper = self.library.use("f32" if bits == 32 else f"load_{SHORT[narrow.name]}")
-            return Code(f"{helper}({convert(arg, f'uint{bits}_t').text})", "float")
+            return Code(f"{helper}({converted(arg, f'uint{bits}_t').text})", "float")
         helper = self.library.use("bits_f32" if bits == 32 else f"store_{SHORT[narrow.name]}")
         return Code(f"(int{bits}_t){helper}({arg.text})", f"int{bits}_t", UNARY)
 
@@ -196,7 +196,7 @@ class Ops:
             return self._extreme(node, args, type_)
         if op == "fma" and of.name in SHORT:
             name = self.library.math("fma")
-            wide = Code(f"{name}({', '.join(convert(a, 'double').text for a in args)})", "double")
+            wide = Code(f"{name}({', '.join(converted(a, 'double').text for a in args)})", "double")
             return self.rounded(Code(f"{self.library.use('odd_f64')}({wide.text})", "float"), of)
         if op in LIBM:
             name = self.library.math(LIBM[op] + ("f" if type_ == "float" else ""))
@@ -231,7 +231,7 @@ class Ops:
             wide = True
         width = 64 if wide else 32
         compute = f"{'' if signed else 'u'}int{width}_t"
-        first = convert(args[0], compute) if wide else args[0]
+        first = converted(args[0], compute) if wide else args[0]
         last = args[-1]
 
         def done(code: Code) -> Code:
@@ -243,21 +243,21 @@ class Ops:
             return done(Code(f"{first.operand} {sign} {last.operand}", type_, LOW))
 
         def wrapped(sign: str) -> Code:
-            a = f"(uint{width}_t)0" if op == "neg" else convert(args[0], f"uint{width}_t").operand
-            b = last.operand if op == "shl" else convert(last, f"uint{width}_t").operand
+            a = f"(uint{width}_t)0" if op == "neg" else converted(args[0], f"uint{width}_t").operand
+            b = last.operand if op == "shl" else converted(last, f"uint{width}_t").operand
             return Code(f"({type_})({a} {sign} {b})", type_, UNARY)
 
         def through(name: str) -> Code:
-            words = [convert(a, f"uint{width}_t").text for a in args]
+            words = [converted(a, f"uint{width}_t").text for a in args]
             return Code(f"({type_}){self.library.use(f'{name}_u{width}')}({', '.join(words)})", type_, UNARY)
 
         def call(name: str) -> Code:
             helper = self.library.use(f"{name}_{'i' if signed else 'u'}{width}")
-            words = [convert(a, compute).text for a in args]
-            return convert(Code(f"{helper}({', '.join(words)})", compute), type_)
+            words = [converted(a, compute).text for a in args]
+            return converted(Code(f"{helper}({', '.join(words)})", compute), type_)
 
         if op == "abs":
-            return convert(args[0], type_) if ks[0].low >= 0 else call("abs")
+            return converted(args[0], type_) if ks[0].low >= 0 else call("abs")
         if op in ("min", "max"):
             return call(op)
         if row.has("divides"):

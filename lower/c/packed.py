@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from assay.lower.c.header import type_text
-from assay.lower.c.kernel import CKernel, Parameter
-from assay.lower.c.layout import Layout, by_pointer
+from assay.lower.c.kernel import CKernel, KernelParameter
+from assay.lower.c.layout import EntryLayout, by_pointer
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed_abi import ARGUMENTS, FAIL, FIND, PACK, PACKED_PARAMETERS, SPEC, Spec, spec_tables
 from assay.lower.interfaces import Interface
@@ -24,13 +24,13 @@ def all_buffers(kernel: PrimFunc) -> tuple[Buffer, ...]:
     return (*kernel.inputs, *kernel.outputs, *kernel.allocations)
 
 
-def position(kernel: PrimFunc, parameter: Parameter) -> int:
+def position(kernel: PrimFunc, parameter: KernelParameter) -> int:
     """The place of a parameter of the typed function among those."""
     first = {"input": 0, "output": len(kernel.inputs), "scratch": len(kernel.inputs) + len(kernel.outputs)}
     return first[parameter.role] + parameter.index
 
 
-def runtime(layout: Layout) -> Iterator[str]:
+def runtime(layout: EntryLayout) -> Iterator[str]:
     """The functions that packed code shares, before all kernels."""
     if layout.interface is Interface.UNPACKED:
         return
@@ -38,7 +38,7 @@ def runtime(layout: Layout) -> Iterator[str]:
         yield text.replace("@", layout.name).replace("$", layout.macro)
 
 
-def wrappers(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
+def wrappers(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
     """The packed functions, each with its table of parameters; and the table of functions."""
     if layout.interface is Interface.UNPACKED:
         return
@@ -65,7 +65,7 @@ def _kernel_specs(kernel: PrimFunc) -> Iterator[Spec]:
         )
 
 
-def _wrapper(layout: Layout, name: str, kernel: CKernel) -> Iterator[str]:
+def _wrapper(layout: EntryLayout, name: str, kernel: CKernel) -> Iterator[str]:
     function = layout.module.kernel(name)
     count = len(all_buffers(function))
     args = []
@@ -90,7 +90,7 @@ def _wrapper(layout: Layout, name: str, kernel: CKernel) -> Iterator[str]:
     yield "    }\n    return status;\n}\n"
 
 
-def call(layout: Layout, name: str, pointers: Sequence[str]) -> str:
+def call(layout: EntryLayout, name: str, pointers: Sequence[str]) -> str:
     """The lines of a block that call a packed kernel on all of its buffers; they set `status`."""
     count = len(pointers)
     values = "values, " + str(count)
@@ -108,7 +108,7 @@ def call(layout: Layout, name: str, pointers: Sequence[str]) -> str:
         status = {text};"""
 
 
-def entry_specs(layout: Layout) -> Iterator[Spec]:
+def entry_specs(layout: EntryLayout) -> Iterator[Spec]:
     """What the packed entry takes."""
     for a in (*by_pointer(layout.inputs), *by_pointer(layout.outputs)):
         yield Spec(f"{a.slot}: {type_text(a.type)}", a.type.static_shape, a.type.dtype, a.type.dtype.itemsize)
@@ -120,7 +120,7 @@ def entry_specs(layout: Layout) -> Iterator[Spec]:
         yield Spec(f"the weights: uint8[{layout.blob.nbytes}]", (layout.blob.nbytes,), of, layout.blob.alignment)
 
 
-def entry_head(layout: Layout) -> Iterator[str]:
+def entry_head(layout: EntryLayout) -> Iterator[str]:
     """The first lines of the packed entry: arguments that fit, by the names of the unpacked one."""
     count = len(list(entry_specs(layout)))
     m = layout.name
@@ -143,7 +143,7 @@ def entry_head(layout: Layout) -> Iterator[str]:
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
 
 
-def entry_names(layout: Layout) -> Iterator[str]:
+def entry_names(layout: EntryLayout) -> Iterator[str]:
     """The arguments as locals."""
     words = [(a.name, f"const {a.ctype} *") for a in by_pointer(layout.inputs)]
     words += [(a.name, f"{a.ctype} *") for a in by_pointer(layout.outputs)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from assay.lower.c.expr import ExprWriter, Place
-from assay.lower.c.externs import Parameter
+from assay.lower.c.expr import BufferPlace, ExprWriter
+from assay.lower.c.externs import ExternParameter
 from assay.lower.c.helpers import Library
 from assay.lower.c.names import string_literal
-from assay.lower.c.ops import SHORT, SUM, Code, convert
+from assay.lower.c.ops import SHORT, SUM, Code, converted
 from assay.lower.c.tables import STORAGE, storage
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Unsupported
@@ -17,7 +17,7 @@ from assay.semantics.scalar import Expr
 from assay.semantics.tensor import Alias, Buffer, Call, PrimFunc, View, program_order
 
 
-def pointed(kernel: PrimFunc) -> set[Buffer]:
+def pointed_buffers(kernel: PrimFunc) -> set[Buffer]:
     """The buffers that must be memory, for something points at them."""
     found: set[Buffer] = set()
     for stmt in program_order(kernel.body):
@@ -39,7 +39,7 @@ class Pointers:
     library: Library
     exprs: ExprWriter
 
-    def view(self, view: View) -> tuple[Place, str]:
+    def view(self, view: View) -> tuple[BufferPlace, str]:
         """A pointer to the bytes of a buffer, or to some element of it: its place, and its declaration."""
         source, of = self.exprs.place(view.source), view.source.dtype
         type_ = storage(view.buffer.dtype, f"buffer {view.buffer.name} of {self.kernel}")
@@ -50,14 +50,14 @@ class Pointers:
             first, size = source.text + (f" + {offset.at(SUM + 1)}" if offset.text != "0" else ""), 1
         else:
             first, size = f"({const}{type_} *){source.text}", of.itemsize
-        place = Place(self.exprs.names.fresh(view.buffer.name), constant=constant, bytes=size)
+        place = BufferPlace(self.exprs.names.fresh(view.buffer.name), constant=constant, bytes=size)
         return place, f"{const}{type_} *const {place.text} = {first};"
 
     def call(self, stmt: Call, ok: str, failed: str) -> Iterator[str]:
         """A function that the user writes is called; its status, where it is not `ok`, ends the kernel after
         `failed`."""
         words: list[str] = []
-        parameters: list[Parameter] = []
+        parameters: list[ExternParameter] = []
         for k, a in enumerate(stmt.args):
             match a:
                 case Buffer():
@@ -67,16 +67,16 @@ class Pointers:
                     code, _ = self.exprs.value(self.exprs.fold(a))
                     words.append(self.stored(code, a.dtype).text)
                     type_ = storage(a.dtype, f"a number that {self.kernel} hands over")
-                    parameters.append(Parameter(type_, f"n{k}", a.dtype.name))
+                    parameters.append(ExternParameter(type_, f"n{k}", a.dtype.name))
                 case _:
                     words.append(self.text(a, stmt))
-                    parameters.append(Parameter("const char *", f"s{k}", words[-1]))
+                    parameters.append(ExternParameter("const char *", f"s{k}", words[-1]))
         back, of = "", None if stmt.result is None else stmt.result.dtype
         if of is not None:
             back = self.exprs.names.fresh("back")
             words.append(f"&{back}")
             type_ = storage(of, f"a number that {stmt.function} returns")
-            parameters.append(Parameter(f"{type_} *", "result", f"{of} returned"))
+            parameters.append(ExternParameter(f"{type_} *", "result", f"{of} returned"))
         function = self.library.externs.use(stmt.function, parameters, self.kernel, stmt.span)
         status = self.exprs.names.fresh("status")
         yield "{"
@@ -94,13 +94,13 @@ class Pointers:
             yield f"    {place.text} = {self.loaded(back, stmt.result.dtype)};"
         yield "}"
 
-    def pointer(self, buffer: Buffer, k: int) -> Parameter:
+    def pointer(self, buffer: Buffer, k: int) -> ExternParameter:
         place = self.exprs.place(buffer)
         place.used = place.read = True
         type_ = storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel}")
         shape = "".join(f"[{n}]" for n in buffer.static_shape)
         about = f"{buffer.name} {buffer.dtype}{shape}{' (not to be changed)' if place.constant else ''}"
-        return Parameter(f"{'const ' if place.constant else ''}{type_} *", f"x{k}", about)
+        return ExternParameter(f"{'const ' if place.constant else ''}{type_} *", f"x{k}", about)
 
     def text(self, text: str, stmt: Call) -> str:
         if "\0" in text or len(text.encode()) > MOST_TEXT:
@@ -112,7 +112,7 @@ class Pointers:
         """A value as an element of memory."""
         if of.name in SHORT:
             return Code(f"{self.library.use(f'store_{SHORT[of.name]}')}({code.text})", STORAGE[of.name])
-        return convert(code, STORAGE[of.name])
+        return converted(code, STORAGE[of.name])
 
     def loaded(self, element: str, of: DType) -> str:
         """An element of memory as a value."""

@@ -17,7 +17,7 @@ from assay.lower.c.convention import Device
 from assay.lower.c.externs import EXTERN
 from assay.lower.c.header import ARGUMENT, DEVICE, WORKSPACE
 from assay.lower.c.layout import Argument, Workspace, workspace_names
-from assay.lower.c.names import Names, identifier, unquote
+from assay.lower.c.names import ScopeNames, identifier, unquote
 from assay.lower.c.tables import STORAGE, Array, Blob
 from assay.lower.interfaces import Interface
 from assay.semantics.dtypes import dtype
@@ -152,7 +152,7 @@ class _Header:
 
     def arguments(self, section: str) -> Iterator[Argument]:
         """The inputs or outputs, in order."""
-        macros = Names()
+        macros = ScopeNames()
         for row in self.find(rf"\n \* {section}:\n((?: \*   .*\n)*)").splitlines():
             found = re.fullmatch(ARGUMENT, row)
             if found is None:

@@ -104,7 +104,7 @@ def has_payload(array: Array, of: DType) -> bool:
     return bool((found != np.array(np.nan, of.numpy).view(f"u{of.itemsize}")).any())
 
 
-def declared(name: str, array: Array, of: DType) -> str:
+def table_declaration(name: str, array: Array, of: DType) -> str:
     """The declaration of a table. Where only bits can be written it is a union of these and the numbers that they
     are."""
     size = max(array.size, 1)
@@ -113,14 +113,14 @@ def declared(name: str, array: Array, of: DType) -> str:
     return f"union {{ uint{8 * of.itemsize}_t bits[{size}]; {storage(of, name)} numbers[{size}]; }} {name}"
 
 
-def numbers(name: str, array: Array, of: DType) -> str:
+def element_names(name: str, array: Array, of: DType) -> str:
     """How the elements of a table are named."""
     return f"{name}.numbers" if has_payload(array, of) else name
 
 
 def static_table(name: str, array: Array, of: DType) -> Iterator[str]:
     """The definition of a read-only table, in pieces."""
-    yield f"static const {declared(name, array, of)} = {{\n"
+    yield f"static const {table_declaration(name, array, of)} = {{\n"
     if array.size == 0:
         yield "    0\n"
     yield from element_rows(array, of)

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.lower.constants.binding import bind_constants, extract_params
+from assay.lower.constants.constant_table import constant_offsets
 from assay.lower.constants.extract import extract_constants, trimmed
-from assay.lower.constants.fold import Evaluate, fold_constants
+from assay.lower.constants.fold import Evaluate, fold_function
 from assay.lower.constants.link import link_params, unlink_params
-from assay.lower.constants.table import layout
 from assay.lower.constants.transfer import merge_modules, transfer
 from assay.semantics.analyses.variables import reachable
 from assay.semantics.graph import Function
@@ -30,8 +30,8 @@ __all__ = [
     "bind_constants",
     "extract_constants",
     "extract_params",
-    "fold_constants",
-    "layout",
+    "fold_function",
+    "constant_offsets",
     "lift_constants",
     "link_params",
     "merge_modules",
@@ -46,7 +46,7 @@ def lift_constants(module: Module, run_kernel: Evaluate) -> Module:
     module = module.resolved()
     folded: dict[str, Definition] = {}
     for name, d in module.definitions.items():
-        folded[name] = fold_constants(d, module, run_kernel) if isinstance(d, Function) else d
+        folded[name] = fold_function(d, module, run_kernel) if isinstance(d, Function) else d
     return trimmed(_reached(extract_constants(replace(module, definitions=folded))))
 
 

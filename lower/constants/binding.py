@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from assay.lower.constants.constant_table import Array
 from assay.lower.constants.extract import extract_constants
 from assay.lower.constants.link import unlink_params
-from assay.lower.constants.table import Array
 from assay.semantics.bits import frozen
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Unsupported

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from assay.lower.constants.constant_table import ConstantTable, constant_offsets, is_content_name
 from assay.lower.constants.fold import both_or
-from assay.lower.constants.table import Table, is_content_name, layout
 from assay.semantics.analyses.variables import reachable
 from assay.semantics.bits import same_bits
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
@@ -19,7 +19,7 @@ from assay.semantics.errors import Unsupported
 from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar
 from assay.semantics.module import PLAIN, ConstantInfo, Definition, Module, Program
 from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt, program_order
-from assay.semantics.tensor.calls import called
+from assay.semantics.tensor.calls import calls_of
 from assay.semantics.walk import Worklist, post_order, rewrite
 
 
@@ -58,13 +58,13 @@ def trimmed(module: Module) -> Module:
     used = set(reachable(module, list(module.definitions)))
     constants = {n: a for n, a in module.constants.items() if n in used}
     infos = {n: i for n, i in module.infos.items() if n in used and i != PLAIN}
-    return replace(module, constants=constants, infos=infos, offsets=layout(constants, infos))
+    return replace(module, constants=constants, infos=infos, offsets=constant_offsets(constants, infos))
 
 
 class _Extraction:
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.table = Table(module)
+        self.table = ConstantTable(module)
         self.given = {n for n, a in module.constants.items() if not self.table.is_by_content(n, a, module.info(n))}
         """The names that users gave."""
         self.copies: dict[tuple[str, VirtualDevice], str] = {}
@@ -169,7 +169,7 @@ class _Extraction:
 def through_calls(places: Mapping[str, set[VirtualDevice]], module: Module) -> dict[str, set[VirtualDevice]]:
     """Where tensor functions run: where graph functions call them, and where the tensor functions do that call them."""
     found = {name: set(some) for name, some in places.items()}
-    inner = {name: {c.function for c in called(k)} & found.keys() for name, k in module.kernels.items()}
+    inner = {name: {c.function for c in calls_of(k)} & found.keys() for name, k in module.kernels.items()}
     work = Worklist(sorted(found))
     for name in work:
         for of in inner[name]:

@@ -31,7 +31,7 @@ from assay.semantics.graph import (
     TupleGetItem,
     Var,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
@@ -45,7 +45,7 @@ Evaluate = Callable[[PrimFunc, Sequence[Array]], Sequence[Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownTensor:
     """A tensor whose elements are known, where it lives, and its name in the module's table if it has one."""
 
     array: Array
@@ -53,13 +53,13 @@ class Known:
     name: str = ""
 
 
-Value: TypeAlias = "Known | tuple[Value, ...]"
+Value: TypeAlias = "KnownTensor | tuple[Value, ...]"
 
 
-def fold_constants(function: Function, module: Module, evaluate: Evaluate) -> Function:
+def fold_function(function: Function, module: Module, evaluate: Evaluate) -> Function:
     """The function, at every depth, with constants for what has a constant value. Functions that are marked as
     primitive or for another compiler stay. The function itself where nothing is folded."""
-    if is_whole(function):
+    if is_opaque(function):
         return function
     folding = _Folding(function, module.resolved(), evaluate)
     folding.run()
@@ -102,14 +102,14 @@ class _Folding:
     def value(self, node: Expr) -> Value | None:
         match node:
             case Constant():
-                return Known(node.data, node.device)
+                return KnownTensor(node.data, node.device)
             case Var():
                 return self.held.get(id(node))
             case GlobalVar():
                 found = self.module.constants.get(node.name)
                 if found is None:
                     return None
-                return Known(found, both_or(self.module.info(node.name).device, node.device), node.name)
+                return KnownTensor(found, both_or(self.module.info(node.name).device, node.device), node.name)
             case Tuple() | TupleGetItem() | OnDevice() | Call() | CallTIR():
                 args = [self.held.get(id(c)) for c in node.children]
                 given = [a for a in args if a is not None]
@@ -131,7 +131,7 @@ class _Folding:
             case OnDevice():
                 said = node.wanted if node.constrain_body or node.constrain_result else ANYWHERE
                 return _on(_on(args[0], said), node.device)
-        tensors = [a for a in args if isinstance(a, Known)]
+        tensors = [a for a in args if isinstance(a, KnownTensor)]
         if len(tensors) < len(args) or not may_evaluate(node, self.module):
             return None
         device = home(node, [a.device for a in tensors], self.module)
@@ -144,7 +144,7 @@ class _Folding:
             return None
         if made is None:
             return None
-        known = tuple(Known(a, device) for a in made)
+        known = tuple(KnownTensor(a, device) for a in made)
         return known[0] if isinstance(node.type, TensorType) else known
 
     def called(self, node: Expr, arrays: Sequence[Array]) -> Sequence[Array] | None:
@@ -198,7 +198,7 @@ class _Folding:
 
 def _inside(node: Expr) -> Sequence[Expr]:
     """The parts of a node that are looked at."""
-    return () if is_whole(node) else node.children
+    return () if is_opaque(node) else node.children
 
 
 def both_or(one: VirtualDevice, other: VirtualDevice) -> VirtualDevice:
@@ -213,20 +213,20 @@ def _on(value: Value, device: VirtualDevice) -> Value:
         return value
     if isinstance(value, tuple):
         return tuple(_on(v, device) for v in value)
-    return Known(value.array, both_or(value.device, device), value.name)
+    return KnownTensor(value.array, both_or(value.device, device), value.name)
 
 
 def _written(value: Value, at: Expr) -> Expr:
     """A known value as an expression in place of another."""
 
-    def leaf(known: Known) -> Expr:
+    def leaf(known: KnownTensor) -> Expr:
         of = TensorType(known.array.shape, dtype(known.array.dtype))
         if known.name:
             return GlobalVar(of, known.name, device=known.device, span=at.span)
         return Constant(of, known.array, device=known.device, span=at.span)
 
     def whole(v: Value, of: Type) -> Expr:
-        if isinstance(v, Known):
+        if isinstance(v, KnownTensor):
             return leaf(v)
         assert isinstance(of, TupleType)
         fields = tuple(whole(x, t) for x, t in zip(v, of.fields, strict=True))  # as deep as a type, not as a program

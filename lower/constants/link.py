@@ -22,7 +22,7 @@ from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Const, Expr as Scalar, Var as Symbol, const
 from assay.semantics.tensor import Alias, AllocateConst, Block, Buffer, Call, PrimFunc, Store, program_order
-from assay.semantics.tensor.calls import called
+from assay.semantics.tensor.calls import calls_of
 from assay.semantics.tensor.copying import claims_copy
 from assay.semantics.tensor.mapping import Mapper, bound_buffers
 from assay.semantics.types import TensorType
@@ -46,7 +46,7 @@ def link_params(module: Module, only: Container[str] | None = None) -> Module:
     for name, d in graphs.items():
         definitions[name] = _without_unused(_changed(d, made.calls), d)
     definitions |= made.functions
-    still = {c.function for d in definitions.values() if isinstance(d, PrimFunc) for c in called(d)}
+    still = {c.function for d in definitions.values() if isinstance(d, PrimFunc) for c in calls_of(d)}
     still |= {
         n.func for d in definitions.values() if isinstance(d, Function) for n in post_order(d) if isinstance(n, CallTIR)
     }
@@ -105,7 +105,7 @@ class _Linking:
             for site in some:
                 key = tuple((i, self.key(leaf)) for i, leaf in site.constants.items())
                 groups.setdefault((site.call.func, key), []).append(site)
-        others = {c.function for d in module.kernels.values() for c in called(d)}
+        others = {c.function for d in module.kernels.values() for c in calls_of(d)}
         linked_calls = {id(s.call) for some in sites.values() for s in some}
         for d in module.definitions.values():
             for n in post_order(d) if isinstance(d, Function) else ():

@@ -15,8 +15,8 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from assay.lower.constants.constant_table import ConstantTable
 from assay.lower.constants.extract import trimmed
-from assay.lower.constants.table import Table
 from assay.lower.loops import schedule
 from assay.lower.loops.layout import Layout
 from assay.lower.loops.tiles import COLUMNS, FEATURES
@@ -26,7 +26,7 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Call, CallTIR, Constant, Expr, Function, GlobalVar, Let, Var
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import GROUP, PLAIN, ConstantInfo, Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.tensor import PrimFunc
@@ -84,7 +84,7 @@ class _Making(Folding):
 
     def __init__(self, module: Module, evaluate: Evaluate) -> None:
         super().__init__(module, evaluate)
-        self.table = Table(module)
+        self.table = ConstantTable(module)
         self.made: dict[str, Made] = {}
 
     def operands(self, node: Expr) -> Sequence[Expr]:
@@ -177,7 +177,7 @@ def pack(module: Module, choose: Choose) -> tuple[Module, dict[str, Packed]]:
     """
     packing = _Packing(module, choose)
     changed = {
-        n: packing.function(d) for n, d in module.definitions.items() if isinstance(d, Function) and not is_whole(d)
+        n: packing.function(d) for n, d in module.definitions.items() if isinstance(d, Function) and not is_opaque(d)
     }
     definitions = {**module.definitions, **changed, **packing.kernels}
     called = {
@@ -310,7 +310,7 @@ def quantise_weights(module: Module, weights: Mapping[str, int | None]) -> Modul
     for name, d in module.definitions.items():
         made.clear()  # a node belongs to one function
         definitions[name] = d
-        if isinstance(d, Function) and not is_whole(d):
+        if isinstance(d, Function) and not is_opaque(d):
             body: Expr = d.body
             definitions[name] = replace(d, body=rewrite(body, change))
     return replace(module, definitions=definitions)

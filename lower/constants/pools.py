@@ -36,7 +36,7 @@ def place_constants(module: Module, program: Program) -> tuple[Mapping[str, Plac
     held: dict[str, tuple[VirtualDevice, str]] = {p.name: (p.device, "") for p in mine}
     buffers = []
     for slot in program.placed("constant"):
-        buffers.append(buffer_of(slot, module.info(slot.name), mine))
+        buffers.append(constant_buffer(slot, module.info(slot.name), mine))
         _one_memory(buffers[-1], slot.device, held)
     problem = Problem(tuple(buffers), mine)
     try:
@@ -64,7 +64,7 @@ def _one_memory(buffer: BufferInfo, device: VirtualDevice, held: dict[str, tuple
         held[name] = both, buffer.name if both != before else other
 
 
-def buffer_of(slot: Slot, info: ConstantInfo, pools: Sequence[Pool]) -> BufferInfo:
+def constant_buffer(slot: Slot, info: ConstantInfo, pools: Sequence[Pool]) -> BufferInfo:
     """A constant as a buffer to place. Invalid: no pool suits it (constants.C7)."""
     suits = [p for p in pools if suiting(p, slot, info) is None]
     if not suits:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from assay.lower.constants.constant_table import Array, ConstantTable
 from assay.lower.constants.extract import refuse_programs, trimmed
-from assay.lower.constants.table import Array, Table
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.analyses.variables import reachable
 from assay.semantics.errors import Invalid
@@ -34,7 +34,7 @@ def transfer(names: Iterable[str], source: Module, target: Module) -> tuple[Modu
     refuse_programs(source)
     source = source.resolved()
     moved = _reached(list(names), source)
-    table = Table(target)
+    table = ConstantTable(target)
     constants: dict[str, str] = {}
     for name in dict.fromkeys(n for d in moved.values() for n in _constants(d, source.constants)):
         array, info = source.constants[name], source.info(name)
@@ -75,7 +75,7 @@ def _constants(d: Definition, constants: Mapping[str, Array]) -> Iterator[str]:
 
 
 def _names(
-    moved: Mapping[str, Definition], constants: Mapping[str, str], target: Module, table: Table
+    moved: Mapping[str, Definition], constants: Mapping[str, str], target: Module, table: ConstantTable
 ) -> dict[str, str]:
     """What definitions are called in the other module: their own names, where these are free or mean the same there."""
     called = {n: n for n in moved}

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from assay.lower.devices.capture import Plan, capture, crossing
 from assay.lower.devices.configure import default_config
-from assay.lower.devices.constraints import Constraints, Part
+from assay.lower.devices.constraints import Constraints, DevicePart
 from assay.lower.devices.instances import planned_with_instances
 from assay.lower.devices.scopes import specialise
-from assay.lower.devices.solve import solve
+from assay.lower.devices.solve import solve_domains
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
@@ -42,10 +42,10 @@ def plan_devices(module: Module, config: CompilationConfig | None = None) -> Mod
 
 def plan_once(module: Module, config: CompilationConfig) -> Module:
     """The plan in which each function has one domain for all its calls, and no instance is made."""
-    place = Constraints(module, config, Part.PLACE)
-    places = solve(place)
-    scope = Constraints(module, config, Part.SCOPE, crossing(place, places))
-    plan = Plan(place, scope, places, solve(scope))
+    place = Constraints(module, config, DevicePart.PLACE)
+    places = solve_domains(place)
+    scope = Constraints(module, config, DevicePart.SCOPE, crossing(place, places))
+    plan = Plan(place, scope, places, solve_domains(scope))
     definitions: dict[str, Definition] = {}
     for name, d in module.definitions.items():
         definitions[name] = capture(plan, name, d) if isinstance(d, Function) else d

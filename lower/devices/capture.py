@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from assay.lower.devices.constraints import Constraints, Local, Place
+from assay.lower.devices.constraints import Constraints, LocalDomains, OperandPlace
 from assay.lower.devices.solve import Solution
 from assay.semantics import graph
 from assay.semantics.bits import digest
@@ -25,7 +25,7 @@ from assay.semantics.graph import (
     TupleGetItem,
     Var,
 )
-from assay.semantics.graph.effects import is_copy, is_whole
+from assay.semantics.graph.effects import is_copy, is_opaque
 from assay.semantics.graph.nodes import LEAVES
 from assay.semantics.graph.patterns import with_variables
 from assay.semantics.names import unused
@@ -56,9 +56,9 @@ class Plan:
         return self._devices[key]
 
 
-def crossing(constraints: Constraints, places: Solution) -> dict[str, set[Place]]:
+def crossing(constraints: Constraints, places: Solution) -> dict[str, set[OperandPlace]]:
     """The operands of each definition that are copied from one place to another."""
-    found: dict[str, set[Place]] = {}
+    found: dict[str, set[OperandPlace]] = {}
     for name, local in constraints.local.items():
         found[name] = {p for p, wanted in local.wanted.items() if places.at(local.source[p]) != places.at(wanted)}
     return found
@@ -72,8 +72,8 @@ def capture(plan: Plan, name: str, function: Function) -> Function:
 @dataclass(eq=False)
 class _Capture:
     plan: Plan
-    place: Local
-    scope: Local
+    place: LocalDomains
+    scope: LocalDomains
     new: dict[int, Expr] = field(default_factory=dict)
     """What stands for each node, where it is; for an annotation, what it annotates."""
     variables: dict[Var, Var] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class _Capture:
 
     def run(self, function: Function) -> Function:
         root: Expr = function
-        order = list(post_order(root, lambda n: () if is_whole(n) else n.children))
+        order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
         self.names = {n.name for n in order if isinstance(n, Var)}
         self.named = {id(n.value) for n in order if isinstance(n, Let)}
         for node in order:
@@ -114,7 +114,7 @@ class _Capture:
     def node(self, node: Expr) -> Expr:
         if isinstance(node, Var):
             return self.variable(node)
-        if is_whole(node):
+        if is_opaque(node):
             assert isinstance(node, Function)
             return self.whole(node)
         if isinstance(node, LEAVES):
@@ -192,7 +192,7 @@ class _Capture:
 
     def operand(self, node: Expr, index: int) -> Expr:
         """A child where it is wanted."""
-        child, at = node.children[index], Place(id(node), index)
+        child, at = node.children[index], OperandPlace(id(node), index)
         if at in self.place.leaves or at in self.scope.leaves:
             value = self.leaf(child, self.plan.at(*(_leaf(p, at, child) for p in (self.place, self.scope))))
         else:
@@ -276,7 +276,7 @@ def _has_constants(of: Tuple) -> bool:
     return any(isinstance(f, (Constant, GlobalVar)) for f in of.fields)
 
 
-def _leaf(local: Local, at: Place, child: Expr) -> int:
+def _leaf(local: LocalDomains, at: OperandPlace, child: Expr) -> int:
     found = local.leaves.get(at)
     return local.domains[id(child)] if found is None else found
 

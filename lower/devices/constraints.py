@@ -41,7 +41,7 @@ from assay.semantics.graph import (
     Var,
     let_chain,
 )
-from assay.semantics.graph.effects import is_copy, is_whole
+from assay.semantics.graph.effects import is_copy, is_opaque
 from assay.semantics.graph.nodes import LEAVES
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -50,7 +50,7 @@ from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatte
 from assay.semantics.walk import post_order
 
 
-class Part(Enum):
+class DevicePart(Enum):
     """The two parts of a device that are planned apart."""
 
     PLACE = "place"
@@ -60,7 +60,7 @@ class Part(Enum):
         """The part of a device."""
         if device is ANYWHERE:
             return device
-        return device.place if self is Part.PLACE else VirtualDevice(scope=device.scope)
+        return device.place if self is DevicePart.PLACE else VirtualDevice(scope=device.scope)
 
 
 class Said(NamedTuple):
@@ -73,7 +73,7 @@ class Said(NamedTuple):
     """The rule that says it, where nobody wrote it."""
 
 
-class Use(NamedTuple):
+class DomainUse(NamedTuple):
     """The value by this number, of so many tensors, which is in one domain, is wanted in another one."""
 
     value: int
@@ -82,7 +82,7 @@ class Use(NamedTuple):
     wanted: int
 
 
-class Place(NamedTuple):
+class OperandPlace(NamedTuple):
     """An operand: the node, by identity, and the number of its child."""
 
     node: int
@@ -90,14 +90,14 @@ class Place(NamedTuple):
 
 
 @dataclass(eq=False)
-class Local:
+class LocalDomains:
     """The domains of one definition: of nodes by identity, and of leaves that are elsewhere at each use."""
 
     domains: dict[int, int] = field(default_factory=dict)
-    leaves: dict[Place, int] = field(default_factory=dict)
-    wanted: dict[Place, int] = field(default_factory=dict)
+    leaves: dict[OperandPlace, int] = field(default_factory=dict)
+    wanted: dict[OperandPlace, int] = field(default_factory=dict)
     """Where an operand is wanted; one that is not named here is taken where it is."""
-    source: dict[Place, int] = field(default_factory=dict)
+    source: dict[OperandPlace, int] = field(default_factory=dict)
     """Where that operand is, copies apart."""
     really: dict[int, tuple[int, int]] = field(default_factory=dict)
     """For annotations, and projections of them, the value and the domain that stand for them where no copy is
@@ -113,38 +113,38 @@ class Constraints:
 
     module: Module
     config: CompilationConfig
-    part: Part
-    apart: Mapping[str, set[Place]] = field(default_factory=dict)
+    part: DevicePart
+    apart: Mapping[str, set[OperandPlace]] = field(default_factory=dict)
     domains: Domains = field(default_factory=Domains)
     said: list[Said] = field(default_factory=list)
-    uses: list[Use] = field(default_factory=list)
+    uses: list[DomainUse] = field(default_factory=list)
     pulls: list[tuple[int, int]] = field(default_factory=list)
     busy: list[int] = field(default_factory=list)
     """The domains of what is computed, or given by a function: the host's looking at it does not move it."""
-    local: dict[str, Local] = field(default_factory=dict)
+    local: dict[str, LocalDomains] = field(default_factory=dict)
     globals: dict[str, int] = field(default_factory=dict)
     tensors: Tensors = field(default_factory=lambda: Tensors())
     scopes: dict[str, Signature] = field(default_factory=dict)
     """The scopes of the parameters of tensor functions that leave some open, as far as their bodies say."""
     _values: dict[object, int] = field(default_factory=dict)
-    _here: Local = field(default_factory=Local)
-    _apart: set[Place] = field(default_factory=set)
+    _here: LocalDomains = field(default_factory=LocalDomains)
+    _apart: set[OperandPlace] = field(default_factory=set)
     looks: int = -1
     """Where the host looks at values."""
 
     def __post_init__(self) -> None:
         self.looks = self.domains.new()
-        if self.part is Part.SCOPE and any(map(open_parameters, self.module.kernels.values())):
+        if self.part is DevicePart.SCOPE and any(map(open_parameters, self.module.kernels.values())):
             self.scopes = infer_scopes(self.module.kernels)
         functions = {n: d for n, d in sorted(self.module.definitions.items()) if isinstance(d, Function)}
         for name, d in functions.items():
             self.globals[name] = self.domains.of_type(d.type)
             self.said = [Said(self.looks, self.host, d, "what the host looks at is on the host")]
         for name, d in functions.items():
-            self._here = self.local[name] = Local()
+            self._here = self.local[name] = LocalDomains()
             self._apart = self.apart.get(name, set())
             root: Expr = d
-            order = list(post_order(root, lambda n: () if is_whole(n) else n.children))
+            order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
             self._find_fixed(order)
             for node in order:
                 self._node(node)
@@ -155,7 +155,7 @@ class Constraints:
 
     @property
     def host(self) -> VirtualDevice:
-        return self.config.host.place if self.part is Part.PLACE else VirtualDevice(scope=GLOBAL)
+        return self.config.host.place if self.part is DevicePart.PLACE else VirtualDevice(scope=GLOBAL)
 
     # --- the words in which the rules are said ---
 
@@ -201,7 +201,7 @@ class Constraints:
         child = node.children[index]
         if not self.is_floating(child):
             return self._of(child)
-        at = Place(id(node), index)
+        at = OperandPlace(id(node), index)
         if at not in self._here.leaves:
             outside = isinstance(child, (ExternFunc, Constructor))
             self._here.leaves[at] = self.domains.new() if outside else self.domains.of_type(child.type)
@@ -216,20 +216,20 @@ class Constraints:
             self._tie(at, wanted, why, node)
             return
         self._demand(node, index, wanted)
-        if pulls and Place(id(node), index) not in self._apart:
+        if pulls and OperandPlace(id(node), index) not in self._apart:
             self.pulls.append((at, wanted))
 
     def _demand(self, node: Expr, index: int, wanted: int) -> None:
         """A child is copied where it is not where it is wanted. What is copied is not an annotation, but its
         operand."""
-        child, place = node.children[index], Place(id(node), index)
+        child, place = node.children[index], OperandPlace(id(node), index)
         value, really = self._here.really.get(id(child)) or (
             self._value(place) if self.is_floating(child) else self._numbered(child),
             self._operand(node, index),
         )
         self._here.wanted[place], self._here.source[place] = wanted, really
         if place not in self._apart:
-            self.uses.append(Use(value, self.tensors(child.type) or 0, really, wanted))
+            self.uses.append(DomainUse(value, self.tensors(child.type) or 0, really, wanted))
 
     def _numbered(self, of: Expr) -> int:
         """The number of a value: two projections of one value at one index are one, however often they are written."""
@@ -259,7 +259,7 @@ class Constraints:
             match node:
                 case Let():
                     value = node.value
-                case Function() if not is_whole(node):
+                case Function() if not is_opaque(node):
                     value = _given(node)
                 case _:
                     continue
@@ -364,7 +364,7 @@ class Constraints:
         if node.device == ANYWHERE:
             self._here.really[id(node)] = value, really
         else:  # it says itself where it is: the copy stands behind it
-            self.uses.append(Use(value, self.tensors(node.type) or 0, really, here))
+            self.uses.append(DomainUse(value, self.tensors(node.type) or 0, really, here))
 
     def _operator(self, node: Call, op: Operator, here: int) -> None:
         if op.name != DEVICE_COPY:
@@ -373,7 +373,7 @@ class Constraints:
             if op.name == DEVICE_COPY:
                 if self.is_floating(node.args[i]):
                     self._tie(self._operand(node, i), here, "a constant and its copy", node)
-            elif self.part is Part.PLACE or op.view:
+            elif self.part is DevicePart.PLACE or op.view:
                 self._use(node, i, here, f"{op.name} and its operands")
 
     def _call(self, node: Call, here: int) -> None:
@@ -391,7 +391,7 @@ class Constraints:
         if is_copy(node, self.module):
             return
         self.busy.append(here)
-        if self.part is Part.PLACE:
+        if self.part is DevicePart.PLACE:
             for i in range(len(node.args)):
                 self._use(node, i, here, f"{node.func} and its operands")
             return
@@ -412,9 +412,9 @@ class Constraints:
         result = self.domains.of_type(node.func_type.result)
         made = self.domains.function(node.func_type, params, result)
         self._here.domains[id(node)] = made
-        if is_whole(node):  # D9: it runs at one place, and its body is not looked at
+        if is_opaque(node):  # D9: it runs at one place, and its body is not looked at
             self._say(result, node.body.device, node)
-            if self.part is Part.PLACE:
+            if self.part is DevicePart.PLACE:
                 for p in params:
                     self._tie(
                         self.domains.home(p),

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from assay.lower.devices.capture import crossing
-from assay.lower.devices.constraints import Constraints, Part, Use
-from assay.lower.devices.solve import solve
+from assay.lower.devices.constraints import Constraints, DevicePart, DomainUse
+from assay.lower.devices.solve import solve_domains
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph import Call, Expr, Function
@@ -42,7 +42,7 @@ class Inside(NamedTuple):
     looked: list[int]
 
 
-Links: TypeAlias = Mapping[tuple[str, Part], Inside]
+Links: TypeAlias = Mapping[tuple[str, DevicePart], Inside]
 """By function, what its body demands."""
 
 
@@ -73,13 +73,13 @@ class _Fresh(Constraints):
             if firm:
                 self._tie(one, other, "what a function takes and gives", node)
                 continue
-            self.uses.append(Use(self._value("inside", id(node), a), self.tensors(types[a]) or 0, one, other))
+            self.uses.append(DomainUse(self._value("inside", id(node), a), self.tensors(types[a]) or 0, one, other))
             self.pulls.append((one, other))
         self.busy += (_part(self, callee, k, len(node.args)) for k in inside.busy)
         for k in inside.looked:
             value = self._value("looked at", id(node), k)
             self.uses.append(
-                Use(value, self.tensors(types[k]) or 0, _part(self, callee, k, len(node.args)), self.looks)
+                DomainUse(value, self.tensors(types[k]) or 0, _part(self, callee, k, len(node.args)), self.looks)
             )
 
 
@@ -93,11 +93,11 @@ def links_of(
 ) -> Links:
     """What the bodies of general functions demand between parameters and result. `units` are these, callees first;
     `calls` are the calls of them by others, by identity: caller and called."""
-    found: dict[tuple[str, Part], Inside] = {}
+    found: dict[tuple[str, DevicePart], Inside] = {}
     inside: dict[str, list[int]] = {}
     for call, (caller, _) in calls.items():
         inside.setdefault(caller, []).append(call)
-    for part in Part:
+    for part in DevicePart:
         of = _Fresh(module, config, part, fresh={c: n for c, (_, n) in calls.items()})
         sets = _Sets()
         for a, b in of.pulls:
@@ -140,10 +140,10 @@ def signatures(
 ) -> dict[int, Signature]:
     """Where those of the calls, by identity, of general functions that stand in the module want their operands and
     their result."""
-    place = _Fresh(module, config, Part.PLACE, fresh=calls, links=links)
-    places = solve(place)
-    scope = _Fresh(module, config, Part.SCOPE, crossing(place, places), fresh=calls, links=links)
-    scopes = solve(scope)
+    place = _Fresh(module, config, DevicePart.PLACE, fresh=calls, links=links)
+    places = solve_domains(place)
+    scope = _Fresh(module, config, DevicePart.SCOPE, crossing(place, places), fresh=calls, links=links)
+    scopes = solve_domains(scope)
     found: dict[int, Signature] = {}
     for call in place.made:
         params = len(_type(module, calls[call]).params)

@@ -44,7 +44,7 @@ def infer_scopes(functions: Mapping[str, PrimFunc]) -> dict[str, Signature]:
 
     Invalid (scopes.C1): one that leaves its scope open is said to be in two.
     """
-    return Inference(functions).signatures
+    return ScopeInference(functions).signatures
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class _Said:
     number: int = 0
 
 
-class Reading:
+class FunctionMemory:
     """The memory of a function: roots, the views of each, and what is said of it."""
 
     def __init__(self, func: PrimFunc, functions: Mapping[str, PrimFunc]) -> None:
@@ -94,11 +94,11 @@ class Reading:
         return iter(self.said)
 
 
-class Inference:
+class ScopeInference:
     """Scopes of parameters, to a fixed point: a scope that is found stays, so each parameter changes once."""
 
     def __init__(self, functions: Mapping[str, PrimFunc]) -> None:
-        self.readings = {n: Reading(f, functions) for n, f in functions.items()}
+        self.readings = {n: FunctionMemory(f, functions) for n, f in functions.items()}
         self.signatures = {n: tuple(b.scope for b in f.params) for n, f in functions.items()}
         callers: dict[str, list[str]] = {n: [] for n in functions}
         for n, reading in self.readings.items():

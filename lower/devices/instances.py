@@ -31,7 +31,7 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, OnDevice, Var
-from assay.semantics.graph.effects import is_copy, is_whole
+from assay.semantics.graph.effects import is_copy, is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
 from assay.semantics.tensor import PrimFunc
@@ -61,7 +61,9 @@ def copies(module: Module) -> int:
     """The number of copies between devices in the graph functions that can be reached."""
     functions = {n: d for n, d in module.definitions.items() if isinstance(d, Function)}
     live = _reached(functions, {n: _named(d, functions) for n, d in functions.items()})
-    return sum(is_copy(n, module) for f in sorted(live) if not is_whole(functions[f]) for n in post_order(functions[f]))
+    return sum(
+        is_copy(n, module) for f in sorted(live) if not is_opaque(functions[f]) for n in post_order(functions[f])
+    )
 
 
 class _Instances:
@@ -192,7 +194,7 @@ class _Instances:
         types = (*func.func_type.params, func.func_type.result)
         if INSTANCE in func.attrs or not all(isinstance(t, ShapeType) or tensors(t) is not None for t in types):
             return False
-        if is_whole(func):  # it is not entered
+        if is_opaque(func):  # it is not entered
             return all(e.device == ANYWHERE for e in (*func.params, func.body, func)) and not isinstance(func.body, Var)
         called = {id(n.op) for n in post_order(func) if isinstance(n, Call)}
         return not any(self.says(n, id(n) in called) for n in post_order(func))
@@ -219,7 +221,7 @@ def _instance(func: Function, name: str, names: Mapping[str, str], signature: Si
     params = tuple(replace(p, device=d) for p, d in zip(func.params, devices, strict=True))
     body = fresh_copy(func.body, dict(zip(func.params, params, strict=True)))
     body = rewrite(body, lambda n: replace(n, name=names.get(n.name, n.name)) if isinstance(n, GlobalVar) else n)
-    if signature and is_whole(func):  # its body is not entered: where that is says where the result is
+    if signature and is_opaque(func):  # its body is not entered: where that is says where the result is
         body = replace(body, device=signature[-1])
     attrs = {k: names[name] if k == "global_symbol" and v == name else v for k, v in func.attrs.items()}
     made = replace(func, params=params, body=body, attrs={**attrs, INSTANCE: name})
@@ -231,7 +233,7 @@ def _opened(func: Function) -> Function:
     best said for the whole module at once."""
     params = tuple(replace(p, device=ANYWHERE) for p in func.params)
     body = fresh_copy(func.body, dict(zip(func.params, params, strict=True)))
-    body = replace(body, device=ANYWHERE) if is_whole(func) else body
+    body = replace(body, device=ANYWHERE) if is_opaque(func) else body
     return replace(func, params=params, body=body, device=ANYWHERE)
 
 
@@ -269,7 +271,7 @@ def _word(device: VirtualDevice) -> str:
 
 def _named(func: Function, functions: Mapping[str, Function]) -> list[str]:
     """The functions of the module that a function names where the planner looks."""
-    if is_whole(func):
+    if is_opaque(func):
         return []
     found = {n.name for n in post_order(func) if isinstance(n, GlobalVar) and n.name in functions}
     return sorted(found)

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import Any
 
-from assay.lower.devices.inference import Inference, Reading, Signature, infer_scopes, open_parameters
+from assay.lower.devices.inference import FunctionMemory, ScopeInference, Signature, infer_scopes, open_parameters
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import CallTIR, Expr, Function
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Definition, Module
 from assay.semantics.tensor import (
     Block,
@@ -39,7 +39,7 @@ from assay.semantics.walk import Worklist, post_order, rewrite
 INSTANCE = "instance_of"
 """The attribute of an instance: the name of the function of which it is one."""
 
-__all__ = ["INSTANCE", "Signature", "infer_scopes", "instance", "open_parameters", "specialise", "with_scopes"]
+__all__ = ["INSTANCE", "Signature", "infer_scopes", "scope_instance", "open_parameters", "specialise", "with_scopes"]
 
 
 def with_scopes(
@@ -47,20 +47,20 @@ def with_scopes(
 ) -> PrimFunc:
     """`func` as `name`, its parameters of those numbers in those scopes, and all that names the same memory.
 
-    `functions` are those that it calls. Invalid as `instance`, which makes instances of those too; and scopes.C5 where
-    one of them is needed and not there.
+    `functions` are those that it calls. Invalid as `scope_instance`, which makes instances of those too; and scopes.C5
+    where one of them is needed and not there.
     """
     there = {**(functions or {}), func.name: func}
-    made, new = instance(there, func.name, scopes, name)
+    made, new = scope_instance(there, func.name, scopes, name)
     missing = sorted({*new} - {*there, made})
     if missing:
         what = f"{func.name} hands memory that moves to a function of which there is no instance {missing[0]}"
-        raise Invalid(f"{what}: make it, and this one, with `instance`", label="scopes.C5")
+        raise Invalid(f"{what}: make it, and this one, with `scope_instance`", label="scopes.C5")
     attrs = {k: v for k, v in new[made].attrs.items() if k != INSTANCE or INSTANCE in func.attrs}
     return replace(new[made], attrs=attrs)
 
 
-def instance(
+def scope_instance(
     functions: Mapping[str, PrimFunc], of: str, scopes: Mapping[int, str], name: str | None = None
 ) -> tuple[str, dict[str, PrimFunc]]:
     """The instance of a function in which the parameters of those numbers lie in those scopes: its name, and all
@@ -91,7 +91,7 @@ def specialise(module: Module) -> Module:
 
     A call's operands and results say by their devices in which scopes they are. There is one instance for each function
     and signature, with the attribute `instance_of`; what leaves nothing open is called as it is. A scope that the
-    module does not say, because it is not planned, stays open. Invalid as `instance`.
+    module does not say, because it is not planned, stays open. Invalid as `scope_instance`.
     """
     clones = _Clones(module.kernels, {*module.definitions})
     definitions: dict[str, Definition] = {}
@@ -108,7 +108,7 @@ def specialise(module: Module) -> Module:
         return node if name == node.func else replace(node, func=name)
 
     for name, d in sorted(module.definitions.items()):
-        if isinstance(d, Function) and not is_whole(d):
+        if isinstance(d, Function) and not is_opaque(d):
             root: Expr = d
             new = rewrite(root, change)
             assert isinstance(new, Function)
@@ -125,7 +125,7 @@ class _Clones:
 
     def __init__(self, functions: Mapping[str, PrimFunc], taken: set[str]) -> None:
         self.functions = dict(functions)
-        self.known = Inference(functions)
+        self.known = ScopeInference(functions)
         self.taken = taken
         self.names: dict[tuple[str, Signature], str] = {}
         self.work = Worklist[tuple[str, Signature, str]]([])
@@ -198,7 +198,7 @@ class _Clones:
         )
 
     def called(
-        self, call: Call, func: PrimFunc, scopes: Mapping[Buffer, str], moved: set[Buffer], reading: Reading
+        self, call: Call, func: PrimFunc, scopes: Mapping[Buffer, str], moved: set[Buffer], reading: FunctionMemory
     ) -> str:
         """The instance that a call in an instance of `func` needs."""
         of = self.known.readings[call.function].func

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from assay.lower.devices.constraints import Constraints, Part, Said
+from assay.lower.devices.constraints import Constraints, DevicePart, Said
 from assay.lower.devices.cut import Problem, Wanted
 from assay.lower.devices.domains import Domains
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
@@ -26,7 +26,7 @@ class Solution:
         return self.devices[self.domains.find(self.domains.home(domain))]
 
 
-def solve(constraints: Constraints) -> Solution:
+def solve_domains(constraints: Constraints) -> Solution:
     """Invalid: what must be in one place is said to be in two (devices.C1); there is no such device (config.C6)."""
     return _Solver(constraints).run()
 
@@ -127,7 +127,7 @@ class _Solver:
         return looked - busy
 
     def full(self, device: VirtualDevice, members: list[int]) -> VirtualDevice:
-        if self.all.part is Part.SCOPE:
+        if self.all.part is DevicePart.SCOPE:
             return device if device.scope else VirtualDevice(scope=GLOBAL)
         try:
             return self.all.config.canonical(device).place

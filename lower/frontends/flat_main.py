@@ -1,7 +1,7 @@
 """A `main` that takes and gives tensors where it took and gave tuples (specs/lower.md, "Import").
 
 What is lowered, exported, kept in a file or handed to a backend has tensors at its border. So the parts of a tuple
-become parameters and results of their own, called `x.0`, `x.1.0` (`assay.semantics.parts`); inside, nothing changes.
+become parameters and results of their own, called `x.0`, `x.1.0` (`assay.semantics.leaves`); inside, nothing changes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import replace
 from assay.lower.anf.copying import fresh_copy
 from assay.semantics.analyses.variables import called
 from assay.semantics.graph import Expr, Function, GlobalVar, Var, get, let, tuple_of
+from assay.semantics.leaves import input_leaves, output_leaves
 from assay.semantics.module import Module
 from assay.semantics.names import unused
-from assay.semantics.parts import input_parts, output_parts
 from assay.semantics.types import FuncType, TupleType, Type
 from assay.semantics.walk import fold_scoped, occurrences, rewrite
 
@@ -27,7 +27,7 @@ def with_flat_main(module: Module) -> Module:
         return module
     if "main" in called(main).functions:
         return module
-    given = input_parts(main)
+    given = input_leaves(main)
     leaves = iter([(name, of) for name, of in given])
     params: list[Var] = []
     body: Expr = main.body
@@ -40,7 +40,7 @@ def with_flat_main(module: Module) -> Module:
         made: list[Var] = []
         bound.append((p, _built(p, leaves, made)))
         params += made
-    names = [name for name, _ in output_parts(main)]
+    names = [name for name, _ in output_leaves(main)]
     whole = Var(main.result_type, "result")
     body = let(whole, body, tuple_of(*_parts_of(whole)))
     for p, value in reversed(bound):

@@ -26,7 +26,7 @@ from assay.semantics.graph import (
     let,
     var,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
@@ -41,7 +41,7 @@ def fuse_calls(module: Module, limits: Limits | None = None) -> Module:
     """The module with each group of calls of tensor functions as a call of a primitive function."""
     made = _Made(dict(module.definitions), module, limits or Limits())
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_whole(d):
+        if isinstance(d, Function) and not is_opaque(d):
             made.definitions[name] = _fused(d, made)
     return (
         module

@@ -31,14 +31,14 @@ Held: TypeAlias = tuple[Buffer, AllocateConst | None]
 
 
 @dataclass(eq=False)
-class Body:
+class InstanceBody:
     """Statements one after another, and the buffers that exist around them, and what holds those that are constants."""
 
     statements: list[Stmt] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
 
 
-def instance(func: PrimFunc, buffers: Sequence[Buffer], sizes: Mapping[Var, Dim]) -> Body:
+def instantiate_body(func: PrimFunc, buffers: Sequence[Buffer], sizes: Mapping[Var, Dim]) -> InstanceBody:
     """The body of `func` with `buffers` as its parameters and `sizes` for its symbols and scalars."""
     plain = without_blocks(func)
     made = _Instance()
@@ -76,9 +76,9 @@ class _Instance(Mapper):
         return int(new.value) if isinstance(new, Const) else simplify(new)
 
 
-def _opened(body: Stmt) -> Body:
+def _opened(body: Stmt) -> InstanceBody:
     """Statements without the allocations around them."""
-    found = Body()
+    found = InstanceBody()
     for stmt in occurrences(body, lambda s: s.children if isinstance(s, (Seq, Allocate, AllocateConst)) else ()):
         match stmt:
             case Seq():

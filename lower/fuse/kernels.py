@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from assay.lower.fuse.instance import Body, Held, instance
-from assay.lower.fuse.nests import improve, touched
+from assay.lower.fuse.instance import Held, InstanceBody, instantiate_body
+from assay.lower.fuse.nests import merge_nests, touched
 from assay.semantics.alias import bindings, result
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, call_tir
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import GROUP, Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, same, simplify, variables
@@ -42,7 +42,7 @@ def fuse_kernels(module: Module) -> Module:
         return replace(call_tir(made[name], node.args, node.type, node.span), device=node.device)
 
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_whole(d):
+        if isinstance(d, Function) and not is_opaque(d):
             root: Expr = d
             new = rewrite(root, change)
             assert isinstance(new, Function)
@@ -73,7 +73,7 @@ def merged(name: str, group_name: str, group: Function, module: Module) -> PrimF
     for p in group.params:
         assert isinstance(p.type, TensorType)
         buffers[p] = (Buffer(names.fresh(p.name), p.type.shape, p.type.dtype, scopes.get(p, GLOBAL)),)
-    body = Body()
+    body = InstanceBody()
     for var, value in chain:
         assert isinstance(value, CallTIR)
         kernel = module.kernel(value.func)
@@ -81,12 +81,12 @@ def merged(name: str, group_name: str, group: Function, module: Module) -> PrimF
         types = zip(flatten(value.type), kernel.outputs, strict=True)
         buffers[var] = tuple(Buffer(names.fresh(hint), t.shape, t.dtype, b.scope) for t, b in types)
         given = [b for a in value.args for b in buffers[a]] + list(buffers[var])
-        part = instance(kernel, given, sizes(kernel, given, value.scalars))
+        part = instantiate_body(kernel, given, sizes(kernel, given, value.scalars))
         body.statements += part.statements
         body.held += part.held
     outputs = buffers[chain[-1][0]]
     internal = [b for var, _ in chain[:-1] for b in buffers[var]]
-    statements = improve(body.statements, internal, set(outputs))
+    statements = merge_nests(body.statements, internal, set(outputs))
     inputs = [b for p in group.params for b in buffers[p]]
     whole = _held(statements, [*body.held, *((b, None) for b in internal)], names)
     return PrimFunc(name, (*inputs, *outputs), len(outputs), whole, {GROUP: group_name})

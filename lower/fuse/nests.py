@@ -34,19 +34,19 @@ from assay.semantics.tensor import (
 from assay.semantics.walk import Worklist, fold, post_order, rewrite
 
 
-def improve(statements: list[Stmt], internal: Sequence[Buffer], results: set[Buffer]) -> list[Stmt]:
+def merge_nests(statements: list[Stmt], internal: Sequence[Buffer], results: set[Buffer]) -> list[Stmt]:
     """The statements of a group, merged. `internal` are the values between its calls, in order; `results` its own.
 
     Internal buffers that are still used afterwards must be allocated by the caller.
     """
     for buffer in internal:
-        statements = inline(statements, buffer)
+        statements = inline_buffer(statements, buffer)
     for buffer in internal:
         statements = join_around(statements, buffer)
     for buffer in internal:
         statements = [forward(s, buffer, statements) for s in statements]
     for buffer in internal:
-        statements = in_place(statements, buffer, {*internal, *results})
+        statements = reuse_operand(statements, buffer, {*internal, *results})
     return statements
 
 
@@ -54,7 +54,7 @@ def improve(statements: list[Stmt], internal: Sequence[Buffer], results: set[Buf
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class NestAccess:
     """One element that a statement reads or writes, and the loops around it, outermost first."""
 
     buffer: Buffer
@@ -64,17 +64,17 @@ class Access:
     place: Stmt
 
 
-def accesses(stmt: Stmt) -> list[Access]:
+def accesses(stmt: Stmt) -> list[NestAccess]:
     """Every access of a statement, in the order of the text."""
-    found: list[Access] = []
+    found: list[NestAccess] = []
     work = Worklist[tuple[Stmt, tuple[For, ...]]]([(stmt, ())])
     for node, around in work:
         for root in node.expressions:
             for part in post_order(root):
                 if isinstance(part, Load):
-                    found.append(Access(part.buffer, part.indices, False, around, node))
+                    found.append(NestAccess(part.buffer, part.indices, False, around, node))
         if isinstance(node, Store):
-            found.append(Access(node.buffer, node.indices, True, around, node))
+            found.append(NestAccess(node.buffer, node.indices, True, around, node))
         inner = (*around, node) if isinstance(node, For) else around
         work.add((c, inner) for c in node.children)
     return found
@@ -95,7 +95,7 @@ def _apart(a: Stmt, b: Stmt) -> bool:
 # --- inline --------------------------------------------------------------------------------------------------------
 
 
-def inline(statements: list[Stmt], buffer: Buffer) -> list[Stmt]:
+def inline_buffer(statements: list[Stmt], buffer: Buffer) -> list[Stmt]:
     """The statements without `buffer`, where one nest computes it whole and no element is computed more often then."""
     writers = [i for i, s in enumerate(statements) if buffer in touched(s)[1]]
     if len(writers) != 1:
@@ -162,7 +162,7 @@ def _closed(indices: Sequence[Expr]) -> bool:
     return not any(isinstance(n, Load) for i in indices for n in post_order(i))
 
 
-def _as_often(uses: Sequence[Access], buffer: Buffer) -> bool:
+def _as_often(uses: Sequence[NestAccess], buffer: Buffer) -> bool:
     """Whether the elements are read no more often than there are."""
     total = 0
     seen: list[tuple[Stmt, tuple[Expr, ...]]] = []
@@ -201,10 +201,10 @@ def _rewritten(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
 def rebuilt(stmt: Stmt, parts: Sequence[Stmt]) -> Stmt:
     """A statement around other parts."""
     new = stmt.with_children(parts)
-    return seq(*flat(parts)) if isinstance(new, Seq) and new is not stmt else new
+    return seq(*without_nested_seq(parts)) if isinstance(new, Seq) and new is not stmt else new
 
 
-def flat(statements: Sequence[Stmt]) -> Iterator[Stmt]:
+def without_nested_seq(statements: Sequence[Stmt]) -> Iterator[Stmt]:
     """Statements without sequences directly inside sequences."""
     for s in statements:
         if isinstance(s, Seq):
@@ -243,10 +243,10 @@ def join(a: Stmt, b: Stmt) -> Task[Stmt | None]:
         return None
     if a.var.dtype is not b.var.dtype or not same(a.extent, b.extent) or not _private(a, b):
         return None
-    first = list(flat([a.body]))
-    second = list(flat([substituted(b.body, {b.var: a.var}, {})]))
+    first = list(without_nested_seq([a.body]))
+    second = list(without_nested_seq([substituted(b.body, {b.var: a.var}, {})]))
     inner: Stmt | None = yield join(first[-1], second[0])
-    body = seq(*flat([*first[:-1], inner, *second[1:]])) if inner is not None else seq(*first, *second)
+    body = seq(*without_nested_seq([*first[:-1], inner, *second[1:]])) if inner is not None else seq(*first, *second)
     both = "parallel" in (a.kind, b.kind) and {a.kind, b.kind} <= {"parallel", "vectorized"}
     kind = a.kind if a.kind == b.kind else "parallel" if both else "serial"
     return replace(a, body=body, kind=kind, annotations={})
@@ -336,7 +336,7 @@ def _put(root: Expr, buffer: Buffer, value: Expr) -> Expr:
 # --- in place ------------------------------------------------------------------------------------------------------
 
 
-def in_place(statements: list[Stmt], buffer: Buffer, candidates: set[Buffer]) -> list[Stmt]:
+def reuse_operand(statements: list[Stmt], buffer: Buffer, candidates: set[Buffer]) -> list[Stmt]:
     """The statements with `buffer` in the memory of the value that is made of it, if there is one.
 
     That is stored once, by a store that is the last to read `buffer`, at the very element, once for each element.

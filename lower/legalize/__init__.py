@@ -24,7 +24,7 @@ from assay.semantics.advice import about_sizes
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call_tir
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim
 from assay.semantics.graph.sizes import dims_in, sizes_in
 from assay.semantics.module import Definition, Module
@@ -103,7 +103,7 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         return replace(made, device=node.device)
 
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_whole(d):
+        if isinstance(d, Function) and not is_opaque(d):
             root: Expr = d
             at = name
             new = rewrite(root, change)

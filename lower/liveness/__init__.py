@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from assay.lower.liveness.homes import Homes, Row
 from assay.lower.liveness.kills import Edge, kills
 from assay.lower.liveness.problem import problem
-from assay.lower.liveness.reading import read
+from assay.lower.liveness.reading import read_main
+from assay.lower.liveness.slots import Homes, SlotRow
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph.limits import declared_limits
+from assay.semantics.live_positions import TOP, BranchRange, Intervals, LivePositions, UseRange, meet, union
 from assay.semantics.memory import Interval
 from assay.semantics.module import Branch, Module, Program, Slot, Step, flow
-from assay.semantics.paths import TOP, Choice, Intervals, Paths, Use, join, meet
 from assay.semantics.tensor import Call as TensorCall, PrimFunc, program_order
 from assay.semantics.tensor.mapping import bound_buffers
 from assay.semantics.tensor.phases import Phases, phases
@@ -47,7 +47,7 @@ def find_lives(
     `alias.C1`, `alias.C3`); Invalid for limits of sizes that are none (`limits.C1` to `C3`), and for a choice or result
     that needs a copy from one device to another (`liveness.C8`).
     """
-    homes = Homes(module, read(module), whole)
+    homes = Homes(module, read_main(module), whole)
     homes.run()
     kernels = {**module.kernels, **homes.copies}
     live = _lives(homes.steps, homes.rows, kernels)
@@ -72,7 +72,7 @@ def find_lives(
     return module.with_(**homes.copies, main=program)
 
 
-def _alignment(row: Row, wanted: int, shown: bool) -> int:
+def _alignment(row: SlotRow, wanted: int, shown: bool) -> int:
     """The bytes to which a slot is aligned."""
     if wanted == BY_ELEMENT and (shown or row.device.type not in ("", "cpu")):
         wanted = ALIGNMENT
@@ -97,35 +97,35 @@ def _shown(steps: Sequence[Step | Branch], kernels: Mapping[str, PrimFunc]) -> s
 
 
 def _lives(
-    steps: Sequence[Step | Branch], rows: Mapping[str, Row], kernels: Mapping[str, PrimFunc]
+    steps: Sequence[Step | Branch], rows: Mapping[str, SlotRow], kernels: Mapping[str, PrimFunc]
 ) -> dict[str, tuple[Interval, ...]]:
     """The positions at which each slot is live."""
     positions = [0, *accumulate(s.phases for s in steps)]
     count = positions[-1]
     choices, arms = _choices(steps, positions)
-    uses: dict[str, list[Use]] = {name: [] for name in rows}
+    uses: dict[str, list[UseRange]] = {name: [] for name in rows}
     for i, step in enumerate(steps):
         if isinstance(step, Step):
             for name, use in _uses(step, kernels[step.kernel], positions[i], arms[i]):
                 uses[name].append(use)
         else:
-            uses[step.condition].append(Use(positions[i], positions[i] + 1, arms[i]))
-    paths = Paths(count + 1, choices)  # the last one is the exit
+            uses[step.condition].append(UseRange(positions[i], positions[i] + 1, arms[i]))
+    paths = LivePositions(count + 1, choices)  # the last one is the exit
     found: dict[str, tuple[Interval, ...]] = {}
     for name, row in rows.items():
         match row.place:
             case "input" | "constant":
-                found[name] = join([(0, count)])
+                found[name] = union([(0, count)])
             case "output":
-                found[name] = meet(paths.live([*uses[name], Use(count, count + 1)]), ((0, count),))
+                found[name] = meet(paths.live([*uses[name], UseRange(count, count + 1)]), ((0, count),))
             case "workspace":
                 found[name] = paths.live(uses[name])
     return found
 
 
-def _choices(steps: Sequence[Step | Branch], positions: Sequence[int]) -> tuple[list[Choice], list[int]]:
+def _choices(steps: Sequence[Step | Branch], positions: Sequence[int]) -> tuple[list[BranchRange], list[int]]:
     """The choices of a program over positions, and the arm of each step."""
-    choices: list[Choice] = []
+    choices: list[BranchRange] = []
     arms = [TOP] * len(steps)
     open_: list[int] = []
     arm = TOP
@@ -138,7 +138,7 @@ def _choices(steps: Sequence[Step | Branch], positions: Sequence[int]) -> tuple[
                 step = steps[i]
                 assert isinstance(step, Branch)
                 open_.append(len(choices))
-                choices.append(Choice(positions[i + 1], positions[step.then], positions[step.end], arm))
+                choices.append(BranchRange(positions[i + 1], positions[step.then], positions[step.end], arm))
                 arm = 2 * open_[-1]
             case "else":
                 arm = 2 * open_[-1] + 1
@@ -147,11 +147,11 @@ def _choices(steps: Sequence[Step | Branch], positions: Sequence[int]) -> tuple[
     return choices, arms
 
 
-def _uses(step: Step, kernel: PrimFunc, start: int, arm: int) -> list[tuple[str, Use]]:
+def _uses(step: Step, kernel: PrimFunc, start: int, arm: int) -> list[tuple[str, UseRange]]:
     """Each slot of a step, and its use: at the phases that the tensor function says."""
     names = (*step.reads, *step.writes, *step.scratch)
     if step.phases == 1:
-        return [(name, Use(start, start + 1, arm)) for name in dict.fromkeys(names)]
+        return [(name, UseRange(start, start + 1, arm)) for name in dict.fromkeys(names)]
     inside: Phases = phases(kernel)
     before: dict[str, list[Interval]] = {}
     after: dict[str, list[Interval]] = {}
@@ -160,6 +160,6 @@ def _uses(step: Step, kernel: PrimFunc, start: int, arm: int) -> list[tuple[str,
         after.setdefault(name, []).extend(inside.after.get(b, inside.uses[b]))
 
     def moved(lives: list[Interval]) -> Intervals:
-        return tuple((start + i, start + j) for i, j in join(lives))
+        return tuple((start + i, start + j) for i, j in union(lives))
 
-    return [(n, Use(start, start + step.phases, arm, moved(after[n]), moved(before[n]))) for n in before]
+    return [(n, UseRange(start, start + step.phases, arm, moved(after[n]), moved(before[n]))) for n in before]

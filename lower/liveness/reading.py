@@ -31,7 +31,7 @@ from assay.semantics.graph import (
     let_chain,
     show_head,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, substitute
@@ -95,11 +95,11 @@ class Text:
     arm_of: dict[Origin, Arm] = field(default_factory=dict)
 
 
-def read(module: Module) -> Text:
+def read_main(module: Module) -> Text:
     """The text of `main`. Unsupported for what has no static plan: the message names it."""
     reader = _Reader(module)
     main = module.main
-    if is_whole(main):
+    if is_opaque(main):
         raise _kept_whole("main", main.span)
     at = _Activation("", {p: _given(p) for p in main.params})
     reader.text.result = run_task(reader.chain(main.body, at, None))
@@ -221,7 +221,7 @@ class _Reader:
                 where=call.span,
                 label="liveness.C3",
             )
-        if is_whole(function):
+        if is_opaque(function):
             raise _kept_whole(name, call.span)
         of: dict[Expr, tuple[Origin, ...]] = {}
         sizes: dict[Symbol, Dim] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
+from assay.semantics.live_positions import meet
 from assay.semantics.module import Program, Step
-from assay.semantics.paths import meet
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from assay.lower.loops import cache, nests
 from assay.lower.loops.layout import Layout, relayout
-from assay.lower.loops.rewriting import names, plain
+from assay.lower.loops.rewriting import names, plain_function
 from assay.semantics.tensor import PrimFunc
 
 
@@ -78,4 +78,4 @@ class Schedule:
 
 def schedule(func: PrimFunc) -> Schedule:
     """A schedule of `func`, written in plain nodes: blocks are loops with guards, names of indices are put in place."""
-    return Schedule(plain(func))
+    return Schedule(plain_function(func))

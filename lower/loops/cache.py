@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from assay.lower.loops.dependence import Access, Nest, conjuncts, ranges
-from assay.lower.loops.nests import constant, number, wide
-from assay.lower.loops.rewriting import changed, loop, put, renewed
+from assay.lower.loops.dependence import LoopAccess, Nest, conjuncts, ranges
+from assay.lower.loops.nests import constant_extent, extent_number, wide_extent
+from assay.lower.loops.rewriting import changed, loop_named, put, renewed
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.integers.affine import Affine, Ranges, affine, decide
@@ -71,7 +71,7 @@ def cache_read(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> P
     A buffer that is written elsewhere must be read whole in the tile, so that the copy reads nothing unwritten
     (`loops.C10`).
     """
-    old = loop(func, at)
+    old = loop_named(func, at)
     target = _find(func, buffer, old)
     uses = [a for a in Nest(func, old.body, read_only=True).accesses if a.buffer is target]
     if any(a.write for a in uses):
@@ -94,7 +94,7 @@ def cache_write(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> 
 
     Legal where all of the tile is surely written; it is filled before, if what is there is read first (`loops.C10`).
     """
-    old = loop(func, at)
+    old = loop_named(func, at)
     target = _find(func, buffer, old)
     uses = [a for a in Nest(func, old.body, read_only=True).accesses if a.buffer is target]
     what = f"cache_write of {buffer} at {at}"
@@ -135,7 +135,7 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
     The loop's body must be one store `c[i] = c[i] op e`, within loops of known length, where op is +, *, min or max,
     `i` does not name the loop, and `e` does not read `c` (`loops.C11`).
     """
-    old = loop(func, name)
+    old = loop_named(func, name)
     inner: list[For] = []
     body = old.body
     while isinstance(body, For):
@@ -149,16 +149,20 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
     forms = _forms(body.indices, known)
     mine = [isinstance(a, Load) and a.buffer is c and _forms(a.indices, known) == forms for a in body.value.args]
     own = [k for k, holds in enumerate(mine) if holds]
-    lengths = [constant(s) for s in inner]
+    lengths = [constant_extent(s) for s in inner]
     if len(own) != 1 or any(old.var in variables(i) for i in body.indices) or None in lengths or forms is None:
         raise Invalid(f"{what}: {body} is not c[i] = c[i] {op} e with i the same in all iterations", label="loops.C11")
     term = body.value.args[1 - own[0]]
     if any(isinstance(n, Load) and n.buffer is c for n in post_order(term)):
         raise Invalid(f"{what}: what is added reads {c.name} itself", label="loops.C11")
     part = Buffer(f"{c.name}_part", (factor, *(max(n or 0, 0) for n in lengths)), c.dtype)
-    count = constant(old)
+    count = constant_extent(old)
     of, extent = old.var.dtype, old.extent
-    rounds = number(-(-max(count, 0) // factor), of) if count is not None else (wide(extent) + (factor - 1)) // factor
+    rounds = (
+        extent_number(-(-max(count, 0) // factor), of)
+        if count is not None
+        else (wide_extent(extent) + (factor - 1)) // factor
+    )
     if count is None and of.bits < 64 or count is not None and count + factor > of.max:
         raise Unsupported(f"{what}: {of} may be too narrow", label="loops.C3")
     outer, lane = Var(f"{old.var.name}_o", of), Var(f"{old.var.name}_i", of)
@@ -223,7 +227,7 @@ def _forms(indices: Sequence[Expr], known: Ranges) -> tuple[Affine, ...] | None:
     return found if len(found) == len(indices) else None
 
 
-def _tile(func: PrimFunc, old: For, uses: Sequence[Access], what: str) -> Tile:
+def _tile(func: PrimFunc, old: For, uses: Sequence[LoopAccess], what: str) -> Tile:
     """The box around all that is touched. Its start may depend on the loop and what is around it."""
     if not uses:
         raise Invalid(f"{what}: it is not touched there", label="loops.C10")
@@ -262,7 +266,7 @@ def _tile(func: PrimFunc, old: For, uses: Sequence[Access], what: str) -> Tile:
     return Tile(buffer, tuple(starts), tuple(lengths), tuple(guarded))
 
 
-def _dense(old: For, access: Access, tile: Tile, known: Ranges) -> bool:
+def _dense(old: For, access: LoopAccess, tile: Tile, known: Ranges) -> bool:
     """Whether an access surely touches every element of the tile that the buffer has."""
     around = _path(old.body, access)
     if around is None:
@@ -272,7 +276,7 @@ def _dense(old: For, access: Access, tile: Tile, known: Ranges) -> bool:
     for s in around:
         match s:
             case For():
-                n = constant(s)
+                n = constant_extent(s)
                 if n is None or n < 1:
                     return False
                 counts[s.var] = n
@@ -302,7 +306,7 @@ def _dense(old: For, access: Access, tile: Tile, known: Ranges) -> bool:
     return all(not used & set(variables(c)) and decide(substitute(c, first), known) is True for c in others)
 
 
-def _is_bound(condition: Expr, access: Access) -> bool:
+def _is_bound(condition: Expr, access: LoopAccess) -> bool:
     """Whether a condition says no more than that an index of the access is below its dimension."""
     match condition:
         case Apply(op="lt", args=(a, b)):
@@ -313,7 +317,7 @@ def _is_bound(condition: Expr, access: Access) -> bool:
     return False
 
 
-def _path(body: Stmt, access: Access) -> list[Stmt] | None:
+def _path(body: Stmt, access: LoopAccess) -> list[Stmt] | None:
     """The statements around an access, all of which must run it: the way through branches is not followed."""
     path: list[Stmt] = []
     work = Worklist([body])

@@ -42,7 +42,7 @@ MOST_VECTORS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class LoopAccess:
     """A load or a store. `within` narrows the ranges of loop variables to what the guards around it leave."""
 
     buffer: Buffer
@@ -68,7 +68,7 @@ class Nest:
         self.ranges = ranges(func)
         self.inner: set[Var] = set()
         """Variables that are bound inside: they differ between iterations of what is around."""
-        self.accesses: list[Access] = []
+        self.accesses: list[LoopAccess] = []
         own: set[Buffer] = set()
         for k, body in enumerate(parts):
             self._collect(body, own, k)
@@ -109,11 +109,11 @@ class Nest:
         flat: Affine | None = Affine({})
         for form, n in zip(forms, buffer.shape, strict=True):
             flat = None if flat is None or form is None or not isinstance(n, int) else flat.scaled(n).plus(form)
-        self.accesses.append(Access(buffer, tuple(indices), write, (*forms, flat), within, part, stmt))
+        self.accesses.append(LoopAccess(buffer, tuple(indices), write, (*forms, flat), within, part, stmt))
 
-    def pairs(self) -> Iterator[tuple[Access, Access]]:
+    def pairs(self) -> Iterator[tuple[LoopAccess, LoopAccess]]:
         """Pairs of accesses to one buffer of which one writes, each with itself too; those that look alike once."""
-        by: dict[Buffer, dict[object, Access]] = {}
+        by: dict[Buffer, dict[object, LoopAccess]] = {}
         for a in self.accesses:
             by.setdefault(a.buffer, {}).setdefault((a.forms, a.write, a.part, id(a.within)), a)
         for group in by.values():
@@ -121,7 +121,7 @@ class Nest:
                 if a.write or b.write:
                     yield a, b
 
-    def apart(self, a: Access, b: Access, directions: Mapping[Var, Direction]) -> bool:
+    def apart(self, a: LoopAccess, b: LoopAccess, directions: Mapping[Var, Direction]) -> bool:
         """Whether `a` and `b` never touch one element in iterations that lie as said; variables around are the same."""
         if any(not _related(d, a.within[v], b.within[v]) for v, d in directions.items()):
             return True
@@ -130,7 +130,9 @@ class Nest:
             for f, g in zip(a.forms, b.forms, strict=True)
         )
 
-    def _never_equal(self, f: Affine, g: Affine, a: Access, b: Access, directions: Mapping[Var, Direction]) -> bool:
+    def _never_equal(
+        self, f: Affine, g: Affine, a: LoopAccess, b: LoopAccess, directions: Mapping[Var, Direction]
+    ) -> bool:
         low = high = f.constant - g.constant
         common = 0
         for atom in {**f.terms, **g.terms}:
@@ -194,14 +196,14 @@ def conjuncts(condition: Expr) -> list[Expr]:
     return [n for n in inside if not (isinstance(n, Apply) and n.op == "and")]
 
 
-def reversed_pairs(nest: Nest, loops: Sequence[Var], order: Sequence[Var]) -> Iterable[tuple[Access, Access]]:
+def reversed_pairs(nest: Nest, loops: Sequence[Var], order: Sequence[Var]) -> Iterable[tuple[LoopAccess, LoopAccess]]:
     """Pairs that may touch one element in iterations whose order changes when the loops stand in another `order`."""
     for a, b in nest.pairs():
         if _may_turn(nest, a, b, loops, order):
             yield a, b
 
 
-def _may_turn(nest: Nest, a: Access, b: Access, loops: Sequence[Var], order: Sequence[Var]) -> bool:
+def _may_turn(nest: Nest, a: LoopAccess, b: LoopAccess, loops: Sequence[Var], order: Sequence[Var]) -> bool:
     work = Worklist[dict[Var, Direction]]([{}])
     for step, known in enumerate(work, 1):
         if step > MOST_VECTORS:
@@ -219,7 +221,7 @@ def _may_turn(nest: Nest, a: Access, b: Access, loops: Sequence[Var], order: Seq
     return False
 
 
-def carried(nest: Nest, var: Var) -> tuple[Access, Access] | None:
+def carried(nest: Nest, var: Var) -> tuple[LoopAccess, LoopAccess] | None:
     """Two accesses that may touch one element in different iterations of a loop, if there are any."""
     for a, b in nest.pairs():
         if not nest.apart(a, b, {var: "<"}) or not nest.apart(a, b, {var: ">"}):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.loops.rewriting import changed, plain
+from assay.lower.loops.rewriting import changed, plain_function
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Expr, Load
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, Stmt, Store, program_order
@@ -93,7 +93,7 @@ def relayout(func: PrimFunc, buffer: str, layout: Layout) -> PrimFunc:
     is no such buffer (`loops.C2`) or it is stored to (`loops.C12`); Unsupported where a call touches it, or its sizes
     are not known.
     """
-    func = plain(func) if has_sugar(func) else func
+    func = plain_function(func) if has_sugar(func) else func
     constants = [s for s in program_order(func.body) if isinstance(s, AllocateConst)]
     found = [b for b in (*func.inputs, *(s.buffer for s in constants)) if b.name == buffer]
     if not found:

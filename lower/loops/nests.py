@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from assay.lower.loops.dependence import Nest, carried, conjuncts, reversed_pairs
-from assay.lower.loops.rewriting import around, is_index, loop, put, renewed
+from assay.lower.loops.rewriting import around, is_index, loop_named, put, renewed
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Const, Expr, Var, apply, cast, const, same, variables
@@ -25,12 +25,12 @@ def split(func: PrimFunc, name: str, factor: int, names: tuple[str, str] | None 
     The new loops are called `names`, else `i_o` and `i_i`. Invalid `loops.C3` where the factor is less than 1 or the
     loop's variable is too narrow for the last round.
     """
-    old = loop(func, name)
+    old = loop_named(func, name)
     if factor < 1:
         raise Invalid(f"split of {name} by {factor}: at least 1 is right", label="loops.C3")
     words = names or (f"{old.var.name}_o", f"{old.var.name}_i")
     outer, inner = (Var(w, old.var.dtype) for w in words)
-    count = constant(old)
+    count = constant_extent(old)
     if count is None and old.var.dtype.bits < 64:
         raise Unsupported(f"split of {name}: {old.var.dtype} may be too narrow for its last round", label="loops.C3")
     if max(factor, -(-(count or 0) // factor) * factor - 1) > old.var.dtype.max:
@@ -38,9 +38,9 @@ def split(func: PrimFunc, name: str, factor: int, names: tuple[str, str] | None 
     index = outer * const(factor, old.var.dtype) + inner
     body = renewed(old.body, {old.var: index})
     if count is None:
-        rounds: Expr = (wide(old.extent) + (factor - 1)) // factor
+        rounds: Expr = (wide_extent(old.extent) + (factor - 1)) // factor
     else:
-        rounds = number(-(-max(count, 0) // factor), old.extent.dtype)
+        rounds = extent_number(-(-max(count, 0) // factor), old.extent.dtype)
     if count is None or count % factor:
         body = when(index < cast(old.extent, index.dtype), body)
     kinds: dict[LoopKind, tuple[LoopKind, LoopKind]] = {
@@ -50,27 +50,29 @@ def split(func: PrimFunc, name: str, factor: int, names: tuple[str, str] | None 
         "unrolled": ("serial", "unrolled"),
     }
     high, low = kinds[old.kind]
-    inside = For(inner, number(factor, old.extent.dtype), body, low, span=old.span)
+    inside = For(inner, extent_number(factor, old.extent.dtype), body, low, span=old.span)
     return put(func, old, For(outer, rounds, inside, high, span=old.span))
 
 
 def fuse(func: PrimFunc, outer: str, inner: str, name: str | None = None) -> PrimFunc:
     """Two loops, one directly inside the other, as one over all pairs of iterations, in the same order."""
-    one, two = loop(func, outer), loop(func, inner)
+    one, two = loop_named(func, outer), loop_named(func, inner)
     if one.body is not two:
         raise Invalid(f"fuse: {inner} does not stand directly inside {outer}", label="loops.C4")
     if one.var in variables(two.extent):
         raise Unsupported(f"fuse: the extent of {inner} depends on {outer}", label="loops.C4")
-    n, m = constant(one), constant(two)
+    n, m = constant_extent(one), constant_extent(two)
     of = one.var.dtype
     if (n is None or m is None) and of.bits < 64 or (n is not None and m is not None and n * m - 1 > of.max):
         raise Unsupported(f"fuse: {of} may be too narrow for both {outer} and {inner}", label="loops.C3")
     var = Var(name or f"{one.var.name}_{two.var.name}", of)
     width = cast(two.extent, of)
     if n is not None and m is not None:
-        extent: Expr = number(max(n, 0) * max(m, 0), one.extent.dtype)
+        extent: Expr = extent_number(max(n, 0) * max(m, 0), one.extent.dtype)
     else:  # a negative extent is an empty loop
-        extent = cast(apply("max", wide(one.extent), 0), INT64) * cast(apply("max", wide(two.extent), 0), INT64)
+        extent = cast(apply("max", wide_extent(one.extent), 0), INT64) * cast(
+            apply("max", wide_extent(two.extent), 0), INT64
+        )
     body = renewed(two.body, {one.var: var // width, two.var: cast(var % width, two.var.dtype)})
     kind: LoopKind = one.kind if one.kind == two.kind else "serial"
     fused = For(var, extent, body, kind, span=one.span)
@@ -79,8 +81,8 @@ def fuse(func: PrimFunc, outer: str, inner: str, name: str | None = None) -> Pri
 
 def unroll(func: PrimFunc, name: str) -> PrimFunc:
     """A copy of the body for each iteration; the number of them must be known, and at most `MOST_COPIES`."""
-    old = loop(func, name)
-    count = constant(old)
+    old = loop_named(func, name)
+    count = constant_extent(old)
     if count is None or count > MOST_COPIES:
         raise Invalid(
             f"unroll of {name}: {old.extent} iterations; at most {MOST_COPIES}, known, are right", label="loops.C5"
@@ -91,18 +93,18 @@ def unroll(func: PrimFunc, name: str) -> PrimFunc:
 
 def peel(func: PrimFunc, name: str, count: int) -> PrimFunc:
     """The first `count` iterations as a loop of their own, before the others."""
-    old = loop(func, name)
+    old = loop_named(func, name)
     if count < 0:
         raise Invalid(f"peel of {name}: {count} iterations; 0 or more are right", label="loops.C3")
-    n = constant(old)
+    n = constant_extent(old)
     if n is not None:
         count = min(count, max(n, 0))
     if count > old.var.dtype.max:
         raise Invalid(f"peel of {count} iterations of {name}: {old.var.dtype} is too narrow for it", label="loops.C3")
     first, rest = Var(f"{old.var.name}_first", old.var.dtype), Var(old.var.name, old.var.dtype)
     if n is None:
-        head = apply("min", wide(old.extent), count)
-        tail = wide(old.extent) - apply("max", head, 0)
+        head = apply("min", wide_extent(old.extent), count)
+        tail = wide_extent(old.extent) - apply("max", head, 0)
     else:
         head, tail = const(count, old.extent.dtype), const(max(n, 0) - count, old.extent.dtype)
     moved = rest + const(count, old.var.dtype)
@@ -123,7 +125,7 @@ def reorder(func: PrimFunc, *names: str) -> PrimFunc:
     Guards between the loops that read no memory go where their variables are known. Legal where no two accesses to
     one element, one of them a store, change their order (`loops.C6`).
     """
-    chosen = [loop(func, n) for n in names]
+    chosen = [loop_named(func, n) for n in names]
     if len(set(chosen)) != len(chosen):
         raise Invalid("reorder: a loop is named twice", label="loops.C4")
     top = next((s for s in program_order(func.body) if s in chosen), None)
@@ -185,7 +187,7 @@ def fission(func: PrimFunc, name: str, at: int = 1) -> PrimFunc:
     Legal where no statement of the first part touches in one iteration what the second touches in an earlier one,
     one of them storing (`loops.C7`).
     """
-    old = loop(func, name)
+    old = loop_named(func, name)
     _, guards, inside = perfect(old, {old})
     if not isinstance(inside, Seq) or not 0 < at < len(inside.body):
         raise Invalid(f"fission of {name} after {at} statements: its body has not as many", label="loops.C4")
@@ -201,7 +203,7 @@ def merge(func: PrimFunc, first: str, second: str, depth: int = 1) -> PrimFunc:
     So an elementwise producer or epilogue is computed where its value is used. Legal where no statement of the second
     needs, or overwrites, what the first does in a later iteration (`loops.C8`).
     """
-    one, two = loop(func, first), loop(func, second)
+    one, two = loop_named(func, first), loop_named(func, second)
     for k in range(depth):
         if k and one is two:
             raise Invalid(
@@ -250,7 +252,7 @@ def _in_turn(nest: Nest, var: Var, what: str, label: str) -> None:
 
 def mark(func: PrimFunc, name: str, kind: LoopKind) -> PrimFunc:
     """The loop with another kind. A parallel or vectorized one must have independent iterations (`loops.C9`)."""
-    old = loop(func, name)
+    old = loop_named(func, name)
     if kind in INDEPENDENT:
         nest = Nest(func, old.body)
         for a in nest.accesses if kind == "parallel" else ():
@@ -285,16 +287,16 @@ def keep_promises(func: PrimFunc, touched: Sequence[For]) -> PrimFunc:
     return func
 
 
-def wide(extent: Expr) -> Expr:
+def wide_extent(extent: Expr) -> Expr:
     """An extent in 64 bits, in which sums with it do not wrap."""
     return extent if extent.dtype.bits == 64 else cast(extent, INT64)
 
 
-def number(value: int, of: DType) -> Const:
+def extent_number(value: int, of: DType) -> Const:
     """A number of iterations, in `of` where it fits."""
     return const(value, of if value <= of.max else INT64)
 
 
-def constant(of: For) -> int | None:
+def constant_extent(of: For) -> int | None:
     """How many iterations a loop has, where that is a number."""
     return int(of.extent.value) if isinstance(of.extent, Const) else None

@@ -32,7 +32,7 @@ from assay.semantics.walk import Worklist, fold_scoped, post_order, rewrite
 Values: TypeAlias = Mapping[Var, Expr]
 
 
-def plain(func: PrimFunc) -> PrimFunc:
+def plain_function(func: PrimFunc) -> PrimFunc:
     """`func` as the primitives take it: plain nodes, every variable bound once, names of indices put in place.
 
     A buffer that begins in the middle of a sequence begins before it, and a constant before everything: so no primitive
@@ -149,7 +149,7 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
         if gone:
             return parts[0]
         if inline and isinstance(stmt, Seq):
-            return flat(parts)
+            return allocations_around(parts)
         copy = changed(stmt, parts, change)
         match copy:
             case For() if inline and not is_index(copy.extent):
@@ -169,7 +169,7 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
     return fold_scoped(body, enter, leave)
 
 
-def flat(parts: Sequence[Stmt]) -> Stmt:
+def allocations_around(parts: Sequence[Stmt]) -> Stmt:
     """Statements one after another, the buffers that one of them allocates around them all: so neighbours meet."""
     around: list[Allocate | AllocateConst] = []
     body: list[Stmt] = []
@@ -219,7 +219,7 @@ def names(func: PrimFunc) -> dict[str, For]:
     return found
 
 
-def loop(func: PrimFunc, name: str) -> For:
+def loop_named(func: PrimFunc, name: str) -> For:
     """The loop of that name; Invalid (`loops.C2`) where there is none."""
     found = names(func)
     if name not in found:

@@ -9,8 +9,8 @@ import numpy as np
 from assay.lower.memory.greedy import best_first_fit
 from assay.lower.memory.limits import refuse
 from assay.lower.memory.options import Options
-from assay.lower.memory.placing import Placement
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.placing import PlacedBuffers
+from assay.lower.memory.problem import IndexedProblem
 from assay.semantics.deadline import Late
 from assay.semantics.memory import Plan, Problem
 
@@ -23,7 +23,7 @@ WORSE = 0.02
 
 def hill_climb(problem: Problem, options: Options) -> Plan:
     """First fit, made better by placing earlier what fits nowhere, what lies at the top, or what lies beneath that."""
-    layout = Layout(problem, options.deadline)
+    layout = IndexedProblem(problem, options.deadline)
     until = options.deadline
     found = climb(layout, best_first_fit(layout, deadline=until), options)
     if found.stuck():
@@ -31,7 +31,7 @@ def hill_climb(problem: Problem, options: Options) -> Plan:
     return found.plan("hill-climb")
 
 
-def climb(layout: Layout, start: tuple[Placement, list[int]], options: Options) -> Placement:
+def climb(layout: IndexedProblem, start: tuple[PlacedBuffers, list[int]], options: Options) -> PlacedBuffers:
     """The best placement that is met, `start` among them. Pools that are open there stay so."""
     state, order = start
     rng = random.Random(options.seed)
@@ -69,7 +69,7 @@ def climb(layout: Layout, start: tuple[Placement, list[int]], options: Options) 
     return state
 
 
-def _move(layout: Layout, state: Placement, order: list[int], rng: random.Random) -> int:
+def _move(layout: IndexedProblem, state: PlacedBuffers, order: list[int], rng: random.Random) -> int:
     """Move a buffer to an earlier place in the order; the first index at which the order differs."""
     sizes = state.sizes()
     pool = max((k for k, size in enumerate(sizes) if size), default=0)

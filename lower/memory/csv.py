@@ -45,7 +45,7 @@ SHOWN = 40
 
 
 @dataclass(frozen=True)
-class Table:
+class BufferTable:
     """A file: its columns as they are called there, its rows, and the buffer of each row. `lines` are line numbers,
     `offsets` what stands in that column, by the buffers' names; a buffer has its own if that is a number."""
 
@@ -80,7 +80,7 @@ class Table:
     def written(self, plan: Plan, several: bool = False) -> str:
         """The file with the offsets of a plan, and with their pools where there are several."""
         made = {"pool": [plan.places[b.name].pool for b in self.buffers]} if several else {}
-        made["offset"] = [written(plan.places[b.name].offset) for b in self.buffers]
+        made["offset"] = [dim_text(plan.places[b.name].offset) for b in self.buffers]
         columns = [*(c for c in self.columns if c not in made), *made]
         at = {c: k for k, c in enumerate(self.columns)}
         out = io.StringIO()
@@ -91,7 +91,7 @@ class Table:
         return out.getvalue()
 
 
-def written(dim: Dim) -> str:
+def dim_text(dim: Dim) -> str:
     """A size or an offset, as it is read again."""
     if isinstance(dim, int):
         return str(dim)
@@ -100,7 +100,7 @@ def written(dim: Dim) -> str:
     return ScalarPrinter({v: v.name for v in variables(dim)}, INT64).text(dim)
 
 
-def read(path: Path, deadline: Deadline = NEVER, symbols: Mapping[str, Var] | None = None) -> Table:
+def read_table(path: Path, deadline: Deadline = NEVER, symbols: Mapping[str, Var] | None = None) -> BufferTable:
     """The table of a file. Invalid: it cannot be read, or is not of this form. Late: the time is up."""
     try:
         text = read_text(path, "utf-8-sig")
@@ -112,7 +112,9 @@ def read(path: Path, deadline: Deadline = NEVER, symbols: Mapping[str, Var] | No
     return parse(text, str(path), deadline, symbols)
 
 
-def parse(text: str, source: str = "", deadline: Deadline = NEVER, symbols: Mapping[str, Var] | None = None) -> Table:
+def parse(
+    text: str, source: str = "", deadline: Deadline = NEVER, symbols: Mapping[str, Var] | None = None
+) -> BufferTable:
     """The table of a text; `source` is for messages. `symbols` may stand in sizes and offsets."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
@@ -157,10 +159,10 @@ def parse(text: str, source: str = "", deadline: Deadline = NEVER, symbols: Mapp
         raise Invalid(f"is not CSV: {wrong}", where=f"{source}:{reader.line_num}", label="csv.C1") from None
     if columns is None:
         raise Invalid(f"is empty; the first line names the columns: {','.join(REQUIRED)}", where=source, label="csv.C1")
-    return Table(source, tuple(columns), tuple(rows), tuple(lines), tuple(buffers), offsets)
+    return BufferTable(source, tuple(columns), tuple(rows), tuple(lines), tuple(buffers), offsets)
 
 
-def table_of(buffers: Iterable[BufferInfo]) -> Table:
+def table_of(buffers: Iterable[BufferInfo]) -> BufferTable:
     """The table of buffers that stand in no file. Invalid: a buffer cannot be, memory.C3 to C5."""
     given = tuple(buffers)
     rows: list[tuple[str, ...]] = []
@@ -168,10 +170,12 @@ def table_of(buffers: Iterable[BufferInfo]) -> Table:
         check_buffer(b)
         ends = [end for interval in b.live for end in interval] or [0, 0]
         gaps = " ".join(f"{a}-{z}" for a, z in zip(ends[1:-1:2], ends[2:-1:2], strict=True))
-        rows.append((b.name, str(ends[0]), str(ends[-1]), written(b.nbytes), str(b.alignment), gaps, " ".join(b.pools)))
+        rows.append(
+            (b.name, str(ends[0]), str(ends[-1]), dim_text(b.nbytes), str(b.alignment), gaps, " ".join(b.pools))
+        )
     offsets = {b.name: b.offset for b in given if b.offset is not None}
     columns = (*REQUIRED, "alignment", "gaps", "pool")
-    return Table("", columns, tuple(rows), tuple(range(1, len(given) + 1)), given, offsets)
+    return BufferTable("", columns, tuple(rows), tuple(range(1, len(given) + 1)), given, offsets)
 
 
 def _header(row: Sequence[str], where: str) -> list[str]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from assay.lower.memory.limits import refuse
 from assay.lower.memory.options import Options
-from assay.lower.memory.placing import Placement
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.placing import PlacedBuffers
+from assay.lower.memory.problem import IndexedProblem
 from assay.lower.memory.sweep import in_order, is_line, sweeps
 from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.memory import Plan, Problem
@@ -22,17 +22,17 @@ from assay.semantics.memory import Plan, Problem
 
 def greedy_size(problem: Problem, options: Options) -> Plan:
     """The largest buffer first, each above all that it conflicts with. Invalid: one fits nowhere."""
-    layout = Layout(problem, options.deadline)
+    layout = IndexedProblem(problem, options.deadline)
     return once(layout, lambda open: by_size(layout, open, options.deadline), "greedy-size")
 
 
 def greedy_conflicts(problem: Problem, options: Options) -> Plan:
     """The buffer with most conflicts first, each above all that it conflicts with. Invalid: one fits nowhere."""
-    layout = Layout(problem, options.deadline)
+    layout = IndexedProblem(problem, options.deadline)
     return once(layout, lambda open: by_conflicts(layout, open, options.deadline), "greedy-conflicts")
 
 
-def by_size(layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> Placement:
+def by_size(layout: IndexedProblem, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> PlacedBuffers:
     """What `greedy-size` places, without the limits of the pools in `open`."""
     return _above(
         layout,
@@ -42,7 +42,9 @@ def by_size(layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadli
     )
 
 
-def by_conflicts(layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> Placement:
+def by_conflicts(
+    layout: IndexedProblem, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER
+) -> PlacedBuffers:
     """What `greedy-conflicts` places, without the limits of the pools in `open`."""
     return _above(
         layout,
@@ -53,14 +55,14 @@ def by_conflicts(layout: Layout, open: frozenset[int] = frozenset(), deadline: D
 
 
 def _above(
-    layout: Layout, key: Callable[[int], tuple[int, int, str]], open: frozenset[int], deadline: Deadline
-) -> Placement:
-    placement = Placement(layout, "above", open, deadline)
+    layout: IndexedProblem, key: Callable[[int], tuple[int, int, str]], open: frozenset[int], deadline: Deadline
+) -> PlacedBuffers:
+    placement = PlacedBuffers(layout, "above", open, deadline)
     placement.put_all(sorted(range(len(layout.buffers)), key=key, reverse=True))
     return placement
 
 
-def once(layout: Layout, attempt: Callable[[frozenset[int]], Placement], planner: str) -> Plan:
+def once(layout: IndexedProblem, attempt: Callable[[frozenset[int]], PlacedBuffers], planner: str) -> Plan:
     """The plan of one attempt. Invalid: a buffer fits nowhere."""
     placement = attempt(frozenset())
     if placement.stuck():
@@ -70,14 +72,14 @@ def once(layout: Layout, attempt: Callable[[frozenset[int]], Placement], planner
 
 def first_fit(problem: Problem, options: Options) -> Plan:
     """First fit in each of several orders: the best plan of them. Invalid: none of them places everything."""
-    layout = Layout(problem, options.deadline)
+    layout = IndexedProblem(problem, options.deadline)
     return once(layout, lambda open: best_first_fit(layout, open, options.deadline)[0], "first-fit")
 
 
 class _Measures:
     """What the orders of first fit go by: bytes, first position, last, length and load of each buffer."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: IndexedProblem) -> None:
         points = sorted({p for b in layout.buffers for interval in b.live for p in interval})
         rank = {p: k for k, p in enumerate(points)}
         load = np.zeros(len(points) + 1, layout.dtype)
@@ -107,7 +109,7 @@ ORDERS: tuple[Callable[[_Measures, int], tuple[int, ...]], ...] = (
 """Largest first, largest area first, by time, longest first, last to die first, under the highest load first."""
 
 
-def orders(layout: Layout) -> Iterator[list[int]]:
+def orders(layout: IndexedProblem) -> Iterator[list[int]]:
     """The orders of first fit."""
     measures = _Measures(layout)
     everything = range(len(layout.buffers))
@@ -117,15 +119,15 @@ def orders(layout: Layout) -> Iterator[list[int]]:
 
 
 def best_first_fit(
-    layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER
-) -> tuple[Placement, list[int]]:
+    layout: IndexedProblem, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER
+) -> tuple[PlacedBuffers, list[int]]:
     """The best placement of all orders, and its order; some buffers are stuck where no order places everything.
 
     The quickest comes first, and nothing more is tried where one needs no more than is live at once. Late: the time is
     up before there is one.
     """
     bound = layout.bound(range(len(layout.buffers)))
-    best: tuple[Placement, list[int]] | None = None
+    best: tuple[PlacedBuffers, list[int]] | None = None
     try:
         for placement, order in _fits(layout, open, deadline):
             if best is None or placement.score() < best[0].score():
@@ -139,7 +141,9 @@ def best_first_fit(
     return best
 
 
-def _fits(layout: Layout, open: frozenset[int], deadline: Deadline) -> Iterator[tuple[Placement, list[int]]]:
+def _fits(
+    layout: IndexedProblem, open: frozenset[int], deadline: Deadline
+) -> Iterator[tuple[PlacedBuffers, list[int]]]:
     if not open:
         yield from sweeps(layout, deadline)
     line = not open and is_line(layout)
@@ -147,6 +151,6 @@ def _fits(layout: Layout, open: frozenset[int], deadline: Deadline) -> Iterator[
         if line:
             yield in_order(layout, order, deadline), order
             continue
-        placement = Placement(layout, "first", open, deadline)
+        placement = PlacedBuffers(layout, "first", open, deadline)
         placement.put_all(order)
         yield placement, order

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from assay.lower.memory.placing import Placement
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.placing import PlacedBuffers
+from assay.lower.memory.problem import IndexedProblem
 from assay.semantics.errors import Invalid
 
 
-def refuse(layout: Layout, planner: str, attempt: Callable[[frozenset[int]], Placement]) -> NoReturn:
+def refuse(layout: IndexedProblem, planner: str, attempt: Callable[[frozenset[int]], PlacedBuffers]) -> NoReturn:
     """Raise Invalid: some buffer fits in none of its pools, whatever `attempt` does.
 
     `attempt` plans with the limits of some pools left out. The pool to enlarge is the one with the largest limit among
@@ -28,7 +28,7 @@ def refuse(layout: Layout, planner: str, attempt: Callable[[frozenset[int]], Pla
     raise Invalid(message(layout, planner, first, {p: placement.sizes()[p] for p in open}), label="memory.C7")
 
 
-def message(layout: Layout, planner: str, stuck: int, enough: dict[int, int], proved: bool = False) -> str:
+def message(layout: IndexedProblem, planner: str, stuck: int, enough: dict[int, int], proved: bool = False) -> str:
     """Which buffer does not fit where, and which limits would be enough."""
     b = layout.buffers[stuck]
     pools = ", ".join(f"{layout.pools[p].name} ({layout.limits[p]} bytes)" for p in layout.choices[stuck])

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from assay.lower.memory.problem import Array, Layout
+from assay.lower.memory.problem import Array, IndexedProblem
 from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.memory import Place, Plan
 
@@ -16,13 +16,15 @@ Rule: TypeAlias = Literal["above", "first"]
 both."""
 
 
-class Placement:
+class PlacedBuffers:
     """Offsets and pools of the buffers that have been placed; `pool[i]` is -1 where i has not been.
 
     The limits of the pools in `open` do not count.
     """
 
-    def __init__(self, layout: Layout, rule: Rule, open: Collection[int] = (), deadline: Deadline = NEVER) -> None:
+    def __init__(
+        self, layout: IndexedProblem, rule: Rule, open: Collection[int] = (), deadline: Deadline = NEVER
+    ) -> None:
         self.layout = layout
         self.rule = rule
         self.open = open
@@ -100,7 +102,9 @@ class Placement:
         return make_plan(self.layout, self.pool.tolist(), [int(o) for o in self.offset], planner)
 
 
-def make_plan(layout: Layout, pools: Sequence[int], offsets: Sequence[int], planner: str, bound: int = 0) -> Plan:
+def make_plan(
+    layout: IndexedProblem, pools: Sequence[int], offsets: Sequence[int], planner: str, bound: int = 0
+) -> Plan:
     """A plan with these pools and offsets, and what is known of it: its bound is the most bytes live at once in the
     first pool that holds anything, or `bound` where that is larger."""
     sizes = [0] * len(layout.pools)

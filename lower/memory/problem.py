@@ -57,7 +57,7 @@ class Conflicts:
         return every
 
 
-class Layout:
+class IndexedProblem:
     """A problem that has been checked, by index. Arrays of bytes are int64, or objects where int64 is too small.
 
     `choices[i]` are the pools that can hold buffer i, the most wanted first; `fixed[i]` is the offset of one that has
@@ -109,11 +109,11 @@ class Layout:
                         label="memory.C6",
                     )
 
-    def only(self, pool: int, members: Sequence[int]) -> Layout:
+    def only(self, pool: int, members: Sequence[int]) -> IndexedProblem:
         """Some buffers in one pool."""
         chosen = self.pools[pool]
         buffers = tuple(replace(self.buffers[i], pools=(chosen.name,)) for i in members)
-        return Layout(Problem(buffers, (chosen,)))
+        return IndexedProblem(Problem(buffers, (chosen,)))
 
     def bound(self, members: Iterable[int]) -> int:
         """Bytes that no pool can do without which holds these buffers."""

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from assay.lower.memory.placing import Placement
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.placing import PlacedBuffers
+from assay.lower.memory.problem import IndexedProblem
 from assay.semantics.deadline import NEVER, Deadline
 
 
-def sweeps(layout: Layout, deadline: Deadline = NEVER) -> Iterator[tuple[Placement, list[int]]]:
+def sweeps(layout: IndexedProblem, deadline: Deadline = NEVER) -> Iterator[tuple[PlacedBuffers, list[int]]]:
     """What comes out, and the order in which buffers were placed; nothing where there are several pools or hands.
     A life with gaps counts as live in them. Late: the time is up."""
     if len(layout.pools) != 1 or layout.fixed:
@@ -27,7 +27,7 @@ def sweeps(layout: Layout, deadline: Deadline = NEVER) -> Iterator[tuple[Placeme
         spans = {i: _span(layout, i, sign) for i, n in enumerate(layout.nbytes) if n and layout.buffers[i].live}
         rest = [i for i in range(len(layout.buffers)) if i not in spans]
         order = sorted(spans, key=lambda i: (spans[i][0], -layout.nbytes[i], i))
-        placement = Placement(layout, "first")
+        placement = PlacedBuffers(layout, "first")
         offsets = _allocate(layout, order, spans, deadline)
         limit = layout.limits[0]
         for i in [*order, *rest]:
@@ -37,14 +37,14 @@ def sweeps(layout: Layout, deadline: Deadline = NEVER) -> Iterator[tuple[Placeme
         yield placement, [*order, *rest]
 
 
-def _span(layout: Layout, index: int, sign: int) -> tuple[int, int]:
+def _span(layout: IndexedProblem, index: int, sign: int) -> tuple[int, int]:
     live = layout.buffers[index].live
     first, last = live[0][0], live[-1][1]
     return (first, last) if sign > 0 else (-last, -first)
 
 
 def _allocate(
-    layout: Layout, order: list[int], spans: dict[int, tuple[int, int]], deadline: Deadline
+    layout: IndexedProblem, order: list[int], spans: dict[int, tuple[int, int]], deadline: Deadline
 ) -> dict[int, int]:
     """The offset of each buffer."""
     ends = sorted((spans[i][1], i) for i in order)
@@ -90,7 +90,7 @@ def _give_back(free: list[tuple[int, int]], top: int, low: int, high: int) -> in
     return top
 
 
-def is_line(layout: Layout) -> bool:
+def is_line(layout: IndexedProblem) -> bool:
     """Whether `in_order` can be used: one pool, no hands, no gaps, and numbers that int64 holds."""
     return (
         len(layout.pools) == 1
@@ -100,9 +100,9 @@ def is_line(layout: Layout) -> bool:
     )
 
 
-def in_order(layout: Layout, order: Sequence[int], deadline: Deadline = NEVER) -> Placement:
+def in_order(layout: IndexedProblem, order: Sequence[int], deadline: Deadline = NEVER) -> PlacedBuffers:
     """Each buffer in the lowest gap beside those before it; what does not fit is left out. Late: the time is up."""
-    placement = Placement(layout, "first")
+    placement = PlacedBuffers(layout, "first")
     points = sorted({p for b in layout.buffers for interval in b.live for p in interval})
     rank = {p: k for k, p in enumerate(points)}
     limit = layout.limits[0]

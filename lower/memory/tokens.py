@@ -16,8 +16,8 @@ import numpy as np
 
 from assay.lower.memory.greedy import once
 from assay.lower.memory.options import Options
-from assay.lower.memory.placing import Placement
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.placing import PlacedBuffers
+from assay.lower.memory.problem import IndexedProblem
 from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem
 
@@ -27,13 +27,13 @@ FACTOR = 16
 
 def storage_tokens(problem: Problem, options: Options) -> Plan:
     """Each buffer in a token that is free when it begins to live. Invalid: one fits nowhere."""
-    layout = Layout(problem, options.deadline)
+    layout = IndexedProblem(problem, options.deadline)
     return once(layout, lambda open: by_tokens(layout, open, options.deadline), "tokens")
 
 
-def by_tokens(layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> Placement:
+def by_tokens(layout: IndexedProblem, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> PlacedBuffers:
     """What `tokens` places, without the limits of the pools in `open`. What was placed by hand is in no token."""
-    placement = Placement(layout, "first")
+    placement = PlacedBuffers(layout, "first")
     rows = [Tokens(layout, k, None if k in open else limit) for k, limit in enumerate(layout.limits)]
     offsets: list[int] = placement.offset.tolist()
     taken: list[tuple[int, int, int]] = []  # when a token is free again, its pool, its number
@@ -73,7 +73,7 @@ def span(buffer: BufferInfo) -> Interval:
 class Tokens:
     """The tokens of one pool, numbered as they are made. `limit` is None where it does not count."""
 
-    def __init__(self, layout: Layout, pool: int, limit: int | None) -> None:
+    def __init__(self, layout: IndexedProblem, pool: int, limit: int | None) -> None:
         self.limit = limit
         self.step = layout.pools[pool].alignment
         self.size: list[int] = []

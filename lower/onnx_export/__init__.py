@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import onnx
 
-from assay.lower.onnx_export.program import RULES, UNSAID, Program
+from assay.lower.onnx_export.program import RULES, UNSAID, Export
 from assay.lower.onnx_export.writer import IR_VERSION, OPSET
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
@@ -30,4 +30,4 @@ def export_onnx(module: Module, tensors: dict[str, Expr] | None = None) -> onnx.
     of one, that it has not, onnx_export.C3 for an element type, onnx_export.C4 for a size that cannot be computed,
     onnx_export.C5 for parameters and results that no model can have, onnx_export.C6 for a model that is too large.
     """
-    return Program(module).model(tensors)
+    return Export(module).model(tensors)

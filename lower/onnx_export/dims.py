@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.onnx_export.writer import Block, Value, Writer
+from assay.lower.onnx_export.writer import GraphBlock, Value, Writer
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Apply, Const, Dim, Expr, Var, simplify
@@ -20,10 +20,10 @@ class Sizes:
 
     def __init__(self, outer: Sizes | None = None) -> None:
         self._outer = outer
-        self._from: dict[Var, tuple[Value, int, bool, Block]] = {}
+        self._from: dict[Var, tuple[Value, int, bool, GraphBlock]] = {}
         self._known: dict[Var, Value] = {}
 
-    def bind(self, of: Type, value: Value, block: Block) -> None:
+    def bind(self, of: Type, value: Value, block: GraphBlock) -> None:
         """The symbols that stand alone in a type, which a value has here; the first place counts."""
         if isinstance(of, (TensorType, ShapeType)):
             dims = of.shape if isinstance(of, TensorType) else of.dims or ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.lower.onnx_export.use import Rule, Use
-from assay.lower.onnx_export.writer import Value, accepts, number
+from assay.lower.onnx_export.use import ExportedCall, Rule
+from assay.lower.onnx_export.writer import Value, accepts, element_type_number
 from assay.semantics.dtypes import BOOL, DTYPES, UINT8, dtype
 from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
@@ -17,21 +17,21 @@ LOGIC = {"maximum": "Or", "minimum": "And"}
 def _itself(op: Operator) -> Rule:
     """An operator that ONNX has too."""
 
-    def rule(use: Use) -> Value:
+    def rule(use: ExportedCall) -> Value:
         name = LOGIC.get(use.name, op.onnx) if use.dtype is BOOL else op.onnx
         return use.carried(name, *use.args, of=BOOL if use.type.dtype is BOOL else None)
 
     return rule
 
 
-def negative(use: Use) -> Value:
+def negative(use: ExportedCall) -> Value:
     """ONNX negates signed numbers only."""
     if use.dtype.kind == "uint":
         return use.carried("Sub", use.number(0), *use.args)
     return use.carried("Neg", *use.args)
 
 
-def floor_divide(use: Use) -> Value:
+def floor_divide(use: ExportedCall) -> Value:
     """The quotient rounded to zero, less one where there is a rest and it has not the sign of the divisor."""
     a, b = use.args
     if use.dtype.is_float:
@@ -50,7 +50,7 @@ def floor_divide(use: Use) -> Value:
 def _shift(direction: str) -> Rule:
     """ONNX shifts numbers without a sign. To the right, a negative number is shifted as its complement."""
 
-    def rule(use: Use) -> Value:
+    def rule(use: ExportedCall) -> Value:
         x, by = use.args
         plain = DTYPES[f"uint{max(8, use.dtype.bits)}"]
         if use.dtype.kind == "uint":
@@ -68,11 +68,11 @@ def _shift(direction: str) -> Rule:
     return rule
 
 
-def relu(use: Use) -> Value:
+def relu(use: ExportedCall) -> Value:
     return use.op("Identity", *use.args) if use.dtype.kind == "uint" else use.carried("Relu", *use.args)
 
 
-def leakyrelu(use: Use) -> Value:
+def leakyrelu(use: ExportedCall) -> Value:
     """The slope is an attribute of float32; where the element type has another number, a product."""
     (x,) = use.args
     alpha = use.attrs["alpha"]
@@ -82,7 +82,7 @@ def leakyrelu(use: Use) -> Value:
     return use.op("Where", positive, x, use.op("Mul", use.number(alpha), x), of=use.dtype)
 
 
-def clip(use: Use) -> Value:
+def clip(use: ExportedCall) -> Value:
     """Of a bound that ONNX is not given the largest finite number stands: infinities are said."""
     bounds: list[Value | None] = []
     for name, sign in (("min", -1), ("max", 1)):
@@ -101,7 +101,7 @@ def clip(use: Use) -> Value:
     return use.op("Identity", x) if x is use.args[0] else x
 
 
-def astype(use: Use) -> Value:
+def astype(use: ExportedCall) -> Value:
     to = dtype(use.attrs["dtype"])
     of = use.dtype
     if to is of:
@@ -111,11 +111,11 @@ def astype(use: Use) -> Value:
     if of.is_float and to is BOOL and not accepts("Cast", 0, of):
         raise use.unsupported(f"ONNX casts no {of}")
     if to.name.startswith("float8"):
-        return use.op("Cast", *use.args, of=to, to=number(to), saturate=0)
+        return use.op("Cast", *use.args, of=to, to=element_type_number(to), saturate=0)
     return use.cast(use.args[0], to)
 
 
-def reinterpret(use: Use) -> Value:
+def reinterpret(use: ExportedCall) -> Value:
     to = dtype(use.attrs["dtype"])
     if to is use.dtype:
         return use.op("Identity", *use.args)
@@ -123,15 +123,15 @@ def reinterpret(use: Use) -> Value:
         x = use.cast(use.args[0], UINT8)
         if to is BOOL:
             raise use.unsupported("bits as bool, of which only 0 and 1 have a meaning")
-        return x if to is UINT8 else use.op("BitCast", x, of=to, to=number(to))
-    return use.op("BitCast", *use.args, of=to, to=number(to))
+        return x if to is UINT8 else use.op("BitCast", x, of=to, to=element_type_number(to))
+    return use.op("BitCast", *use.args, of=to, to=element_type_number(to))
 
 
-def not_equal(use: Use) -> Value:
+def not_equal(use: ExportedCall) -> Value:
     return use.op("Not", use.carried("Equal", *use.args, of=BOOL))
 
 
-def where(use: Use) -> Value:
+def where(use: ExportedCall) -> Value:
     condition, a, b = use.args
     return use.op("Where", condition, a, b, of=a.dtype)
 

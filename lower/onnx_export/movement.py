@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
-from assay.lower.onnx_export.use import Results, Rule, Use
+from assay.lower.onnx_export.use import ExportedCall, Results, Rule
 from assay.lower.onnx_export.writer import Value, accepts
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, dtype
 from assay.semantics.scalar import Dim, simplify
@@ -16,33 +16,33 @@ from assay.semantics.types import TensorType, TupleType
 # --- shapes -------------------------------------------------------------------------------------------------------
 
 
-def reshape(use: Use) -> Value:
+def reshape(use: ExportedCall) -> Value:
     return use.shaped(use.args[0], use.type.shape)
 
 
-def squeeze(use: Use) -> Value:
+def squeeze(use: ExportedCall) -> Value:
     axes = [a % use.rank for a in use.attrs["axis"]]
     return use.op("Squeeze", use.args[0], use.ints(axes)) if axes else use.op("Identity", *use.args)
 
 
-def expand_dims(use: Use) -> Value:
+def expand_dims(use: ExportedCall) -> Value:
     return use.op("Unsqueeze", use.args[0], use.ints([a % use.type.ndim for a in use.attrs["axis"]]))
 
 
-def permute_dims(use: Use) -> Value:
+def permute_dims(use: ExportedCall) -> Value:
     axes = use.attrs["axes"]
     order = range(use.rank)[::-1] if axes is None else [a % use.rank for a in axes]
     return use.op("Transpose", *use.args, perm=list(order)) if use.rank else use.op("Identity", *use.args)
 
 
-def broadcast_to(use: Use) -> Value:
+def broadcast_to(use: ExportedCall) -> Value:
     return use.moved("Expand", use.args[0], use.dims(use.type.shape))
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
-def strided_slice(use: Use) -> Value:
+def strided_slice(use: ExportedCall) -> Value:
     """Places as they are; where the sizes are known, those that a backward slice of ONNX would move are said
     exactly."""
     axes = [a % use.rank for a in use.attrs["axes"]]
@@ -59,21 +59,21 @@ def strided_slice(use: Use) -> Value:
     return use.moved("Slice", use.args[0], use.dims(begin), use.dims(end), use.ints(axes), use.ints(steps))
 
 
-def split(use: Use) -> Results:
+def split(use: ExportedCall) -> Results:
     assert isinstance(use.result, TupleType)
     sizes = use.dims(use.attrs["sections"])
     x, back = use.carrier("Split", use.args[0])
     return [back(v) for v in use.ops("Split", x, sizes, of=[x.dtype] * len(use.result.fields), axis=use.axis())]
 
 
-def take(use: Use) -> Value:
+def take(use: ExportedCall) -> Value:
     x, indices = use.args
     if not accepts("Gather", 1, indices.dtype):
         indices = use.cast(indices, INT64)
     return use.moved("Gather", x, indices, axis=use.axis())
 
 
-def pad(use: Use) -> Value:
+def pad(use: ExportedCall) -> Value:
     mode = use.attrs["mode"]
     widths = use.ints(use.attrs["pad_width"])
     if mode != "constant":
@@ -81,7 +81,7 @@ def pad(use: Use) -> Value:
     return use.op("Pad", use.args[0], widths, use.number(use.attrs["pad_value"]), mode=mode)
 
 
-def concat(use: Use) -> Value:
+def concat(use: ExportedCall) -> Value:
     carried = [use.carrier("Concat", x) for x in use.args]
     return carried[0][1](use.op("Concat", *(x for x, _ in carried), axis=use.axis()))
 
@@ -89,16 +89,16 @@ def concat(use: Use) -> Value:
 # --- places -------------------------------------------------------------------------------------------------------
 
 
-def gather_nd(use: Use) -> Value:
+def gather_nd(use: ExportedCall) -> Value:
     return use.moved("GatherND", use.args[0], use.cast(use.args[1], INT64))
 
 
-def scatter_nd(use: Use) -> Value:
+def scatter_nd(use: ExportedCall) -> Value:
     x, indices, updates = use.args
     return use.op("ScatterND", x, use.cast(indices, INT64), updates, reduction=use.attrs["reduction"])
 
 
-def _filled(use: Use, x: Value, whole: Sequence[Dim], axis: int) -> Value:
+def _filled(use: ExportedCall, x: Value, whole: Sequence[Dim], axis: int) -> Value:
     """`x` with zeros after it along an axis, which has then its size in `whole`."""
     there = use.op("Shape", x, of=INT64, start=axis, end=axis + 1)
     missing = use.op("Sub", use.dims((whole[axis],)), there)
@@ -112,7 +112,7 @@ def _zero(like: Value) -> TensorProto:
     return numpy_helper.from_array(np.zeros(1, like.dtype.numpy))
 
 
-def nonzero(use: Use) -> Results:
+def nonzero(use: ExportedCall) -> Results:
     """ONNX gives as many columns as there are; zeros are put after them."""
     assert isinstance(use.result, TupleType)
     whole = use.result.fields[0]
@@ -127,7 +127,7 @@ def nonzero(use: Use) -> Results:
     return _filled(use, found, whole.shape, 1), use.op("Shape", found, of=INT64, start=1, end=2)
 
 
-def unique(use: Use) -> Results:
+def unique(use: ExportedCall) -> Results:
     rows = use.types[0].shape[:1]
     x = use.args[0]
     if not accepts("Unique", 0, x.dtype):
@@ -142,13 +142,13 @@ def unique(use: Use) -> Results:
 # --- creation -----------------------------------------------------------------------------------------------------
 
 
-def full(use: Use) -> Value:
+def full(use: ExportedCall) -> Value:
     of = dtype(use.attrs["dtype"])
     value = use.writer.constant(np.asarray(use.attrs["fill_value"]), of)
     return use.moved("Expand", value, use.dims(use.attrs["shape"]))
 
 
-def arange(use: Use) -> Value:
+def arange(use: ExportedCall) -> Value:
     size = simplify(use.attrs["size"])
     end = use.number(size, INT64) if isinstance(size, int) else use.op("Squeeze", use.dims((size,)), use.ints([0]))
     counted = use.op("Range", use.number(0, INT64), end, use.number(1, INT64), of=INT64)

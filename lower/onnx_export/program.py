@@ -13,11 +13,11 @@ from typing import TypeAlias
 import onnx
 from onnx import ValueInfoProto, helper
 
-from assay.lower.anf import Converted, convert
+from assay.lower.anf import Converted, function_to_anf
 from assay.lower.onnx_export import elementwise, movement, sums
 from assay.lower.onnx_export.dims import Sizes
-from assay.lower.onnx_export.use import Rule, Use
-from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, Block, Value, Writer, number
+from assay.lower.onnx_export.use import ExportedCall, Rule
+from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer, element_type_number
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import (
@@ -96,7 +96,7 @@ class _Activation:
 Item: TypeAlias = "Value | tuple[Item, ...] | _Closure"
 
 
-class Program:
+class Export:
     """One export."""
 
     def __init__(self, module: Module) -> None:
@@ -198,7 +198,7 @@ class Program:
     def anf(self, function: Function) -> Function:
         found = self.converted.get(id(function))
         if found is None:
-            found = self.converted[id(function)] = convert(function, self.module)
+            found = self.converted[id(function)] = function_to_anf(function, self.module)
         return found.function
 
     # --- bodies
@@ -222,7 +222,7 @@ class Program:
         result: Item = yield self.value(expr, at)
         return result
 
-    def bind(self, at: _Activation, var: Var, item: Item, block: Block) -> None:
+    def bind(self, at: _Activation, var: Var, item: Item, block: GraphBlock) -> None:
         at.values[var] = item
         work = Worklist[tuple[Type, Item]]([(var.type, item)])
         for of, part in work:
@@ -327,7 +327,7 @@ class Program:
                 raise Unsupported(f"{op.name} of {a.type}; a tensor is wanted", label="onnx_export.C2")
             types.append(a.type)
             values.append(item)
-        made = RULES[op.name](Use(self.writer, at.sizes, op.name, attrs, tuple(values), tuple(types), of))
+        made = RULES[op.name](ExportedCall(self.writer, at.sizes, op.name, attrs, tuple(values), tuple(types), of))
         return made if isinstance(made, Value) else tuple(made)
 
     def kernel(self, node: CallTIR, operands: Sequence[Item], at: _Activation) -> Task[Item]:
@@ -372,7 +372,7 @@ class Program:
         graphs: list[onnx.GraphProto] = []
         types = _leaves(node.type)
         for name, part in (("then_branch", node.then), ("else_branch", node.otherwise)):
-            block = Block()
+            block = GraphBlock()
             self.writer.blocks.append(block)
             values = _values((yield self.body(part, _Activation(at))))
             results: list[Value] = []
@@ -450,4 +450,4 @@ def _info(value: Value, of: TensorType | ShapeType, known: Set[Symbol] | None = 
             shape.append(d.name if known is None or d in known else None)
         else:
             shape.append(d if isinstance(d, int) else None)
-    return helper.make_tensor_value_info(value.name, number(value.dtype), shape)
+    return helper.make_tensor_value_info(value.name, element_type_number(value.dtype), shape)

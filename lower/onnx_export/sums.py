@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.onnx_export.use import Results, Rule, Use
+from assay.lower.onnx_export.use import ExportedCall, Results, Rule
 from assay.lower.onnx_export.writer import Value, accepts
 from assay.semantics.dtypes import FLOAT32, FLOAT64, INT32, INT64
 
 # --- contractions -------------------------------------------------------------------------------------------------
 
 
-def conv(use: Use) -> Value:
+def conv(use: ExportedCall) -> Value:
     """Of bytes, the integer operator: its sums have 32 bits, of which the lowest are kept."""
     attrs: dict[str, Any] = {
         "strides": use.attrs["strides"], "pads": use.attrs["padding"], "dilations": use.attrs["dilation"],
@@ -35,7 +35,7 @@ def conv(use: Use) -> Value:
 
 
 def _reduced(op: str) -> Rule:
-    def rule(use: Use) -> Value:
+    def rule(use: ExportedCall) -> Value:
         axes = use.attrs["axis"]
         keep = int(bool(use.attrs["keepdims"]))
         if (axes == () or not use.rank) and (accepts(op, 0, use.dtype) or use.dtype.is_integer):
@@ -47,14 +47,14 @@ def _reduced(op: str) -> Rule:
 
 
 def _running(op: str) -> Rule:
-    def rule(use: Use) -> Value:
+    def rule(use: ExportedCall) -> Value:
         flags: dict[str, Any] = {name: int(bool(use.attrs[name])) for name in ("exclusive", "reverse")}
         return use.carried(op, use.args[0], use.number(use.axis(), INT64), **flags)
 
     return rule
 
 
-def topk(use: Use) -> Results:
+def topk(use: ExportedCall) -> Results:
     x = use.args[0]
     wide = x.dtype if accepts("TopK", 0, x.dtype) or x.dtype.is_float else INT32
     k = use.dims((use.attrs["k"],))
@@ -73,14 +73,14 @@ def topk(use: Use) -> Results:
 # --- pools --------------------------------------------------------------------------------------------------------
 
 
-def _windows(use: Use) -> dict[str, Any]:
+def _windows(use: ExportedCall) -> dict[str, Any]:
     return {
         "kernel_shape": use.attrs["pool_size"], "strides": use.attrs["strides"], "pads": use.attrs["padding"],
         "dilations": use.attrs["dilation"], "ceil_mode": int(bool(use.attrs["ceil_mode"])),
     }  # fmt: skip
 
 
-def max_pool(use: Use) -> Value:
+def max_pool(use: ExportedCall) -> Value:
     """Integers that ONNX does not pool go through float64, which holds them."""
     attrs = _windows(use)
     if accepts("MaxPool", 0, use.dtype) or use.dtype.is_float:
@@ -90,14 +90,14 @@ def max_pool(use: Use) -> Value:
     return use.cast(use.op("MaxPool", use.cast(use.args[0], FLOAT64), **attrs), use.dtype)
 
 
-def average_pool(use: Use) -> Value:
+def average_pool(use: ExportedCall) -> Value:
     return use.op("AveragePool", *use.args, **_windows(use), count_include_pad=int(use.attrs["count_include_pad"]))
 
 
 # --- normalizations -----------------------------------------------------------------------------------------------
 
 
-def batch_norm(use: Use) -> Value:
+def batch_norm(use: ExportedCall) -> Value:
     """ONNX has the channels in axis 1 and epsilon as float32; what it cannot say is said by its formula."""
     x, gamma, beta, average, variance = use.args
     axis, rank, epsilon = use.axis(), use.rank, use.attrs["epsilon"]
@@ -121,7 +121,7 @@ def batch_norm(use: Use) -> Value:
     return use.op("Add", use.op("Div", scaled, deviation), beta)
 
 
-def layer_norm(use: Use) -> Value:
+def layer_norm(use: ExportedCall) -> Value:
     """ONNX computes in float32 or bfloat16; other types by the formula."""
     x, gamma, *beta = use.args
     epsilon, first = use.attrs["epsilon"], use.rank - len(use.attrs["axes"])
@@ -135,7 +135,7 @@ def layer_norm(use: Use) -> Value:
     return use.op("Add", y, beta[0]) if beta else y
 
 
-def lrn(use: Use) -> Value:
+def lrn(use: ExportedCall) -> Value:
     """Its numbers are attributes of float32."""
     numbers: dict[str, Any] = {name: use.attrs[name] for name in ("alpha", "beta", "bias")}
     if not all(map(use.is_single, numbers.values())):
@@ -144,7 +144,7 @@ def lrn(use: Use) -> Value:
     return use.op("LRN", *use.args, size=use.attrs["size"], **singles)
 
 
-def dft(use: Use) -> Value:
+def dft(use: ExportedCall) -> Value:
     flags: dict[str, Any] = {name: int(bool(use.attrs[name])) for name in ("inverse", "onesided")}
     length = use.number(use.attrs["length"], INT64)
     return use.op("DFT", use.args[0], length, use.number(use.rank - 2, INT64), **flags)

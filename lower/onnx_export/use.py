@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.lower.frontends.onnx.tensors import ONNX_NAMES
 from assay.lower.onnx_export.dims import Sizes
-from assay.lower.onnx_export.writer import Value, Writer, accepts, number
+from assay.lower.onnx_export.writer import Value, Writer, accepts, element_type_number
 from assay.semantics.dtypes import FLOAT32, INT32, UINT8, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Dim
@@ -18,7 +18,7 @@ from assay.semantics.types import TensorType, Type
 
 
 @dataclass(frozen=True, eq=False)
-class Use:
+class ExportedCall:
     """An operator with its attributes, the tensors and types of its operands, and the type of its result."""
 
     writer: Writer
@@ -65,7 +65,7 @@ class Use:
         return self.writer.node(op, inputs, of, attrs)
 
     def cast(self, x: Value, to: DType) -> Value:
-        return x if x.dtype is to else self.op("Cast", x, of=to, to=number(to))
+        return x if x.dtype is to else self.op("Cast", x, of=to, to=element_type_number(to))
 
     def carried(self, op: str, *inputs: Value, of: DType | None = None, wide: DType = INT32, **attrs: Any) -> Value:
         """A node whose operands are cast to a wider integer where ONNX's operator does not take their own type: sums,
@@ -83,8 +83,8 @@ class Use:
         if accepts(op, 0, of) or of.name not in ONNX_NAMES:
             return x, lambda v: v
         if of.is_float and of.bits == 8:
-            bits = self.op("BitCast", x, of=UINT8, to=number(UINT8))
-            return bits, lambda v: self.op("BitCast", v, of=of, to=number(of))
+            bits = self.op("BitCast", x, of=UINT8, to=element_type_number(UINT8))
+            return bits, lambda v: self.op("BitCast", v, of=of, to=element_type_number(of))
         wide = FLOAT32 if of.is_float else INT32
         return self.cast(x, wide), lambda v: self.cast(v, of)
 
@@ -121,4 +121,4 @@ class Use:
 
 
 Results: TypeAlias = Value | Sequence[Value]
-Rule: TypeAlias = Callable[[Use], Results]
+Rule: TypeAlias = Callable[[ExportedCall], Results]

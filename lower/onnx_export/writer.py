@@ -33,7 +33,7 @@ class Value:
 
 
 @dataclass(eq=False)
-class Block:
+class GraphBlock:
     """The graph, or a branch inside of another block."""
 
     nodes: list[NodeProto] = field(default_factory=list)
@@ -48,14 +48,14 @@ class Writer:
         self.names = set(reserved)
         self.kept: set[str] = set()
         """Names that are kept for what the program calls so."""
-        self.blocks = [Block()]
+        self.blocks = [GraphBlock()]
         self.initializers: list[TensorProto] = []
         self._known: dict[tuple[Any, ...], Value] = {}
         self._stored: set[str] = set()
         self._bytes = 0
 
     @property
-    def block(self) -> Block:
+    def block(self) -> GraphBlock:
         return self.blocks[-1]
 
     def name(self, wanted: str, kept: bool = False) -> str:
@@ -76,7 +76,7 @@ class Writer:
         inputs: Sequence[Value | None],
         dtypes: Sequence[DType],
         attrs: Mapping[str, Any] | None = None,
-        block: Block | None = None,
+        block: GraphBlock | None = None,
     ) -> list[Value]:
         """A node of that operator; its results. Unsupported (onnx_export.C2) where ONNX's operator does not take these
         element types or give those."""
@@ -84,7 +84,7 @@ class Writer:
             if value is not None and not accepts(op, index, value.dtype):
                 raise Unsupported(f"ONNX's {op} takes no {value.dtype}", label="onnx_export.C2")
         for of in dtypes:
-            number(of)
+            element_type_number(of)
         into = block or self.block
         results = [Value(self.name(op.lower()), of) for of in dtypes]
         names = [v.name for v in results]
@@ -110,7 +110,7 @@ class Writer:
         """A tensor of the model; small ones that are equal are one, but for those that have a name."""
         array = np.asarray(data) if of is None else np.asarray(data).astype(of.numpy)
         of = dtype(array.dtype)
-        number(of)
+        element_type_number(of)
         key = (of, array.shape, array.tobytes()) if array.size <= 16 and not name else None
         if key is not None and key in self._known:
             return self._known[key]
@@ -134,7 +134,7 @@ class Writer:
         return sum(len(b.nodes) for b in self.blocks)
 
 
-def number(of: DType) -> int:
+def element_type_number(of: DType) -> int:
     """The number of an element type in ONNX. Unsupported (onnx_export.C3) where it has none."""
     try:
         return number_of(of)

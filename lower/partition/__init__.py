@@ -18,9 +18,9 @@ from heapq import heappop, heappush
 from typing import Any
 
 from assay.lower.chains import Chain, Chains
-from assay.lower.constants.table import Array, Table
+from assay.lower.constants.constant_table import Array, ConstantTable
 from assay.lower.fuse.calls import renamed
-from assay.lower.partition.composites import Composite, Match, find, operands
+from assay.lower.partition.composites import Composite, CompositeMatch, find, operands
 from assay.lower.partition.merge import regions
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import (
@@ -39,7 +39,7 @@ from assay.semantics.graph import (
     tuple_of,
     var,
 )
-from assay.semantics.graph.effects import can_fail, is_whole
+from assay.semantics.graph.effects import can_fail, is_opaque
 from assay.semantics.module import ConstantInfo, Definition, Module
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, substitute
 from assay.semantics.types import symbols
@@ -59,7 +59,7 @@ def partition(module: Module, compiler: str, table: Sequence[Composite], *, merg
         raise Invalid(f"two composites are called {min(n for n in names if names.count(n) > 1)}", label="partition.C1")
     made = _Made(compiler, dict(module.definitions))
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_whole(d):
+        if isinstance(d, Function) and not is_opaque(d):
             chains = Chains(d)
 
             def new(chain: Chain, chains: Chains = chains) -> list[tuple[Let, Expr]]:
@@ -76,7 +76,7 @@ def constants_of(module: Module, name: str) -> dict[str, Array]:
     function = module.definitions.get(name)
     if not isinstance(function, Function):
         raise Invalid(f"the module has no graph function {name}", label="partition.C2")
-    table = Table(module)
+    table = ConstantTable(module)
     found: dict[str, Array] = {}
     for node in post_order(function):
         if isinstance(node, Constant):
@@ -114,7 +114,7 @@ class _Parted:
     module: Module
     made: _Made
     merge: bool
-    units: list[Match | int] = field(default_factory=list)
+    units: list[CompositeMatch | int] = field(default_factory=list)
     values: dict[Var, Expr] = field(default_factory=dict)
     readers: dict[Var, list[int]] = field(default_factory=dict)
     """Which lets of the chain read a variable."""
@@ -134,14 +134,14 @@ class _Parted:
         inside = {m for match in found for m in match.members}
         self.units = sorted([*found, *(i for i in range(len(lets)) if i not in inside)], key=_last)
         reads = self.reads()
-        groups = [[i] for i, u in enumerate(self.units) if isinstance(u, Match)]
+        groups = [[i] for i, u in enumerate(self.units) if isinstance(u, CompositeMatch)]
         if self.merge:
-            groups = regions(reads, [isinstance(u, Match) for u in self.units])
+            groups = regions(reads, [isinstance(u, CompositeMatch) for u in self.units])
         whole = {i: g for g in groups for i in g}
         parts = [*groups, *([i] for i in range(len(self.units)) if i not in whole)]
         result: list[tuple[Let, Expr]] = []
         for part in _ordered(parts, reads):
-            matches = [u for u in (self.units[i] for i in part) if isinstance(u, Match)]
+            matches = [u for u in (self.units[i] for i in part) if isinstance(u, CompositeMatch)]
             if matches:
                 result += self.called(matches)
             else:
@@ -164,9 +164,9 @@ class _Parted:
             found.append(list(dict.fromkeys(read)))
         return found
 
-    def taken(self, unit: Match | int) -> list[Var]:
+    def taken(self, unit: CompositeMatch | int) -> list[Var]:
         """What a unit reads; constants go along and are not counted."""
-        if isinstance(unit, Match):
+        if isinstance(unit, CompositeMatch):
             return [v for v in operands(self.chain, unit.members) if not self.is_constant(v)]
         value = self.chain.lets[unit].value
         plain = all(isinstance(c, Var) or not c.children for c in value.children)
@@ -177,7 +177,7 @@ class _Parted:
 
     # --- a region ----------------------------------------------------------------------------------------------------
 
-    def called(self, matches: Sequence[Match]) -> Iterator[tuple[Let, Expr]]:
+    def called(self, matches: Sequence[CompositeMatch]) -> Iterator[tuple[Let, Expr]]:
         """The lets that call a region and name its results."""
         lets = self.chain.lets
         members = [m for match in matches for m in match.members]
@@ -198,7 +198,7 @@ class _Parted:
     def is_output(self, v: Var, members: set[int]) -> bool:
         return v in self.chains.escaping or not members.issuperset(self.readers.get(v, ()))
 
-    def region(self, matches: Sequence[Match], args: Sequence[Var], outputs: Sequence[Var]) -> Function:
+    def region(self, matches: Sequence[CompositeMatch], args: Sequence[Var], outputs: Sequence[Var]) -> Function:
         """The function of a region: each composite as a function that is called."""
         fresh: dict[Symbol, Dim] = {s: Symbol(s.name) for a in args for s in symbols(a.type)}
         params = {a: var(f"x{i}", renamed(a.type, fresh)) for i, a in enumerate(args)}
@@ -222,7 +222,7 @@ class _Parted:
             result = let(name, value, result)
         return function(list(params.values()), result)
 
-    def composite(self, match: Match, inputs: Sequence[Var]) -> Function:
+    def composite(self, match: CompositeMatch, inputs: Sequence[Var]) -> Function:
         fresh: dict[Symbol, Dim] = {s: Symbol(s.name) for v in inputs for s in symbols(v.type)}
         holds: dict[Expr, Expr] = {v: var(f"p{i}", renamed(v.type, fresh)) for i, v in enumerate(inputs)}
         params = [p for p in holds.values() if isinstance(p, Var)]
@@ -246,12 +246,12 @@ class _Parted:
         return function(params, result, composite=match.composite.name)
 
 
-def _members(unit: Match | int) -> Sequence[int]:
-    return unit.members if isinstance(unit, Match) else (unit,)
+def _members(unit: CompositeMatch | int) -> Sequence[int]:
+    return unit.members if isinstance(unit, CompositeMatch) else (unit,)
 
 
-def _last(unit: Match | int) -> int:
-    return unit.root if isinstance(unit, Match) else unit
+def _last(unit: CompositeMatch | int) -> int:
+    return unit.root if isinstance(unit, CompositeMatch) else unit
 
 
 def _inside(value: Expr) -> Iterator[Var]:

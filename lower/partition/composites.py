@@ -27,7 +27,7 @@ class Composite:
 
 
 @dataclass(frozen=True, eq=False)
-class Match:
+class CompositeMatch:
     """Bindings of a chain that are one composite: their places in order, the last one is its result."""
 
     composite: Composite
@@ -38,7 +38,9 @@ class Match:
         return self.members[-1]
 
 
-def find(chain: Chain, escaping: Callable[[Var], bool], table: Sequence[Composite], module: Module) -> list[Match]:
+def find(
+    chain: Chain, escaping: Callable[[Var], bool], table: Sequence[Composite], module: Module
+) -> list[CompositeMatch]:
     """The composites in a chain, in its order; an earlier row of the table wins, then the later binding.
 
     No two share a binding. What a composite computes on the way to its result is used nowhere else; nothing in it acts
@@ -50,7 +52,7 @@ def find(chain: Chain, escaping: Callable[[Var], bool], table: Sequence[Composit
         for child in n.value.children:
             if isinstance(child, Var) and child in place:
                 users[place[child]].append(i)
-    taken: dict[int, Match] = {}
+    taken: dict[int, CompositeMatch] = {}
 
     def lets(v: Var) -> Expr | None:
         return chain.lets[place[v]].value if v in place else None
@@ -71,7 +73,7 @@ def find(chain: Chain, escaping: Callable[[Var], bool], table: Sequence[Composit
                 continue
             if any(escaping(chain.lets[m].var) or not members.issuperset(users[m]) for m in inner):
                 continue
-            made = Match(composite, tuple(sorted(members)))
+            made = CompositeMatch(composite, tuple(sorted(members)))
             if _closed_in_sizes(chain, made):
                 taken.update((m, made) for m in members)
     return sorted(set(taken.values()), key=lambda m: m.root)
@@ -91,7 +93,7 @@ def _movable(value: Expr, module: Module) -> bool:
     return named and (not isinstance(value, Call) or isinstance(value.op, Operator))
 
 
-def _closed_in_sizes(chain: Chain, made: Match) -> bool:
+def _closed_in_sizes(chain: Chain, made: CompositeMatch) -> bool:
     """Whether every size that a composite speaks of is a whole dim of something that it takes."""
     taken = [v.type for v in operands(chain, made.members)]
     told = {d for t in taken if isinstance(t, TensorType) for d in t.shape if isinstance(d, Symbol)}

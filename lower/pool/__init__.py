@@ -21,10 +21,10 @@ from assay.lower.memory import plan as place
 from assay.lower.memory.symbolic import plan_symbolic
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Invalid
+from assay.semantics.live_positions import union
 from assay.semantics.memory import BufferInfo, Plan, Pool, Problem
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.names import unused
-from assay.semantics.paths import join
 from assay.semantics.scalar import Expr
 
 
@@ -49,13 +49,13 @@ class Memory:
     """Bytes to which buffers are aligned; `assay.lower.liveness.BY_ELEMENT`: what the elements of each need."""
 
 
-def plan(module: Module, memory: Memory | None = None) -> Module:
+def plan_pools(module: Module, memory: Memory | None = None) -> Module:
     """The module with a pool and an offset for every slot of the workspace of `main`, and the size of each pool.
 
     A slot lies in a pool of its own place and scope. Invalid: there is none (pool.C1), or one pool would hold slots of
     two (pool.C2); nothing fits (memory.C7, which names the limit that would do); pools with limits only, for a size
     without a largest value (memory.C8). Where sizes are expressions the program
-    carries the plan as a whole (`Program.plan`), and no slot has an offset of its own.
+    carries the plan as a whole (`Program.plan_pools`), and no slot has an offset of its own.
     """
     memory = memory or Memory()
     program = (in_place(module) if memory.in_place else module).program
@@ -110,7 +110,7 @@ def wanted(program: Program, io: bool = False) -> Problem:
         head = first.get(b.name, b.name)
         if head in joined:
             one = joined[head]
-            b = replace(one, live=join((*one.live, *b.live)), alignment=max(one.alignment, b.alignment))
+            b = replace(one, live=union((*one.live, *b.live)), alignment=max(one.alignment, b.alignment))
         joined[head] = replace(b, name=head)
     return replace(whole, buffers=tuple(joined.values()))
 

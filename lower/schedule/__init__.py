@@ -1,8 +1,8 @@
 """An order of the calls that needs less memory (specs/lower.md, "schedule").
 
-The peak is the most bytes of workspace live at once (`assay.lower.schedule.work`). The calls become blocks that may as
-well run in a row, and the blocks segments: a block that all others come before or after parts what is before it from
-what is after. Each segment is searched on its own. A reordered `main` has a peak strictly below the given one; its
+The peak is the most bytes of workspace live at once (`assay.lower.schedule.task_graph`). The calls become blocks that
+may as well run in a row, and the blocks segments: a block that all others come before or after parts what is before it
+from what is after. Each segment is searched on its own. A reordered `main` has a peak strictly below the given one; its
 attribute "schedule" says the peak before and after and a bound that no order is below. Nothing here is trusted: the
 order and the peaks are checked afterwards (`assay.verify.schedule`).
 """
@@ -16,11 +16,11 @@ from functools import partial
 from itertools import accumulate
 
 from assay.lower.schedule.blocks import Blocks
-from assay.lower.schedule.bound import least
-from assay.lower.schedule.improve import improve
-from assay.lower.schedule.reduce import reduce
-from assay.lower.schedule.search import Outcome, solve
-from assay.lower.schedule.work import Work, peak, profile, work_of
+from assay.lower.schedule.bound import peak_bound
+from assay.lower.schedule.improve import improve_order
+from assay.lower.schedule.reduce import reduced_blocks
+from assay.lower.schedule.search import Outcome, best_order
+from assay.lower.schedule.task_graph import TaskGraph, peak, profile, task_graph_of
 from assay.semantics.alias import bindings
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, Function, Tuple, TupleGetItem, Var, let_chain
@@ -34,7 +34,7 @@ MOST_SEARCHED = 20_000
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundOrder:
     """An order of calls with its peak, and a bound: no order has a lower peak. It is exact if the two are equal."""
 
     order: list[int]
@@ -47,7 +47,7 @@ def schedule(module: Module, effort: int = EFFORT) -> Module:
     """The module with the calls of `main` in an order of lower peak, where one is found. Values and the order of the
     calls that may trap stay. A `main` that cannot be planned is left as it is, for liveness to refuse."""
     try:
-        work = work_of(module)
+        work = task_graph_of(module)
     except Invalid:
         return module
     found = find_order(work, effort)
@@ -62,13 +62,13 @@ def _is_later(segment_of: Mapping[int, int], segment: int, call: int) -> bool:
     return segment_of[call] > segment
 
 
-def find_order(work: Work, effort: int = EFFORT) -> Found:
+def find_order(work: TaskGraph, effort: int = EFFORT) -> FoundOrder:
     """The best order that is found; the given one where none is better."""
     given = list(range(len(work.vars)))
     before = peak(work, given)
     bound = max((work.need[c] + sum(work.size[t] for t in work.reads[c]) for c in given), default=0)
     if bound >= before:
-        return Found(given, before, before, before)
+        return FoundOrder(given, before, before, before)
     segments = _segments(work)
     natural = [sorted(c for g in groups for c in g) for groups in segments]
     index = {c: i for i, calls in enumerate(natural) for c in calls}
@@ -81,16 +81,16 @@ def find_order(work: Work, effort: int = EFFORT) -> Found:
     reduced: dict[int, Blocks] = {}
     for i, groups in enumerate(segments):
         if peaks[i] > bound:
-            reduced[i] = reduce(work, groups, partial(_is_later, index, i))
-            bound = max(bound, least(reduced[i], starts[i]))
+            reduced[i] = reduced_blocks(work, groups, partial(_is_later, index, i))
+            bound = max(bound, peak_bound(reduced[i], starts[i]))
     left, effort = effort // 2, effort - effort // 2
     hard = [i for i in reduced if peaks[i] > bound]
-    order_of_work = sorted(hard, key=lambda i: (-least(reduced[i], starts[i]), i))
+    order_of_work = sorted(hard, key=lambda i: (-peak_bound(reduced[i], starts[i]), i))
     for rest, i in zip(range(len(hard), 0, -1), order_of_work, strict=True):
         puzzle, groups = reduced[i].puzzle(starts[i], starts[i + 1] if i + 1 < len(starts) else 0)
         cap = min(peaks[i], before)
         found = (
-            solve(puzzle, bound, cap, left // min(rest, 2))
+            best_order(puzzle, bound, cap, left // min(rest, 2))
             if len(groups) <= MOST_SEARCHED
             else Outcome(None, cap, bound, 0)
         )
@@ -99,12 +99,12 @@ def find_order(work: Work, effort: int = EFFORT) -> Found:
         if found.order is not None:
             natural[i] = [c for b in found.order for c in groups[b]]
     order = [c for calls in natural for c in calls]
-    order = improve(work, min(order, given, key=lambda o: peak(work, o)), bound, effort)
+    order = improve_order(work, min(order, given, key=lambda o: peak(work, o)), bound, effort)
     after = peak(work, order)
-    return Found(order, before, after, bound) if after < before else Found(given, before, before, bound)
+    return FoundOrder(order, before, after, bound) if after < before else FoundOrder(given, before, before, bound)
 
 
-def _segments(work: Work) -> list[list[list[int]]]:
+def _segments(work: TaskGraph) -> list[list[list[int]]]:
     """The calls in groups, the groups in segments: every call of a segment comes before every one of the next."""
     blocks = Blocks(work, [[c] for c in range(len(work.vars))])
     blocks.contract()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from assay.lower.schedule.search import Puzzle
-from assay.lower.schedule.work import Work
+from assay.lower.schedule.task_graph import TaskGraph
 
 FEW = 8
 """More neighbours or shared tensors than this are not looked into: reducing stays linear."""
@@ -23,7 +23,7 @@ MOST_REACHED = 1200
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockPart:
     """A piece of a block: the bytes that it needs, those that it adds, and the shared tensors that it may free."""
 
     hill: int
@@ -36,7 +36,7 @@ class Blocks:
 
     def __init__(
         self,
-        work: Work,
+        work: TaskGraph,
         groups: Iterable[Sequence[int]],
         later: Callable[[int], bool] = lambda call: False,
         edges: Sequence[tuple[int, int]] = (),
@@ -65,7 +65,7 @@ class Blocks:
         """The block that is sure to be a tensor's last reader; -1 where that lies behind the graph."""
         for t in dict.fromkeys(t for g in self.calls.values() for c in g for t in work.reads[c]):
             self.settle(t, later)
-        self.parts: dict[int, list[Part]] = {i: self.fresh(group) for i, group in self.calls.items()}
+        self.parts: dict[int, list[BlockPart]] = {i: self.fresh(group) for i, group in self.calls.items()}
         self.known: dict[int, tuple[int, int, int, int]] = {}
 
     def sorted(self) -> list[int]:
@@ -118,7 +118,7 @@ class Blocks:
                     return
         self.readers[tensor] = inside
 
-    def fresh(self, group: Iterable[int]) -> list[Part]:
+    def fresh(self, group: Iterable[int]) -> list[BlockPart]:
         """The parts of a block, from its calls."""
         work, parts = self.work, []
         final = {t: c for c in group for t in work.reads[c]}
@@ -130,7 +130,7 @@ class Blocks:
                         reads.append(t)
                     elif self.last[t] == self.block[c]:
                         net -= work.size[t]
-            parts.append(Part(work.need[c], net, tuple(reads)))
+            parts.append(BlockPart(work.need[c], net, tuple(reads)))
         return joined(parts)
 
     # --- reductions -----------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class Blocks:
         found = self.known.get(block)
         if found is None:
             parts = self.parts[block]
-            freeing = [Part(p.hill, p.net - self.bytes(p.reads)) for p in parts]
+            freeing = [BlockPart(p.hill, p.net - self.bytes(p.reads)) for p in parts]
             found = self.known[block] = (*total(parts), *total(freeing))
         return found
 
@@ -195,7 +195,9 @@ class Blocks:
     def merge(self, u: int, v: int) -> int:
         """`u`, then `v`, as one block, which is given; the one with fewer calls is moved."""
         both = set().union(*(p.reads for p in self.parts[u])) & set().union(*(p.reads for p in self.parts[v]))
-        parts = [Part(p.hill, p.net, tuple(t for t in p.reads if t not in both)) for p in self.parts[u]] + self.parts[v]
+        parts = [
+            BlockPart(p.hill, p.net, tuple(t for t in p.reads if t not in both)) for p in self.parts[u]
+        ] + self.parts[v]
         if len(self.calls[u]) >= len(self.calls[v]):
             keep, gone = u, v
             self.calls[u].extend(self.calls[v])
@@ -217,7 +219,7 @@ class Blocks:
             self.readers[t].add(keep)
         alone = {t for p in parts for t in p.reads if len(self.readers[t]) == 1}
         self.parts[keep] = joined(
-            Part(
+            BlockPart(
                 p.hill,
                 p.net - self.bytes(t for t in p.reads if t in alone),
                 tuple(t for t in p.reads if t not in alone),
@@ -250,18 +252,18 @@ def _few(blocks: set[int]) -> list[int]:
     return sorted(blocks) if len(blocks) <= FEW else []
 
 
-def joined(parts: Iterable[Part]) -> list[Part]:
+def joined(parts: Iterable[BlockPart]) -> list[BlockPart]:
     """The same parts, those that free nothing shared joined with the next."""
-    found: list[Part] = []
+    found: list[BlockPart] = []
     for p in parts:
         if found and not found[-1].reads:
             first = found.pop()
-            p = Part(max(first.hill, first.net + p.hill), first.net + p.net, p.reads)
+            p = BlockPart(max(first.hill, first.net + p.hill), first.net + p.net, p.reads)
         found.append(p)
     return found
 
 
-def total(parts: Iterable[Part]) -> tuple[int, int]:
+def total(parts: Iterable[BlockPart]) -> tuple[int, int]:
     """Hill and net of parts one after another."""
     hill = net = 0
     for p in parts:

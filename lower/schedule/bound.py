@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.lower.schedule.blocks import Blocks
 
 
-def least(blocks: Blocks, start: int) -> int:
+def peak_bound(blocks: Blocks, start: int) -> int:
     """A bound on the peak: for each block what must be live while it runs. `start` bytes are live before all."""
     if blocks.reach is None:
         return 0

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.schedule.reduce import reduce
-from assay.lower.schedule.search import solve
-from assay.lower.schedule.work import Work, profile
+from assay.lower.schedule.reduce import reduced_blocks
+from assay.lower.schedule.search import best_order
+from assay.lower.schedule.task_graph import TaskGraph, profile
 
 REACHES = (8, 32, 64, 128, 256, 512)
 """How far a window goes to both sides of the peak, one tried after another."""
@@ -19,7 +19,7 @@ SHARES = (64, 16, 4, 1)
 """The part of the effort that one window may take is one in so many: little at first, more where that is not enough."""
 
 
-def improve(work: Work, order: Sequence[int], bound: int, effort: int) -> list[int]:
+def improve_order(work: TaskGraph, order: Sequence[int], bound: int, effort: int) -> list[int]:
     """The order, with a lower peak where the windows allow one; no lower than `bound`."""
     best, left, share = list(order), effort, 0
     while left > 0 and share < len(SHARES):
@@ -46,11 +46,11 @@ def improve(work: Work, order: Sequence[int], bound: int, effort: int) -> list[i
 
 
 def _window(
-    work: Work, order: list[int], lives: list[tuple[int, int]], low: int, high: int, limits: tuple[int, int, int]
+    work: TaskGraph, order: list[int], lives: list[tuple[int, int]], low: int, high: int, limits: tuple[int, int, int]
 ) -> tuple[list[int], int]:
     """A better order of the calls from `low` to `high`, none if there is none, and the effort spent."""
     ends = set(order[high:])
-    blocks = reduce(work, [[c] for c in order[low:high]], ends.__contains__)
+    blocks = reduced_blocks(work, [[c] for c in order[low:high]], ends.__contains__)
     puzzle, groups = blocks.puzzle(lives[low][0], lives[high][0] if high < len(order) else 0)
-    found = solve(puzzle, *limits)
+    found = best_order(puzzle, *limits)
     return [c for b in found.order or () for c in groups[b]], found.spent

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from heapq import merge
 
 from assay.lower.schedule.blocks import MOST_REACHED, Blocks, total
-from assay.lower.schedule.work import Work
+from assay.lower.schedule.task_graph import TaskGraph
 
 
-def reduce(work: Work, groups: Sequence[Sequence[int]], later: Callable[[int], bool]) -> Blocks:
+def reduced_blocks(work: TaskGraph, groups: Sequence[Sequence[int]], later: Callable[[int], bool]) -> Blocks:
     """The blocks of a segment, as few as the reductions make them."""
     blocks = Blocks(work, groups, later)
     while blocks.contract() | interleave(blocks):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from assay.lower.schedule.work import Work, peak, profile, work_of
+from assay.lower.schedule.task_graph import TaskGraph, peak, profile, task_graph_of
 from assay.semantics.alias import bindings, result
 from assay.semantics.graph import CallTIR, Expr, Function, Var, let
 from assay.semantics.graph.effects import kernel_can_trap
@@ -36,19 +36,19 @@ def rematerialise(module: Module, most: int = 64) -> Module:
 
 def _once(module: Module) -> Module | None:
     """The module with one call repeated that lowers the peak most; None if there is none."""
-    work = work_of(module)
+    work = task_graph_of(module)
     given = list(range(len(work.vars)))
     best, least = None, peak(work, given)
     for call, at in _candidates(module, work):
         changed = module.with_(main=_repeated(module.main, work.vars[call], work.vars[at]))
-        found = work_of(changed)
+        found = task_graph_of(changed)
         now = peak(found, list(range(len(found.vars))))
         if now < least:
             best, least = changed, now
     return best
 
 
-def _candidates(module: Module, work: Work) -> Iterator[tuple[int, int]]:
+def _candidates(module: Module, work: TaskGraph) -> Iterator[tuple[int, int]]:
     """Calls whose one result lives through the first peak without being read there, and its next reader; large
     first."""
     values = dict(bindings(module.main))

@@ -200,7 +200,7 @@ WIDTHS = (1, 8, 64)
 """Widths of beams, tried one after another."""
 
 
-def solve(puzzle: Puzzle, low: int, cap: int, effort: int) -> Outcome:
+def best_order(puzzle: Puzzle, low: int, cap: int, effort: int) -> Outcome:
     """The best order below `cap` that can be found, both ways through the states; exact if its peak is the bound."""
     if low >= cap:
         return Outcome(None, cap, cap, 0)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.lower.anf import to_anf
-from assay.lower.anf.names import Names
+from assay.lower.anf.names import FreshNames
 from assay.lower.shapes.evidence import evidence, hidden_sizes
 from assay.lower.shapes.host import Host, expected
-from assay.lower.shapes.known import Known
+from assay.lower.shapes.known import KnownSizes
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph import (
     Bind,
@@ -38,7 +38,7 @@ from assay.semantics.graph import (
     show_head,
     var,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.sizes import EXPLICIT, dims_in, has_explicit_shapes
 from assay.semantics.module import Definition, Module
@@ -72,7 +72,7 @@ def lower_shapes(module: Module) -> Module:
     module = to_anf(module)
     definitions: dict[str, Definition] = dict(module.definitions)
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_whole(d) and not has_explicit_shapes(d):
+        if isinstance(d, Function) and not is_opaque(d) and not has_explicit_shapes(d):
             definitions[name] = run_task(Lowering(name, d, module, definitions).function(d))
     return replace(module, definitions=definitions)
 
@@ -115,9 +115,9 @@ class Lowering:
         self.name = name
         self.module = module
         self.definitions = definitions
-        self.known = Known()
+        self.known = KnownSizes()
         top: Expr = root
-        self.names = Names(v.name for node in post_order(top) for v in bound_by(node))
+        self.names = FreshNames(v.name for node in post_order(top) for v in bound_by(node))
 
     # --- functions and blocks ------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Lowering:
                     self.known.leave(mark)
                 self.known.leave(outer)
                 value = replace(value, clauses=tuple(clauses))
-            case Function() if not is_whole(value):
+            case Function() if not is_opaque(value):
                 value = yield self.function(value)
             case _:
                 self.needed(of, out)

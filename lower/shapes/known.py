@@ -7,7 +7,7 @@ from assay.semantics.graph.scopes import Forest
 from assay.semantics.scalar import Dim, Interner, Var as Symbol, variables
 
 
-class Known:
+class KnownSizes:
     """A table of sizes that follows the walk: what a block names is forgotten when the walk leaves it.
 
     A symbol gets its value once in an activation (rule M4.2). Where one might have got it on another way, and then

@@ -37,7 +37,7 @@ from assay.semantics.graph import (
     Var,
     acts,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
@@ -66,13 +66,13 @@ class Sharing:
         changed = {
             n: self.function(d)
             for n, d in self.module.definitions.items()
-            if isinstance(d, Function) and not is_whole(d)
+            if isinstance(d, Function) and not is_opaque(d)
         }
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
     def function(self, function: Function) -> Function:
         root: Expr = function
-        order = list(post_order(root, lambda n: () if is_whole(n) else n.children))
+        order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
         if self.unplaced(order):
             return function
         result = _Walk(self, function, order).run()
@@ -145,7 +145,7 @@ class _Walk:
         scope = self.home[id(node)]
         add = self.forest.add
         match node:
-            case _ if is_whole(node):
+            case _ if is_opaque(node):
                 pass
             case Function():
                 self.use(node.body, add(scope))
@@ -184,10 +184,10 @@ class _Walk:
         new: dict[int, Expr] = {}
 
         def parts(node: Expr) -> list[Expr]:
-            return [] if is_whole(node) else [stands[id(c)] for c in node.children]
+            return [] if is_opaque(node) else [stands[id(c)] for c in node.children]
 
         for node in post_order(self.order[-1], parts):
-            made = node if is_whole(node) else node.with_children([new[id(c)] for c in parts(node)])
+            made = node if is_opaque(node) else node.with_children([new[id(c)] for c in parts(node)])
             gone = isinstance(node, Let) and stands.get(id(node.var), node.var) is not node.var
             new[id(node)] = made.body if gone and isinstance(made, Let) else made
         return new[id(self.root)]

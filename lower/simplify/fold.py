@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.constants.foldable import SMALL, home, is_static, may_evaluate, may_grow
-from assay.lower.simplify.lives import device_of
+from assay.lower.simplify.value_device import device_of
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph import (
@@ -38,7 +38,7 @@ from assay.semantics.graph import (
     Var,
     constant,
 )
-from assay.semantics.graph.effects import acts, can_fail, is_whole
+from assay.semantics.graph.effects import acts, can_fail, is_opaque
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import ShapeType, TensorType, same_type
@@ -76,7 +76,7 @@ class Folding:
         changed = {
             n: self.function(d)
             for n, d in self.module.definitions.items()
-            if isinstance(d, Function) and not is_whole(d)
+            if isinstance(d, Function) and not is_opaque(d)
         }
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
@@ -135,7 +135,7 @@ class _Walk:
 
     def run(self) -> Expr:
         top: Expr = self.root
-        order = list(post_order(top, lambda n: () if is_whole(n) else n.children))
+        order = list(post_order(top, lambda n: () if is_opaque(n) else n.children))
         for n in reversed(order):  # the outer of two lets comes first
             if isinstance(n, Let):
                 known = isinstance(n.value, Var) and n.value in self.bound
@@ -181,7 +181,7 @@ class _Walk:
         return found
 
     def stay(self, node: Expr) -> None:
-        self.new[id(node)] = node if is_whole(node) else node.with_children([self.expr(c) for c in node.children])
+        self.new[id(node)] = node if is_opaque(node) else node.with_children([self.expr(c) for c in node.children])
 
     def step(self, node: Expr) -> None:
         parts = () if isinstance(node, Function) else node.children

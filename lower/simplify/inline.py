@@ -20,11 +20,11 @@ from dataclasses import replace
 from assay.lower.anf.copying import fresh_copy
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.lambda_lift import sharing
-from assay.lower.simplify.lives import device_of
+from assay.lower.simplify.value_device import device_of
 from assay.semantics.analyses.variables import called, symbols_bound
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, OnDevice, Var, free_variables
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.matching import Bound, match_types
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import GROUP, Module
@@ -47,7 +47,7 @@ class Inlining:
     def __init__(self, module: Module, entries: Sequence[str] = ("main",)) -> None:
         self.module = module
         self.done: dict[str, Function] = {}
-        functions = {n: d for n, d in module.definitions.items() if isinstance(d, Function) and not is_whole(d)}
+        functions = {n: d for n, d in module.definitions.items() if isinstance(d, Function) and not is_opaque(d)}
         groups = {d.attrs[GROUP] for d in module.definitions.values() if isinstance(d, PrimFunc) and GROUP in d.attrs}
         self.functions = functions
         self.calls = {n: [c for c in called(f).functions if c in functions] for n, f in functions.items()}
@@ -67,14 +67,14 @@ class Inlining:
     def function(self, function: Function) -> Function:
         """A function with calls opened, of global functions and of those that a let binds."""
         root: Expr = function
-        order = list(post_order(root, lambda n: () if is_whole(n) else n.children))
+        order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
         if any(isinstance(n, OnDevice) for n in order):
             return function
         local = self.local(function, order)
         bound = {id(f): v for v, f in local.items()}
         new: dict[int, Expr] = {}
         for node in order:
-            made = node if is_whole(node) else node.with_children([new[id(c)] for c in node.children])
+            made = node if is_opaque(node) else node.with_children([new[id(c)] for c in node.children])
             if isinstance(made, Call):
                 target = self.target(made, local)
                 made = made if target is None else self.opened(made, target)
@@ -94,7 +94,7 @@ class Inlining:
         for let in lets:
             of = let.value
             assert isinstance(of, Function)
-            if is_whole(of) or id(of) in shared or let.var in free_variables(of):
+            if is_opaque(of) or id(of) in shared or let.var in free_variables(of):
                 continue
             if uses[let.var] == 1 or self.size(of) <= SMALL:
                 found[let.var] = of

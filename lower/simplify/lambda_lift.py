@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from assay.semantics import graph
 from assay.semantics.analyses.variables import symbols_used
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, Match, Var, free_variables
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
@@ -44,10 +44,10 @@ class Lifter:
     """For the variable of a local function that is gone: what is called instead, and what it gets first."""
 
     def run(self) -> Function:
-        if is_whole(self.root):
+        if is_opaque(self.root):
             return self.root
         top: Expr = self.root
-        order = list(post_order(top, lambda n: () if is_whole(n) else n.children))
+        order = list(post_order(top, lambda n: () if is_opaque(n) else n.children))
         owner = function_scopes(self.root).owner
         values: set[Var] = set()
         for node in order:
@@ -73,7 +73,7 @@ class Lifter:
 
     def sharing(self, order: Sequence[Expr], owner: dict[int, Function]) -> set[int]:
         """The local functions that share an evaluation, and those marked as whole."""
-        return sharing(order, owner) | {id(n) for n in order if is_whole(n)}
+        return sharing(order, owner) | {id(n) for n in order if is_opaque(n)}
 
     def lift(self, function: Function, var: Var | None, values: set[Var], outer: set[Symbol]) -> Expr:
         """What stands where the function stood: a name of the module, or a small function, or itself."""

@@ -296,7 +296,7 @@ def _is_at(a: Array, b: Array) -> bool:
     return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
 
 
-def settled(x: Bounded) -> Any:
+def plain_if_exact(x: Bounded) -> Any:
     """A plain array where every interval of a bool or integer tensor is a single value, else `x`."""
     if x.of.is_float or not x.is_decided:
         return x

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assay.semantics.bounding.core import Array, Bounded, coerce, implements, is_same, settled
+from assay.semantics.bounding.core import Array, Bounded, coerce, implements, is_same, plain_if_exact
 from assay.semantics.dtypes import BOOL
 
 Flags = npt.NDArray[np.bool_]
@@ -130,7 +130,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     a, b = coerce(a, b)
     certain, possible = certain_and_possible(condition)
     if is_same(a, b) and np.shape(certain) == a.shape:
-        return settled(a)
+        return plain_if_exact(a)
     value = np.where(certain, a.value, b.value)
     if a.is_exact and b.is_exact:
         chosen = Bounded(value, 0, a.of)
@@ -138,7 +138,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         chosen = Bounded(value, np.where(certain, a.radius, b.radius), a.of)
     undecided = possible & ~certain
     if not undecided.any():
-        return settled(chosen)
+        return plain_if_exact(chosen)
     shape = value.shape
     other = Bounded(np.broadcast_to(a.value, shape), np.broadcast_to(a.radius, shape), a.of)
-    return settled(hull(chosen, other, np.broadcast_to(undecided, shape)))
+    return plain_if_exact(hull(chosen, other, np.broadcast_to(undecided, shape)))

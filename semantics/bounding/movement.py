@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounding.core import Bounded, coerce, implements, method, moved, settled
+from assay.semantics.bounding.core import Bounded, coerce, implements, method, moved, plain_if_exact
 from assay.semantics.bounding.model import has_infinity, has_sign
 from assay.semantics.bounding.rounding import rounded
 from assay.semantics.dtypes import BOOL, FLOAT64, DType
@@ -180,7 +180,7 @@ def to_integer(x: Bounded, to: DType, trapping: bool = True) -> Any:
     middle = np.where(x.radius == 0, low, low / 2 + high / 2)
     half = (high / 2 - low / 2) * np.where(np.maximum(-low, high) > 2.0**51, 1 + 2.0**-50, 1.0)
     radius = np.where(inside, np.where(x.radius == 0, 0.0, half), np.inf)
-    return settled(Bounded(np.where(inside, middle, 0.0), radius, to))
+    return plain_if_exact(Bounded(np.where(inside, middle, 0.0), radius, to))
 
 
 def whole_division(name: str, a: Any, b: Any, trapping: bool = True) -> Any:
@@ -192,7 +192,7 @@ def whole_division(name: str, a: Any, b: Any, trapping: bool = True) -> Any:
         decided = decided & ~np.asarray((b.value == 0) & (b.radius == 0))
     x, y = np.broadcast_arrays(a.raw.astype(a.dtype), b.raw.astype(b.dtype))
     value = operation(name).meaning(x, np.where(decided, y, y.dtype.type(1)))
-    return settled(Bounded(np.asarray(value), np.where(decided, 0.0, np.inf), a.of))
+    return plain_if_exact(Bounded(np.asarray(value), np.where(decided, 0.0, np.inf), a.of))
 
 
 def steps(x: Any, axis: int) -> Any:

@@ -27,7 +27,7 @@ def _spread(x: Bounded) -> Any:
     return 0.0 if x.is_exact else x.radius
 
 
-def literal(x: Any, number: float) -> Any:
+def rounded_literal(x: Any, number: float) -> Any:
     """The real `number` in the dtype of `x`: rounded for an array; for intervals, any rounding of it.
 
     For constants that an implementation may fold its own way, such as 1 / sqrt(2).

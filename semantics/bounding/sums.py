@@ -15,7 +15,7 @@ import numpy as np
 from assay.semantics.bounding.core import Array, Axis, Bounded, Floats, coerce, implements, method
 from assay.semantics.bounding.logic import certain_and_possible, truth
 from assay.semantics.bounding.model import SLACK, U64, gamma, gammas, has_infinity, has_sign
-from assay.semantics.bounding.pointwise import divide, literal, mirrored
+from assay.semantics.bounding.pointwise import divide, mirrored, rounded_literal
 from assay.semantics.bounding.rounding import not_below_zero
 from assay.semantics.dtypes import FLOAT64, DType
 
@@ -125,7 +125,7 @@ def mean(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = Fals
     if count == 0:
         nothing = np.full(np.sum(x.value, axis=axes, keepdims=bool(keepdims)).shape, np.nan)
         return Bounded(nothing, np.full(nothing.shape, np.inf), x.of)
-    return divide(_sum(x, axes, bool(keepdims), 4), literal(x, count))
+    return divide(_sum(x, axes, bool(keepdims), 4), rounded_literal(x, count))
 
 
 @implements(np.prod)

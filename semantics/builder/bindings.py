@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.builder.scopes import Frame, FunctionScope
+from assay.semantics.builder.scopes import FunctionScope, OpenBody
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import (
     Call,
@@ -37,19 +37,19 @@ class Bindings:
     """The open scopes, innermost first, and what is bound in them."""
 
     def __init__(self) -> None:
-        self._frame: Frame | None = None
+        self._frame: OpenBody | None = None
 
     @property
-    def frame(self) -> Frame:
+    def frame(self) -> OpenBody:
         if self._frame is None:
             raise Invalid("no function is open: with builder.function(...)", label="builder.C12")
         return self._frame
 
     @contextmanager
-    def body(self, what: str, function: FunctionScope | None = None) -> Iterator[Frame]:
+    def body(self, what: str, function: FunctionScope | None = None) -> Iterator[OpenBody]:
         """A body with its own bindings; for the scopes of this builder."""
         outer = self._frame
-        frame = Frame(what, outer, function)
+        frame = OpenBody(what, outer, function)
         if outer is not None:
             frame.names = outer.names  # unique in the whole top-level function
         self._frame = frame
@@ -62,8 +62,8 @@ class Bindings:
 
     def symbol(self, name: str) -> Symbol:
         """The symbol of that name of the innermost open function; of one around it, if that has it already."""
-        frame: Frame | None = self.frame
-        home: Frame | None = None
+        frame: OpenBody | None = self.frame
+        home: OpenBody | None = None
         while frame is not None:
             if name in frame.symbols:
                 return frame.symbols[name]

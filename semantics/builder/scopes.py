@@ -51,11 +51,11 @@ def described(of: Described, symbol: Callable[[str], Symbol]) -> Type:
 
 
 @dataclass(eq=False)
-class Frame:
+class OpenBody:
     """A body that is being built: its bindings so far, and what is known of them."""
 
     what: str
-    outer: Frame | None
+    outer: OpenBody | None
     function: FunctionScope | None = None
     bindings: list[tuple[Var, Expr, Dataflow | None]] = field(default_factory=list)
     visible: set[Var] = field(default_factory=set)
@@ -82,7 +82,7 @@ class Frame:
 class Binder(Protocol):
     """What a scope asks of its builder."""
 
-    def body(self, what: str) -> AbstractContextManager[Frame]: ...
+    def body(self, what: str) -> AbstractContextManager[OpenBody]: ...
 
     def unique(self, name: str) -> str: ...
 
@@ -138,7 +138,7 @@ class FunctionScope:
 # --- branches ----------------------------------------------------------------------------------------------------
 
 
-class Choice:
+class BranchValue:
     """What an `if_` or a `match` is worth, once its block is closed."""
 
     def __init__(self, builder: Binder, what: str) -> None:
@@ -153,7 +153,7 @@ class Choice:
         return self.done
 
 
-class IfScope(Choice):
+class IfScope(BranchValue):
     """`with b.if_(c) as i:` and in it `with i.then():` and `with i.otherwise():`; then `i.value`."""
 
     def __init__(self, builder: Binder, condition: Expr) -> None:
@@ -182,7 +182,7 @@ class IfScope(Choice):
         return graph.if_(self.condition, self.bodies["then"], self.bodies["otherwise"])
 
 
-class MatchScope(Choice):
+class MatchScope(BranchValue):
     """`with b.match(v) as m:` and in it `with m.case(cons, "head", "tail") as (head, tail):` ...; then `m.value`."""
 
     def __init__(self, builder: Binder, of: Expr, partial: bool) -> None:

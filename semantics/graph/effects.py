@@ -80,7 +80,7 @@ def kernel_can_trap(kernel: PrimFunc) -> bool:
     return claim is None or operator_can_trap(operator(claim), static, kernel.attrs.get("attrs") or {})
 
 
-def is_whole(node: Expr) -> bool:
+def is_opaque(node: Expr) -> bool:
     """A function marked as a primitive, or for another compiler: passes bind it, keep it as it is and never enter it
     (row A6)."""
     return isinstance(node, Function) and ("primitive" in node.attrs or "compiler" in node.attrs)

@@ -45,9 +45,9 @@ from assay.semantics.graph import (
 from assay.semantics.graph.bindings import broken_bindings
 from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.graph.patterns import covers
+from assay.semantics.leaves import output_names
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.parts import output_names
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import (
     UNIT,

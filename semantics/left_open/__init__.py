@@ -26,7 +26,7 @@ Fields = Mapping[int, Array]
 
 
 @dataclass(frozen=True)
-class Source:
+class Quote:
     """Where it is left open: words that stand in the document, or none where that says nothing of the case."""
 
     document: str
@@ -35,7 +35,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Use:
+class OperatorUse:
     """One use of an operator: its name (ours, or that of an ONNX node where an entry says so), its attributes, its
     operands and the results that our definition gives, as arrays."""
 
@@ -116,8 +116,8 @@ class Entry:
     """Ours; or ONNX operators, where the condition is about those as a whole."""
     condition: str
     allowed: str
-    sources: tuple[Source, ...]
-    find: Callable[[Use], Iterator[Opening]] | None
+    sources: tuple[Quote, ...]
+    find: Callable[[OperatorUse], Iterator[Opening]] | None
     standard: tuple[str, ...] = ()
     """The ONNX operators that it is about, where they are called otherwise."""
     fails: bool = False
@@ -146,13 +146,13 @@ def exactly_known(x: Any) -> Array:
         return np.asarray(x.raw).astype(x.of.numpy)
 
 
-def use(operator: str, attrs: Mapping[str, Any], operands: Sequence[Any], results: Any) -> Use:
+def use(operator: str, attrs: Mapping[str, Any], operands: Sequence[Any], results: Any) -> OperatorUse:
     """A use of an operator on arrays or intervals; the result may be a tuple."""
     made = results if isinstance(results, tuple) else (results,)
-    return Use(operator, attrs, [exactly_known(a) for a in operands], [exactly_known(r) for r in made])
+    return OperatorUse(operator, attrs, [exactly_known(a) for a in operands], [exactly_known(r) for r in made])
 
 
-def openings(of: Use, entries: Mapping[str, Sequence[Entry]]) -> Iterator[Opening]:
+def openings(of: OperatorUse, entries: Mapping[str, Sequence[Entry]]) -> Iterator[Opening]:
     """What is left open in a use of an operator, by a table of entries by operator."""
     for entry in entries.get(of.operator, ()):
         if entry.find is None:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from assay.semantics.dtypes import dtype
-from assay.semantics.left_open import Opening, Use
+from assay.semantics.left_open import Opening, OperatorUse
 from assay.semantics.ops.elementwise import gelu_tanh
 
 NEAR_ZERO = 2.0**-16
 """How far off results below the least normal number may be, as a part of that."""
 
 
-def small_results(u: Use) -> Iterator[Opening]:
+def small_results(u: OperatorUse) -> Iterator[Opening]:
     """Elementary functions whose result is so small that this is more than 4 units in its last place, or 0 because it
     is too small for the dtype: that near, or 0, and of no other sign."""
     result = u.results[0]
@@ -34,7 +34,7 @@ def small_results(u: Use) -> Iterator[Opening]:
     yield Opening(np.asarray(where), low.astype(result.dtype), high.astype(result.dtype))
 
 
-def det_of_one(u: Use) -> Iterator[Opening]:
+def det_of_one(u: OperatorUse) -> Iterator[Opening]:
     """det of a matrix of one element, which may go by a logarithm or by an elimination: near the element."""
     (x,) = u.operands
     if x.shape[-1] != 1:
@@ -45,7 +45,7 @@ def det_of_one(u: Use) -> Iterator[Opening]:
     yield Opening(np.isfinite(result) & (result != 0), result - off, result + off)
 
 
-def constants_as_float(u: Use) -> Iterator[Opening]:
+def constants_as_float(u: OperatorUse) -> Iterator[Opening]:
     """gelu with tanh in float64: its two constants may be rounded to float32, as in the function body of ONNX, which
     does it to 2 / pi before the root."""
     (x,) = u.operands

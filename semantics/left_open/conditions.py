@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.dtypes import DType, dtype
-from assay.semantics.left_open import Array, Fields, Flags, Opening, Use
+from assay.semantics.left_open import Array, Fields, Flags, Opening, OperatorUse
 from assay.semantics.ops import operator
 
-Find = Callable[[Use], Iterator[Opening]]
+Find = Callable[[OperatorUse], Iterator[Opening]]
 
 
-def _no_number(u: Use) -> bool:
+def _no_number(u: OperatorUse) -> bool:
     """Whether some operand is NaN."""
     return u.is_float and any(dtype(a.dtype).is_float and bool(np.isnan(a).any()) for a in u.operands)
 
@@ -27,7 +27,7 @@ def _element_of(*operands: Array) -> Callable[[Array, Fields], Flags]:
 # --- NaN among what a maximum is taken of -----------------------------------------------------------------------
 
 
-def nan_of_two(u: Use) -> Iterator[Opening]:
+def nan_of_two(u: OperatorUse) -> Iterator[Opening]:
     """maximum and minimum, and Max and Min of ONNX: some of the numbers are NaN, and any other may come out."""
     if _no_number(u):
         yield _one_of(u.operands, u.results[0].shape)
@@ -48,7 +48,7 @@ BOUNDS = {"nn.relu": (0,), "HardSigmoid": (0, 1)}
 WITHIN = ("HardSwish", "Mish", "Softplus")
 
 
-def nan_against_bounds(u: Use) -> Iterator[Opening]:
+def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
     """nn.relu, clip, and operators of ONNX that have bounds: a bound may come out in place of NaN; and where a bound is
     NaN the number, or the other. Where such a bound is only a part of a formula, NaN stands in another part, and comes
     out."""
@@ -67,7 +67,7 @@ def nan_against_bounds(u: Use) -> Iterator[Opening]:
     yield _one_of([x, *(b.reshape(()) for b in bounds)], x.shape)
 
 
-def nan_in_window(u: Use) -> Iterator[Opening]:
+def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
     """max, min, and maxima over windows: NaN, or a number among what is taken; of nothing but NaN, where an accumulator
     begins."""
     if not _no_number(u):
@@ -89,7 +89,7 @@ def nan_in_window(u: Use) -> Iterator[Opening]:
     yield Opening(where, np.minimum(one, other), np.maximum(one, other), nan=True, only=_element_of(x, starts))
 
 
-def nan_in_scatter(u: Use) -> Iterator[Opening]:
+def nan_in_scatter(u: OperatorUse) -> Iterator[Opening]:
     """scatter_nd with max or min: NaN, or one of the numbers that meet in the place."""
     if u.attrs["reduction"] not in ("max", "min") or not _no_number(u):
         return
@@ -103,7 +103,7 @@ def nan_in_scatter(u: Use) -> Iterator[Opening]:
     yield Opening(np.isnan(u.results[0]), of("min", np.inf), of("max", -np.inf), nan=True, only=_element_of(x, updates))
 
 
-def updates_that_meet(u: Use) -> Iterator[Opening]:
+def updates_that_meet(u: OperatorUse) -> Iterator[Opening]:
     """scatter_nd without a reduction: updates that differ meet in one place, and any of them may stand there."""
     x, indices, updates = u.operands
     if u.attrs["reduction"] != "none":
@@ -128,11 +128,11 @@ def updates_that_meet(u: Use) -> Iterator[Opening]:
     yield Opening(twice.reshape(x.shape), low.reshape(x.shape), high.reshape(x.shape), nan, only)
 
 
-def _rows_with_nan(u: Use, axis: int) -> Flags:
+def _rows_with_nan(u: OperatorUse, axis: int) -> Flags:
     return np.asarray(np.isnan(u.operands[0]).any(axis=axis, keepdims=True))
 
 
-def nan_in_places(u: Use) -> Iterator[Opening]:
+def nan_in_places(u: OperatorUse) -> Iterator[Opening]:
     """ArgMax and ArgMin: any place of a row that has a NaN."""
     if not dtype(u.operands[0].dtype).is_float or not np.isnan(u.operands[0]).any():
         return
@@ -144,7 +144,7 @@ def nan_in_places(u: Use) -> Iterator[Opening]:
     yield Opening(where, np.zeros(where.shape, np.int64), last)
 
 
-def nan_in_hardmax(u: Use) -> Iterator[Opening]:
+def nan_in_hardmax(u: OperatorUse) -> Iterator[Opening]:
     """Hardmax: the one may stand at any place of a row that has a NaN, or at none."""
     if not _no_number(u):
         return
@@ -168,7 +168,7 @@ def nan_in_hardmax(u: Use) -> Iterator[Opening]:
 # --- the order of the k largest ---------------------------------------------------------------------------------
 
 
-def topk_unsorted(u: Use) -> Iterator[Opening]:
+def topk_unsorted(u: OperatorUse) -> Iterator[Opening]:
     """topk that need not be sorted: the same elements, each with its own place, in any order."""
     if u.attrs.get("sorted", True):
         return
@@ -195,7 +195,7 @@ def topk_unsorted(u: Use) -> Iterator[Opening]:
     yield from _both(values, places, x.shape[axis], np.ones(values.shape, bool), only, axis)
 
 
-def topk_nan(u: Use) -> Iterator[Opening]:
+def topk_nan(u: OperatorUse) -> Iterator[Opening]:
     """topk of rows with NaN: any elements, each with its own place."""
     if not _no_number(u):
         return
@@ -255,7 +255,7 @@ def _both(
 # --- integers that are too large --------------------------------------------------------------------------------
 
 
-def overflow(u: Use) -> Iterator[Opening]:
+def overflow(u: OperatorUse) -> Iterator[Opening]:
     """Integer results that are out of range: wrapped, the end of the range, or the least number, which x86 gives for a
     float that is too large."""
     of = dtype(u.results[0].dtype)
@@ -274,7 +274,7 @@ def overflow(u: Use) -> Iterator[Opening]:
     )  # fmt: skip
 
 
-def _beyond(u: Use, of: DType) -> Array | None:
+def _beyond(u: OperatorUse, of: DType) -> Array | None:
     """1 where the whole number that the operator stands for is above the range, -1 where it is below, 0 elsewhere; None
     where all are far within it."""
     name = ONNX.get(u.operator, u.operator)
@@ -323,7 +323,7 @@ def _size(name: str, wide: Sequence[Array]) -> float:
             return float("inf")
 
 
-def _reduced(u: Use) -> dict[str, Any]:
+def _reduced(u: OperatorUse) -> dict[str, Any]:
     """Axes and their keeping, of ours or of an ONNX node, where axes are an attribute or an operand."""
     if u.operator not in ONNX:
         return {"axis": u.attrs["axis"], "keepdims": u.attrs["keepdims"]}
@@ -335,12 +335,12 @@ def _reduced(u: Use) -> dict[str, Any]:
     return {"axis": tuple(int(a) for a in given), "keepdims": bool(u.attrs.get("keepdims", 1))}
 
 
-def _prod(x: Array, u: Use) -> Array:
+def _prod(x: Array, u: OperatorUse) -> Array:
     how = _reduced(u)
     return np.where(np.any(x == 0, **how), 0.0, np.prod(x, **how))
 
 
-def _few_digits(u: Use) -> Any:
+def _few_digits(u: OperatorUse) -> Any:
     """Powers, as far as they are near the end of the range: others are cut."""
     base, exponent = np.broadcast_arrays(*u.operands)
     size = np.abs(base.astype(np.float64))
@@ -348,7 +348,7 @@ def _few_digits(u: Use) -> Any:
     return base.astype(object) ** least.astype(np.int64).astype(object)
 
 
-def _exact(u: Use, name: str) -> Any:
+def _exact(u: OperatorUse, name: str) -> Any:
     """The result in whole numbers without end."""
     whole = [_term(u.operator, a.astype(object)) for a in u.operands]
     match name:
@@ -372,7 +372,7 @@ def _exact(u: Use, name: str) -> Any:
             return _running(u, whole[0])
 
 
-def _running(u: Use, x: Any) -> Any:
+def _running(u: OperatorUse, x: Any) -> Any:
     axis = u.attrs["axis"] % x.ndim
     given = np.flip(x, axis) if u.attrs["reverse"] else x
     ufunc = np.add if u.operator == "cumsum" else np.multiply
@@ -386,7 +386,7 @@ def _running(u: Use, x: Any) -> Any:
 # --- what has no value ------------------------------------------------------------------------------------------
 
 
-def cast_out_of_range(u: Use) -> Iterator[Opening]:
+def cast_out_of_range(u: OperatorUse) -> Iterator[Opening]:
     """astype of a float that the integer dtype cannot hold once it is cut, or of NaN: anything."""
     (x,), to = u.operands, dtype(u.results[0].dtype)
     if not dtype(x.dtype).is_float or not to.is_integer:
@@ -395,7 +395,7 @@ def cast_out_of_range(u: Use) -> Iterator[Opening]:
     yield Opening(~((cut >= float(to.min)) & (cut < float(to.max) + 1)))
 
 
-def no_quotient(u: Use) -> Iterator[Opening]:
+def no_quotient(u: OperatorUse) -> Iterator[Opening]:
     """Integer division by zero, and of the least number by -1: anything."""
     a, b = u.operands
     of = dtype(u.results[0].dtype)
@@ -403,7 +403,7 @@ def no_quotient(u: Use) -> Iterator[Opening]:
         yield Opening(np.asarray((b == 0) | ((a == of.min) & (b == -1) if of.kind == "int" else False)))
 
 
-def far_shift(u: Use) -> Iterator[Opening]:
+def far_shift(u: OperatorUse) -> Iterator[Opening]:
     """Shifts by less than 0 bits, or by all of them or more: anything, but in a version of ONNX that says what comes of
     them."""
     if u.attrs.get("since", 0) >= 28:
@@ -413,7 +413,7 @@ def far_shift(u: Use) -> Iterator[Opening]:
     yield Opening(np.broadcast_to((b < 0) | (b >= of.bits), np.broadcast_shapes(a.shape, b.shape)))
 
 
-def beside_infinity(u: Use) -> Iterator[Opening]:
+def beside_infinity(u: OperatorUse) -> Iterator[Opening]:
     """nn.softmax and nn.log_softmax of a row that holds +inf: by the formula of the text what is beside it is exp(x) /
     inf, 0; with the largest element subtracted first it is NaN, as ours."""
     (x,) = u.operands
@@ -425,14 +425,14 @@ def beside_infinity(u: Use) -> Iterator[Opening]:
     yield Opening(rows & ~infinite, formula, formula, nan=True)
 
 
-def mean_of_nothing(u: Use) -> Iterator[Opening]:
+def mean_of_nothing(u: OperatorUse) -> Iterator[Opening]:
     """mean of no elements: anything."""
     (x,), axis = u.operands, u.attrs["axis"]
     if 0 in [x.shape[a] for a in (range(x.ndim) if axis is None else axis)]:
         yield Opening(np.ones(u.results[0].shape, bool))
 
 
-def scale_of_zeros(u: Use) -> Iterator[Opening]:
+def scale_of_zeros(u: OperatorUse) -> Iterator[Opening]:
     """DynamicQuantizeLinear of nothing but zeros, whose zero point is 0 / 0: any scale that is not negative, and any
     zero point; the numbers are that zero point."""
     (x,) = u.operands
@@ -448,7 +448,7 @@ def scale_of_zeros(u: Use) -> Iterator[Opening]:
 # --- the sign of zero -------------------------------------------------------------------------------------------
 
 
-def sign_of_zero(u: Use) -> Iterator[Opening]:
+def sign_of_zero(u: OperatorUse) -> Iterator[Opening]:
     """A zero that comes of a zero of the other sign, or of rounding: of either sign."""
     if not u.is_float:
         return

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from assay.semantics.dtypes import dtype
-from assay.semantics.left_open import Opening, Use
+from assay.semantics.left_open import Opening, OperatorUse
 
 
-def whole_length(u: Use) -> Iterator[Opening]:
+def whole_length(u: OperatorUse) -> Iterator[Opening]:
     """Resize by scales, linear with align_corners: the resized length may be the whole number of elements that there
     are, or the product of scale and length. Ours is the product."""
     x, scales, (y,) = u.operands[0], u.operands[-1], u.results
@@ -32,7 +32,7 @@ def whole_length(u: Use) -> Iterator[Opening]:
     yield Opening(np.isfinite(made), made - off, made + off)
 
 
-def unpooled_shape(u: Use) -> Iterator[Opening]:
+def unpooled_shape(u: OperatorUse) -> Iterator[Opening]:
     """MaxUnpool with output_shape: the indices may count in that shape, or, as ours do, in the shape without it."""
     if len(u.operands) < 3:
         return

@@ -15,14 +15,14 @@ import numpy as np
 
 from assay.semantics.bounding.model import SLACK, gamma
 from assay.semantics.dtypes import dtype
-from assay.semantics.left_open import Array, Opening, Use
+from assay.semantics.left_open import Array, Opening, OperatorUse
 from assay.semantics.ops import operator
 
 Sums = Callable[[Any, Any], Array]
 """Of x and w, the sums of their products; what is no element counts as 0."""
 
 
-def products_of_zeros(u: Use) -> Iterator[Opening]:
+def products_of_zeros(u: OperatorUse) -> Iterator[Opening]:
     """nn.conv1d, nn.conv2d and nn.conv3d with padding; and ConvTranspose, which is imported as a convolution of the
     elements with zeros between and around them."""
     w = u.operands[1]
@@ -34,7 +34,7 @@ def products_of_zeros(u: Use) -> Iterator[Opening]:
         )
 
 
-def _without_zeros(u: Use, sums: Sums, terms: int) -> Iterator[Opening]:
+def _without_zeros(u: OperatorUse, sums: Sums, terms: int) -> Iterator[Opening]:
     result = u.results[0]
     if not u.is_float or not np.isnan(result).any() or np.isfinite(u.operands[1]).all():
         return
@@ -66,7 +66,7 @@ def _without_zeros(u: Use, sums: Sums, terms: int) -> Iterator[Opening]:
     yield Opening(np.isnan(result) & ~no_number & ~(plus & minus), value - off, value + off, nan=True)
 
 
-def _put_back(u: Use, x: Array, w: Array) -> Array:
+def _put_back(u: OperatorUse, x: Array, w: Array) -> Array:
     """The products of ConvTranspose, each added where it belongs."""
     group, rank, spatial, out = int(u.attrs.get("group", 1)), x.ndim - 2, x.shape[2:], u.results[0].shape
     strides, dilations = ([int(s) for s in u.attrs.get(name) or (1,) * rank] for name in ("strides", "dilations"))
@@ -90,7 +90,7 @@ def _put_back(u: Use, x: Array, w: Array) -> Array:
     return np.asarray(made[cut].reshape(out))
 
 
-def _cut_off(u: Use, strides: list[int], dilations: list[int]) -> list[int]:
+def _cut_off(u: OperatorUse, strides: list[int], dilations: list[int]) -> list[int]:
     """How much of the full result is cut off before each spatial axis, by the equations of the text."""
     rank, mode = len(strides), u.attrs.get("auto_pad", b"NOTSET")
     wanted = u.attrs.get("output_shape")

@@ -14,7 +14,7 @@ from assay.semantics.scalar import simplify
 from assay.semantics.types import TensorType
 
 
-def fits(value: object, of: DType) -> bool:
+def number_fits(value: object, of: DType) -> bool:
     """Whether a Python number is one of `of`: a float dtype takes any and rounds it, the others take no other value."""
     if not isinstance(value, (bool, int, float)):
         return False
@@ -23,7 +23,7 @@ def fits(value: object, of: DType) -> bool:
     return isfinite(value) and value == int(value) and of.min <= value <= of.max
 
 
-def rounded(value: float, of: DType) -> Any:
+def fitted_scalar(value: float, of: DType) -> Any:
     """A number that fits, as a NumPy scalar of `of`."""
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(of.numpy)[()]
@@ -35,13 +35,13 @@ def _full_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
         isinstance(shape, tuple) and all(map(is_dim, shape)), "C1", f"shape is {shape!r}; a tuple of sizes is wanted"
     )
     of = dtype(attrs["dtype"])
-    FULL.require(fits(fill, of), "C2", f"fill_value is {fill!r}, which is no number of {of}")
+    FULL.require(number_fits(fill, of), "C2", f"fill_value is {fill!r}, which is no number of {of}")
     return TensorType(tuple(map(simplify, shape)), of)
 
 
 def _full(attrs: Attrs) -> Any:
     of = dtype(attrs["dtype"])
-    return np.full(attrs["shape"], rounded(attrs["fill_value"], of), of.numpy)
+    return np.full(attrs["shape"], fitted_scalar(attrs["fill_value"], of), of.numpy)
 
 
 FULL = Operator(

@@ -19,7 +19,7 @@ from assay.semantics.bounds import (
     difference,
     elementary,
     erf,
-    literal,
+    rounded_literal,
     to_integer,
     unit,
     where_exact,
@@ -100,13 +100,13 @@ def _tanh(attrs: Attrs, x: Any) -> Any:
 
 def _gelu(attrs: Attrs, x: Any) -> Any:
     half, one = x.dtype.type(0.5), x.dtype.type(1)
-    return half * x * (one + erf(x * literal(x, math.sqrt(0.5))))
+    return half * x * (one + erf(x * rounded_literal(x, math.sqrt(0.5))))
 
 
 def gelu_tanh(x: Any, root: float = math.sqrt(2 / math.pi), cubic: float = 0.044715) -> Any:
     half, one = x.dtype.type(0.5), x.dtype.type(1)
-    inner = x + literal(x, cubic) * (x * x * x)
-    return half * x * (one + np.tanh(literal(x, root) * inner))
+    inner = x + rounded_literal(x, cubic) * (x * x * x)
+    return half * x * (one + np.tanh(rounded_literal(x, root) * inner))
 
 
 def _leakyrelu(attrs: Attrs, x: Any) -> Any:

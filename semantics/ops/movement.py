@@ -1,7 +1,7 @@
 """Movement: the same elements at other places (specs/semantics.md, "Movement"). No arithmetic, so every bound is zero.
 
 reshape, squeeze and expand_dims are views: their result is the operand's bytes under another shape. The records of
-strided_slice, take and nn.pad are in `assay.semantics.ops.parts`.
+strided_slice, take and nn.pad are in `assay.semantics.ops.slicing`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from assay.semantics.errors import Crash
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import identity_type, normalize_axes, normalize_axis, same_dtype, show_shapes
-from assay.semantics.ops.parts import PAD, STRIDED_SLICE, TAKE, is_tuple, record
 from assay.semantics.ops.sizes import is_dim, is_int, missing_dim, same_size
+from assay.semantics.ops.slicing import PAD, STRIDED_SLICE, TAKE, is_tuple, record
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
 from assay.semantics.types import TensorType, TupleType
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounds import Bounded, literal, never_negative, widen
+from assay.semantics.bounds import Bounded, cut_at_zero, rounded_literal, widen
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import normalize_axis, require_kind, same_dtype
 from assay.semantics.ops.reduction import accumulator, total
@@ -107,7 +107,7 @@ def _batch_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any, average: Any, var: 
     shape = [1] * x.ndim
     shape[attrs["axis"]] = -1
     gamma, beta, average, var = (v.reshape(shape) for v in (gamma, beta, average, var))
-    deviation = np.sqrt(var + literal(x, attrs["epsilon"]))
+    deviation = np.sqrt(var + rounded_literal(x, attrs["epsilon"]))
     scaled = gamma * (x - average)
     if isinstance(scaled, Bounded):
         scaled = _in_any_width(scaled, _infinite(x) | _infinite(average) | _infinite(gamma))
@@ -179,7 +179,7 @@ def _layer_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any = None) -> Any:
         infinite = _infinite(x).any(axis=axes, keepdims=True)
         centred = _in_any_width(centred, infinite)
     # the mean of squares minus the squared mean is in use too; neither is below zero
-    var = never_negative(
+    var = cut_at_zero(
         widen(
             mean(centred * centred, axes),
             lambda: (mean(x * x, axes), average * average),
@@ -188,7 +188,7 @@ def _layer_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any = None) -> Any:
     )
     if isinstance(var, Bounded):
         var = _in_any_width(var, infinite)
-    deviation = np.sqrt(var + literal(x, attrs["epsilon"]))
+    deviation = np.sqrt(var + rounded_literal(x, attrs["epsilon"]))
     y = centred / deviation * gamma
     if beta is not None:
         y = (_in_any_width(y, infinite | _infinite(gamma)) if isinstance(y, Bounded) else y) + beta
@@ -255,7 +255,7 @@ def _lrn(attrs: Attrs, x: Any) -> Any:
     # the window of channel c is c - before ... c - before + size - 1
     near = total(np.stack([squares[:, k : k + channels] for k in range(size)]), (0,))
     number = x.dtype.type
-    base = number(attrs["bias"]) + literal(x, attrs["alpha"] / size) * near
+    base = number(attrs["bias"]) + rounded_literal(x, attrs["alpha"] / size) * near
     # a running base, to which each channel adds one square and from which it subtracts another, is in use too
     base = widen(base, lambda: (number(0.5) * total(base, (1,), True),))
     if isinstance(base, Bounded):

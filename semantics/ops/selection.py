@@ -19,13 +19,13 @@ from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import require_kind, same_dtype, show_shapes
 from assay.semantics.ops.elementwise import extreme
-from assay.semantics.ops.parts import as_array, record
 from assay.semantics.ops.sizes import is_dim, product
+from assay.semantics.ops.slicing import as_array, record
 from assay.semantics.scalar import provably_equal, simplify
 from assay.semantics.types import TensorType, TupleType
 
 
-def plain(x: Any, what: str) -> Any:
+def decided_array(x: Any, what: str) -> Any:
     """Elements that decide, as a NumPy array; Unpredictable (bounds.C4) where bounds leave them open."""
     if not isinstance(x, Bounded):
         return np.asarray(x)
@@ -77,7 +77,7 @@ def _depth(op: Operator, x: TensorType, indices: TensorType) -> int:
 
 def _places(name: str, x: Any, indices: Any) -> Any:
     """The row-major place in x of each index tuple's first element, as a vector."""
-    taken = plain(indices, "which elements are taken").astype(np.int64)
+    taken = decided_array(indices, "which elements are taken").astype(np.int64)
     depth = taken.shape[-1]
     sizes = np.array(x.shape[:depth], np.int64)
     if np.any(outside := (taken < -sizes) | (taken >= sizes)):
@@ -235,7 +235,7 @@ def _nonzero_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TupleType:
 
 
 def _nonzero(attrs: Attrs, x: Any) -> tuple[Any, Any]:
-    x = plain(x, "which elements are zero")
+    x = decided_array(x, "which elements are zero")
     found = np.argwhere(x != np.zeros((), x.dtype)).T
     out = np.zeros((x.ndim, x.size), np.int64)
     count = int(np.count_nonzero(x)) if x.ndim == 0 else found.shape[1]
@@ -270,7 +270,7 @@ def _unique_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TupleType:
 
 
 def _unique(attrs: Attrs, x: Any) -> tuple[Any, ...]:
-    x = plain(x, "which rows are equal")
+    x = decided_array(x, "which rows are equal")
     n = x.shape[0]
     # a column that says whether there is a number, then the number: NaN is last, and equals itself
     isnan = x != x

@@ -9,9 +9,9 @@ import numpy as np
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.operator import Attrs, Example, Operator
 from assay.semantics.ops.common import require_kind
-from assay.semantics.ops.parts import record
-from assay.semantics.ops.selection import plain
+from assay.semantics.ops.selection import decided_array
 from assay.semantics.ops.sizes import product
+from assay.semantics.ops.slicing import record
 from assay.semantics.scalar import provably_equal, simplify
 from assay.semantics.types import TensorType, TupleType
 
@@ -39,7 +39,9 @@ def _same(of: TensorType, shape: tuple[Any, ...]) -> bool:
 
 
 def _suppress(attrs: Attrs, scores: Any, allowed: Any, overlaps: Any, most: Any) -> tuple[Any, Any]:
-    scores, allowed, overlaps, most = (plain(a, "which boxes are chosen") for a in (scores, allowed, overlaps, most))
+    scores, allowed, overlaps, most = (
+        decided_array(a, "which boxes are chosen") for a in (scores, allowed, overlaps, most)
+    )
     found: list[tuple[int, int, int]] = []
     batches, classes, _ = scores.shape
     for b in range(batches):

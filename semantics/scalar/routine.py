@@ -39,7 +39,7 @@ class Routine:
         return evaluate(self.result, env)
 
 
-class Program:
+class RoutineBuilder:
     """A routine under construction."""
 
     def __init__(self, *params: str) -> None:

@@ -26,7 +26,7 @@ Term: TypeAlias = Any
 VALUE = z3.DeclareSort("Value")
 
 
-class Scope(Protocol):
+class SmtContext(Protocol):
     """What an expression is translated in: its variables, its loads, and which steps are known not to wrap."""
 
     @property
@@ -104,14 +104,14 @@ class Terms:
             self.known.append(inside(result, of))
         return result
 
-    def value(self, expr: Expr, scope: Scope, memo: dict[int, Term]) -> Term:
+    def value(self, expr: Expr, scope: SmtContext, memo: dict[int, Term]) -> Term:
         """The term of an expression in a scope; `memo` holds those of its parts by identity."""
         for node in post_order(expr, lambda n: () if id(n) in memo else n.children):
             if id(node) not in memo:
                 memo[id(node)] = self._node(node, [memo[id(c)] for c in node.children], scope)
         return memo[id(expr)]
 
-    def _node(self, node: Expr, args: list[Term], scope: Scope) -> Term:
+    def _node(self, node: Expr, args: list[Term], scope: SmtContext) -> Term:
         match node:
             case Const():
                 return self._literal(node)

@@ -27,8 +27,8 @@ from assay.semantics.scalar.routine import (
     INFINITY,
     MANTISSA,
     NAN,
-    Program,
     Routine,
+    RoutineBuilder,
     bits_of,
     clamp,
     hexadecimal,
@@ -96,7 +96,7 @@ def _power_of_two(n: Expr) -> Expr:
     return apply("float_of", apply("shl", n + 1023, 52))
 
 
-def _exp(b: Program, x: Expr, rest: Number = 0.0, *, subnormal: bool) -> Expr:
+def _exp(b: RoutineBuilder, x: Expr, rest: Number = 0.0, *, subnormal: bool) -> Expr:
     """exp(x + rest) for -746 <= x <= 710 and tiny rest; with `subnormal` off, x above -708 and the result finite."""
     rounded = b.let("rounded", x * ONE_OVER_LN2 + ROUNDER)
     k = b.let("k", rounded - ROUNDER)
@@ -115,7 +115,7 @@ def _exp(b: Program, x: Expr, rest: Number = 0.0, *, subnormal: bool) -> Expr:
     return e * _power_of_two(half) * _power_of_two(n - half)
 
 
-def _split(b: Program, x: Expr) -> tuple[Var, Var]:
+def _split(b: RoutineBuilder, x: Expr) -> tuple[Var, Var]:
     """k and m with x = 2**k * m and m from sqrt(1/2) to sqrt(2), both float64, for x positive and finite."""
     small = b.let("small", x < SMALLEST_NORMAL)
     scaled = b.let("scaled", select(small, x * 2.0**54, x))
@@ -130,14 +130,14 @@ def _split(b: Program, x: Expr) -> tuple[Var, Var]:
 
 
 def _exp_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     y = _exp(b, b.let("clamped", clamp(x, -746.0, 710.0)), subnormal=True)
     return b.returns("exp", select(is_nan(x), x, y), 1.0, "e to the power x")
 
 
 def _log_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     inside = b.let("inside", apply("and", x > 0.0, x < INFINITY))
     k, m = _split(b, b.let("safe", select(inside, x, 1.0)))
@@ -156,7 +156,7 @@ def _log_routine() -> Routine:
 
 
 def _tanh_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     a = b.let("a", apply("abs", x))
     near = b.let("near", clamp(a, 0.0, TANH_MIDDLE))
@@ -169,7 +169,7 @@ def _tanh_routine() -> Routine:
 
 
 def _erf_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     a = b.let("a", apply("abs", x))
     near = b.let("near", clamp(a, 0.0, 1.0))
@@ -183,7 +183,7 @@ def _erf_routine() -> Routine:
     return b.returns("erf", select(is_nan(x), x, select(is_negative(x), -y, y)), 1.5, "the error function of x")
 
 
-def _log_pair(b: Program, x: Expr) -> tuple[Var, Var]:
+def _log_pair(b: RoutineBuilder, x: Expr) -> tuple[Var, Var]:
     """log(x) as a sum high + low with a relative error of about 2**-64, high of 26 bits; x positive and finite."""
     k, m = _split(b, x)
     f = b.let("f", m - 1.0)
@@ -214,7 +214,7 @@ def _log_pair(b: Program, x: Expr) -> tuple[Var, Var]:
 
 
 def _pow_routine() -> Routine:
-    b = Program("x", "y")
+    b = RoutineBuilder("x", "y")
     x, y = b.params
     a = b.let("a", apply("abs", x))
     inside = b.let("inside", apply("and", a > 0.0, a < INFINITY))

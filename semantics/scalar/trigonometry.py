@@ -14,8 +14,8 @@ from assay.semantics.scalar.expression import Expr, Number, Var, apply, cast, co
 from assay.semantics.scalar.routine import (
     INFINITY,
     MANTISSA,
-    Program,
     Routine,
+    RoutineBuilder,
     bits_of,
     hexadecimal,
     high_part,
@@ -74,7 +74,7 @@ def _mask(x: Number, mask: int) -> Expr:
     return apply("bitand", x, mask)
 
 
-def _window(b: Program, index: Expr, size: int) -> list[Expr]:
+def _window(b: RoutineBuilder, index: Expr, size: int) -> list[Expr]:
     """So many digits of 2/pi from `index` on, 0 to 32: with each bit of the index half of the choice is made."""
     row: list[Expr] = [const(d) for d in (0, 0, 0, *DIGITS)]
     for level in (32, 16, 8, 4, 2, 1):
@@ -88,7 +88,7 @@ def _window(b: Program, index: Expr, size: int) -> list[Expr]:
     return row
 
 
-def _reduced(b: Program, x: Expr) -> tuple[Var, Var, Var]:
+def _reduced(b: RoutineBuilder, x: Expr) -> tuple[Var, Var, Var]:
     """r, its low part and n with |x| = n * pi/2 + r + low and |r| <= pi/4; n modulo 4, as int64. Finite x."""
     a = b.let("a", apply("abs", x))
     near = b.let("near", a < 0.5)
@@ -155,7 +155,7 @@ def _leading(x: float) -> float:
     return float(int(scaled)) * 2.0**-25
 
 
-def _sin_cos(b: Program, x: Expr) -> tuple[Var, Var, Var]:
+def _sin_cos(b: RoutineBuilder, x: Expr) -> tuple[Var, Var, Var]:
     """The sine and cosine of the reduced angle, and the quadrant."""
     r, low, n = _reduced(b, x)
     z = b.let("z", r * r)
@@ -170,7 +170,7 @@ def _odd(n: Expr) -> Expr:
     return apply("ne", _mask(n, 1), 0)
 
 
-def _signed(b: Program, negative: Expr, magnitude: Expr) -> Expr:
+def _signed(b: RoutineBuilder, negative: Expr, magnitude: Expr) -> Expr:
     value = b.let("value", magnitude)
     return select(negative, -value, value)
 
@@ -181,7 +181,7 @@ def _finite_or_nan(x: Expr, result: Expr) -> Expr:
 
 
 def _sin_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     sine, cosine, n = _sin_cos(b, x)
     negative = b.let("negative", apply("ne", apply("ne", _mask(n, 2), 0), is_negative(x)))
@@ -190,7 +190,7 @@ def _sin_routine() -> Routine:
 
 
 def _cos_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     sine, cosine, n = _sin_cos(b, x)
     y = _signed(b, apply("ne", _mask(n + 1, 2), 0), select(_odd(n), sine, cosine))
@@ -198,7 +198,7 @@ def _cos_routine() -> Routine:
 
 
 def _tan_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     sine, cosine, n = _sin_cos(b, x)
     odd = b.let("odd", _odd(n))
@@ -206,7 +206,7 @@ def _tan_routine() -> Routine:
     return b.returns("tan", _finite_or_nan(x, y), 2.5, "tangent of x radians; NaN for an infinity")
 
 
-def _arctangent(b: Program, a: Expr) -> Var:
+def _arctangent(b: RoutineBuilder, a: Expr) -> Var:
     """atan(a) for a >= 0: atan(c) + atan((a - c) / (1 + a*c)) for the c that is near."""
     steps: list[tuple[float, Expr, Expr, tuple[float, ...]]] = [
         (7 / 16, a, const(1.0, FLOAT64), (0.0, 0.0)),
@@ -228,14 +228,14 @@ def _arctangent(b: Program, a: Expr) -> Var:
 
 
 def _atan_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     y = _arctangent(b, b.let("a", apply("abs", x)))
     return b.returns("atan", select(is_nan(x), x, select(is_negative(x), -y, y)), 1.0, "the angle whose tangent is x")
 
 
 def _atan2_routine() -> Routine:
-    b = Program("y", "x")
+    b = RoutineBuilder("y", "x")
     y, x = b.params
     a, c = b.let("size_y", apply("abs", y)), b.let("size_x", apply("abs", x))
     alike = apply("and", apply("eq", a, c), apply("or", apply("eq", a, 0.0), apply("eq", a, INFINITY)))
@@ -249,7 +249,7 @@ def _atan2_routine() -> Routine:
     return b.returns("atan2", select(unordered, x + y, signed), 2.0, "the angle of the point (x, y), from -pi to pi")
 
 
-def _arcsine_parts(b: Program, x: Expr) -> tuple[Var, Var, Var, Var, Var, Var]:
+def _arcsine_parts(b: RoutineBuilder, x: Expr) -> tuple[Var, Var, Var, Var, Var, Var]:
     """Near 0 or not, |x|, s, s*s*p(s*s), and the two parts of s: of |x| near 0, else of sqrt((1 - |x|) / 2)."""
     a = b.let("a", apply("abs", x))
     near = b.let("near", a < 0.5)
@@ -263,7 +263,7 @@ def _arcsine_parts(b: Program, x: Expr) -> tuple[Var, Var, Var, Var, Var, Var]:
 
 
 def _asin_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     near, a, s, p, f, c = _arcsine_parts(b, x)
     eighth = 0.5 * QUARTER_TURN
@@ -273,7 +273,7 @@ def _asin_routine() -> Routine:
 
 
 def _acos_routine() -> Routine:
-    b = Program("x")
+    b = RoutineBuilder("x")
     (x,) = b.params
     near, _, s, p, f, c = _arcsine_parts(b, x)
     inner = QUARTER_TURN - (x - (QUARTER_TURN_LOW - x * p))

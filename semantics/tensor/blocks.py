@@ -48,8 +48,8 @@ from assay.semantics.tensor import (
     seq,
 )
 from assay.semantics.tensor.choices import choices_in, outermost, put
-from assay.semantics.tensor.claims import Claims, Inside
-from assay.semantics.tensor.handed import is_read_only, window
+from assay.semantics.tensor.claims import Claims, EnclosingBlocks
+from assay.semantics.tensor.extern_arguments import is_read_only, window
 from assay.semantics.tensor.places import (
     crosses,
     declared_number,
@@ -99,7 +99,7 @@ class _Plain:
         self.func = func
         self.pointers = pointers
         self.within = Within(func)
-        self.known: dict[Inside, dict[int, bool]] = {}
+        self.known: dict[EnclosingBlocks, dict[int, bool]] = {}
         self.seen: list[Expr] = []  # keeps what `known` speaks of alive, so that no other node gets its identity
         self.left = 0
         """How many more times choices may be taken apart in the present statement."""

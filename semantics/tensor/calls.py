@@ -43,7 +43,7 @@ def callee(call: Call, functions: Mapping[str, PrimFunc]) -> PrimFunc:
     return found
 
 
-def called(func: PrimFunc) -> tuple[Call, ...]:
+def calls_of(func: PrimFunc) -> tuple[Call, ...]:
     """The calls in a function."""
     return tuple(s for s in program_order(func.body) if isinstance(s, Call))
 
@@ -83,7 +83,7 @@ def activation(call: Call, func: PrimFunc) -> Stmt:
                 f"{func.name}: the call does not say what {unbound[0]} is", where=call.span, label="tensor.C16"
             )
         own = fresh.buffer(p)
-        checks += fits(func, p, own, b, call, origin)
+        checks += shape_checks(func, p, own, b, call, origin)
         views.append(View(own, b, const(0), tuple(map(as_expr, strides_of(own.shape))), constant=k < len(func.inputs)))
     body: Stmt = fresh.run(_open(func.body))
     for view in reversed(views):
@@ -103,7 +103,9 @@ def _open(body: Stmt) -> Stmt:
     )
 
 
-def fits(func: PrimFunc, param: Buffer, own: Buffer, given: Buffer, call: Call, origin: Sequence[str]) -> list[Stmt]:
+def shape_checks(
+    func: PrimFunc, param: Buffer, own: Buffer, given: Buffer, call: Call, origin: Sequence[str]
+) -> list[Stmt]:
     """Checks that a buffer has the shape of its parameter, or, where it is handed over by its first element, its size.
 
     A row of a constant number of elements is that: what is called sees the first of them.
@@ -152,7 +154,7 @@ def from_element(source: Buffer, offset: Expr, length: Dim | None = None, *, con
 def calls_extern(func: PrimFunc) -> bool:
     """Whether a function calls an extern itself: running it is an action (rule M6.20)."""
     if func not in _externs:
-        _externs[func] = any(c.extern for c in called(func))
+        _externs[func] = any(c.extern for c in calls_of(func))
     return _externs[func]
 
 

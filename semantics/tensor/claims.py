@@ -32,11 +32,11 @@ Names: TypeAlias = Sequence[tuple[Buffer, Sequence[Expr]]]
 
 
 @dataclass(frozen=True, eq=False)
-class Inside:
+class EnclosingBlocks:
     """The blocks that declare accesses around a place, innermost first, and what loops are around it."""
 
     block: Block | None = None
-    outer: Inside | None = None
+    outer: EnclosingBlocks | None = None
     blocks: int = 0
     threads: int = 0
     """How many parallel loops."""
@@ -44,7 +44,7 @@ class Inside:
     """Whether there is a vectorized one."""
 
 
-NOTHING = Inside()
+NOTHING = EnclosingBlocks()
 
 
 class Claims:
@@ -52,26 +52,26 @@ class Claims:
 
     def __init__(self, func: PrimFunc, within: Within) -> None:
         self.within = within
-        self.around: dict[int, Inside] = {}
-        self.within_block: dict[int, Inside] = {}
-        self.birth: dict[Buffer, Inside] = dict.fromkeys(func.params, NOTHING)
+        self.around: dict[int, EnclosingBlocks] = {}
+        self.within_block: dict[int, EnclosingBlocks] = {}
+        self.birth: dict[Buffer, EnclosingBlocks] = dict.fromkeys(func.params, NOTHING)
         """What is around a buffer when it begins: that does not concern it. Others are cells of the lowering."""
         self.movable: set[Buffer] = set()
         self.here = NOTHING
         self.any = False
-        work = Worklist[tuple[Stmt, Inside]]([(func.body, NOTHING)])
+        work = Worklist[tuple[Stmt, EnclosingBlocks]]([(func.body, NOTHING)])
         for stmt, outer in work:
             self.around[id(stmt)] = inner = outer
             match stmt:
                 case Block():
                     if is_checked(stmt, outermost=outer.blocks == 0):
-                        inner = Inside(stmt, outer, outer.blocks + 1, outer.threads, outer.lanes)
+                        inner = EnclosingBlocks(stmt, outer, outer.blocks + 1, outer.threads, outer.lanes)
                         self.any = True
                     self.within_block[id(stmt)] = inner
                 case For(kind="parallel"):
-                    inner = Inside(None, outer, outer.blocks, outer.threads + 1, outer.lanes)
+                    inner = EnclosingBlocks(None, outer, outer.blocks, outer.threads + 1, outer.lanes)
                 case For(kind="vectorized"):
-                    inner = Inside(None, outer, outer.blocks, outer.threads, True)
+                    inner = EnclosingBlocks(None, outer, outer.blocks, outer.threads, True)
                 case AllocateConst():
                     self.birth[stmt.buffer] = outer
                 case Alias() if is_kept(stmt.view):
@@ -106,7 +106,7 @@ class Claims:
         found: list[Stmt] = []
         if write and is_private(root) and root not in self.movable and self.here.threads > birth.threads:
             found.append(Assert(const(False, BOOL), f"{root.name} belongs to another thread", "wrong scope"))
-        around: Inside | None = self.here
+        around: EnclosingBlocks | None = self.here
         while around is not None and around.blocks > birth.blocks:
             block = around.block
             around = around.outer

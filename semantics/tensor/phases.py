@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from assay.semantics.paths import TOP, Choice, Intervals, Paths, Use, join
+from assay.semantics.live_positions import TOP, BranchRange, Intervals, LivePositions, UseRange, union
 from assay.semantics.tensor import (
     INDEPENDENT,
     Alias,
@@ -101,7 +101,7 @@ class _Reading:
         self.loops: list[_Loop] = []
         self.parallel: int | None = None
         """How many loops are around the outermost parallel one."""
-        self.choices: list[Choice] = []
+        self.choices: list[BranchRange] = []
         self.touches: dict[Buffer, list[list[_Touch]]] = {b: [[]] for b in func.params}
         """Of each buffer, for each place where it begins."""
         self.depth: dict[Buffer, int] = dict.fromkeys(func.params, 0)
@@ -119,9 +119,9 @@ class _Reading:
         for b in self.func.params:
             if not self.touches[b][0]:
                 self.touches[b][0].append(_Touch(0, TOP, None))
-        paths = Paths(self.place, self.choices)
+        paths = LivePositions(self.place, self.choices)
         uses = {b: [[_use(t) for t in one] for one in parts] for b, parts in self.touches.items()}
-        live = {b: join(i for one in parts for i in paths.live(one)) for b, parts in uses.items()}
+        live = {b: union(i for one in parts for i in paths.live(one)) for b, parts in uses.items()}
         before = {b: paths.before(uses[b][0]) for b in self.func.params}
         after = {b: paths.after(uses[b][0]) for b in self.func.params}
         # an input holds something before: when it is first read here is nobody's concern
@@ -130,7 +130,7 @@ class _Reading:
 
         def merged(lives: Mapping[Buffer, Intervals]) -> dict[Buffer, Intervals]:
             return {
-                b: join((bisect_right(starts, i) - 1, bisect_right(starts, j - 1)) for i, j in life)
+                b: union((bisect_right(starts, i) - 1, bisect_right(starts, j - 1)) for i, j in life)
                 for b, life in lives.items()
             }
 
@@ -180,7 +180,7 @@ class _Reading:
 
     def arms(self, stmt: If) -> Iterator[Stmt | Callable[[], None]]:
         number, start, outer = len(self.choices), self.place, self.arm
-        self.choices.append(Choice(start, start, start, outer))
+        self.choices.append(BranchRange(start, start, start, outer))
         middle = start
         self.arm = 2 * number
 
@@ -190,7 +190,7 @@ class _Reading:
             self.arm = 2 * number + 1
 
         def done() -> None:
-            self.choices[number] = Choice(start, middle, self.place, outer)
+            self.choices[number] = BranchRange(start, middle, self.place, outer)
             self.arm = outer
 
         yield stmt.then
@@ -234,10 +234,10 @@ def _touched(stmt: Stmt) -> Iterator[Buffer]:
                 yield from (n.buffer for n in loads(stmt.result))
 
 
-def _use(touch: _Touch) -> Use:
+def _use(touch: _Touch) -> UseRange:
     if touch.loop is None:
-        return Use(touch.place, touch.place + 1, touch.arm)
-    return Use(touch.loop.start, touch.loop.stop, touch.loop.arm)
+        return UseRange(touch.place, touch.place + 1, touch.arm)
+    return UseRange(touch.loop.start, touch.loop.stop, touch.loop.arm)
 
 
 def _cuts(lives: list[Intervals]) -> tuple[int, ...]:

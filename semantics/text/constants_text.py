@@ -71,7 +71,7 @@ def _nested(items: list[str], shape: Sequence[int]) -> str:
     return items[0]
 
 
-def literal(value: Any, of: str | None) -> Array:
+def literal_array(value: Any, of: str | None) -> Array:
     """The array that `R.const(value, of)` means."""
     number = isinstance(value, (bool, int, float))
     if of is None:

@@ -13,8 +13,8 @@ from assay.semantics.module import Module, Program, by_name
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text import constants_text
-from assay.semantics.text.beside import LARGEST, TensorWriter, placeholder, write
-from assay.semantics.text.graph.names import TAKEN, ModuleTexts, Pool, SymbolNames, legal, unknown_sizes, value_text
+from assay.semantics.text.external_data import LARGEST, TensorWriter, placeholder, write_text
+from assay.semantics.text.graph.names import TAKEN, ModuleTexts, NamePool, SymbolNames, legal, unknown_sizes, value_text
 from assay.semantics.text.graph.printer import INDENT, print_function
 from assay.semantics.text.graph.texts import NodeTexts
 from assay.semantics.text.tensor.printer import module_symbols, print_prim_func
@@ -25,7 +25,7 @@ def show(module: Module, tensors: TensorWriter | None = None) -> str:
     """The module as text that `parse` reads back. Planned programs have no text.
 
     Constants that are too large for a text go to `tensors`; without it they are left out, and `parse` says so
-    (`assay.semantics.text.beside`). Unsupported: one that a tensor function holds itself (text.C35).
+    (`assay.semantics.text.external_data`). Unsupported: one that a tensor function holds itself (text.C35).
 
     A constant of a tensor function that names one of the module's table is written by that name only.
     """
@@ -35,8 +35,8 @@ def show(module: Module, tensors: TensorWriter | None = None) -> str:
                 f"{name} is a planned program, which has no text form; print the module before liveness",
                 label="text.C18",
             )
-    pool = Pool((*keyword.kwlist, "cls", "Module"))
-    types_pool = Pool(TAKEN)  # these stand alone, the others after a dot
+    pool = NamePool((*keyword.kwlist, "cls", "Module"))
+    types_pool = NamePool(TAKEN)  # these stand alone, the others after a dot
     names = {n: types_pool.fresh(n, "T") for n, d in module.definitions.items() if isinstance(d, DataDef)}
     pool.taken |= types_pool.taken - TAKEN
     for n in (*module.definitions, *module.constants):
@@ -90,7 +90,7 @@ def show(module: Module, tensors: TensorWriter | None = None) -> str:
 
 def write_module(module: Module, path: Path) -> None:
     """Write the module as text, and its large constants beside it: PATH, and PATH.tensors if there are any."""
-    write(path, lambda tensors: show(module, tensors))
+    write_text(path, lambda tensors: show(module, tensors))
 
 
 def show_function(function: Function, name: str = "main") -> str:
@@ -129,12 +129,12 @@ def signature_symbols(definition: object, taken: Collection[str] = TAKEN) -> dic
             found = list(module_symbols(definition))
         case _:
             found = []
-    pool = Pool(taken)
+    pool = NamePool(taken)
     return {s: pool.fresh(s.name, "n") for s in dict.fromkeys(found)}
 
 
 def _data(definition: DataDef, name: str, texts: ModuleTexts) -> list[str]:
-    pool = Pool(texts.taken)
+    pool = NamePool(texts.taken)
     writer = NodeTexts(texts, SymbolNames({}, pool), pool)
     params = [texts.type_var(t) for t in definition.type_params]
     lines = [f"{INDENT}@A.data({', '.join(params)})" if params else f"{INDENT}@A.data", f"{INDENT}class {name}:"]

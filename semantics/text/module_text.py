@@ -25,7 +25,7 @@ from assay.semantics.module import ConstantInfo, Definition, Module, with_conten
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text import constants_text
-from assay.semantics.text.beside import TensorReader
+from assay.semantics.text.external_data import TensorReader
 from assay.semantics.text.graph.parser import FunctionParser
 from assay.semantics.text.graph.scope import ALIASES, ModuleNames, Path, Scope
 from assay.semantics.text.graph.signatures import Signature, names_of
@@ -398,7 +398,7 @@ def _inner(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             work.add(s for part in ("body", "finalbody", "orelse") for s in getattr(stmt, part, []))
 
 
-def entry(module: Module, name: str | None = None) -> str:
+def entry_name(module: Module, name: str | None = None) -> str:
     """The name of the function that is meant: `name`, `main`, or the only one."""
     functions = [n for n, d in module.definitions.items() if not isinstance(d, DataDef)]
     if name is not None:

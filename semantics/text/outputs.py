@@ -12,7 +12,7 @@ from assay.semantics.tensor import Alias, Allocate, Block, Buffer, Call, Seq, St
 from assay.semantics.walk import occurrences, post_order
 
 
-def written(params: Sequence[Buffer], body: Stmt) -> set[Buffer]:
+def stored_parameters(params: Sequence[Buffer], body: Stmt) -> set[Buffer]:
     """The parameters that a body stores to, itself or through views."""
     source: dict[Buffer, Buffer] = {}
     stored: set[Buffer] = set()
@@ -33,7 +33,7 @@ def derived_outputs(params: Sequence[Buffer], body: Stmt) -> int | None:
     """How many parameters are outputs, as far as the body tells: those that it writes, if they are the last."""
     if handed_over(params, body):
         return None
-    stored = written(params, body)
+    stored = stored_parameters(params, body)
     return len(stored) if stored == set(params[len(params) - len(stored) :]) else None
 
 

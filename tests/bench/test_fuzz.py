@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from assay.verify.fuzz.cases import Recipe, example
+from assay.verify.fuzz.cases import Recipe, campaign_example
 from assay.verify.fuzz.targets import judged, target
 
 pytestmark = pytest.mark.bench
@@ -25,12 +25,12 @@ def test_programs_a_second(name: str) -> None:
     """A hundred valid programs a second, generated, run and judged with bounds, of all operators."""
     recipe, of, kinds = Recipe(), target(name), Counter[str]()
     for number in range(20):  # caches, imports
-        case = example(recipe, 1, number)
+        case = campaign_example(recipe, 1, number)
         judged(of, case.module, case.inputs)
     nodes, making, start = 0, 0.0, time.process_time()
     for number in range(COUNT):
         before = time.process_time()
-        case = example(recipe, 0, number)
+        case = campaign_example(recipe, 0, number)
         making += time.process_time() - before
         kinds[judged(of, case.module, case.inputs).kind] += 1
         nodes += len(case.nodes)

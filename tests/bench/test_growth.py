@@ -15,7 +15,7 @@ from onnx import ModelProto
 from rich.console import Console
 from rich.table import Table
 
-from assay.verify.app.check import Check, Lowering
+from assay.verify.app.check import CheckRun, Lowering
 from tests.models import chain, mesh
 
 SIZES = (500, 1000, 2000, 4000)
@@ -34,7 +34,7 @@ def cpu_seconds() -> float:
 def measure(model: ModelProto) -> dict[str, float]:
     """CPU seconds of each stage, its check included."""
     found, start = {}, cpu_seconds()
-    for line in Check(Lowering(model, "m")).lines():
+    for line in CheckRun(Lowering(model, "m")).lines():
         assert line.evidence.holds is not False, (line.stage, line.evidence)
         found[line.stage], start = cpu_seconds() - start, cpu_seconds()
     return found

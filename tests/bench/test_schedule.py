@@ -18,7 +18,7 @@ from rich.table import Table
 from assay.interp import graph, vector
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.liveness import find_lives
-from assay.lower.pool import plan
+from assay.lower.pool import plan_pools
 from assay.semantics.module import Module
 from assay.verify.app.stages import passes
 from tests.lower.wired import wired
@@ -39,7 +39,7 @@ def networks() -> Iterator[tuple[str, onnx.ModelProto]]:
 
 
 def pool(module: Module) -> int:
-    return plan(find_lives(module, whole=True)).program.workspace_bytes or 0
+    return plan_pools(find_lives(module, whole=True)).program.workspace_bytes or 0
 
 
 @pytest.mark.bench

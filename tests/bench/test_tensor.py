@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from assay.interp import tensor, vector
-from assay.interp.shadow import Region, ShadowMemory, Slots
+from assay.interp.shadow import ShadowMemory, ShadowRegion, Slots
 from assay.lower.legalize.kernels import build
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import call, var
@@ -144,7 +144,7 @@ def sanitized(func: PrimFunc, inputs: list[Array]) -> Array:
     homes = {}
     for b in buffers:
         slot = table[b.name]
-        homes[b] = slot, Region.make(b.name, slot.nbytes, table, np.zeros(1, np.uint8))
+        homes[b] = slot, ShadowRegion.make(b.name, slot.nbytes, table, np.zeros(1, np.uint8))
     for b, x in zip(func.inputs, inputs, strict=True):
         slot, region = homes[b]
         region.view(slot)[...] = x

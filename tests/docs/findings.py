@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.left_open.table import BY_NAME
+from assay.semantics.left_open.entries import BY_NAME
 from tests.docs.left_open_cases import CASES, GIVES, RAN, Case
 
 HEAD = "## Differences of specification"
@@ -31,7 +31,7 @@ def findings_page(path: Path) -> str:
 
 def _lines(who: str, name: str) -> Iterator[str]:
     yield (
-        "This part is generated from `semantics/left_open/table.py` and the cases in `tests/docs/left_open_cases.py`;"
+        "This part is generated from `semantics/left_open/entries.py` and the cases in `tests/docs/left_open_cases.py`;"
     )
     yield (
         "`tests/verify/test_findings.py` runs them all. Here ONNX says nothing, or says that it is undefined, so the"

@@ -15,8 +15,8 @@ INF, NAN, TOP = float("inf"), float("nan"), 2**31 - 1
 
 @dataclass(frozen=True)
 class Case:
-    """A node of ONNX on small inputs. `entry` is that of `assay.semantics.left_open.table`; where it is empty no entry
-    is needed, and `why` says what is so."""
+    """A node of ONNX on small inputs. `entry` is that of `assay.semantics.left_open.entries`; where it is empty no
+    entry is needed, and `why` says what is so."""
 
     name: str
     entry: str

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from assay.interp import graph
-from assay.interp.graph import room
+from assay.interp.graph import memory_limits
 from assay.interp.graph.boundary import MOST, bind, given, shown, unsized
-from assay.interp.graph.engines import Region, attach, regions, run as run_engines
+from assay.interp.graph.engines import EngineRegion, attach, regions, run as run_engines
 from assay.interp.graph.observation import Observation
 from assay.interp.graph.session import Session
 from assay.interp.values import Cell, Data, Event, Shape
@@ -120,24 +120,30 @@ def test_sizes_and_types_that_do_not_meet(name: str) -> None:
 
 
 def test_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "ROOM", 400)
-    assert room.too_large((10, 10), FLOAT32) is None and room.too_large((), FLOAT32) is None
-    assert room.too_large((10, 10, 2), FLOAT32) == "800 bytes, of 400 that this machine has"
-    assert room.too_large((101,), FLOAT32) is not None and room.too_large((400,), BOOL) is None
-    assert room.too_large((1,) * 64, FLOAT32) is None and room.too_large((1,) * 65, FLOAT32) == "65 axes, of at most 64"
-    assert room.too_large((0, 2**63), FLOAT32) is not None and room.too_large((0, 2**61 - 1), FLOAT32) is None
+    monkeypatch.setattr(memory_limits, "MEMORY_BYTES", 400)
+    assert memory_limits.too_large((10, 10), FLOAT32) is None and memory_limits.too_large((), FLOAT32) is None
+    assert memory_limits.too_large((10, 10, 2), FLOAT32) == "800 bytes, of 400 that this machine has"
+    assert memory_limits.too_large((101,), FLOAT32) is not None and memory_limits.too_large((400,), BOOL) is None
+    assert (
+        memory_limits.too_large((1,) * 64, FLOAT32) is None
+        and memory_limits.too_large((1,) * 65, FLOAT32) == "65 axes, of at most 64"
+    )
+    assert (
+        memory_limits.too_large((0, 2**63), FLOAT32) is not None
+        and memory_limits.too_large((0, 2**61 - 1), FLOAT32) is None
+    )
     with pytest.raises(Invalid, match="input x would take 800 bytes.*give smaller sizes") as caught:
-        room.require_room((10, 20), FLOAT32, "input x")
+        memory_limits.require_memory((10, 20), FLOAT32, "input x")
     assert caught.value.label == "input.C11"
 
 
 def test_memory_that_runs_out_is_a_trap_and_other_faults_are_not() -> None:
-    with pytest.raises(Trap, match="not enough memory") as caught, room.memory():
+    with pytest.raises(Trap, match="not enough memory") as caught, memory_limits.memory_traps():
         raise MemoryError
     assert caught.value.label == "memory.T1"
-    with pytest.raises(Trap, match="there is no such array"), room.memory():
+    with pytest.raises(Trap, match="there is no such array"), memory_limits.memory_traps():
         np.empty((2**40, 2**40), np.uint8)
-    with pytest.raises(ValueError, match="^other$"), room.memory():
+    with pytest.raises(ValueError, match="^other$"), memory_limits.memory_traps():
         raise ValueError("other")
 
 
@@ -221,7 +227,7 @@ def test_an_engine_gets_constants_of_both_kinds_and_leaves_the_callers_arrays() 
     )
     seen: list[Any] = []
 
-    def engine(region: Region, args: Any) -> Any:
+    def engine(region: EngineRegion, args: Any) -> Any:
         seen.append([a.flags.writeable for a in args])
         return args[0] * F([2, 3]) + F([10, 20])
 

@@ -12,7 +12,7 @@ import pytest
 
 from assay.interp import tensor
 from assay.interp.memory import Memory, check_bounds, from_bytes, to_bytes, with_byte
-from assay.interp.shadow import NOBODY, SPOILED, Region, ShadowMemory, Slots
+from assay.interp.shadow import NOBODY, SPOILED, ShadowMemory, ShadowRegion, Slots
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Program, Slot
@@ -33,10 +33,10 @@ def slots(*found: Slot) -> Slots:
     return Slots(Program({s.name: s for s in found}, (), (), ()))
 
 
-def pair(first: int = 16) -> tuple[ShadowMemory, Region, Slots]:
+def pair(first: int = 16) -> tuple[ShadowMemory, ShadowRegion, Slots]:
     """A memory of `FUNC` in a pool, its input filled with 0, 1, 2, ..."""
     table = slots(slot("x", A, 0), slot("y", B, first))
-    pool = Region.make("pool", 64, table, np.arange(50, dtype=np.uint8))
+    pool = ShadowRegion.make("pool", 64, table, np.arange(50, dtype=np.uint8))
     pool.view(table["x"])[...] = np.arange(6).reshape(2, 3)
     pool.write(table["x"])
     memory = ShadowMemory(FUNC, {A: (table["x"], pool), B: (table["y"], pool)}, {B})
@@ -173,7 +173,7 @@ def test_what_is_overwritten_belongs_to_another() -> None:
 ])  # fmt: skip
 def test_what_would_have_kept_them_apart(live: tuple[int, int], other: tuple[int, int], words: str) -> None:
     table = slots(slot("x", A, 0, live, producer="step 1"), slot("y", B, 4, other))
-    pool = Region.make("pool", 32, table, np.zeros(1, np.uint8))
+    pool = ShadowRegion.make("pool", 32, table, np.zeros(1, np.uint8))
     x, y = table["x"], table["y"]
     with pytest.raises(
         Trap, match=r"byte 0 of slot x \(filled by step 1\), 0 of the pool, is read but was never written"
@@ -192,7 +192,7 @@ def test_what_would_have_kept_them_apart(live: tuple[int, int], other: tuple[int
 
 def test_filling_spoiling_and_forgetting_leave_what_is_not_theirs() -> None:
     table = slots(slot("x", A, 0), slot("y", B, 4))
-    pool = Region.make("pool", 32, table, np.full(3, 9, np.uint8))
+    pool = ShadowRegion.make("pool", 32, table, np.full(3, 9, np.uint8))
     x, y = table["x"], table["y"]
     assert (pool.data == 9).all() and (pool.owners(x) == NOBODY).all() and pool.data.ctypes.data % 2 == 0
     pool.write(x)
@@ -209,7 +209,7 @@ def test_filling_spoiling_and_forgetting_leave_what_is_not_theirs() -> None:
 
 def test_memory_of_constants_has_one_owner_and_holds_what_it_is_given() -> None:
     table = slots(slot("x", A, 0), slot("y", B, 12))
-    region = Region.of_constants("table", 24, table)
+    region = ShadowRegion.of_constants("table", 24, table)
     assert len(region.data) == 24 and region.owner is None and region.alignment == table.alignment
     contents = np.arange(6, dtype=np.int16).reshape(2, 3)
     region.hold(table["x"], contents)
@@ -218,16 +218,21 @@ def test_memory_of_constants_has_one_owner_and_holds_what_it_is_given() -> None:
     region.check(table["x"], "read")
     assert region.owners(table["y"]).tolist() == [table.numbers["y"]] * 12
     assert (
-        Region.of_constants("table", 24, table, 64).alignment == 64 == Region.make("pool", 8, table, None, 64).alignment
+        ShadowRegion.of_constants("table", 24, table, 64).alignment
+        == 64
+        == ShadowRegion.make("pool", 8, table, None, 64).alignment
     )
-    assert Region.make("input", 8, table, None).owner is None and not Region.make("input", 8, table, None).data.any()
+    assert (
+        ShadowRegion.make("input", 8, table, None).owner is None
+        and not ShadowRegion.make("input", 8, table, None).data.any()
+    )
 
 
 def test_memory_is_aligned_as_any_slot_asks() -> None:
     table = slots(replace(slot("x", A, 0), alignment=128), slot("y", B, 12))
     assert table.alignment == 128 and list(table) == ["x", "y"] and len(table) == 2
     for _ in range(8):
-        assert Region.make("pool", 100, table, np.zeros(1, np.uint8)).data.ctypes.data % 128 == 0
+        assert ShadowRegion.make("pool", 100, table, np.zeros(1, np.uint8)).data.ctypes.data % 128 == 0
     with pytest.raises(Invalid, match="no slot 'z'") as caught:
         table["z"]
     assert caught.value.label == "machine.C4"
@@ -257,7 +262,7 @@ def test_an_output_that_is_not_kept_may_be_lost() -> None:
 def test_a_scalar_in_memory_of_its_own_and_a_constant_of_the_kernel() -> None:
     one = Buffer("one", (), INT16)
     table = slots(replace(slot("s", one, 0), place="output", offset=None))
-    region = Region.make("memory of s", 2, table, np.full(1, 7, np.uint8))
+    region = ShadowRegion.make("memory of s", 2, table, np.full(1, 7, np.uint8))
     assert region.span(table["s"]) == slice(0, 2)
     memory = ShadowMemory(PrimFunc("f", (one,), 1, store(one, (), const(0, INT16))), {one: (table["s"], region)}, {one})
     memory.begin(one, ())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import graph
-from assay.interp.graph.engines import Region
+from assay.interp.graph.engines import EngineRegion
 from assay.lower.partition import Composite
 from assay.lower.rewriting.pattern import anything, constant, op
 from assay.semantics.module import Module
@@ -29,7 +29,7 @@ class Npu:
         self.calls: list[str] = []
         self.constants: list[Array] = []
 
-    def __call__(self, region: Region, args: Sequence[Array]) -> Any:
+    def __call__(self, region: EngineRegion, args: Sequence[Array]) -> Any:
         self.calls.append(region.symbol)
         self.constants += region.constants.values()
         given = {p.name: a for p, a in zip(region.function.params, args, strict=True)}
@@ -40,7 +40,7 @@ class Npu:
 class Wrong(Npu):
     """Its relu lets small negative numbers through."""
 
-    def __call__(self, region: Region, args: Sequence[Array]) -> Any:
+    def __call__(self, region: EngineRegion, args: Sequence[Array]) -> Any:
         found = super().__call__(region, args)
         uses_relu = any(f.attrs["composite"] == "npu.relu" for f in region.composites)
         return np.where(found == 0, np.float32(-1e-3), found) if uses_relu and not isinstance(found, tuple) else found

@@ -15,7 +15,7 @@ from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.scalar import Expr, Load, apply, cast, const
 from assay.semantics.tensor import Allocate, Buffer, For, PrimFunc, Seq, Stmt, Store, loops, seq, store, when
 from assay.semantics.walk import rewrite
-from assay.verify.in_place import check_kernel
+from assay.verify.in_place import check_in_place_kernel
 
 X, Y, Z, T = (Buffer(n, (4, 5), FLOAT32) for n in "xyzt")
 FLAT = Buffer("y", (20,), FLOAT32)
@@ -77,13 +77,13 @@ UNSAFE: dict[str, PrimFunc] = {
 @pytest.mark.parametrize("name", SAFE)
 def test_what_may_lie_in_place(name: str) -> None:
     func = SAFE[name]
-    assert (0, 0) in safe_pairs(func) and check_kernel(func, 0, 0).holds
+    assert (0, 0) in safe_pairs(func) and check_in_place_kernel(func, 0, 0).holds
 
 
 @pytest.mark.parametrize("name", UNSAFE)
 def test_what_may_not(name: str) -> None:
     func = UNSAFE[name]
-    evidence = check_kernel(func, 0, 0)
+    evidence = check_in_place_kernel(func, 0, 0)
     assert (0, 0) not in safe_pairs(func) and not evidence.holds
     assert "loaded after" in evidence.detail or "another one stores" in evidence.detail
 
@@ -91,10 +91,10 @@ def test_what_may_not(name: str) -> None:
 def test_other_dtypes_and_sizes() -> None:
     """C may assume that pointers to different types are apart."""
     rounded = kernel(each(lambda i, j: cast(X[i, j], "int32"), out=ROUND), out=ROUND)
-    assert not safe_pairs(rounded) and not check_kernel(rounded, 0, 0).holds
+    assert not safe_pairs(rounded) and not check_in_place_kernel(rounded, 0, 0).holds
     less = Buffer("y", (4, 4), FLOAT32)
     short = kernel(each(lambda i, j: X[i, j], shape=(4, 4), out=less), out=less)
-    assert not safe_pairs(short) and not check_kernel(short, 0, 0).holds
+    assert not safe_pairs(short) and not check_in_place_kernel(short, 0, 0).holds
 
 
 def shared(func: PrimFunc) -> PrimFunc:
@@ -136,7 +136,7 @@ def test_the_check_agrees_with_runs_on_shared_bytes() -> None:
         draw = np.random.default_rng(seed)
         x, at = draw.standard_normal((4, 5)).astype(np.float32), draw.integers(4, size=(4, 5)).astype(np.int32)
         same = np.array_equal(run(func, [x, at])[0], run(shared(func), [x, at])[0])
-        holds = check_kernel(func, 0, 0).holds
+        holds = check_in_place_kernel(func, 0, 0).holds
         # a load that comes too late may find the value it would have found: then the claim is refused for nothing
         assert same or not holds, func
         assert (0, 0) not in safe_pairs(func) or holds, func

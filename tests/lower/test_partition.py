@@ -10,7 +10,7 @@ import pytest
 
 from assay.interp import graph
 from assay.interp.graph import engines
-from assay.interp.graph.engines import Region, regions
+from assay.interp.graph.engines import EngineRegion, regions
 from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.legalize import legalize
@@ -280,7 +280,7 @@ def test_an_engine_that_gives_something_else_is_refused(gives: object, said: str
 
 
 def test_an_engine_cannot_write_into_what_it_is_handed() -> None:
-    def writes(region: Region, args: Sequence[np.ndarray]) -> np.ndarray:
+    def writes(region: EngineRegion, args: Sequence[np.ndarray]) -> np.ndarray:
         args[0][0] = 0
         return args[0]
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from assay.lower import liveness
 from assay.lower.liveness import find_lives
-from assay.lower.liveness.homes import Homes
 from assay.lower.liveness.reading import Text
-from assay.lower.pool import plan
+from assay.lower.liveness.slots import Homes
+from assay.lower.pool import plan_pools
 from assay.semantics.dtypes import INT32
 from assay.semantics.graph import Expr, Var, call, function, get, if_, tuple_of, var
 from assay.semantics.module import Module, Program, Step
@@ -165,7 +165,7 @@ def counted_before(p: Program) -> Program:
 
 
 def planned(source: Module) -> Module:
-    return plan(find_lives(source))
+    return plan_pools(find_lives(source))
 
 
 def too_early(source: Module) -> Module:

@@ -10,7 +10,7 @@ import numpy as np
 from assay.interp import vector
 from assay.lower.anf import to_anf
 from assay.lower.constants import lift_constants, link_params, transfer
-from assay.lower.constants.table import Table
+from assay.lower.constants.constant_table import ConstantTable
 from assay.lower.legalize import legalize
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.errors import Invalid
@@ -66,18 +66,18 @@ def lifted() -> Evidence:
 
 
 def by_counter(patch: Patch) -> None:
-    def add(self: Table, array: np.ndarray, info: ConstantInfo = PLAIN) -> str:  # type: ignore[type-arg]
+    def add(self: ConstantTable, array: np.ndarray, info: ConstantInfo = PLAIN) -> str:  # type: ignore[type-arg]
         name = f"constant_{len(self.arrays)}"
         self._put(name, array, info)
         return name
 
-    patch.setattr(Table, "add", add)
+    patch.setattr(ConstantTable, "add", add)
 
 
 def by_value(patch: Patch) -> None:
     """-0.0 and 0.0 are equal numbers."""
     patch.setattr(
-        Table,
+        ConstantTable,
         "digest",
         lambda self, array, info: "0" * 64 if not array.any() else f"{hash(array.tobytes()) & (2**63 - 1):064x}",
     )
@@ -86,7 +86,7 @@ def by_value(patch: Patch) -> None:
 def two_zeros() -> Evidence:
     """Zeros of both signs in one table."""
     zeros = np.zeros(3, np.float32)
-    table = Table(Module({}))
+    table = ConstantTable(Module({}))
     one, two = table.add(zeros), table.add(-zeros)
     return refuted("checked", "two constants have one name") if one == two else checked("two names")
 
@@ -112,12 +112,12 @@ def shared_map(patch: Patch) -> None:
     """Extractions count in a map that they share."""
     count: list[str] = []
 
-    def add(self: Table, array: np.ndarray, info: ConstantInfo = PLAIN) -> str:  # type: ignore[type-arg]
+    def add(self: ConstantTable, array: np.ndarray, info: ConstantInfo = PLAIN) -> str:  # type: ignore[type-arg]
         count.append(f"constant_{len(count):08x}")
         self._put(count[-1], array, info)
         return count[-1]
 
-    patch.setattr(Table, "add", add)
+    patch.setattr(ConstantTable, "add", add)
 
 
 def without_constants() -> Evidence:

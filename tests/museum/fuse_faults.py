@@ -197,7 +197,7 @@ def unchecked_inline(statements: list[Stmt], buffer: Buffer) -> list[Stmt]:
 
 
 def wrong_inline(module: Module) -> Module:
-    with patch.object(nests, "inline", unchecked_inline):
+    with patch.object(nests, "inline_buffer", unchecked_inline):
         return fuse(module)
 
 
@@ -209,7 +209,7 @@ def in_place_of_anything(module: Module) -> Module:
         like = [b for b in internal if b.shape == out.shape and b.dtype is out.dtype]
         return [Mapper({}, dict.fromkeys(like, out)).run(s) for s in statements]
 
-    with patch.object(kernels, "improve", take):
+    with patch.object(kernels, "merge_nests", take):
         return fuse(module)
 
 

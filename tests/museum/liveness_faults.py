@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from assay.lower import liveness
-from assay.lower.liveness import find_lives, homes
-from assay.semantics import paths
+from assay.lower.liveness import find_lives, slots
+from assay.semantics import live_positions
 from assay.semantics.dtypes import UINT8
 from assay.semantics.graph import Expr, Var, call, call_tir, function, if_, let, match_cast, tuple_of, var
 from assay.semantics.module import Branch, Module, Program, Slot
@@ -255,28 +255,28 @@ def parallel_is_serial(patch: Patch) -> None:
 
 def arms_are_never_passed_through(patch: Patch) -> None:
     """What a choice does not read itself is taken for dead in its arms."""
-    right = paths._reached
+    right = live_positions._reached
 
     def reached(
-        uses: list[tuple[int, int, int, object]], choices: list[paths.Choice], within: tuple[int, int]
-    ) -> paths.Intervals:
+        uses: list[tuple[int, int, int, object]], choices: list[live_positions.BranchRange], within: tuple[int, int]
+    ) -> live_positions.Intervals:
         whole = right(uses, choices, within)  # type: ignore[arg-type]
         touched = {u[2] for u in uses}
         holes = [(c.start, c.stop) for k, c in enumerate(choices) if not touched & {2 * k, 2 * k + 1}]
-        return tuple(i for w in whole for i in paths.minus(w, sorted(holes)))
+        return tuple(i for w in whole for i in live_positions.minus(w, sorted(holes)))
 
-    patch.setattr(paths, "_reached", reached)
+    patch.setattr(live_positions, "_reached", reached)
 
 
 def one_branch_makes_it_for_both(patch: Patch) -> None:
     """Apache TVM 20191: storage that one branch fills is read behind the other one too."""
-    right = homes.Homes.settle
+    right = slots.Homes.settle
 
-    def settle(self: homes.Homes, origin: object, name: str, choice: object, side: int) -> None:
+    def settle(self: slots.Homes, origin: object, name: str, choice: object, side: int) -> None:
         if side == 0:
             right(self, origin, name, choice, side)  # type: ignore[arg-type]
 
-    patch.setattr(homes.Homes, "settle", settle)
+    patch.setattr(slots.Homes, "settle", settle)
 
 
 def run(source: Module) -> Module:

@@ -15,7 +15,7 @@ import numpy as np
 from assay.lower.legalize.kernels import build
 from assay.lower.loops import schedule
 from assay.lower.loops.layout import Layout
-from assay.lower.loops.rewriting import loop, put
+from assay.lower.loops.rewriting import loop_named, put
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.scalar import Load, const
 from assay.semantics.tensor import (
@@ -30,7 +30,7 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
-from assay.verify.loops import check_schedule
+from assay.verify.loops import check_loop_schedule
 from tests.museum.judges import of_evidence
 from tests.museum.planted import PlantedFault
 
@@ -76,7 +76,7 @@ def duplicated(func: PrimFunc) -> PrimFunc:
     cached = schedule(func).cache_read("b", "k").func
     (old,) = constants(cached)
     again = replace(old.buffer, name="b_again")
-    inside = loop(cached, "k")
+    inside = loop_named(cached, "k")
 
     def fill(s: Stmt) -> Stmt:
         if isinstance(s, Store) and s.buffer.name == "b_tile":
@@ -96,7 +96,7 @@ def misplaced(func: PrimFunc) -> PrimFunc:
     """The constant begins inside the loop that was made around it: each iteration begins it again."""
     made = schedule(func).split("i0", 2).func
     (old,) = constants(made)
-    outer = loop(made, "i0_o")
+    outer = loop_named(made, "i0_o")
     func = replaced(made, lambda s: s.body)
     return put(func, outer, replace(outer, body=AllocateConst(old.buffer, old.contents, outer.body)))
 
@@ -162,7 +162,7 @@ def fault(
     """A wrong schedule of `matmul`, and the layouts that were asked for."""
 
     def judge(source: PrimFunc, made: PrimFunc) -> str | None:
-        return of_evidence(check_schedule(source, made, layouts or {}))
+        return of_evidence(check_loop_schedule(source, made, layouts or {}))
 
     return PlantedFault(name, "loops", (judge,), matmul, change)
 

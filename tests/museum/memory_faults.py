@@ -15,7 +15,7 @@ from assay.lower import in_place
 from assay.lower.liveness import find_lives
 from assay.lower.memory import plan as place
 from assay.lower.memory.symbolic import plan_symbolic
-from assay.lower.pool import Memory, plan
+from assay.lower.pool import Memory, plan_pools
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32, UINT8
 from assay.semantics.graph import Expr, call, call_tir, function, get, let, tuple_of, var
@@ -115,7 +115,7 @@ def chain(last: PrimFunc, *, again: bool = False) -> Module:
 
 
 def planned(source: Module) -> Module:
-    return plan(find_lives(source))
+    return plan_pools(find_lives(source))
 
 
 def by_shape(patch: Patch) -> None:
@@ -169,7 +169,7 @@ def one_storage(source: Module) -> Module:
         replace(s, reads=tuple(same.get(n, n) for n in s.reads), writes=tuple(same.get(n, n) for n in s.writes))
         for s in calls
     )
-    return plan(
+    return plan_pools(
         made.with_(
             main=replace(
                 made.program, steps=steps, slots={n: s for n, s in made.program.slots.items() if n not in same}
@@ -200,7 +200,7 @@ def first_name_only(source: Module) -> Module:
     """Lives end with the last use under the first name: they are those of a program without the other one."""
     made, blind = find_lives(source), find_lives(rebound(())).program
     slots = {n: replace(s, live=blind.slots[n].live) if n in blind.slots else s for n, s in made.program.slots.items()}
-    return plan(made.with_(main=replace(made.program, slots=slots)))
+    return plan_pools(made.with_(main=replace(made.program, slots=slots)))
 
 
 def calling() -> Module:
@@ -269,7 +269,7 @@ def narrow(source: Module) -> Module:
     """Planned with every slot aligned to a byte, as close as it can be."""
     made = find_lives(source)
     slots = {n: replace(s, alignment=1) for n, s in made.program.slots.items()}
-    return plan(made.with_(main=replace(made.program, slots=slots)))
+    return plan_pools(made.with_(main=replace(made.program, slots=slots)))
 
 
 def beside(*sizes: Dim, **bounds: tuple[int, int | None]) -> Problem:
@@ -340,7 +340,7 @@ def one_pool_for_all(patch: Patch) -> None:
 
 def each_its_own(source: Module) -> Module:
     """Each device has a pool of its own."""
-    return plan(source, EACH_ITS_OWN)
+    return plan_pools(source, EACH_ITS_OWN)
 
 
 FAULTS: tuple[PlantedFault, ...] = (
@@ -379,8 +379,8 @@ FAULTS: tuple[PlantedFault, ...] = (
         "U4, shown on 0.16",
         "lives",
         three_calls,
-        lambda m: plan(between_uses(m), Memory(io=True)),
-        lambda m: plan(find_lives(m), Memory(io=True)),
+        lambda m: plan_pools(between_uses(m), Memory(io=True)),
+        lambda m: plan_pools(find_lives(m), Memory(io=True)),
         "is between uses at position",
     ),
     PlantedFault(

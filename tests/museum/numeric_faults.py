@@ -15,7 +15,7 @@ from assay.interp import vector
 from assay.interp.graph import evaluate
 from assay.lower.anf import to_anf
 from assay.lower.constants import lift_constants, link, link_params
-from assay.lower.constants.table import Table
+from assay.lower.constants.constant_table import ConstantTable
 from assay.lower.legalize import legalize
 from assay.lower.simplify.fold import Folding
 from assay.semantics.builder import Builder, tensor
@@ -91,11 +91,11 @@ def lift(source: Module) -> Module:
 def bytes_alone(source: Module) -> Module:
     """The key of a constant is its bytes, whatever their dtype and shape."""
 
-    def key(self: Table, array: Array, info: ConstantInfo) -> str:
+    def key(self: ConstantTable, array: Array, info: ConstantInfo) -> str:
         return f"{hash(array.tobytes()) & (2**63 - 1):064x}"
 
     with Patch.context() as patch:
-        patch.setattr(Table, "digest", key)
+        patch.setattr(ConstantTable, "digest", key)
         return lift(source)
 
 

@@ -18,7 +18,7 @@ from assay.lower.simplify.common_subexpressions import Sharing
 from assay.lower.simplify.dead_code import DeadCode
 from assay.lower.simplify.fold import Folding
 from assay.lower.simplify.inline import Inlining
-from assay.lower.simplify.lives import device_of
+from assay.lower.simplify.value_device import device_of
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Trap

@@ -17,8 +17,8 @@ from assay.interp import machine, vector
 from assay.lower import in_place, legalize, pool
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.fuse import groups
-from assay.lower.liveness import find_lives, homes
-from assay.lower.pool import Memory, plan
+from assay.lower.liveness import find_lives, slots
+from assay.lower.pool import Memory, plan_pools
 from assay.semantics.alias import bindings
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import INT64
@@ -30,7 +30,7 @@ from assay.semantics.scalar import Expr as Scalar, cast
 from assay.semantics.tensor import PrimFunc, loops, store
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import rewrite
-from assay.verify.liveness.devices import check_devices
+from assay.verify.liveness.devices import check_memory_access
 from tests.lower.devices.placed_programs import CPU, CUDA, TEXTURE, X, living, planned, planned_source
 from tests.museum.judges import of_evidence, pool as pool_check
 from tests.museum.planted import Judge, Patch, PlantedFault, size_of_made, size_of_source
@@ -87,7 +87,7 @@ def checked(said: str) -> Judge:
     """The check of the devices of steps."""
 
     def judge(source: Module, made: Module) -> str | None:
-        evidence = check_devices(made.program, made.kernels)
+        evidence = check_memory_access(made.program, made.kernels)
         assert evidence.holds or said in evidence.detail, evidence.detail
         return of_evidence(evidence)
 
@@ -215,7 +215,7 @@ def without_copy(module: Module) -> Module:
     root: Expr = source.main
     main = rewrite(root, change)
     assert isinstance(main, Function)
-    return plan(find_lives(source.with_(main=main), host=CPU))
+    return plan_pools(find_lives(source.with_(main=main), host=CPU))
 
 
 def one_memory(module: Module) -> Module:
@@ -251,7 +251,7 @@ def copies_fused(patch: Patch) -> Module:
     """Fusion takes a copy for a call like any other, on any device."""
     patch.setattr(groups, "claims_copy", lambda func: False)
     patch.setattr(groups, "device_of", lambda var, value: ANYWHERE)
-    return plan(lives(living(planned_source())))
+    return plan_pools(lives(living(planned_source())))
 
 
 def in_place_across(patch: Patch) -> Module:
@@ -262,28 +262,30 @@ def in_place_across(patch: Patch) -> Module:
         return right(replace(made, device=ANYWHERE), replace(operand, device=ANYWHERE), first, phases)
 
     patch.setattr(in_place, "_fits", fits)
-    return plan(lives(living(planned_source())))
+    return plan_pools(lives(living(planned_source())))
 
 
 def open_pool(patch: Patch) -> Module:
     """A pool of which nothing is said takes slots of all devices."""
     patch.setattr(pool, "_pools", lambda usable, buffer, device, held: ())
-    return plan(lives(living(planned_source())), Memory((Pool("workspace"),)))
+    return plan_pools(lives(living(planned_source())), Memory((Pool("workspace"),)))
 
 
 def scopes_forgotten(patch: Patch) -> Module:
     """Kernels have all parameters in the main memory."""
     patch.setattr(legalize, "_scopes", lambda node: ())
-    return plan(lives(living(planned_source())))
+    return plan_pools(lives(living(planned_source())))
 
 
 def scratch_anywhere(patch: Patch) -> Module:
     """What a kernel allocates is in the main memory, whatever it says."""
-    patch.setattr(homes, "_memory", lambda device, scope: CUDA)
+    patch.setattr(slots, "_memory", lambda device, scope: CUDA)
     source = living(planned_source())
     kernel = next(k for n, k in source.kernels.items() if n.startswith("fused"))
     shared = {b: replace(b, scope="shared") for b in kernel.allocations}
-    return plan(lives(source.with_(**{kernel.name: replace(kernel, body=Mapper(buffers=shared).run(kernel.body))})))
+    return plan_pools(
+        lives(source.with_(**{kernel.name: replace(kernel, body=Mapper(buffers=shared).run(kernel.body))}))
+    )
 
 
 PASSES: tuple[PlantedFault, ...] = (

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from assay.lower.loops import cache, nests, schedule
-from assay.lower.loops.rewriting import loop, plain, put, renewed
+from assay.lower.loops.rewriting import loop_named, plain_function, put, renewed
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.scalar import Const, Expr, Var, const
 from assay.semantics.tensor import (
@@ -133,16 +133,16 @@ def tail_guard(by: int) -> Transform:
 
 def strides_swapped(func: PrimFunc) -> PrimFunc:
     """The outer loop takes steps of one: some elements twice, others never."""
-    func = plain(func)
-    old = loop(func, "i")
+    func = plain_function(func)
+    old = loop_named(func, "i")
     o, i = Var("i_o"), Var("i_i")
     return put(func, old, For(o, const(5), For(i, const(2), renewed(old.body, {old.var: o + i * 2}))))
 
 
 def reorder_unchecked(*names: str) -> Transform:
     def transform(func: PrimFunc) -> PrimFunc:
-        func = plain(func)
-        chosen = [loop(func, n) for n in names]
+        func = plain_function(func)
+        chosen = [loop_named(func, n) for n in names]
         top = next(s for s in program_order(func.body) if s in chosen)
         assert isinstance(top, For)
         body = nests.perfect(top, set(chosen))[2]
@@ -155,31 +155,31 @@ def reorder_unchecked(*names: str) -> Transform:
 
 def marked(name: str, kind: str) -> Transform:
     def transform(func: PrimFunc) -> PrimFunc:
-        func = plain(func)
-        old = loop(func, name)
+        func = plain_function(func)
+        old = loop_named(func, name)
         return put(func, old, replace(old, kind=kind))
 
     return transform
 
 
 def merge_unchecked(func: PrimFunc) -> PrimFunc:
-    func = plain(func)
-    one, two = loop(func, "i"), loop(func, "j")
+    func = plain_function(func)
+    one, two = loop_named(func, "i"), loop_named(func, "j")
     outer = next(s for s in program_order(func.body) if isinstance(s, Seq) and one in s.body)
     joined = replace(one, body=seq(one.body, renewed(two.body, {two.var: one.var})))
     return put(func, outer, seq(*(joined if s is one else s for s in outer.body if s is not two)))
 
 
 def fission_unchecked(func: PrimFunc) -> PrimFunc:
-    func = plain(func)
-    old = loop(func, "i")
+    func = plain_function(func)
+    old = loop_named(func, "i")
     assert isinstance(old.body, Seq)
     return put(func, old, seq(*(renewed(replace(old, body=s), {}) for s in old.body.body)))
 
 
 def fused_by_the_wrong_width(func: PrimFunc) -> PrimFunc:
-    func = plain(func)
-    one = loop(func, "i")
+    func = plain_function(func)
+    one = loop_named(func, "i")
     assert isinstance(one.body, For)
     f = Var("f")
     body = renewed(one.body.body, {one.var: f // 3, one.body.var: f % 3})
@@ -187,8 +187,8 @@ def fused_by_the_wrong_width(func: PrimFunc) -> PrimFunc:
 
 
 def fused_with_swapped_indices(func: PrimFunc) -> PrimFunc:
-    func = plain(func)
-    one = loop(func, "i")
+    func = plain_function(func)
+    one = loop_named(func, "i")
     assert isinstance(one.body, For)
     f = Var("f")
     return put(func, one, For(f, const(15), renewed(one.body.body, {one.var: f // 5, one.body.var: f // 3})))
@@ -201,8 +201,8 @@ def unrolled_one_short(func: PrimFunc) -> PrimFunc:
 
 
 def peeled_from_the_start(func: PrimFunc) -> PrimFunc:
-    func = plain(func)
-    old = loop(func, "i")
+    func = plain_function(func)
+    old = loop_named(func, "i")
     first = replace(old, extent=const(3))
     return put(func, old, seq(renewed(first, {}), renewed(replace(old, extent=const(7)), {})))
 

@@ -14,7 +14,7 @@ import numpy as np
 from assay.lower.anf import to_anf
 from assay.lower.shapes import Binding, Lowering, Meeting, lower_shapes
 from assay.lower.shapes.host import Host
-from assay.lower.shapes.known import Known
+from assay.lower.shapes.known import KnownSizes
 from assay.semantics import graph
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Span
@@ -111,7 +111,7 @@ class NegativesPass(Lowering):
         self.compute(host, d)
 
 
-class Remembers(Known):
+class Remembers(KnownSizes):
     def leave(self, mark: int) -> None:
         self.scope = self.forest.parent[self.scope]
 
@@ -127,7 +127,7 @@ class LeaksScopes(Lowering):
 class LeaksFunctions(Lowering):
     """A table of sizes for all functions of a module."""
 
-    tables: dict[int, Known] = {}
+    tables: dict[int, KnownSizes] = {}
 
     def __init__(self, name: str, root: Function, module: Module, definitions: dict[str, Definition]) -> None:
         super().__init__(name, root, module, definitions)
@@ -140,7 +140,7 @@ class OwnSizesOnly(Lowering):
 
     def function(self, of: Function) -> Task[Function]:
         outer = self.known
-        self.known = Known()
+        self.known = KnownSizes()
         self.known.number = outer.number
         made = yield from super().function(of)
         self.known = outer

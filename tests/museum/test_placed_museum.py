@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.verify.liveness.devices import check_devices
+from assay.verify.liveness.devices import check_memory_access
 from assay.verify.pool import check_pool
 from tests.lower.devices.placed_programs import planned
 from tests.museum.catalogue import is_caught, planted
@@ -16,7 +16,7 @@ from tests.museum.planted import PlantedFault
 def test_the_right_program_passes() -> None:
     right = planned()
     assert not any(trapped(right, execute) for execute in WAYS)
-    assert check_devices(right.program, right.kernels).holds and check_pool(right)[0].holds
+    assert check_memory_access(right.program, right.kernels).holds and check_pool(right)[0].holds
 
 
 @pytest.mark.row("V9", "V12", "V17")

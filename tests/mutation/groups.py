@@ -56,7 +56,9 @@ GROUPS = (
     Group("vector interpreter", ("interp/vector/*.py",),
         ("**/test_vector*.py", "**/test_straight.py", "**/test_apart.py", "**/test_blocks*.py",
         "**/test_odd_programs.py", "**/test_spread_parameters.py")),
-    Group("machine", ("interp/machine.py", "interp/across.py"), ("**/test_machine*.py", "**/test_device_runs.py")),
+    Group(
+        "machine", ("interp/machine.py", "interp/device_access.py"), ("**/test_machine*.py", "**/test_device_runs.py")
+    ),
     Group("ANF", ("lower/anf/*.py",),
         ("**/test_anf_pass.py", "**/test_bbnf.py", "**/test_anf_names.py", "**/test_anf_failures.py",
         "**/test_anf_random.py")),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Function
 from assay.semantics.module import Definition, Module
-from assay.semantics.text.graph.home import parts_of, with_devices
+from assay.semantics.text.graph.default_device import parts_of, with_devices
 
 CPU = VirtualDevice("cpu", 0, "llvm -mcpu=native", "global")
 GPU = VirtualDevice("cuda", 0, "cuda -arch=sm_80", "global")

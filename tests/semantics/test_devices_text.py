@@ -17,7 +17,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Expr, Function, Let, OnDevice, Var, call, let, var
 from assay.semantics.module import Module
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
-from assay.semantics.text.graph.home import parts_of, with_devices
+from assay.semantics.text.graph.default_device import parts_of, with_devices
 from assay.semantics.text.module_text import parse, show, show_function
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite

@@ -14,7 +14,7 @@ from assay.semantics.devices import ANYWHERE
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Expr, Function, call, function, let, tuple_of, var
-from assay.semantics.graph.effects import can_fail, is_copy, is_whole, kernel_can_trap
+from assay.semantics.graph.effects import can_fail, is_copy, is_opaque, kernel_can_trap
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.graph.matching import provably_different
 from assay.semantics.graph.rules import check_data, derive, type_of
@@ -321,12 +321,12 @@ def test_which_tensor_functions_can_trap() -> None:
 
 
 def test_which_functions_are_kept_whole() -> None:
-    assert [is_whole(function([X], X, **attrs)) for attrs in ({}, {"primitive": 1}, {"compiler": "c"})] == [
+    assert [is_opaque(function([X], X, **attrs)) for attrs in ({}, {"primitive": 1}, {"compiler": "c"})] == [
         False,
         True,
         True,
     ]
-    assert not is_whole(X)
+    assert not is_opaque(X)
 
 
 def test_declared_limits_of_sizes() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.left_open import Opening, openings, use
-from assay.semantics.left_open.table import BY_OPERATOR, ENTRIES
+from assay.semantics.left_open.entries import BY_OPERATOR, ENTRIES
 from assay.semantics.ops import OPERATORS
 
 NAN, INF = np.nan, np.inf

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from assay.semantics.dtypes import BOOL, FLOAT32
+from assay.semantics.live_positions import BranchRange, LivePositions, UseRange, meet, minus, union
 from assay.semantics.memory import overlap
-from assay.semantics.paths import Choice, Paths, Use, join, meet, minus
 from assay.semantics.scalar import Var, const
 from assay.semantics.tensor import (
     Alias,
@@ -101,13 +101,13 @@ def test_a_phase_begins_only_where_something_has_ended() -> None:
 
 
 def test_many_uses_in_one_loop_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = list[Use]()
+    made = list[UseRange]()
 
-    def counted(*args: Any) -> Use:
-        made.append(Use(*args))
+    def counted(*args: Any) -> UseRange:
+        made.append(UseRange(*args))
         return made[-1]
 
-    monkeypatch.setattr(sys.modules["assay.semantics.tensor.phases"], "Use", counted)
+    monkeypatch.setattr(sys.modules["assay.semantics.tensor.phases"], "UseRange", counted)
     many = seq(*(move(y, x) for _ in range(50)))
     assert phases(func(loop(many), (x,), (y,))).count == 1 and len(made) == 2
     made.clear()
@@ -331,14 +331,14 @@ def test_a_long_and_a_deep_function() -> None:
 def test_sets_of_positions() -> None:
     assert minus((0, 10), [(2, 4), (3, 5), (9, 12)]) == ((0, 2), (5, 9))
     assert meet(((0, 4), (6, 9)), ((3, 7),)) == ((3, 4), (6, 7))
-    assert join([(4, 5), (0, 2), (2, 3), (7, 7)]) == ((0, 3), (4, 5))
+    assert union([(4, 5), (0, 2), (2, 3), (7, 7)]) == ((0, 3), (4, 5))
 
 
 def test_paths_of_a_choice() -> None:
-    paths = Paths(9, (Choice(1, 4, 7),))
-    assert paths.after([Use(2, 3, 0)]) == ((2, 4), (7, 9))
-    assert paths.before([Use(5, 6, 1)]) == ((0, 1), (4, 6))
-    assert paths.live([Use(0, 1), Use(2, 3, 0), Use(5, 6, 1), Use(8, 9)]) == ((0, 9),)
-    assert paths.live([Use(2, 3, 0), Use(5, 6, 1)]) == ((2, 3), (5, 6))
-    assert paths.live([Use(0, 1), Use(5, 6, 1)]) == ((0, 1), (4, 6))
-    assert paths.live([Use(2, 3, 0), Use(8, 9)]) == ((2, 4), (7, 9))
+    paths = LivePositions(9, (BranchRange(1, 4, 7),))
+    assert paths.after([UseRange(2, 3, 0)]) == ((2, 4), (7, 9))
+    assert paths.before([UseRange(5, 6, 1)]) == ((0, 1), (4, 6))
+    assert paths.live([UseRange(0, 1), UseRange(2, 3, 0), UseRange(5, 6, 1), UseRange(8, 9)]) == ((0, 9),)
+    assert paths.live([UseRange(2, 3, 0), UseRange(5, 6, 1)]) == ((2, 3), (5, 6))
+    assert paths.live([UseRange(0, 1), UseRange(5, 6, 1)]) == ((0, 1), (4, 6))
+    assert paths.live([UseRange(2, 3, 0), UseRange(8, 9)]) == ((2, 4), (7, 9))

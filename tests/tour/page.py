@@ -18,7 +18,7 @@ from assay.semantics.graph import Function
 from assay.semantics.module import Module, Program, Step
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import show
-from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.stages import passes
 from tests.places import ROOT
 from tests.tour import faults
@@ -176,9 +176,9 @@ STOPS = (
 )
 
 
-def checked(lowering: Lowering) -> tuple[Check, list[Line]]:
+def checked(lowering: Lowering) -> tuple[CheckRun, list[Line]]:
     """A run of the main job on the model, and its lines."""
-    run = Check(lowering)
+    run = CheckRun(lowering)
     return run, list(run.lines())
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Unsupported
-from assay.semantics.left_open.table import BY_NAME
+from assay.semantics.left_open.entries import BY_NAME
 from assay.verify.backends import backend, subject_of_model
 from assay.verify.oracle import judge_backend, oracle_of
 from tests.docs.findings import PAGES, findings_page, shown

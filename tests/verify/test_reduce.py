@@ -22,10 +22,10 @@ from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
 from assay.verify.app.terminal import Screen
 from assay.verify.backends import Prepared, Subject, backend
-from assay.verify.reduce import Case, reduce, tidy
+from assay.verify.reduce import ReducedCase, reduce, tidy
 from assay.verify.reduce.command import reduce_model
-from assay.verify.reduce.finding import Finding, find, shows
-from assay.verify.reduce.standalone import literal, write
+from assay.verify.reduce.finding import CaseFinding, find, shows
+from assay.verify.reduce.standalone import array_literal, write_standalone
 from tests.models import model
 
 Array = np.ndarray[Any, Any]
@@ -91,8 +91,8 @@ class Faulty:
         return run
 
 
-def reduced(faulty: Faulty) -> Case:
-    case = Case(NETWORK, X)
+def reduced(faulty: Faulty) -> ReducedCase:
+    case = ReducedCase(NETWORK, X)
     found = find(case, faulty)
     assert found is not None
     return reduce(case, shows(faulty, found))
@@ -161,7 +161,7 @@ def test_a_backend_that_is_right_leaves_nothing_to_reduce(tmp_path: Path) -> Non
     assert reduce_model(NETWORK, faulty, X, {}, 0, 100, tmp_path / "new", Screen(file=out, width=1_000)) == 0
     assert "not wrong" in out.getvalue() and not list((tmp_path / "new").iterdir())
     with pytest.raises(Invalid, match=r"nothing to reduce.*reduce\.C1"):
-        reduce(Case(NETWORK, X), shows(faulty, Finding("wrong", "")))
+        reduce(ReducedCase(NETWORK, X), shows(faulty, CaseFinding("wrong", "")))
 
 
 def test_a_backend_that_is_not_wrong_twice(tmp_path: Path) -> None:
@@ -183,12 +183,12 @@ def test_the_limit_and_an_interruption_leave_the_smallest_so_far(
 ) -> None:
     sizes = []
     faulty = Faulty()
-    found = find(Case(NETWORK, X), faulty)
+    found = find(ReducedCase(NETWORK, X), faulty)
     assert found is not None
-    small = reduce(Case(NETWORK, X), shows(faulty, found), 12, lambda step, tries, case: sizes.append(case.size))
-    assert sizes and small.size == sizes[-1] < Case(NETWORK, X).size
+    small = reduce(ReducedCase(NETWORK, X), shows(faulty, found), 12, lambda step, tries, case: sizes.append(case.size))
+    assert sizes and small.size == sizes[-1] < ReducedCase(NETWORK, X).size
 
-    def interrupted(case: Case, same: Any, limit: int, progress: Any) -> Case:
+    def interrupted(case: ReducedCase, same: Any, limit: int, progress: Any) -> ReducedCase:
         progress("operators", 1, small)
         raise KeyboardInterrupt
 
@@ -202,17 +202,19 @@ def test_the_limit_and_an_interruption_leave_the_smallest_so_far(
 def test_an_array_as_text_keeps_its_bits(of: Any) -> None:
     bits = RNG.integers(0, 256, 6 * of.numpy.itemsize, dtype=np.uint8)
     array = (bits % (1 << of.bits) if of.bits < 8 else bits).view(of.numpy).reshape(2, 3)
-    again = eval(literal(array), {"np": np, "ml_dtypes": ml_dtypes})
+    again = eval(array_literal(array), {"np": np, "ml_dtypes": ml_dtypes})
     assert again.dtype == array.dtype and again.shape == array.shape and again.tobytes() == array.tobytes()
 
 
 def test_large_arrays_lie_beside_the_test(tmp_path: Path) -> None:
-    found = find(Case(NETWORK, X), Faulty())
+    found = find(ReducedCase(NETWORK, X), Faulty())
     assert found is not None
     large = onnx.ModelProto()
     large.CopyFrom(NETWORK)
     large.graph.initializer[0].CopyFrom(numpy_helper.from_array(RNG.normal(size=(80, 3, 3, 3)).astype(np.float32), "w"))
-    path = write(tmp_path, "all_of_it", Case(large, {"x": np.tile(X["x"], (4, 1, 1, 1))}), "reference", found)
+    path = write_standalone(
+        tmp_path, "all_of_it", ReducedCase(large, {"x": np.tile(X["x"], (4, 1, 1, 1))}), "reference", found
+    )
     there = runpy.run_path(str(path))
     assert there["MODEL"].SerializeToString() == large.SerializeToString()
     assert there["INPUTS"]["x"].tobytes() == X["x"].tobytes() * 4
@@ -229,7 +231,7 @@ def test_what_inner_graphs_read_counts_as_read() -> None:
 
 
 def test_tidy_names() -> None:
-    tidied = tidy(Case(NETWORK, X))
+    tidied = tidy(ReducedCase(NETWORK, X))
     assert [n.output[0] for n in tidied.nodes] == ["t0", "t1", "t2", "t3", "t4"]
     assert set(tidied.inputs) | set(tidied.initializers) == {"x0", "x1", "x2"}
     assert tidied.model.graph.output[0].type.tensor_type.shape.dim[3].dim_value == 5

@@ -23,19 +23,19 @@ from assay.semantics.graph import GlobalVar, call, call_tir, function, let, var
 from assay.semantics.module import Branch, Module, Program, Step
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
-from assay.semantics.text.module_text import entry, parse
+from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.types import TensorType
 from assay.verify.app.text_run import load_externs
-from assay.verify.backends.protocol import called
-from assay.verify.border.inputs import as_members, load
+from assay.verify.backends.protocol import call_prepared
+from assay.verify.border.inputs import as_members, load_npz
 from assay.verify.border.values import from_value
 from assay.verify.evidence import Evidence
 from assay.verify.fuzz.campaign import Campaign, Plan
 from assay.verify.fuzz.targets import Result
-from assay.verify.fuzz.work import Failure, Report
+from assay.verify.fuzz.worker import ExampleReport, Failure
 from assay.verify.liveness.lives import check_lives
 from assay.verify.memory.second import whole_answer
-from assay.verify.oracle.accepts import Accepts
+from assay.verify.oracle.declarations import Accepts
 from assay.verify.strategies import chosen_by
 from assay.verify.value_numbering import group_results, step_results
 from assay.verify.value_numbering.terms import Table
@@ -94,7 +94,7 @@ def changes(inputs: Any) -> dict[str, Any]:
 def generated_wrong() -> None:
     campaign = Campaign(Plan("off", SMALL, examples=1))
     failure = Failure(0, Result("crash", "generator", detail="no rule"), ())
-    campaign._take(Report((0,), failures=[failure]))
+    campaign._take(ExampleReport((0,), failures=[failure]))
 
 
 def without_hypothesis() -> object:
@@ -117,15 +117,15 @@ BROKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "an extern that is a number": ("cli.C4", lambda: load_externs(["math:pi"])),
     "an extern that raises": ("extern.T1", lambda: load_externs(["half=operator:truediv"])["half"](1, 0)),
     "a right that there is not": ("cli.C6", lambda: Accepts().excluding(["nothing"])),
-    "no function of the name": ("text.C16", lambda: entry(Module({"f": function([X], X)}), "g")),
-    "several functions": ("text.C16", lambda: entry(Module({"f": function([X], X), "g": function([X], X)}))),
+    "no function of the name": ("text.C16", lambda: entry_name(Module({"f": function([X], X)}), "g")),
+    "several functions": ("text.C16", lambda: entry_name(Module({"f": function([X], X), "g": function([X], X)}))),
     "no module in a text": ("text.C16", lambda: parse("x = 1\n")),
     "answers of another solver": ("smt.C2", lambda: whole_answer(["sat", "maybe"], 2)),
-    "a file that is not there": ("input.C5", lambda: load(Path("no-such-file.npz"))),
+    "a file that is not there": ("input.C5", lambda: load_npz(Path("no-such-file.npz"))),
     "a name too long for a file": ("output.C3", lambda: as_members({"x" * 70_000: np.zeros(1)})),
     "a string that ends with a NUL": ("output.C3", lambda: as_members({"x": np.array(["a\0"], object)})),
     "a result that is a function": ("values.C2", lambda: from_value(evaluate(function([X], X)), Module({}))),
-    "a backend that changes its inputs": ("backend.C8", lambda: called("odd", changes, {"x": np.zeros(2)})),
+    "a backend that changes its inputs": ("backend.C8", lambda: call_prepared("odd", changes, {"x": np.zeros(2)})),
     "an example that is not valid": ("fuzz.C4", generated_wrong),
     "strategies without Hypothesis": ("strategies.C1", without_hypothesis),
 }

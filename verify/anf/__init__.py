@@ -3,7 +3,7 @@
 Both programs are evaluated symbolically in one table of numbers. Equal numbers of results and of events mean: the same
 value, the same failures and actions in the same order on every path, for every input. Beside that: operands atomic,
 names unique (`assay.verify.anf.shape`), nothing evaluated where or more often than the source evaluates it
-(`assay.verify.anf.work`). The checks know nothing of the pass.
+(`assay.verify.anf.evaluations`). The checks know nothing of the pass.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from assay.lower.simplify.dead_code import remove_unreachable
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Function, Let, free_variables
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module, Program
 from assay.semantics.types import Type
 from assay.semantics.walk import post_order
 from assay.verify.anf.difference import difference
+from assay.verify.anf.evaluations import evaluation_fault
 from assay.verify.anf.inner import Inner
-from assay.verify.anf.shape import named, shape_fault
-from assay.verify.anf.work import work_fault
+from assay.verify.anf.shape import node_title, shape_fault
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted
-from assay.verify.value_numbering import Numbered, Numbering, Undecided, number_function
-from assay.verify.value_numbering.events import Walk
+from assay.verify.value_numbering import Numbered, Numbering, UndecidedNumbering, number_function
+from assay.verify.value_numbering.events import BodyEvents
 from assay.verify.value_numbering.nesting import is_atom
 from assay.verify.value_numbering.terms import Array, Key, Table, constant_key
 
@@ -50,13 +50,15 @@ def check_anf(source: Module, target: Module) -> Evidence:
         after = target.definitions[name]
         if not isinstance(before, Function) or not isinstance(after, Function):
             continue
-        if is_whole(before):
+        if is_opaque(before):
             if not structural_equal(before, after):
-                return refuted("proved", f"in {name}: {named(before)} is changed; what is primitive stays as it is")
+                return refuted(
+                    "proved", f"in {name}: {node_title(before)} is changed; what is primitive stays as it is"
+                )
             continue
         try:
             wrong = shape_fault(after) or function_fault(before, source, after, target)
-        except Undecided as why:
+        except UndecidedNumbering as why:
             return refuted("proved", f"in {name}: not decided: {why}", undecided=True)
         if wrong:
             return refuted("proved", f"in {name}: {wrong}")
@@ -96,7 +98,7 @@ def function_fault(
     table = Table()
     known: dict[Key, list[int]] = {}
 
-    def remember(_: Function, key: Key, walk: Walk, __: Numbering) -> Key:
+    def remember(_: Function, key: Key, walk: BodyEvents, __: Numbering) -> Key:
         if walk.events not in known.setdefault(key, []):
             known[key].append(walk.events)
         return (*key, walk.events)
@@ -132,14 +134,16 @@ def heights(one: Numbered, two: Numbered) -> dict[int, int]:
 def _fault(one: Numbered, two: Numbered, table: Table, ordered: bool) -> str | None:
     before, after = one.function, two.function
     if (entered := _entered(one, two)) is not None:
-        return f"{named(entered)} is taken apart; a function that is primitive or for another compiler stays as it is"
+        return (
+            f"{node_title(entered)} is taken apart; a function that is primitive or for another compiler stays as it is"
+        )
     if [p.name for p in before.params] != [p.name for p in after.params]:
-        return f"the parameters of {named(after)} have other names"
+        return f"the parameters of {node_title(after)} have other names"
     return (
         difference(one, two, table)
         or _signature(one, two, table)
         or _types_and_devices(one, two)
-        or work_fault(one, two, table, ordered)
+        or evaluation_fault(one, two, table, ordered)
     )
 
 
@@ -148,19 +152,19 @@ def _signature(one: Numbered, two: Numbered, table: Table) -> str | None:
     before, after = one.function, two.function
     params = zip(before.params, after.params, strict=True)
     if before.device != after.device or any(p.device != q.device for p, q in params):
-        return f"{named(after)} or a parameter is on another device"
+        return f"{node_title(after)} or a parameter is on another device"
     keys = [table.keys[n.of[id(n.function)]] for n in (one, two)]
     keys = [table.keys[k[1]] if k[0] == "on" else k for k in keys]
     if keys[0][1] != keys[1][1]:
-        return f"{named(after)} has other types or attributes than {named(before)}"
+        return f"{node_title(after)} has other types or attributes than {node_title(before)}"
     return None
 
 
 def _entered(one: Numbered, two: Numbered) -> Function | None:
     """A function that must not be entered, but was. One that names variables from outside may name others."""
-    whole = {id(n.body) for n in one.order if isinstance(n, Function) and is_whole(n)}
+    whole = {id(n.body) for n in one.order if isinstance(n, Function) and is_opaque(n)}
     for node in two.order:
-        if isinstance(node, Function) and is_whole(node) and id(node.body) not in whole and not free_variables(node):
+        if isinstance(node, Function) and is_opaque(node) and id(node.body) not in whole and not free_variables(node):
             return node
     return None
 
@@ -181,7 +185,7 @@ def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
         if isinstance(node, Let):
             value = two.of[id(node.value)]
             if value in homes and (value, node.var.device) not in devices:
-                return f"{node.var.name} is on another device than {named(node.value)}"
+                return f"{node.var.name} is on another device than {node_title(node.value)}"
             if node.body.device not in (ANYWHERE, node.device):
                 return f"the let of {node.var.name} is on another device than its body"
         elif not is_atom(node):
@@ -190,5 +194,5 @@ def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
                 continue
             key = two.type_key(node.type)
             if not any(one.type_key(t) == key for t in of.values()):
-                return f"{named(node)} has another type than in the source: {next(iter(of.values()))}"
+                return f"{node_title(node)} has another type than in the source: {next(iter(of.values()))}"
     return None

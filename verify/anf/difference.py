@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.semantics.graph import Expr, Function, Let
 from assay.semantics.graph.effects import acts
-from assay.verify.anf.shape import named
+from assay.verify.anf.shape import node_title
 from assay.verify.value_numbering import Numbered
 from assay.verify.value_numbering.nesting import is_atom
 from assay.verify.value_numbering.terms import Table
@@ -48,7 +48,7 @@ class _Difference:
         result = self.one.nest.resolve(self.one.function.body)
         while isinstance(result, Let):
             result = self.one.nest.resolve(result.body)
-        return f"the result is not {named(result)}, but another value of the source"
+        return f"the result is not {node_title(result)}, but another value of the source"
 
     def missing(self, lost: Expr) -> str:
         keys, number = self.table.keys, self.one.of[id(lost)]
@@ -57,8 +57,8 @@ class _Difference:
         for node in self.odd:
             other = self.two.of[id(node)]
             if number == (keys[other][1] if keys[other][0] == "on" else other):
-                return f"{named(node)} is on another device than in the source"
-        return f"{named(lost)} of the source is not computed by the target"
+                return f"{node_title(node)} is on another device than in the source"
+        return f"{node_title(lost)} of the source is not computed by the target"
 
     def inner(self, lost: Function) -> str | None:
         """What differs inside a function: the target's, of those that the source lacks, that is most like it."""
@@ -66,7 +66,7 @@ class _Difference:
             if isinstance(f, Function) and self.alike(lost, f):
                 step = self.step(self.one.walks[id(lost)].events, self.two.walks[id(f)].events)
                 if step is not None:
-                    return f"in {named(f)}: {self.event(*step)}"
+                    return f"in {node_title(f)}: {self.event(*step)}"
         return None
 
     def other_height(self, lost: Function) -> bool:
@@ -127,7 +127,7 @@ class _Difference:
 
     def name(self, event: int) -> str:
         can = ", which can fail," if self.table.keys[event][0] == "fail" else ""
-        return named(self.nodes[event]) + can
+        return node_title(self.nodes[event]) + can
 
     def verb(self, event: int) -> str:
         return {"fail": "demanded", "act": "done", "branch": "decided"}[self.table.keys[event][0]]

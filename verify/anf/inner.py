@@ -16,7 +16,7 @@ from assay.semantics.module import Module
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.walk import post_order
 from assay.verify.value_numbering import Numbering
-from assay.verify.value_numbering.events import Walk, cover, scrutiny
+from assay.verify.value_numbering.events import BodyEvents, cover, scrutiny
 from assay.verify.value_numbering.nesting import is_atom
 from assay.verify.value_numbering.terms import Key, Table
 
@@ -67,7 +67,7 @@ class Inner:
         self.values = [lets[id(n)] for n in order if id(n) in lets]
         self.partial = [n for n in order if isinstance(n, Match) and n.partial]
 
-    def __call__(self, function: Function, key: Key, walk: Walk, numbering: Numbering) -> Key:
+    def __call__(self, function: Function, key: Key, walk: BodyEvents, numbering: Numbering) -> Key:
         known = self.known.get(key, [])
         if walk.events in known:
             return (*key, walk.events)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from assay.semantics.graph import Dataflow, Expr, Function, If, Let, Match, Var, free_variables, let_chain, show_head
-from assay.semantics.graph.effects import acts, is_whole
+from assay.semantics.graph.effects import acts, is_opaque
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import same_type
@@ -18,7 +18,7 @@ from assay.semantics.walk import post_order
 from assay.verify.value_numbering.nesting import is_atom, plain_symbols, used_symbols
 
 
-def named(node: Expr) -> str:
+def node_title(node: Expr) -> str:
     """A node for a message: what it is, and where."""
     return show_head(node) + (f" at {node.span}" if node.span else "")
 
@@ -49,7 +49,7 @@ class _Shape:
         for v in vars:
             self.names[v.name] += 1
             if self.names[v.name] > 1:
-                raise _Wrong(f"the name {v.name} is bound more than once, the second time by {named(binder)}")
+                raise _Wrong(f"the name {v.name} is bound more than once, the second time by {node_title(binder)}")
             self.scope.add(v)
             self.symbols.update(plain_symbols(v.type))
 
@@ -70,7 +70,7 @@ class _Shape:
             if not isinstance(let.value, Function):
                 self.enter([let.var], let.value)
         if not is_atom(result):
-            raise _Wrong(f"the result {named(result)} is not atomic: it has no binding")
+            raise _Wrong(f"the result {node_title(result)} is not atomic: it has no binding")
         self.use(result, result)
         self.leave([let.var for let in lets])
         self.block = block
@@ -87,12 +87,12 @@ class _Shape:
             inside = post_order(let.value, lambda n: () if isinstance(n, Function) else n.children)
             doer = next((n for n in inside if acts(n)), None)
             if doer is not None:
-                raise _Wrong(f"{named(doer)} acts inside a dataflow block")
+                raise _Wrong(f"{node_title(doer)} acts inside a dataflow block")
 
     def value(self, let: Let) -> Task[None]:
         node = let.value
         if not same_type(let.var.type, node.type):
-            raise _Wrong(f"{let.var.name} is {let.var.type}, its value is {named(node)}")
+            raise _Wrong(f"{let.var.name} is {let.var.type}, its value is {node_title(node)}")
         if is_atom(node):
             self.use(node, node)
             return
@@ -100,10 +100,10 @@ class _Shape:
         # what fails may be bound in each of two branches; one object for both is as good as a copy
         whole = isinstance(node, (If, Match, Function)) or acts(node)
         if other is not let.var and (whole or other in self.scope):
-            raise _Wrong(f"{named(node)} is bound twice, by {other.name} and by {let.var.name}")
+            raise _Wrong(f"{node_title(node)} is bound twice, by {other.name} and by {let.var.name}")
         for s in used_symbols(node):
             if self.symbols[s] <= 0:
-                raise _Wrong(f"symbol {s.name} is used by {named(node)} before anything binds it")
+                raise _Wrong(f"symbol {s.name} is used by {node_title(node)} before anything binds it")
         match node:
             case Let():
                 raise _Wrong(f"a let as an operand: the value of {let.var.name} binds {node.var.name}")
@@ -115,10 +115,10 @@ class _Shape:
                 self.use(node.value, node)
                 for c in node.clauses:
                     yield self.within(c.vars, c.body, node)
-            case Function() if is_whole(node):
+            case Function() if is_opaque(node):
                 for v in free_variables(node):
                     if v not in self.scope:
-                        raise _Wrong(f"variable {v.name} is used before it is bound, by {named(node)}")
+                        raise _Wrong(f"variable {v.name} is used before it is bound, by {node_title(node)}")
             case Function():
                 yield self.within(node.params, node.body, node)
             case _:
@@ -133,9 +133,9 @@ class _Shape:
 
     def use(self, operand: Expr, user: Expr) -> None:
         if not is_atom(operand):
-            raise _Wrong(f"operand {named(operand)} of {named(user)} is not atomic")
+            raise _Wrong(f"operand {node_title(operand)} of {node_title(user)} is not atomic")
         if isinstance(operand, Var) and operand not in self.scope:
-            by = "as a result" if operand is user else f"by {named(user)}"
+            by = "as a result" if operand is user else f"by {node_title(user)}"
             raise _Wrong(f"variable {operand.name} is used before it is bound, {by}")
 
 

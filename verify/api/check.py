@@ -15,17 +15,17 @@ from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.programs import Array, Inputs, Program, arrays, bound_of, opened, with_inputs
 from assay.verify.app import certificate, check as run, signing
-from assay.verify.app.check import Check, Line
-from assay.verify.app.judging import Judged, isolated
+from assay.verify.app.check import CheckRun, Line
+from assay.verify.app.judging import JudgedOutputs, isolated
 from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
 from assay.verify.app.report.collect import collect
-from assay.verify.app.report.write import require_place, write as write_page
+from assay.verify.app.report.write import require_place, write_report as write_page
 from assay.verify.backends import backend as find_backend
 from assay.verify.backends.protocol import Backend
 from assay.verify.border.onnx_containers import containers
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit, gravest
-from assay.verify.oracle.accepts import EVERYTHING_KEPT
+from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told the name of the line that is being made, how many of its parts are done, and of how many; 0 if not known."""
@@ -110,13 +110,15 @@ def check(
     held = {} if isinstance(program, Module) else containers(program)
     program, given, defaults, sizes = with_inputs(program, arrays(inputs), dims or {}, seed, source)
     named = None if isinstance(program, Module) else program
-    judged: list[Judged] = []
+    judged: list[JudgedOutputs] = []
     if expected is not None:
-        judged.append(Judged("expected", named, sizes, outputs=arrays(expected), containers=held, excluded=exclude))
+        judged.append(
+            JudgedOutputs("expected", named, sizes, outputs=arrays(expected), containers=held, excluded=exclude)
+        )
     for each in backends:
         name, who = (each, isolated(each)) if isinstance(each, str) else (each.name, each)
-        judged.append(Judged(name, named, sizes, backend=who, excluded=exclude))
-    checked = Check(
+        judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude))
+    checked = CheckRun(
         run.Lowering(
             program,
             _c_name(source),
@@ -179,7 +181,7 @@ def build(
         digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed),
     )
     instruments = instruments_of(how.get("dump"), how.get("skip", ()))
-    checked = Check(lowering, given, seed, defaults=defaults, instruments=instruments)
+    checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=instruments)
     found = _found(checked, checked.lines, on_line, progress)
     if found.exit is Exit.HOLDS:
         certificate.write(directory, checked, list(found.lines), bound, signer)
@@ -201,13 +203,13 @@ def verify(
     """
     holds = signing.verifier(Path(key)) if key is not None else None
     stored = directory if isinstance(directory, certificate.Stored) else certificate.Stored(Path(directory))
-    checked = Check(stored, stored.inputs(), stored.seed, defaults=stored.defaults())
+    checked = CheckRun(stored, stored.inputs(), stored.seed, defaults=stored.defaults())
     of_model = Path(model) if model is not None else None
     return _found(checked, lambda: certificate.lines(stored, checked, holds, of_model), on_line, progress)
 
 
 def _found(
-    checked: Check,
+    checked: CheckRun,
     lines: Callable[[], Iterable[Line]],
     on_line: Callable[[Line], None] | None,
     progress: Progress | None,

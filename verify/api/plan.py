@@ -9,7 +9,7 @@ from math import lcm
 from pathlib import Path
 
 from assay.lower.memory import Progress, plan as make_plan
-from assay.lower.memory.csv import MOST, Table, read, short, table_of
+from assay.lower.memory.csv import MOST, BufferTable, read_table, short, table_of
 from assay.lower.memory.symbolic import nominal
 from assay.semantics.deadline import Deadline, Late
 from assay.semantics.errors import BudgetSpent, Invalid
@@ -37,7 +37,7 @@ class MemoryPlan:
     """Whether the first pool needs no more than the capacity, if one was given."""
     seconds: float
     numbers: tuple[Problem, Plan]
-    table: Table
+    table: BufferTable
 
     @property
     def holds(self) -> bool | None:
@@ -92,7 +92,7 @@ def plan(
     where = str(buffers) if isinstance(buffers, str | Path) else ""
     try:
         if isinstance(buffers, str | Path):
-            table = read(Path(buffers), deadline, {v.name: v for v in symbols})
+            table = read_table(Path(buffers), deadline, {v.name: v for v in symbols})
         else:
             table = table_of(buffers)
         if symbols:
@@ -131,7 +131,7 @@ def size_of(made: Plan, pool: str) -> int:
 
 
 def _problem_of(
-    table: Table, pools: str, capacity: int | None, alignment: int, has_symbols: bool, deadline: Deadline
+    table: BufferTable, pools: str, capacity: int | None, alignment: int, has_symbols: bool, deadline: Deadline
 ) -> Problem:
     """The problem of a table in the pools that were asked for, each as aligned as any buffer wants it."""
     if alignment < 1:

@@ -16,7 +16,7 @@ from assay.semantics.module import Module
 from assay.verify.app.certificate import Bound, load_bound, module_digest
 from assay.verify.app.check import sized
 from assay.verify.app.text_run import is_text, load_either, load_text
-from assay.verify.border.inputs import all_dims, load as load_arrays
+from assay.verify.border.inputs import all_dims, load_npz as load_arrays
 from assay.verify.border.onnx_containers import with_tensors_only
 from assay.verify.border.onnx_defaults import with_given_defaults
 

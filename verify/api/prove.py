@@ -18,8 +18,8 @@ from assay.semantics.tensor import PrimFunc
 from assay.verify.api.programs import Program, opened
 from assay.verify.app.stages import passes
 from assay.verify.app.text_run import is_text
-from assay.verify.symbolic import Bounds, Report, prove_accesses
-from assay.verify.symbolic.command import write
+from assay.verify.symbolic import Bounds, ProofReport, prove_accesses
+from assay.verify.symbolic.command import write_queries
 from assay.verify.symbolic.goals import Verdict
 
 
@@ -27,7 +27,7 @@ from assay.verify.symbolic.goals import Verdict
 class Proofs:
     """What was proved of each tensor function; each report has its goals, their verdicts, and what they assume."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[ProofReport, ...]
 
     @property
     def verdict(self) -> Verdict:
@@ -37,7 +37,7 @@ class Proofs:
 
     def write(self, directory: str | Path) -> None:
         """Keep goals, verdicts and the queries that z3 was given. Invalid: the directory cannot be written."""
-        write(Path(directory), self.reports)
+        write_queries(Path(directory), self.reports)
 
 
 def prove(

@@ -39,7 +39,7 @@ from assay.semantics.module import Module
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.strict_json import typed
 from assay.verify import children
-from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.passes import with_passes
 from assay.verify.app.sealed import Sealed
 from assay.verify.app.text_run import load_either
@@ -59,7 +59,7 @@ KEYS = ["format", "name", "seed", "interface", "device", "devices", "passes", "m
 
 
 def write(
-    directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None = None
+    directory: Path, check: CheckRun, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None = None
 ) -> None:
     """Write the artefacts of a check that holds. The directory appears whole or not at all; what was there goes."""
     require_writable(directory)
@@ -114,7 +114,7 @@ def is_ours(directory: Path) -> bool:
 
 
 def _fill(
-    directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None
+    directory: Path, check: CheckRun, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None
 ) -> None:
     assert check.source is not None
     check.source.write(directory)
@@ -139,7 +139,7 @@ def _fill(
         (folder / SIGNATURE).write_bytes(sign(data))
 
 
-def _inputs(check: Check) -> dict[str, np.ndarray[Any, Any]]:
+def _inputs(check: CheckRun) -> dict[str, np.ndarray[Any, Any]]:
     """All that was given to the model: what its program takes, and what stands in place of defaults."""
     return {**check.defaults, **check.inputs}
 
@@ -149,14 +149,19 @@ def digests_of_defaults(defaults: Mapping[str, np.ndarray[Any, Any]]) -> dict[st
     return {n: hashlib.sha256(f"{a.dtype} {a.shape} ".encode() + a.tobytes()).hexdigest() for n, a in defaults.items()}
 
 
-def _modules(check: Check, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
+def _modules(check: CheckRun, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
     """The name and the text of each stage's module; their tensors go to `arrays`."""
     for i, stage in enumerate(check.stages):
         yield f"{i + 1}-{stage.name}.json", encode(check.modules[stage.name], arrays)
 
 
 def _manifest(
-    check: Check, lines: list[Line], source: CSource, bound: Bound, files: Mapping[str, str], about: Mapping[str, Any]
+    check: CheckRun,
+    lines: list[Line],
+    source: CSource,
+    bound: Bound,
+    files: Mapping[str, str],
+    about: Mapping[str, Any],
 ) -> str:
     """The one way to write the manifest. All of it is claimed, but for `about`, which is about the machine that made
     it."""
@@ -369,7 +374,7 @@ def required(name: str, passes: str) -> set[str]:
 
 
 def lines(
-    stored: Stored, check: Check, key: Callable[[bytes, bytes], bool] | None = None, model: Path | None = None
+    stored: Stored, check: CheckRun, key: Callable[[bytes, bytes], bool] | None = None, model: Path | None = None
 ) -> Iterator[Line]:
     """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found.
     Before them, with a `key` one about its signature, with a `model` one about what it is bound to."""
@@ -420,7 +425,7 @@ def _of_model(stored: Stored, path: Path) -> Evidence:
     return checked("the file, and the module that the import makes of it, are those of the certificate")
 
 
-def _claims(stored: Stored, check: Check, found: list[Line]) -> Evidence:
+def _claims(stored: Stored, check: CheckRun, found: list[Line]) -> Evidence:
     """Whether every file is, byte for byte, what would be written of what was found."""
     made = check.source
     if made is None:
@@ -449,7 +454,7 @@ def _claims(stored: Stored, check: Check, found: list[Line]) -> Evidence:
         add(f"{FOLDER}/{about}.smt2", query.encode("utf-8"))
     for name, arrays in (("inputs", _inputs(check)), ("outputs", check.outputs)):
         kept = _Hashed()
-        npz.write(kept, as_members(arrays))
+        npz.write_npz(kept, as_members(arrays))
         files[f"{FOLDER}/{name}.npz"] = kept.sha256.hexdigest()
     stated = stored.manifest["files"]
     for name in sorted({*files, *stated}):

@@ -1,6 +1,6 @@
 """The main job: a model through every stage, each checked (specs/verify.md, "check").
 
-`Check` runs the lines one after another and stops at the first that does not hold. Where its modules come from is
+`CheckRun` runs the lines one after another and stops at the first that does not hold. Where its modules come from is
 handed in: a lowering that runs the passes, or a certificate that has them stored. The checks are the same.
 """
 
@@ -29,7 +29,7 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.verify.app.judging import Judged, judge
+from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.app.passes import with_passes
 from assay.verify.app.stages import SKIPPABLE, Stage, passes
 from assay.verify.border.inputs import complete, dims_of
@@ -143,13 +143,13 @@ def sized(module: Module, dims: Mapping[str, int]) -> Module:
 
 
 @dataclass
-class Check:
+class CheckRun:
     """One run of the main job. Iterate over `lines()`; afterwards the artefacts are in the fields."""
 
     origin: Origin
     given: Mapping[str, Array] = field(default_factory=dict)
     seed: int = 0
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[JudgedOutputs] = field(default_factory=list)
     defaults: Mapping[str, Array] = field(default_factory=dict)
     """What was given for inputs of the model that have a default: constants of the program by now."""
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None
@@ -182,7 +182,7 @@ class Check:
             return
         for other in self.judged:
             self.begin(other.name)
-            yield self.line(*judge(other, expected, self.origin.tensors))
+            yield self.line(*judge_outputs(other, expected, self.origin.tensors))
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:

@@ -13,8 +13,8 @@ from assay.lower.frontends.onnx.containers import any_dtype, inside_option
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Invalid
 from assay.semantics.graph import Expr
+from assay.semantics.leaves import output_leaves
 from assay.semantics.module import Module
-from assay.semantics.parts import output_parts
 from assay.semantics.types import DataType, Type
 from assay.semantics.walk import post_order
 from assay.verify.backends import Backend, Subject, backend, subject_of_module
@@ -23,7 +23,7 @@ from assay.verify.backends.protocol import OUTCOMES
 from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
 from assay.verify.evidence import Evidence, of_outcome, plural
 from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
-from assay.verify.oracle.accepts import EVERYTHING_KEPT
+from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +37,7 @@ def isolated(name: str) -> Isolated:
 
 
 @dataclass
-class Judged:
+class JudgedOutputs:
     """Somebody else's outputs; or a backend, the one of that name by default, on the model, whose symbolic dims `dims`
     are numbers, or on the module exported."""
 
@@ -61,7 +61,7 @@ class Judged:
         (values.C3, input.C1), or is of no type that outputs have (values.C4)."""
         assert self.outputs is not None
         types: dict[str, Type] = {}
-        for name, of in output_parts(module.main):
+        for name, of in output_leaves(module.main):
             whole = next((c for c in self.containers if name == c or name.startswith(f"{c}.")), name)
             types[whole] = self.containers.get(whole, of)
         found = from_arrays(self.outputs, types, "output")
@@ -88,7 +88,7 @@ class Judged:
         return {**said, **to_arrays(found)}
 
 
-def judge(who: Judged, expected: Expected, tensors: Mapping[str, Expr]) -> tuple[str, Evidence]:
+def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, Expr]) -> tuple[str, Evidence]:
     """The verdict on outputs; or on a backend, which is asked for every tensor of `tensors` too, the model's by name as
     nodes of the module. It needs no lowering. What is no ONNX model is exported for the backend."""
     subject = Subject(expected.module, who.model, tensors, who.dims) if who.model is not None else None

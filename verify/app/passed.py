@@ -11,7 +11,7 @@ from assay.verify.api.check import check
 from assay.verify.app.passes import with_passes
 from assay.verify.app.showing import print_line
 from assay.verify.app.terminal import Screen
-from assay.verify.app.text_run import lines, run_text
+from assay.verify.app.text_run import run_lines, run_text
 from assay.verify.border.inputs import save
 from assay.verify.exits import Exit
 
@@ -27,7 +27,7 @@ def run_passed(
     if found.exit is not Exit.HOLDS:
         return found.exit
     done = run_text(found.modules[last], "main", found.inputs, seed, {})
-    for line in lines(done):
+    for line in run_lines(done):
         screen.print(line)
     if done.trap is not None:  # told after what came before it
         raise done.trap

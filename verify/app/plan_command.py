@@ -30,7 +30,7 @@ from assay.verify.evidence import Evidence, plural
 
 
 @dataclass(frozen=True)
-class Request:
+class PlanRequest:
     """The options of the command, as they were given."""
 
     file: Path
@@ -45,7 +45,7 @@ class Request:
     bounds: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
 
-def plan_file(request: Request, out: Screen, as_json: bool) -> int:
+def plan_file(request: PlanRequest, out: Screen, as_json: bool) -> int:
     """Plan a file, prove the plan, write what was asked for, and say so; the exit code."""
     for path in (request.output, request.plot):
         if path is not None and not Path(os.path.realpath(path)).parent.is_dir():
@@ -72,12 +72,12 @@ def plan_file(request: Request, out: Screen, as_json: bool) -> int:
     if as_json:
         write_answer(data)
     else:
-        for line in lines(data, made.evidence, request):
+        for line in plan_lines(data, made.evidence, request):
             out.print(line)
     return made.exit
 
 
-def as_data(made: MemoryPlan, request: Request) -> dict[str, Any]:
+def as_data(made: MemoryPlan, request: PlanRequest) -> dict[str, Any]:
     """What the command says, as data."""
     (problem, plan), evidence = made.numbers, made.evidence
     pools: list[dict[str, Any]] = []
@@ -111,7 +111,7 @@ def as_data(made: MemoryPlan, request: Request) -> dict[str, Any]:
     return data | with_symbols(data, made.problem.bounds, made.plan)
 
 
-def lines(data: dict[str, Any], evidence: Evidence, request: Request) -> Iterator[str]:
+def plan_lines(data: dict[str, Any], evidence: Evidence, request: PlanRequest) -> Iterator[str]:
     """What the command says, for people."""
     at = f"at {said} " if (said := ", ".join(f"{n} = {k}" for n, k in data.get("at", {}).items())) else ""
     used = [p for p in data["pools"] if p["bytes"]] or data["pools"][:1]

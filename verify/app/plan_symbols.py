@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from assay.lower.memory.csv import MOST, Table, short, written
+from assay.lower.memory.csv import MOST, BufferTable, dim_text, short
 from assay.lower.memory.symbolic import given_plan, nominal, plan_symbolic
 from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.dtypes import INT64
@@ -38,7 +38,7 @@ def bounds_of(given: Mapping[str, tuple[int | None, int | None]]) -> dict[Var, t
     return found
 
 
-def require_values(table: Table, symbols: Bounds, deadline: Deadline = NEVER) -> None:
+def require_values(table: BufferTable, symbols: Bounds, deadline: Deadline = NEVER) -> None:
     """Invalid: a symbol is in no size and no offset; or a size or an offset has no value at some values of the symbols,
     a size is negative there, or either is not in int64. Those that are tried are a few, with the least and the
     greatest: the proof is about the rest.
@@ -57,7 +57,7 @@ def require_values(table: Table, symbols: Bounds, deadline: Deadline = NEVER) ->
             deadline.turn()
             if isinstance(dim, Expr):
                 _require_values(
-                    f"{column} of buffer {short(b.name)}, {short(written(dim), 100)},",
+                    f"{column} of buffer {short(b.name)}, {short(dim_text(dim), 100)},",
                     column,
                     dim,
                     symbols,
@@ -88,7 +88,7 @@ def _points(forms: Forms, symbols: Bounds) -> Iterator[Mapping[Var, int]]:
     yield nominal(mine, symbols)
 
 
-def symbolic_plan(table: Table, problem: Problem, planner: Callable[[Problem], Plan], deadline: Deadline) -> Plan:
+def symbolic_plan(table: BufferTable, problem: Problem, planner: Callable[[Problem], Plan], deadline: Deadline) -> Plan:
     """The plan of the file if every buffer has an offset, else one that is stacked as `planner` does it in numbers.
 
     Invalid: some buffers only have an offset, and one of these has symbols. BudgetSpent: the time is up.
@@ -140,10 +140,10 @@ def with_symbols(data: Mapping[str, Any], bounds: Bounds, plan: Plan) -> dict[st
     return {
         "bounds": {v.name: list(ends) for v, ends in bounds.items()},
         "at": {v.name: n for v, n in nominal(bounds, bounds).items()},
-        "pools": [{**p, "expression": written(plan.sizes[p["name"]])} for p in data["pools"]],
+        "pools": [{**p, "expression": dim_text(plan.sizes[p["name"]])} for p in data["pools"]],
         "places": {n: {**p, "offset": _number_or_text(plan.places[n].offset)} for n, p in data["places"].items()},
     }
 
 
 def _number_or_text(dim: Dim) -> int | str:
-    return dim if isinstance(dim, int) else written(dim)
+    return dim if isinstance(dim, int) else dim_text(dim)

@@ -108,7 +108,7 @@ STAGES = (
         given=("host", "alignment"), kept="constants",
     ),
     Stage(
-        "pool", "assay.lower.pool:plan", "assay.verify.pool",
+        "pool", "assay.lower.pool:plan_pools", "assay.verify.pool",
         "no two live buffers share a byte; aligned; inside", "swept, and proved by z3",
         given=("memory",), kept="constants",
     ),

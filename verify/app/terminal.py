@@ -23,7 +23,7 @@ LONGEST = 2_000
 NARROWEST, WIDEST = 20, 10_000
 
 
-def shown(text: object, most: int = LONGEST) -> str:
+def printable(text: object, most: int = LONGEST) -> str:
     """A text for people: cut where it is long, and what is not printable as its escape. Names of files, models and
     tensors, and what backends say, come from strangers: none may fill the screen, or steer the terminal."""
     whole = str(text)
@@ -49,7 +49,7 @@ class Screen(Console):
         super().__init__(**{"emoji": False, **options})
 
     def print(self, *objects: Any, **options: Any) -> None:
-        lines = [Text(shown(o)) if isinstance(o, str) else o for o in objects]
+        lines = [Text(printable(o)) if isinstance(o, str) else o for o in objects]
         super().print(*lines, **{"soft_wrap": isinstance(objects[0], str) if objects else None, **options})
 
     def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
@@ -60,7 +60,7 @@ class Screen(Console):
 
 def cell(text: object, style: str = "") -> Text:
     """What strangers wrote, as a cell of a table."""
-    return Text(shown(text), style)
+    return Text(printable(text), style)
 
 
 class Stream:

@@ -20,7 +20,7 @@ import onnx
 
 from assay.interp import vector
 from assay.interp.graph import run
-from assay.interp.graph.room import memory, require_room
+from assay.interp.graph.memory_limits import memory_traps, require_memory
 from assay.interp.graph.session import Session
 from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
 from assay.lower.frontends.onnx.model import load_model
@@ -34,11 +34,11 @@ from assay.semantics.rules import check
 from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, show, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.text.module_text import entry, parse
+from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import Worklist
-from assay.verify.border.inputs import as_values, names_of, sizes_of
+from assay.verify.border.inputs import as_values, sizes_of, symbol_names
 from assay.verify.border.values import form, from_arrays, from_value, to_arrays, to_value
 
 RELAY = (".relay", ".rly")
@@ -161,7 +161,7 @@ def run_text(
     externs: Externs | None = None,
 ) -> TextRun:
     """Run a function of a module: `function`, `main`, or the only one. Inputs that are not given are random."""
-    name = entry(module, function)
+    name = entry_name(module, function)
     target = module.definitions[name]
     rng = np.random.default_rng(seed)
     trace: list[Event] = []
@@ -172,7 +172,7 @@ def run_text(
         types |= {s.name: TensorType((), s.dtype) for s in target.scalars}
     else:
         raise Invalid(f"{name} is no function that can be run", label="text.C16")
-    inputs = make_inputs(types, given, rng, dims)
+    inputs = run_inputs(types, given, rng, dims)
     results: Mapping[str, Value] = {}
     trap: Trap | None = None
     try:
@@ -180,7 +180,7 @@ def run_text(
             results = run(module, inputs, externs=externs, trace=trace, entry=target)
         else:
             arrays = [inputs[b.name] for b in target.inputs]
-            with memory():
+            with memory_traps():
                 made = vector.run(
                     target,
                     arrays,
@@ -196,7 +196,7 @@ def run_text(
 
 def save_call(module: Module, function: str | None, saved: str, given: Mapping[str, Any]) -> Module:
     """The module with a call of a function saved as the function `saved`, on the inputs that are given."""
-    name = entry(module, function)
+    name = entry_name(module, function)
     target = module.definitions[name]
     if not isinstance(target, Function):
         raise Invalid(f"{name} is no graph function: only a call of one is saved", label="cli.C3")
@@ -210,13 +210,13 @@ def save_call(module: Module, function: str | None, saved: str, given: Mapping[s
 # --- inputs ------------------------------------------------------------------------------------------------------
 
 
-def make_inputs(
+def run_inputs(
     types: Mapping[str, Type], given: Mapping[str, Any], rng: np.random.Generator, dims: Mapping[str, int]
 ) -> dict[str, Value]:
     """`given`, named as in a file, and random values for what is missing. `dims` are the sizes of symbolic dims, by
     name."""
     values = as_values(given, types)
-    names = names_of(types.values())
+    names = symbol_names(types.values())
     for n in dims:
         if n not in names.values():
             raise Invalid(
@@ -235,7 +235,7 @@ def _random(name: str, of: Type, rng: np.random.Generator, sizes: Mapping[Symbol
     match of:
         case TensorType():
             shape = tuple(_size(name, d, sizes) for d in of.shape)
-            require_room(shape, of.dtype, f"input {name!r}")
+            require_memory(shape, of.dtype, f"input {name!r}")
             return array_of(shape, of.dtype, rng)
         case ShapeType():
             return Shape(tuple(_size(name, d, sizes) for d in of.dims))
@@ -275,7 +275,7 @@ def array_of(shape: tuple[int, ...], of: DType, rng: np.random.Generator) -> np.
 # --- showing -----------------------------------------------------------------------------------------------------
 
 
-def lines(done: TextRun) -> Iterator[str]:
+def run_lines(done: TextRun) -> Iterator[str]:
     """What is printed of a run: inputs, effects in order, results."""
     for name, value in done.inputs.items():
         yield f"{name} = {headline(value)}"

@@ -16,7 +16,7 @@ import onnx
 from assay.semantics.errors import AssayError, EnvironmentFailure, Invalid, Unsupported
 from assay.verify.backends import BACKENDS, backend, subject_of_model
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.backends.protocol import Prepared, called, cannot
+from assay.verify.backends.protocol import Prepared, call_prepared, cannot
 
 KEPT = 16
 """How many programs stay prepared."""
@@ -25,10 +25,10 @@ KEPT = 16
 def main() -> None:
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
-        serve(requests, answers)
+        answer_requests(requests, answers)
 
 
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+def answer_requests(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer one request after another until there are no more."""
     prepared: dict[int, tuple[str, Prepared]] = {}
     while head := requests.read(HEAD.size):
@@ -59,7 +59,7 @@ def handle(request: tuple[Any, ...], prepared: dict[int, tuple[str, Prepared]]) 
             if number not in prepared:
                 return None
             name, run = prepared[number]
-            return _guarded(name, lambda: called(name, run, inputs))
+            return _guarded(name, lambda: call_prepared(name, run, inputs))
 
 
 def _guarded(name: str, work: Callable[[], Any]) -> Any:

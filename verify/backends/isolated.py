@@ -28,7 +28,7 @@ from assay.verify import children
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
 from assay.verify.backends.protocol import Array, Prepared, Subject
 from assay.verify.backends.registry import BACKENDS, backend
-from assay.verify.oracle.accepts import EVERYTHING_KEPT
+from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
 LARGEST = 1 << 34
 """Bytes of the longest answer that is taken."""

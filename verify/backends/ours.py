@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.interp import graph
-from assay.lower.anf import convert
+from assay.lower.anf import function_to_anf
 from assay.lower.c import emit
 from assay.lower.instrument import run_passes
 from assay.lower.simplify.bind_params import with_sizes
@@ -45,7 +45,7 @@ def with_results(subject: Subject, wanted: Sequence[str]) -> Module:
     there = {id(n) for n in post_order(main.body)}
     dead = [subject.tensors[n] for n in others if id(subject.tensors[n]) not in there]
     whole = _function(main, tuple_of(main.body, *dead)) if dead else main
-    converted = convert(whole, subject.module)
+    converted = function_to_anf(whole, subject.module)
     atoms = converted.atoms
     lets, _ = let_chain(converted.function.body)
     result = atoms.get(id(main.body), main.body)  # a parameter or a constant is its own

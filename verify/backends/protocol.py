@@ -98,7 +98,7 @@ OUTCOMES = {"backend.C2": "refused", "backend.C5": "died", "backend.C6": "late",
 FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refused")
 
 
-def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Any]:
+def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Any]:
     """What a prepared backend gives, in arrays that nobody else writes; sequences are lists of them. It gets copies of
     the inputs.
 
@@ -143,7 +143,7 @@ def as_tensor(value: Any) -> Array:
 def attempt(backend: Backend, subject: Subject, wanted: Sequence[str], inputs: Mapping[str, Array]) -> Outcome:
     """Prepare and run once; what a backend raises by its protocol as an outcome."""
     try:
-        return Ran(called(backend.name, backend.prepare(subject, wanted), inputs))
+        return Ran(call_prepared(backend.name, backend.prepare(subject, wanted), inputs))
     except AssayError as wrong:
         return Died(wrong.message) if wrong.label in FATAL else Refused(wrong.message)
 

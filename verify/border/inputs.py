@@ -14,20 +14,20 @@ import onnx
 
 from assay.interp.graph import check_inputs
 from assay.interp.graph.boundary import bind, given as as_value
-from assay.interp.graph.room import require_room
+from assay.interp.graph.memory_limits import require_memory
 from assay.interp.values import Value
 from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.semantics.advice import about_sizes
 from assay.semantics.errors import Invalid
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
+from assay.semantics.leaves import leaves
 from assay.semantics.module import Module
-from assay.semantics.parts import parts
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, Type, symbols
 from assay.verify.border import npz
 from assay.verify.border.files import replace_file
-from assay.verify.border.values import as_member, form, from_arrays, named, to_value
+from assay.verify.border.values import as_member, form, from_arrays, named_array, to_value
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +37,7 @@ LONGEST = 65_531
 _BROKEN = (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
-def load(path: Path) -> dict[str, Array]:
+def load_npz(path: Path) -> dict[str, Array]:
     """The tensors of an .npz file by name."""
     try:
         with open_regular(path) as file:
@@ -59,7 +59,7 @@ def load_opened(file: BinaryIO, path: Path) -> dict[str, Array]:
             array = data[member]
             if not isinstance(array, np.ndarray):
                 raise ValueError(f"the member {member!r} is no array")
-            name, array = named(member.removesuffix(".npy"), array)
+            name, array = named_array(member.removesuffix(".npy"), array)
             if name in found:
                 raise ValueError(f"there are two arrays {name!r}")
             found[name] = array
@@ -85,7 +85,7 @@ def save(path: Path, arrays: Mapping[str, Array]) -> None:
 
     def write(to: Path) -> None:
         with to.open("wb") as file:
-            npz.write(file, members)
+            npz.write_npz(file, members)
 
     replace_file(path, write)
 
@@ -120,7 +120,7 @@ def dims_of(main: Function, dims: Mapping[str, int]) -> dict[Symbol, int]:
     return {known[name]: n for name, n in dims.items()}
 
 
-def names_of(types: Iterable[Type]) -> dict[Symbol, str]:
+def symbol_names(types: Iterable[Type]) -> dict[Symbol, str]:
     """What the symbols in types are called."""
     return {s: s.name for t in types for s in symbols(t)}
 
@@ -144,7 +144,7 @@ def all_dims(model: onnx.ModelProto | Module, given: Mapping[str, Array], dims: 
     types: Mapping[str, Type]
     if isinstance(model, Module):
         types = {p.name: p.type for p in model.main.params}
-        names = names_of(types.values())
+        names = symbol_names(types.values())
     else:
         try:
             types, names = declared_inputs(model.graph)
@@ -172,7 +172,7 @@ def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str,
             inputs[p.name] = to_value(there[p.name], p.type, f"input {p.name!r}")
             continue
         made: dict[str, Array] = {}
-        for name, of in parts(p.name, p.type):
+        for name, of in leaves(p.name, p.type):
             if not isinstance(of, TensorType):
                 raise Invalid(
                     f"input {name!r} is {of}, which has no random values: give it with --inputs ({form(name, of)})",
@@ -189,7 +189,7 @@ def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str,
 
 def _random(name: str, of: TensorType, rng: np.random.Generator) -> Array:
     shape = of.static_shape
-    require_room(shape, of.dtype, f"input {name!r}")
+    require_memory(shape, of.dtype, f"input {name!r}")
     if of.dtype.is_float:
         return rng.standard_normal(shape, dtype=np.float32).astype(of.dtype.numpy)
     return rng.integers(0, 2, shape).astype(of.dtype.numpy)

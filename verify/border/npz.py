@@ -38,7 +38,7 @@ class Writable(Protocol):
     def write(self, data: Any, /) -> Any: ...
 
 
-def write(to: Writable, members: Mapping[str, Array]) -> None:
+def write_npz(to: Writable, members: Mapping[str, Array]) -> None:
     """Write arrays, none of objects, under the names of their members without `.npy`."""
     at = 0
     directory = []

@@ -17,10 +17,10 @@ import onnx
 from onnx import TensorProto, TensorShapeProto, TypeProto, numpy_helper
 
 from assay.interp.graph.boundary import bind, given as as_value
-from assay.lower.frontends.onnx.interface import Symbols, declared_type, input_type, is_container
+from assay.lower.frontends.onnx.interface import NamedSizes, declared_type, input_type, is_container
 from assay.lower.frontends.onnx.string_table import is_text, without_strings
 from assay.verify.app.onnx_run import require_strings
-from assay.verify.border.values import fitted, unknown
+from assay.verify.border.values import fitted, unknown_input
 
 Array = np.ndarray[Any, Any]
 
@@ -48,8 +48,8 @@ def with_given_defaults(model: onnx.ModelProto, given: Mapping[str, Array], dims
     }
     for name in given:
         if name not in infos and not name.startswith(tuple(f"{n}." for n in others)):
-            raise unknown(name, [n for n in infos if n not in stored], others, defaults=list(stored))
-    symbols = Symbols(model.graph, dims)
+            raise unknown_input(name, [n for n in infos if n not in stored], others, defaults=list(stored))
+    symbols = NamedSizes(model.graph, dims)
     found = {n: _fitting(infos[n].type, stored[n], given[n], symbols) for n in sorted(stored) if n in given}
     if not found:
         return Given(model, dict(given), {})
@@ -61,7 +61,7 @@ def with_given_defaults(model: onnx.ModelProto, given: Mapping[str, Array], dims
     return Given(made, {n: a for n, a in given.items() if n not in found}, found)
 
 
-def _fitting(declared: TypeProto, stored: TensorProto, given: Array, symbols: Symbols) -> Array:
+def _fitting(declared: TypeProto, stored: TensorProto, given: Array, symbols: NamedSizes) -> Array:
     """What is given instead of a default. It is of the declared type, and of any shape where that says none."""
     what = f"input {stored.name!r}"
     of = TypeProto()

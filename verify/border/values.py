@@ -177,11 +177,11 @@ def from_arrays(arrays: Mapping[str, Array], types: Mapping[str, Type], what: st
         used |= reader.used
     for name in arrays:
         if name not in used:
-            raise unknown(name, types, {n: t for n, t in types.items() if not isinstance(t, TensorType)}, what)
+            raise unknown_input(name, types, {n: t for n, t in types.items() if not isinstance(t, TensorType)}, what)
     return found
 
 
-def unknown(
+def unknown_input(
     name: str, names: Iterable[str], others: Mapping[str, Type], what: str = "input", defaults: Sequence[str] = ()
 ) -> Invalid:
     """The error for an array that belongs to none of the inputs, or what else they are. `others` are those that are no
@@ -275,8 +275,8 @@ def _has_ending(name: str) -> bool:
 
 def as_member(name: str, array: Array) -> tuple[str, Array]:
     """What the array `name` is called in a file, and what stands there. The element type is behind the name where
-    NumPy's files have none of that type, or where the name would read as one with an element type behind it. `named` is
-    the way back.
+    NumPy's files have none of that type, or where the name would read as one with an element type behind it.
+    `named_array` is the way back.
     """
     of = None if array.dtype.kind == "U" else dtype(array.dtype)
     if of is not None and is_exotic(of):
@@ -284,12 +284,12 @@ def as_member(name: str, array: Array) -> tuple[str, Array]:
     return f"{name}:{of or STRINGS}" if _has_ending(name) else name, array
 
 
-def named(member: str, array: Array) -> tuple[str, Array]:
+def named_array(member: str, array: Array) -> tuple[str, Array]:
     """The name and the array of a member of a file. Invalid (values.C4): it is not of the element type behind its
     name."""
     head, colon, tail = member.rpartition(":")
     if colon and tail in DTYPES and is_exotic(DTYPES[tail]):
-        return head, typed(head, array, DTYPES[tail])
+        return head, array_of_member(head, array, DTYPES[tail])
     if (tail in DTYPES or tail == STRINGS) and _has_ending(head):
         if tail != (STRINGS if array.dtype.kind == "U" else array.dtype.name):
             raise Invalid(f"{member} is {array.dtype}, and {tail} stands behind its name", label="values.C4")
@@ -307,7 +307,7 @@ def fitted(name: str, array: Array, of: DType, what: str = "input") -> Array:
     raise Invalid(f"{what} {name!r} is {array.dtype}, expected {of}; {_how(name, of)}", label="values.C4")
 
 
-def typed(name: str, array: Array, of: DType) -> Array:
+def array_of_member(name: str, array: Array, of: DType) -> Array:
     """What an array under the name `NAME:DTYPE` is: bytes, the bits of floats as unsigned integers of their width, or
     numbers that are exactly numbers of that type. Invalid (values.C4): it is none of these."""
     if array.dtype.kind == "V" and array.dtype.itemsize == of.itemsize:

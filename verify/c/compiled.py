@@ -34,15 +34,15 @@ from assay.verify.c.tools import (
     STRICT,
     Array,
     add_externs,
-    build,
     check_inputs,
     command,
     defines,
     find_compiler,
+    output_array,
     raw,
+    run_compiler,
     status_error,
     status_name,
-    typed,
 )
 
 __all__ = [
@@ -116,7 +116,7 @@ def _compiled(
             *weights,
             *add_externs(source, externs, flags, place),
         ]
-        build(words, compiled.library, place)
+        run_compiler(words, compiled.library, place)
     except BaseException:
         if directory is None:
             children.remove_folder(place)
@@ -191,7 +191,7 @@ class Compiled:
 
         def result(a: Argument) -> Array:
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else next(left).bytes
-            return typed(a, memory[: a.nbytes].tobytes())
+            return output_array(a, memory[: a.nbytes].tobytes())
 
         with self._watched(None if on_step is None else lambda step: on_step(step, look)):
             status = self._enter(addresses if weights is None else [*addresses, weights.ctypes.data])

@@ -17,7 +17,17 @@ from assay.semantics.errors import Crash, Trap
 from assay.semantics.files import on_disk
 from assay.verify import children
 from assay.verify.c.calls import caller
-from assay.verify.c.tools import STANDARD, Array, add_externs, build, check_inputs, defines, raw, status_error, typed
+from assay.verify.c.tools import (
+    STANDARD,
+    Array,
+    add_externs,
+    check_inputs,
+    defines,
+    output_array,
+    raw,
+    run_compiler,
+    status_error,
+)
 
 SANITIZE = ("-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 SANITIZER_EXIT = 86
@@ -53,13 +63,13 @@ def run_sanitized(
             "main.c",
             *add_externs(source, externs, (*STANDARD, *SANITIZE, posix), place),
         ]
-        build([*STANDARD, *SANITIZE, posix, *defines(source, reproducible), *files], program, place)
+        run_compiler([*STANDARD, *SANITIZE, posix, *defines(source, reproducible), *files], program, place)
         status = _run_sanitized(program, place, timeout)
         failure = status_error(source, status)
         if failure is not None:
             raise failure
         made = [(place / f"output_{i}.bin").read_bytes() for i in range(len(source.outputs))]
-        return {a.slot: typed(a, data) for a, data in zip(source.outputs, made, strict=True)}
+        return {a.slot: output_array(a, data) for a, data in zip(source.outputs, made, strict=True)}
 
 
 def _run_sanitized(program: Path, place: Path, timeout: float) -> int:
@@ -72,7 +82,7 @@ def _run_sanitized(program: Path, place: Path, timeout: float) -> int:
     try:
         # the sanitizers map far more than they use: the limit of memory that the system knows is not for them
         unlimited = ["/bin/sh", "-c", 'ulimit -S -d "$(ulimit -H -d)"; exec "$0"', str(program)]
-        done = children.run(unlimited, cwd=place, env=environment, seconds=min(timeout, patience(timeout)))
+        done = children.run_child(unlimited, cwd=place, env=environment, seconds=min(timeout, patience(timeout)))
     except subprocess.TimeoutExpired:
         raise Trap("timeout", f"no result after {timeout} seconds", label="compiled.T5") from None
     errors = done.stderr.decode(errors="replace")

@@ -102,7 +102,7 @@ def defines(source: CSource, reproducible: bool) -> list[str]:
     return [f"-D{source.macro}_REPRODUCIBLE"] if reproducible else []
 
 
-def build(words: Sequence[str], output: Path, place: Path) -> None:
+def run_compiler(words: Sequence[str], output: Path, place: Path) -> None:
     """Run the compiler in `place`; Crash with its first error, for generated C is always accepted. EnvironmentFailure
     where it is the compiler that does not work: it refuses a program that means nothing too, or says nothing of the
     source.
@@ -123,7 +123,7 @@ def compiler(words: Sequence[str], place: Path) -> subprocess.CompletedProcess[b
     """One run of the C compiler in `place`. EnvironmentFailure where it cannot be run, or is ended by a signal."""
     try:
         seconds = patience(COMPILING)
-        done = children.run([*find_compiler(), *words], cwd=place, seconds=seconds)
+        done = children.run_child([*find_compiler(), *words], cwd=place, seconds=seconds)
     except subprocess.TimeoutExpired:
         message = (
             f"the C compiler {command()} was waited for {seconds:.3g} seconds, and was ended; --timeout raises that"
@@ -218,7 +218,7 @@ def raw(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
 
 
-def typed(argument: Argument, data: bytes) -> Array:
+def output_array(argument: Argument, data: bytes) -> Array:
     """The bytes of an output as an array."""
     of = argument.type.dtype
     flat = np.frombuffer(bytearray(data), np.uint8 if of is BOOL else of.numpy)

@@ -2,7 +2,7 @@
 
 The source is numbered again with every call on constants evaluated; the target's table is numbered by content (dtype,
 shape and bytes). Equal results mean equal programs. No value is used on a device where it was not, and the table is
-what `assay.verify.constants.table` says. z3 shows that no two constants share a byte of it.
+what `assay.verify.constants.constant_table` says. z3 shows that no two constants share a byte of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
-from assay.verify.constants.table import moved, wrong_table
+from assay.verify.constants.constant_table import moved, wrong_table
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, size
 from assay.verify.kept import count_calls
 from assay.verify.memory import prove_plan

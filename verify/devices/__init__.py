@@ -21,11 +21,11 @@ from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.walk import post_order
+from assay.verify.devices.annotations import Broken, Step, in_step, lost_annotations
 from assay.verify.devices.demands import Demands, Part
-from assay.verify.devices.erase import Eraser, chain, erase, erased, instances, original_of
+from assay.verify.devices.erase import Eraser, erase, erased, instances, original_of, value_chain
 from assay.verify.devices.fewest import Count, count_copies
-from assay.verify.devices.places import misplaced
-from assay.verify.devices.said import Broken, Step, in_step, unheard
+from assay.verify.devices.places import misplaced_values
 from assay.verify.devices.scopes_check import check_scopes
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted
 
@@ -135,8 +135,8 @@ class _Check:
         yield from apart
         if apart:  # the rest looks at both in step
             return
-        yield from misplaced(self.after, self.config)
-        yield from unheard(self.steps(self.before, self.old), self.old, self.new)
+        yield from misplaced_values(self.after, self.config)
+        yield from lost_annotations(self.steps(self.before, self.old), self.old, self.new)
         scopes = check_scopes(self.before, self.after)
         if not scopes.holds:
             yield Broken("scope", scopes.detail)
@@ -226,7 +226,7 @@ class _Check:
 
     def is_copied(self, of: Tuple, other: Tuple) -> bool:
         """Whether a tuple is made of the fields of another, or of copies of them."""
-        return all(f in chain(g, self.new) for f, g in zip(of.fields, other.fields, strict=True))
+        return all(f in value_chain(g, self.new) for f, g in zip(of.fields, other.fields, strict=True))
 
     def doubled(self) -> Module:
         """The source with a function for each instance of it, called where the planned module calls the instance."""
@@ -249,7 +249,7 @@ class _Check:
         names: dict[tuple[int, int], Expr] = {}
         for wanted, got in in_step([(of, by)], old, new):
             for i, (x, y) in enumerate(zip(wanted[0].children, got[0].children, strict=True)):
-                inner = chain(y, new)[0]
+                inner = value_chain(y, new)[0]
                 if isinstance(x, GlobalVar) and isinstance(inner, GlobalVar) and inner.name != x.name:
                     names[id(wanted[0]), i] = replace(x, name=inner.name)
         made: dict[int, Expr] = {}

@@ -16,7 +16,7 @@ from assay.semantics.walk import Worklist, fold_scoped, occurrences
 Domain: TypeAlias = "int | Sequence[Domain]"
 
 
-class Cells:
+class DeviceCells:
     """Cells by number. Each holds what is said of it: those that are united hold what is said of any."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ from assay.semantics.graph import (
     let_chain,
     show_head,
 )
-from assay.semantics.graph.effects import is_copy, is_whole
+from assay.semantics.graph.effects import is_copy, is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -45,14 +45,14 @@ from assay.semantics.sets import DisjointSets
 from assay.semantics.tensor import Alias, Block, Buffer, Call as TensorCall, PrimFunc, program_order
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatten
 from assay.semantics.walk import post_order
-from assay.verify.devices.cells import Cells, Domain, result
-from assay.verify.devices.said import Broken
+from assay.verify.devices.annotations import Broken
+from assay.verify.devices.cells import DeviceCells, Domain, result
 
 Part: TypeAlias = Literal["place", "scope"]
 
 
 @dataclass(frozen=True)
-class Use:
+class WantedValue:
     """A value, named by `key`, of so many tensors, is wanted where the cell `wanted` is; it is where `at` is. `place`
     is the operand: the node that wants it, by identity, and the number of its child."""
 
@@ -72,9 +72,9 @@ class Demands:
     config: CompilationConfig
     part: Part
     apart: Set[tuple[int, int]] = frozenset()
-    cells: Cells = field(default_factory=Cells)
+    cells: DeviceCells = field(default_factory=DeviceCells)
     domains: dict[int, Domain] = field(default_factory=dict)
-    uses: list[Use] = field(default_factory=list)
+    uses: list[WantedValue] = field(default_factory=list)
     pulls: list[tuple[int, int]] = field(default_factory=list)
     """Cells that had better be one."""
     seen: set[int] = field(default_factory=set)
@@ -165,7 +165,7 @@ class Demands:
         child = node.children[index]
         key, at = self.real(child)
         if (id(node), index) not in self.apart and isinstance(at, int) and isinstance(wanted, int):
-            self.uses.append(Use(key, self.tensors(child.type) or 0, at, wanted, (id(node), index)))
+            self.uses.append(WantedValue(key, self.tensors(child.type) or 0, at, wanted, (id(node), index)))
 
     def real(self, of: Expr) -> tuple[tuple[int, ...], Domain]:
         """The value that is copied where `of` is wanted, by a name for it, and where it is: not an annotation, but what
@@ -192,7 +192,7 @@ class Demands:
 
     def function(self, root: Function) -> None:
         whole: Expr = root
-        order = list(post_order(whole, lambda n: () if is_whole(n) else n.children))
+        order = list(post_order(whole, lambda n: () if is_opaque(n) else n.children))
         for node in order:
             self.hold(node)
         for node in order:
@@ -207,7 +207,7 @@ class Demands:
         match node:
             case Let():
                 value = node.value
-            case Function() if not is_whole(node):
+            case Function() if not is_opaque(node):
                 value = given(node)
             case OnDevice():
                 if (node.constrain_body and node.constrain_result) or self.tensors(node.type) is None:
@@ -225,7 +225,7 @@ class Demands:
         match node:
             case OnDevice():
                 self.annotation(node, domain)
-            case Function() if is_whole(node):
+            case Function() if is_opaque(node):
                 self.said(node, domain, node.body.device)
                 self.made.add(result(domain))
                 for p in node.params if self.part == "place" else ():

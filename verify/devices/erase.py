@@ -186,7 +186,7 @@ def under(node: Expr, eraser: Eraser) -> Expr | None:
     return None
 
 
-def chain(node: Expr, eraser: Eraser) -> list[Expr]:
+def value_chain(node: Expr, eraser: Eraser) -> list[Expr]:
     """The nodes from a value up to `node` that are one value but for devices and projections; the value comes first."""
     found = [node]
     while (inner := under(found[-1], eraser)) is not None:

@@ -14,8 +14,8 @@ import z3
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Expr, show_head
+from assay.verify.devices.annotations import Broken
 from assay.verify.devices.demands import Demands
-from assay.verify.devices.said import Broken
 
 SMALL = 12
 """Up to so many values to choose for, a plan that needs more copies than it must is refused. Beyond, what is avoidable
@@ -84,11 +84,11 @@ def _weigh(
             for c in (a, w):
                 may.setdefault(c, [chosen.get(c, demands.whole(at(c)))])
             pairs[u.key, a, w] = u.tensors
-    planned = least(pairs, {c: [chosen[c]] if c in chosen else may[c] for c in may}, None)
+    planned = fewest_copies(pairs, {c: [chosen[c]] if c in chosen else may[c] for c in may}, None)
     if planned is None:
         total.unknown += 1
         return
-    best = least(pairs, may, planned.copies)
+    best = fewest_copies(pairs, may, planned.copies)
     free = sum(len(places) > 1 for places in may.values())
     total.copies += planned.copies
     total.avoidable += planned.copies - best.copies if best else 0
@@ -106,7 +106,7 @@ class Least:
     """Whether z3 has shown that there are no fewer."""
 
 
-def least(
+def fewest_copies(
     pairs: Mapping[tuple[tuple[int, ...], int, int], int], may: Mapping[int, list[VirtualDevice]], known: int | None
 ) -> Least | None:
     """The fewest copies when each class is in one of the places where it may be; None where z3 finds nothing. Where so

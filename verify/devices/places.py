@@ -40,18 +40,18 @@ from assay.semantics.graph import (
     Var,
     show_head,
 )
-from assay.semantics.graph.effects import is_copy, is_whole
+from assay.semantics.graph.effects import is_copy, is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import FuncType, ShapeType, flatten
 from assay.semantics.walk import post_order
-from assay.verify.devices.cells import Cells, Domain
-from assay.verify.devices.said import Broken
+from assay.verify.devices.annotations import Broken
+from assay.verify.devices.cells import DeviceCells, Domain
 
 
-def misplaced(module: Module, config: CompilationConfig) -> Iterator[Broken]:
+def misplaced_values(module: Module, config: CompilationConfig) -> Iterator[Broken]:
     """The rules that a planned module breaks, with the nodes that do."""
     check = _Conditions(module, config)
     for d in module.definitions.values():
@@ -64,7 +64,7 @@ def misplaced(module: Module, config: CompilationConfig) -> Iterator[Broken]:
 class _Conditions:
     module: Module
     config: CompilationConfig
-    cells: Cells = field(default_factory=Cells)
+    cells: DeviceCells = field(default_factory=DeviceCells)
     domains: dict[int, Domain] = field(default_factory=dict)
     broken: list[Broken] = field(default_factory=list)
 
@@ -94,7 +94,7 @@ class _Conditions:
         copies: dict[tuple[object, ...], Expr] = {}
         scopes = function_scopes(root)
         whole: Expr = root
-        order = list(post_order(whole, lambda n: () if is_whole(n) else n.children))
+        order = list(post_order(whole, lambda n: () if is_opaque(n) else n.children))
         named = {id(n.value) for n in order if isinstance(n, Let)}
         for node in order:
             for n in (*bound_by(node), node):
@@ -122,7 +122,7 @@ class _Conditions:
                 pass
             case ShapeOf():
                 pass  # its operand is not looked into
-            case Function() if is_whole(node):
+            case Function() if is_opaque(node):
                 for p in node.params:
                     if p.device.place != node.device.place:
                         yield Broken(

@@ -15,7 +15,7 @@ import numpy as np
 
 from assay.semantics.errors import Span
 from assay.semantics.graph import CallTIR, Function
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import Buffer, Call, PrimFunc, View
@@ -102,7 +102,7 @@ def _crossed(old: Buffer, old_source: Buffer, new: Buffer, source: Buffer) -> bo
 def _calls(module: Module) -> Iterator[tuple[str, CallTIR]]:
     """The calls of tensor functions in graph functions, as far as these say in which scope their values are."""
     for name, d in sorted(module.definitions.items()):
-        if isinstance(d, Function) and not is_whole(d):
+        if isinstance(d, Function) and not is_opaque(d):
             for node in post_order(d):
                 if isinstance(node, CallTIR) and node.device.scope and all(a.device.scope for a in node.args):
                     yield name, node

@@ -25,13 +25,13 @@ from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.walk import post_order
 from assay.verify.equivalence.meanings import PRIME, Degree, Field, Fingerprint, Meaning
 from assay.verify.equivalence.normal import normal
-from assay.verify.equivalence.order import Undecided
+from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.equivalence.show import first_difference, show_term
-from assay.verify.equivalence.symbols import Outcome, outcome
+from assay.verify.equivalence.symbols import OutputTerms, outcome
 from assay.verify.equivalence.terms import Terms
 from assay.verify.equivalence.trace import trace_of
 from assay.verify.equivalence.witness import Witness, find_witness
-from assay.verify.equivalence.words import has_division, over_words, random_words
+from assay.verify.equivalence.word_semantics import has_division, over_words, random_words
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -72,7 +72,7 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Equivalence:
     """The strongest notion that was shown, and how.
 
     `how` is "terms" (exact, every input) or "words" (random ones; `error` bounds the probability that this is wrong).
@@ -114,7 +114,7 @@ def equivalent(
     weakest: Notion = Notion.REAL,
     seed: int = 0,
     method: str = "any",
-) -> Verdict:
+) -> Equivalence:
     """Whether `target` gives the values of `source` for every input, wherever `source` does not trap.
 
     `sizes` gives symbolic dims, and integer scalar parameters that decide control, by name. Notions weaker than
@@ -130,10 +130,10 @@ def equivalent(
     if method != "words":
         try:
             verdict = _by_terms(given, weakest)
-        except (Undecided, Unsupported) as undecided:
+        except (UndecidedTrace, Unsupported) as undecided:
             reason = str(undecided)
     if verdict is None:
-        verdict = Verdict(UNKNOWN, undecided=True) if method == "terms" else _by_words(given, exact=True)
+        verdict = Equivalence(UNKNOWN, undecided=True) if method == "terms" else _by_words(given, exact=True)
         if verdict.notion is UNKNOWN:
             verdict = replace(verdict, reason=reason or verdict.reason)
     elif verdict.difference is not None and verdict.notion is UNKNOWN and weakest is REAL and method == "any":
@@ -225,36 +225,36 @@ def _number(var: Var, value: Any) -> Any:
 # --- terms -------------------------------------------------------------------------------------------------------
 
 
-def _by_terms(given: _Problem, weakest: Notion) -> Verdict:
+def _by_terms(given: _Problem, weakest: Notion) -> Equivalence:
     source, target = given.source, given.target
     terms = Terms()
     first = [terms.input(b.name, given.shape(source, b)) for b in source.inputs]
     scalars = [terms.input(v.name, ()) for v in source.scalars]
     was = _outcome(source, given, terms, first, scalars)
     if isinstance(was, Trap):
-        return Verdict(UNKNOWN, reason=f"{source.name} itself traps: {was}")
+        return Equivalence(UNKNOWN, reason=f"{source.name} itself traps: {was}")
     now = _outcome(target, given, terms, first, scalars)
     if isinstance(now, Trap):
-        return Verdict(UNKNOWN, reason=f"{target.name} traps: {now}")
+        return Equivalence(UNKNOWN, reason=f"{target.name} traps: {now}")
     new = np.setdiff1d(now.traps, was.traps)
     if len(new):
-        return Verdict(
+        return Equivalence(
             UNKNOWN, reason=f"{target.name} may trap where {source.name} does not: {show_term(terms, new[0])}"
         )
     return _compare(given, terms, was, now, weakest)
 
 
-def _outcome(f: PrimFunc, given: _Problem, terms: Terms, first: list[int], scalars: list[int]) -> Outcome | Trap:
+def _outcome(f: PrimFunc, given: _Problem, terms: Terms, first: list[int], scalars: list[int]) -> OutputTerms | Trap:
     try:
         return outcome(trace_of(f, given.of[id(f)]), terms, first, scalars)
     except Trap as trap:
         return trap
 
 
-def _compare(given: _Problem, terms: Terms, was: Outcome, now: Outcome, weakest: Notion) -> Verdict:
+def _compare(given: _Problem, terms: Terms, was: OutputTerms, now: OutputTerms, weakest: Notion) -> Equivalence:
     left, right = np.concatenate([*was.outputs]), np.concatenate([*now.outputs])
     if np.array_equal(left, right):
-        return Verdict(BIT_EXACT)
+        return Equivalence(BIT_EXACT)
     apart = np.flatnonzero(left != right)
     difference = None
     for notion, floats in ((BIT_EXACT, False), (REASSOCIATED, True)):
@@ -263,10 +263,10 @@ def _compare(given: _Problem, terms: Terms, was: Outcome, now: Outcome, weakest:
         both = normal(terms, np.concatenate([left[apart], right[apart]]), floats)
         same = both[: len(apart)] == both[len(apart) :]
         if same.all():
-            return Verdict(notion, difference=difference)
+            return Equivalence(notion, difference=difference)
         apart = apart[~same]
         difference = _difference(given, terms, left, right, int(apart[0]))
-    return Verdict(UNKNOWN, difference=difference)
+    return Equivalence(UNKNOWN, difference=difference)
 
 
 def _difference(given: _Problem, terms: Terms, left: Array, right: Array, place: int) -> Difference:
@@ -290,23 +290,23 @@ def _difference(given: _Problem, terms: Terms, left: Array, right: Array, place:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def _by_words(given: _Problem, exact: bool) -> Verdict:
+def _by_words(given: _Problem, exact: bool) -> Equivalence:
     """Over the field, the weaker claim, and then with `exact` by fingerprints."""
     try:
         if not _same_words(given, Field(), range(2)):
-            return Verdict(UNKNOWN, "words", reason="values differ over a finite field")
+            return Equivalence(UNKNOWN, "words", reason="values differ over a finite field")
         if exact and _same_words(given, Fingerprint(), range(2)):
-            return Verdict(BIT_EXACT, "words", error=2.0**-60)
+            return Equivalence(BIT_EXACT, "words", error=2.0**-60)
         quotients = has_division(given.source) or has_division(given.target)
         degree = max(
             int(r.max(initial=0)) for f in (given.source, given.target) for r in _run(f, given, Degree(quotients), None)
         )
         error = (2 * degree / PRIME) ** 2
         if error > WORST:
-            return Verdict(UNKNOWN, "words", reason=f"polynomials of degree {degree} are too much for the field")
-        return Verdict(REAL, "words", error=error)
-    except (Undecided, Unsupported, Trap) as reason:
-        return Verdict(UNKNOWN, "words", reason=str(reason), undecided=True)
+            return Equivalence(UNKNOWN, "words", reason=f"polynomials of degree {degree} are too much for the field")
+        return Equivalence(REAL, "words", error=error)
+    except (UndecidedTrace, Unsupported, Trap) as reason:
+        return Equivalence(UNKNOWN, "words", reason=str(reason), undecided=True)
 
 
 def _same_words(given: _Problem, meaning: Meaning, seeds: range) -> bool:
@@ -331,5 +331,5 @@ def _run(f: PrimFunc, given: _Problem, meaning: Meaning, seed: int | None) -> tu
 
     inputs = [words(given.shape(f, b)) for b in f.inputs]
     if given.of[id(f)].keys() & set(f.scalars):
-        raise Undecided("a scalar parameter decides control")
+        raise UndecidedTrace("a scalar parameter decides control")
     return vector.run(over_words(f, meaning), inputs, scalars=[words(())[()] for _ in f.scalars])

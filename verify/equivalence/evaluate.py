@@ -17,14 +17,14 @@ from assay.semantics.errors import Crash, Trap
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
 from assay.semantics.tensor import Assert
 from assay.semantics.walk import post_order
-from assay.verify.equivalence.events import Event, Known, Read
+from assay.verify.equivalence.events import Known, TraceEvent, TraceRead
 from assay.verify.equivalence.trace import Trace
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Words: TypeAlias = Any
 
 
-class Domain(Protocol):
+class ValueDomain(Protocol):
     """What values are. A value is a 64-bit word; methods take words for many lanes at once, or one for all."""
 
     def element(self, input: int, places: Any) -> Words:
@@ -41,7 +41,7 @@ class Domain(Protocol):
 
     def cast(self, of: DType, to: DType, arg: Words, guards: Words) -> Words: ...
 
-    def gather(self, read: Read, of: DType, indices: Sequence[Words], guards: Words) -> Words: ...
+    def gather(self, read: TraceRead, of: DType, indices: Sequence[Words], guards: Words) -> Words: ...
 
     def memory(self, words: Words, guards: Words) -> Words:
         """What was loaded from memory; word `unwritten` where nothing was stored before."""
@@ -130,7 +130,7 @@ def link(trace: Trace) -> Links:
     return links
 
 
-def evaluate_trace(trace: Trace, links: Links, domain: Domain) -> list[Words]:
+def evaluate_trace(trace: Trace, links: Links, domain: ValueDomain) -> list[Words]:
     """The words of each output, in row-major order."""
     words = np.zeros(trace.instances, np.int64)
     firsts = np.array([e.first for e in trace.events], np.int64)
@@ -157,7 +157,7 @@ def _waves(trace: Trace, links: Links) -> Iterator[Array]:
         made.append(producer)
         used.append(consumer)
 
-    def known(k: Known, e: Event) -> None:
+    def known(k: Known, e: TraceEvent) -> None:
         lane = np.arange(e.count) if k.lane is None else k.lane
         edge(k.event.first + lane, e.first + np.arange(e.count))
 
@@ -193,7 +193,7 @@ def _waves(trace: Trace, links: Links) -> Iterator[Array]:
 class _Steps:
     """One event's value, computed for any of its lanes."""
 
-    def __init__(self, number: int, event: Event, links: Links, domain: Domain) -> None:
+    def __init__(self, number: int, event: TraceEvent, links: Links, domain: ValueDomain) -> None:
         self.event, self.domain = event, domain
         self.old = links.producers.get((number, -1))
         self.steps: list[Callable[[list[Words], Array, Array, Words], Words]] = []
@@ -233,7 +233,7 @@ class _Steps:
             case _:
                 raise Crash(f"no such scalar node: {type(node).__name__}")
 
-    def load(self, node: Load, args: list[int], read: Read, producer: Array | None) -> Callable[..., Words]:
+    def load(self, node: Load, args: list[int], read: TraceRead, producer: Array | None) -> Callable[..., Words]:
         domain = self.domain
         if read.places is None:
             return lambda values, lanes, words, guards: domain.gather(

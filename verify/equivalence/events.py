@@ -19,12 +19,12 @@ Lane: TypeAlias = Array | None
 class Known:
     """A value that an event has made: of the same lane, or of lane `lane[i]` for lane i."""
 
-    event: Event
+    event: TraceEvent
     lane: Lane = None
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class TraceRead:
     """A load: of an input (`number` and places), of memory (addresses), or of a read-only buffer at indices that are
     data."""
 
@@ -38,7 +38,7 @@ class Read:
 
 
 @dataclass(eq=False)
-class Event:
+class TraceEvent:
     """A statement that makes a value, in all lanes that reach it. A store writes it to `address`; others keep it."""
 
     stmt: Stmt
@@ -55,5 +55,5 @@ class Event:
     address: Array | None = None
     concrete: dict[int, Any] = field(default_factory=dict)
     """By identity of a part of the value: its numbers, where they do not depend on data."""
-    reads: dict[int, Read] = field(default_factory=dict)
+    reads: dict[int, TraceRead] = field(default_factory=dict)
     data: dict[Var, Known | int] = field(default_factory=dict)

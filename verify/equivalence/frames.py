@@ -11,11 +11,11 @@ import numpy as np
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import Buffer
-from assay.verify.equivalence.events import Array, Event, Known, Lane
+from assay.verify.equivalence.events import Array, Known, Lane, TraceEvent
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class BufferCells:
     """A buffer's place: the address of its first element in each lane. Inputs and constants have none."""
 
     shape: tuple[int, ...]
@@ -26,20 +26,20 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class LaneFrame:
     """The activations of one place in the program, its lanes, in their order, and what begins to hold there.
 
     What holds around it is found in `parent`, whose lane `lane[i]` is the one around lane i (None: the same lane).
     """
 
     count: int
-    parent: Frame | None = None
+    parent: LaneFrame | None = None
     lane: Lane = None
     env: Mapping[Var, Any] = field(default_factory=dict)
-    cells: Mapping[Buffer, Cells] = field(default_factory=dict)
+    cells: Mapping[Buffer, BufferCells] = field(default_factory=dict)
     data: Mapping[Var, Known | int] = field(default_factory=dict)
     """Variables that hold data: a value made before, or the number of a scalar parameter."""
-    guard: tuple[Event, bool] | None = None
+    guard: tuple[TraceEvent, bool] | None = None
     """A condition on data under which this place is reached."""
     race: int = -1
     """The number of the parallel loop of which these are the iterations."""
@@ -48,13 +48,13 @@ class Frame:
     found: dict[Any, Any] = field(default_factory=dict)
     """What was looked up around before."""
 
-    def inside(self, count: int | None = None, lane: Lane = None, **holds: Any) -> Frame:
+    def inside(self, count: int | None = None, lane: Lane = None, **holds: Any) -> LaneFrame:
         special = self.special or "guard" in holds or "race" in holds
-        return Frame(self.count if count is None else count, self, lane, special=special, **holds)
+        return LaneFrame(self.count if count is None else count, self, lane, special=special, **holds)
 
-    def around(self) -> Iterator[tuple[Frame, Lane]]:
+    def around(self) -> Iterator[tuple[LaneFrame, Lane]]:
         """This frame and those around it, with the lane of each that a lane here belongs to."""
-        frame: Frame | None = self
+        frame: LaneFrame | None = self
         lane: Lane = None
         while frame is not None:
             yield frame, lane
@@ -74,7 +74,7 @@ class Frame:
                 raise KeyError(var)
         return self.found[var]
 
-    def place(self, buffer: Buffer) -> Cells:
+    def place(self, buffer: Buffer) -> BufferCells:
         if buffer not in self.found:
             for frame, lane in self.around():
                 if buffer in frame.cells:
@@ -84,7 +84,7 @@ class Frame:
                     break
             else:
                 raise Trap("use outside lifetime", f"buffer {buffer.name} does not exist here", label="tensor.T1")
-        cells: Cells = self.found[buffer]
+        cells: BufferCells = self.found[buffer]
         return cells
 
     def known(self, var: Var) -> Known | int | None:
@@ -115,10 +115,10 @@ class Frame:
         return tuple((f.race, every if lane is None else lane) for f, lane in self.around() if f.race >= 0)
 
 
-class Numbers(Mapping[Var, Any]):
+class FrameNumbers(Mapping[Var, Any]):
     """The variables of a frame that are numbers."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: LaneFrame) -> None:
         self.frame = frame
 
     def __getitem__(self, var: Var) -> Any:

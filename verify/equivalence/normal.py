@@ -14,7 +14,7 @@ import numpy as np
 from assay.semantics.dtypes import DType
 from assay.semantics.scalar import neutral
 from assay.semantics.scalar.arithmetic import OPERATIONS, Property
-from assay.verify.equivalence.order import Undecided
+from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.equivalence.terms import Terms
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -25,7 +25,7 @@ SUMS = ("add", "sub", "neg")
 def normal(terms: Terms, numbers: Array, floats: bool) -> Array:
     """The normal form of each term, again as numbers of `terms`; with `floats`, float sums and products too.
 
-    Raises `Undecided` where sums taken apart have more than `MOST_PARTS` addends together.
+    Raises `UndecidedTrace` where sums taken apart have more than `MOST_PARTS` addends together.
     """
     return _Normal(terms, floats).run(numbers)
 
@@ -138,7 +138,7 @@ class _Normal:
             if leaf.any():
                 self.parts += int(leaf.sum())
                 if self.parts > MOST_PARTS:
-                    raise Undecided(f"sums with more than {MOST_PARTS} addends together")
+                    raise UndecidedTrace(f"sums with more than {MOST_PARTS} addends together")
                 value = self.new[node[leaf]]
                 less = negative[leaf]
                 if less.any():

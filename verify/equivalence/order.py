@@ -10,12 +10,12 @@ import numpy as np
 
 from assay.semantics.errors import Trap
 from assay.semantics.tensor import Buffer, For
-from assay.verify.equivalence.events import Event
+from assay.verify.equivalence.events import TraceEvent
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-class Undecided(Exception):
+class UndecidedTrace(Exception):
     """What cannot be decided by evaluating over symbols, and why."""
 
 
@@ -109,7 +109,7 @@ class Races:
         self.loops.append((loop, memory, activation))
         return len(self.loops) - 1
 
-    def check(self, events: Sequence[Event], order: Array, addresses: Array) -> None:
+    def check(self, events: Sequence[TraceEvent], order: Array, addresses: Array) -> None:
         """Traps where iterations meet. `order` sorts the instances of stores by address, then time."""
         stores = [e for e in events if e.address is not None]
         for number, (loop, memory, activation) in enumerate(self.loops):
@@ -127,13 +127,13 @@ class Races:
                 pair = (one != two) & (one >= 0) & (two >= 0) & (addresses[:-1] == addresses[1:])
                 met = bool(np.any(activation[one[pair]] == activation[two[pair]]))
             if met and loop.kind == "vectorized":  # which is no race where lanes may take each step at once (rule E5)
-                raise Undecided(f"lanes of the loop over {loop.var.name} touch one element")
+                raise UndecidedTrace(f"lanes of the loop over {loop.var.name} touch one element")
             if met and any(e.guards for e in inside):
-                raise Undecided(f"whether iterations of the loop over {loop.var.name} race depends on data")
+                raise UndecidedTrace(f"whether iterations of the loop over {loop.var.name} race depends on data")
             if met:
                 raise Trap("race", f"iterations of the loop over {loop.var.name} touch one element", label="tensor.T6")
 
-    def meet(self, number: int, events: Sequence[Event], written: set[Buffer | None]) -> bool:
+    def meet(self, number: int, events: Sequence[TraceEvent], written: set[Buffer | None]) -> bool:
         """Whether a lane stores what another one of the same activation touches."""
         _, memory, activation = self.loops[number]
         keys: tuple[list[Array], list[Array]] = ([], [])
@@ -158,7 +158,7 @@ class Races:
         return bool(np.any((met >= 0) & (met != lanes)))
 
 
-def _lane(event: Event, number: int) -> Array:
+def _lane(event: TraceEvent, number: int) -> Array:
     """The lane of a loop that each instance belongs to; -1 where it is not in the loop."""
     for n, lane in event.races:
         if n == number:

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, DType
 from assay.verify.equivalence.evaluate import evaluate_trace, link
-from assay.verify.equivalence.events import Read
+from assay.verify.equivalence.events import TraceRead
 from assay.verify.equivalence.terms import MOST_TERMS, UNWRITTEN, Terms
 from assay.verify.equivalence.trace import Trace
 
@@ -19,14 +19,14 @@ Words: TypeAlias = Any
 
 
 @dataclass(eq=False)
-class Outcome:
+class OutputTerms:
     """The terms of each output, in row-major order, and the terms of everything that may trap."""
 
     outputs: list[Array]
     traps: Array
 
 
-def outcome(trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> Outcome:
+def outcome(trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> OutputTerms:
     """`first` are the numbers of the inputs' first elements, `scalars` those of scalar parameters."""
     domain = Symbols(trace, terms, first, scalars)
     if terms.count < trace.instances:  # room at once for what the first of two functions needs
@@ -35,7 +35,7 @@ def outcome(trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[
     outputs = evaluate_trace(trace, link(trace), domain)
     for words in outputs:
         domain.memory(words, domain.always)
-    return Outcome(outputs, np.unique(np.concatenate([np.zeros(0, np.int64), *domain.traps])))
+    return OutputTerms(outputs, np.unique(np.concatenate([np.zeros(0, np.int64), *domain.traps])))
 
 
 class Symbols:
@@ -72,13 +72,13 @@ class Symbols:
             self.note("cast", words, guards, ~self.terms.literal[words])
         return words
 
-    def gather(self, read: Read, of: DType, indices: Sequence[Words], guards: Words) -> Words:
+    def gather(self, read: TraceRead, of: DType, indices: Sequence[Words], guards: Words) -> Words:
         name = self.names[read.number] if read.number >= 0 else f"constant {self.content(read)}"
         words = self.terms.gather(name, of, indices)
         self.note("bounds", words, guards, np.ones(np.shape(words), bool))
         return words
 
-    def content(self, read: Read) -> int:
+    def content(self, read: TraceRead) -> int:
         """A number for the contents of a constant: equal ones are one buffer."""
         assert read.data is not None
         return self.terms.code(f"contents {read.data.shape} {read.data.dtype} {read.data.tobytes()!r}")

@@ -15,7 +15,7 @@ import numpy as np
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import OPERATIONS, convert, operation
-from assay.verify.equivalence.order import Undecided
+from assay.verify.equivalence.order import UndecidedTrace
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Words: TypeAlias = Any
@@ -57,7 +57,7 @@ class Terms:
 
     def reserve(self, more: int) -> None:
         if self.count + more > MOST_TERMS:
-            raise Undecided(f"more than {MOST_TERMS} terms")
+            raise UndecidedTrace(f"more than {MOST_TERMS} terms")
         size = len(self.keys)
         if self.count + more > size:
             while self.count + more > size:
@@ -131,7 +131,7 @@ class Terms:
             found = self.codes[name, of] = len(self.names)
             self.names.append((name, of))
             if found >= 1 << (63 - 2 * OPERAND_BITS):
-                raise Undecided("too many operations")
+                raise UndecidedTrace("too many operations")
         return found
 
     def parts(self, numbers: Words) -> tuple[Array, Array, Array]:

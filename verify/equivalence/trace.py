@@ -36,9 +36,9 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import Worklist, post_order
-from assay.verify.equivalence.events import Event, Known, Read
-from assay.verify.equivalence.frames import Cells, Frame, Numbers
-from assay.verify.equivalence.order import Clock, Races, Undecided
+from assay.verify.equivalence.events import Known, TraceEvent, TraceRead
+from assay.verify.equivalence.frames import BufferCells, FrameNumbers, LaneFrame
+from assay.verify.equivalence.order import Clock, Races, UndecidedTrace
 
 MOST_INSTANCES = 1 << 22
 MOST_CELLS = 1 << 27
@@ -49,8 +49,8 @@ class Trace:
     """A run but for the data."""
 
     func: PrimFunc
-    events: list[Event]
-    outputs: tuple[Cells, ...]
+    events: list[TraceEvent]
+    outputs: tuple[BufferCells, ...]
     instances: int
     clock: Clock
     races: Races
@@ -59,7 +59,7 @@ class Trace:
 def trace_of(func: PrimFunc, sizes: Mapping[Var, Any], anywhere: bool = False) -> Trace:
     """The events of `func` at `sizes`, which give its symbolic dims and those scalar parameters that are to be numbers.
 
-    Raises `Undecided` where control or an index depends on data, or there are too many instances; Trap where the
+    Raises `UndecidedTrace` where control or an index depends on data, or there are too many instances; Trap where the
     function traps for all data. With `anywhere`, a load or a store at an index that depends on data has no places and
     no address: it may be any element, and its value is not known.
     """
@@ -72,7 +72,7 @@ class _Tracer:
         self.func = without_blocks(func)
         self.sizes = sizes
         self.anywhere = anywhere
-        self.events: list[Event] = []
+        self.events: list[TraceEvent] = []
         self.used = 0
         self.instances = 0
         self.clock = Clock()
@@ -82,32 +82,32 @@ class _Tracer:
 
     def run(self) -> Trace:
         dims = {v: int(n) for v, n in self.sizes.items() if v.dtype.is_integer}
-        cells: dict[Buffer, Cells] = {}
+        cells: dict[Buffer, BufferCells] = {}
         for k, b in enumerate(self.func.inputs):
-            cells[b] = Cells(tuple(evaluate_dim(d, dims) for d in b.shape), number=k)
+            cells[b] = BufferCells(tuple(evaluate_dim(d, dims) for d in b.shape), number=k)
         for b in self.func.outputs:
             cells[b] = self.begin(b, tuple(evaluate_dim(d, dims) for d in b.shape), 1)
         data = {v: k for k, v in enumerate(self.func.scalars) if v not in self.sizes}
         env = {v: v.dtype.numpy.type(n) for v, n in self.sizes.items()}
-        work = Worklist([(self.func.body, Frame(1, env=env, cells=cells, data=data), self.clock.root)])
+        work = Worklist([(self.func.body, LaneFrame(1, env=env, cells=cells, data=data), self.clock.root)])
         for stmt, lanes, group in work:
             if lanes.count:
                 work.add(self.statement(stmt, lanes, group))
         outputs = tuple(cells[b] for b in self.func.outputs)
         return Trace(self.func, self.events, outputs, self.instances, self.clock, self.races)
 
-    def begin(self, buffer: Buffer, shape: tuple[int, ...], lanes: int) -> Cells:
+    def begin(self, buffer: Buffer, shape: tuple[int, ...], lanes: int) -> BufferCells:
         """Fresh memory for each lane."""
         size = int(np.prod(shape, dtype=np.int64))
         first = self.used + (np.arange(lanes, dtype=np.int64) * size if lanes > 1 else 0)
         self.used += size * lanes
         if self.used > MOST_CELLS:
-            raise Undecided(f"more than {MOST_CELLS} elements of memory")
-        return Cells(shape, first)
+            raise UndecidedTrace(f"more than {MOST_CELLS} elements of memory")
+        return BufferCells(shape, first)
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def statement(self, stmt: Stmt, lanes: Frame, group: int) -> list[tuple[Stmt, Frame, int]]:
+    def statement(self, stmt: Stmt, lanes: LaneFrame, group: int) -> list[tuple[Stmt, LaneFrame, int]]:
         """What runs inside `stmt`, in order; the events of `stmt` itself are entered."""
         match stmt:
             case Seq():
@@ -128,7 +128,7 @@ class _Tracer:
                 cells = {stmt.buffer: self.begin(stmt.buffer, shape, lanes.count)}
                 return [(stmt.body, lanes.inside(cells=cells), group)]
             case AllocateConst():
-                cells = {stmt.buffer: Cells(stmt.contents.shape, data=stmt.contents)}
+                cells = {stmt.buffer: BufferCells(stmt.contents.shape, data=stmt.contents)}
                 return [(stmt.body, lanes.inside(cells=cells), group)]
             case Store():
                 self.store(stmt, lanes, group)
@@ -146,17 +146,17 @@ class _Tracer:
                     self.number(stmt.value, lanes)
                 return []
             case While():
-                raise Undecided(f"the loop `while {stmt.condition}` depends on data")
+                raise UndecidedTrace(f"the loop `while {stmt.condition}` depends on data")
             case _:
-                raise Undecided(f"the statement {type(stmt).__name__} is not evaluated over symbols")
+                raise UndecidedTrace(f"the statement {type(stmt).__name__} is not evaluated over symbols")
 
-    def loop(self, stmt: For, lanes: Frame, group: int) -> list[tuple[Stmt, Frame, int]]:
+    def loop(self, stmt: For, lanes: LaneFrame, group: int) -> list[tuple[Stmt, LaneFrame, int]]:
         if self.is_data(stmt.extent, lanes):
-            raise Undecided(f"the extent {stmt.extent} of the loop over {stmt.var.name} depends on data")
+            raise UndecidedTrace(f"the extent {stmt.extent} of the loop over {stmt.var.name} depends on data")
         extent = np.maximum(np.broadcast_to(self.number(stmt.extent, lanes), lanes.count).astype(np.int64), 0)
         total = int(extent.sum())
         if total > MOST_INSTANCES:
-            raise Undecided(f"more than {MOST_INSTANCES} iterations of the loop over {stmt.var.name}")
+            raise UndecidedTrace(f"more than {MOST_INSTANCES} iterations of the loop over {stmt.var.name}")
         parent = np.repeat(np.arange(lanes.count), extent)
         if np.all(extent == extent[0]):
             iteration = np.tile(np.arange(extent[0]), lanes.count)
@@ -168,7 +168,7 @@ class _Tracer:
         inside = lanes.inside(total, parent, **holds)
         return [(stmt.body, inside, self.clock.loop(group, parent, iteration))]
 
-    def branch(self, stmt: If, lanes: Frame, group: int) -> list[tuple[Stmt, Frame, int]]:
+    def branch(self, stmt: If, lanes: LaneFrame, group: int) -> list[tuple[Stmt, LaneFrame, int]]:
         otherwise = [stmt.otherwise] if stmt.otherwise is not None else []
         if self.is_data(stmt.condition, lanes):
             event = self.event(stmt, stmt.condition, lanes, group)
@@ -177,7 +177,7 @@ class _Tracer:
                 for part, holds in zip([stmt.then, *otherwise], (True, False), strict=False)
             ]
         condition = np.broadcast_to(self.number(stmt.condition, lanes), lanes.count)
-        out: list[tuple[Stmt, Frame, int]] = []
+        out: list[tuple[Stmt, LaneFrame, int]] = []
         for part, holds in zip([stmt.then, *otherwise], (True, False), strict=False):
             which = np.flatnonzero(condition == holds)
             if len(which) == lanes.count:
@@ -188,13 +188,13 @@ class _Tracer:
 
     # --- events --------------------------------------------------------------------------------------------------
 
-    def store(self, stmt: Store, lanes: Frame, group: int) -> None:
+    def store(self, stmt: Store, lanes: LaneFrame, group: int) -> None:
         cells = lanes.place(stmt.buffer)
         if cells.number >= 0 or cells.data is not None:
             raise self.trap(lanes, Trap("store to constant", f"store to {stmt.buffer.name}", label="tensor.T4"))
         unknown = next((i for i in stmt.indices if self.is_data(i, lanes)), None)
         if unknown is not None and not self.anywhere:
-            raise Undecided(f"a store to {stmt.buffer.name}: the index {unknown} depends on data")
+            raise UndecidedTrace(f"a store to {stmt.buffer.name}: the index {unknown} depends on data")
         address = None if unknown is not None else self.address(stmt.buffer, cells, stmt.indices, lanes)
         event = self.event(stmt, stmt.value, lanes, group)
         event.buffer = stmt.buffer
@@ -209,11 +209,13 @@ class _Tracer:
             if read.buffer is stmt.buffer and read.number < 0 and [number(i) for i in read.indices] == own:
                 event.reads[key] = replace(read, own=True)
 
-    def event(self, stmt: Stmt, value: Expr, lanes: Frame, group: int) -> Event:
-        event = Event(stmt, value, lanes.count, self.instances, self.clock.leaf(group), lanes.guards(), lanes.races())
+    def event(self, stmt: Stmt, value: Expr, lanes: LaneFrame, group: int) -> TraceEvent:
+        event = TraceEvent(
+            stmt, value, lanes.count, self.instances, self.clock.leaf(group), lanes.guards(), lanes.races()
+        )
         self.instances += lanes.count
         if self.instances > MOST_INSTANCES:
-            raise Undecided(f"more than {MOST_INSTANCES} statements are run")
+            raise UndecidedTrace(f"more than {MOST_INSTANCES} statements are run")
         data = self.data_nodes(value, lanes)
         for node in post_order(value, lambda n: n.children if id(n) in data else ()):
             if id(node) not in data:
@@ -227,16 +229,16 @@ class _Tracer:
         self.events.append(event)
         return event
 
-    def read(self, node: Load, data: set[int], lanes: Frame) -> Read:
+    def read(self, node: Load, data: set[int], lanes: LaneFrame) -> TraceRead:
         cells = lanes.place(node.buffer)
         if any(id(i) in data for i in node.indices):
             if cells.number < 0 and cells.data is None and not self.anywhere:
-                raise Undecided(f"a load of {node.buffer.name}: an index of {node} depends on data")
-            return Read(node.buffer, cells.number, None, cells.data, node.indices)
+                raise UndecidedTrace(f"a load of {node.buffer.name}: an index of {node} depends on data")
+            return TraceRead(node.buffer, cells.number, None, cells.data, node.indices)
         places = self.address(node.buffer, cells, node.indices, lanes)
-        return Read(node.buffer, cells.number, places, cells.data, node.indices)
+        return TraceRead(node.buffer, cells.number, places, cells.data, node.indices)
 
-    def address(self, buffer: Buffer, cells: Cells, indices: Sequence[Expr], lanes: Frame) -> Any:
+    def address(self, buffer: Buffer, cells: BufferCells, indices: Sequence[Expr], lanes: LaneFrame) -> Any:
         """Each lane's address of an element. Traps where it is out of bounds."""
         place: Any = np.int64(0)
         for axis, (i, n) in enumerate(zip(indices, cells.shape, strict=True)):
@@ -248,24 +250,24 @@ class _Tracer:
             place = place * n + at
         return cells.first + place if cells.number < 0 and cells.data is None else place
 
-    def trap(self, lanes: Frame, trap: Trap) -> Exception:
-        return trap if not lanes.guards() else Undecided(f"under a condition on data: {trap.message}")
+    def trap(self, lanes: LaneFrame, trap: Trap) -> Exception:
+        return trap if not lanes.guards() else UndecidedTrace(f"under a condition on data: {trap.message}")
 
-    def shape(self, buffer: Buffer, lanes: Frame) -> tuple[int, ...]:
+    def shape(self, buffer: Buffer, lanes: LaneFrame) -> tuple[int, ...]:
         shape = []
         for d in buffer.shape:
             n = np.unique(self.number(d if isinstance(d, Expr) else const(d), lanes))
             if len(n) != 1:
-                raise Undecided(f"the shape of buffer {buffer.name} differs between iterations")
+                raise UndecidedTrace(f"the shape of buffer {buffer.name} differs between iterations")
             shape.append(int(n[0]))
         return tuple(shape)
 
     # --- numbers and data ----------------------------------------------------------------------------------------
 
-    def is_data(self, expr: Expr, lanes: Frame) -> bool:
+    def is_data(self, expr: Expr, lanes: LaneFrame) -> bool:
         return id(expr) in self.data_nodes(expr, lanes)
 
-    def data_nodes(self, expr: Expr, lanes: Frame) -> set[int]:
+    def data_nodes(self, expr: Expr, lanes: LaneFrame) -> set[int]:
         """The parts of an expression that depend on data, by identity."""
         if id(expr) not in self.leaves:
             self.leaves[id(expr)] = (expr, [n for n in post_order(expr) if isinstance(n, (Load, Var))])
@@ -287,7 +289,7 @@ class _Tracer:
             self.known[id(expr), which] = found
         return found
 
-    def number(self, expr: Expr, lanes: Frame) -> Any:
+    def number(self, expr: Expr, lanes: LaneFrame) -> Any:
         """The value of an expression without data in each lane, or one for all."""
 
         def load(buffer: Buffer, index: tuple[Any, ...]) -> Any:
@@ -299,6 +301,6 @@ class _Tracer:
             return cells.data[tuple(index)]
 
         try:
-            return evaluate(expr, Numbers(lanes), load)
+            return evaluate(expr, FrameNumbers(lanes), load)
         except Trap as trap:
             raise self.trap(lanes, trap) from None

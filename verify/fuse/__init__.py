@@ -37,12 +37,12 @@ from assay.semantics.walk import post_order
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
 from assay.verify.fuse.group import at_sizes, written_out
-from assay.verify.fuse.placed import misplaced
+from assay.verify.fuse.group_devices import misplaced_group
 from assay.verify.kept import changed_beside, count_calls, interface, stored
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
-from assay.verify.trials.kernels import Tried
-from assay.verify.value_numbering import Table, Undecided, number_function
+from assay.verify.trials.kernels import KernelTrials
+from assay.verify.value_numbering import Table, UndecidedNumbering, number_function
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
@@ -81,10 +81,10 @@ def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress
     source, target = source.resolved(), target.resolved()
     fused = [k for n, k in target.kernels.items() if n not in source.definitions or GROUP in k.attrs]
     wrong = changed_beside(source, target) or _definitions(source, target, fused) or next(_graphs(source, target), None)
-    wrong = wrong or next(misplaced(target, fused), None)
+    wrong = wrong or next(misplaced_group(target, fused), None)
     if wrong:
         return refuted("proved", wrong)
-    left, count, tried = MOST_OF_ALL, 0, Tried()
+    left, count, tried = MOST_OF_ALL, 0, KernelTrials()
     for i, kernel in enumerate(fused):
         progress(i, len(fused))
         verdict = check_group(kernel, target, seed, min(left, MOST), tried)
@@ -126,7 +126,7 @@ def _graphs(source: Module, target: Module) -> Iterator[str]:
         table = Table()
         try:
             one, two = number_function(before, source, table), number_function(after, target, table)
-        except Undecided as why:
+        except UndecidedNumbering as why:
             yield f"in {name}: not decided: {why}"
             return
         except Invalid as why:
@@ -141,7 +141,9 @@ def _graphs(source: Module, target: Module) -> Iterator[str]:
 # --- a group -----------------------------------------------------------------------------------------------------
 
 
-def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST, tried: Tried | None = None) -> Evidence:
+def check_group(
+    kernel: PrimFunc, module: Module, seed: int, most: int = MOST, tried: KernelTrials | None = None
+) -> Evidence:
     """Whether a fused tensor function computes, bit for bit, what the calls of its group do. What stores more than
     `most` elements is run on numbers only. What the trials were is added to `tried`."""
     try:
@@ -158,7 +160,9 @@ def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST, t
             wrong = _run(kernel, group, module, sizes, np.random.default_rng([seed, data == "reals"]), data)
             if wrong:
                 return refuted("tested", f"{kernel.name} on {data}: {wrong}")
-        wrong = try_group(kernel, list(calls_of(group, module, sizes)), group, sizes, seed, size, tried or Tried())
+        wrong = try_group(
+            kernel, list(calls_of(group, module, sizes)), group, sizes, seed, size, tried or KernelTrials()
+        )
         if wrong:
             return refuted("tested", f"{kernel.name} {wrong}")
     plain = [(written_out(group, module, sizes), at_sizes(kernel, group, sizes)) for sizes in chosen]
@@ -203,11 +207,11 @@ def _interface(kernel: PrimFunc, group: Function, module: Module) -> str | None:
 def _own(kernel: PrimFunc, group: Function, module: Module) -> str | None:
     """What a kernel does that may trap or act, and no call of its group does."""
     members = {v.func for _, v in bindings(group) if isinstance(v, CallTIR)}
-    own = _deeds(kernel) - {d for m in members for d in _deeds(module.kernel(m))}
+    own = _actions(kernel) - {d for m in members for d in _actions(module.kernel(m))}
     return f"it has {min(own)}, which no call of its group has" if own else None
 
 
-def _deeds(kernel: PrimFunc) -> set[str]:
+def _actions(kernel: PrimFunc) -> set[str]:
     found: set[str] = set()
     for stmt in program_order(without_blocks(kernel).body):
         if not isinstance(stmt, (Seq, For, If, LetStmt, Allocate, AllocateConst, Store)):

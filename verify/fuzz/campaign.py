@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from assay.semantics.errors import Invalid
-from assay.verify.fuzz.cases import Recipe, again, example
-from assay.verify.fuzz.corpus import COUNTERS, Corpus, Stored
+from assay.verify.fuzz.cases import Recipe, again, campaign_example
+from assay.verify.fuzz.corpus import COUNTERS, Corpus, StoredFailure
 from assay.verify.fuzz.targets import judged, target
-from assay.verify.fuzz.work import Failure, Report, Task
+from assay.verify.fuzz.worker import ExampleReport, Failure, Task
 
 
 class Workers(Protocol):
     """Whoever does tasks: processes of this machine, or a cluster."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Report]: ...
+    def run(self, tasks: Iterable[Task]) -> Iterator[ExampleReport]: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Campaign:
     plan: Plan
     corpus: Corpus | None = None
     tell: Callable[[Campaign], None] = lambda campaign: None
-    done: Report = field(default_factory=lambda: Report(()))
+    done: ExampleReport = field(default_factory=lambda: ExampleReport(()))
     new: list[Failure] = field(default_factory=list)
     started: float = 0.0
     judged: int = 0
@@ -93,7 +93,7 @@ class Campaign:
             self.open |= set(numbers)
             yield Task(plan.target, plan.recipe, plan.seed, numbers, frozenset(self.known))
 
-    def _take(self, report: Report) -> None:
+    def _take(self, report: ExampleReport) -> None:
         self.judged += len(report.numbers)
         self.open -= set(report.numbers)
         failures, report.failures = report.failures, []
@@ -111,7 +111,7 @@ class Campaign:
                 f"the generator made what is not valid: example {failure.number} of seed {plan.seed}:"
                 f" {failure.result.detail}", label="fuzz.C4"
             )  # fmt: skip
-        case = again(recipe, failure.picks) if failure.picks else example(recipe, plan.seed, failure.number)
+        case = again(recipe, failure.picks) if failure.picks else campaign_example(recipe, plan.seed, failure.number)
         key = str((failure.result.key, () if failure.result.culprit else case.operators))
         if key in self.names:
             return
@@ -142,21 +142,23 @@ class Campaign:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedFailure:
     """A stored failure, judged again."""
 
-    stored: Stored
+    stored: StoredFailure
     still: bool
     detail: str
 
 
-def replay(corpus: Corpus, name: str | None = None) -> Iterator[Replayed]:
+def replay_corpus(corpus: Corpus, name: str | None = None) -> Iterator[ReplayedFailure]:
     """Judge the failures of a corpus again, those against one target or all, from their files alone."""
     for stored in corpus.failures():
         if name is None or stored.target == name:
             module, inputs = stored.program()
             result = judged(target(stored.target), module, inputs)
-            yield Replayed(stored, result.failed, f"{result.kind}: {result.detail}" if result.detail else result.kind)
+            yield ReplayedFailure(
+                stored, result.failed, f"{result.kind}: {result.detail}" if result.detail else result.kind
+            )
 
 
 def unseen(counter: Counter[str], wanted: Iterable[str]) -> list[str]:

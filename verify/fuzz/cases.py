@@ -19,7 +19,7 @@ from assay.semantics.walk import post_order
 from assay.verify.strategies.choosing import Tape, by_random
 from assay.verify.strategies.features import Features, static_operators
 from assay.verify.strategies.graphs import a_module
-from assay.verify.strategies.values import inputs_for
+from assay.verify.strategies.values import picked_inputs
 
 EXPORTED = ("branches", "names", "symbolic", "functions", "named_constants")
 """Features that an example has or has not, by its first choices: what an ONNX model can say."""
@@ -40,7 +40,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class FuzzCase:
     """A module, inputs for it, and the choices that made both."""
 
     module: Module
@@ -72,19 +72,19 @@ class Case:
         return tuple(n for n, there in said.items() if there)
 
 
-def made(recipe: Recipe, tape: Tape) -> Case:
+def made(recipe: Recipe, tape: Tape) -> FuzzCase:
     """The example that the choices on a tape make."""
     on: dict[str, Any] = {name: tape(3) == 2 for name in recipe.switches}
     features = replace(Features(operators=recipe.operators), **on)
     module = a_module(tape, 2 + tape(recipe.size), features)
-    return Case(module, inputs_for(tape, module), tuple(tape.taken))
+    return FuzzCase(module, picked_inputs(tape, module), tuple(tape.taken))
 
 
-def example(recipe: Recipe, seed: int, number: int) -> Case:
+def campaign_example(recipe: Recipe, seed: int, number: int) -> FuzzCase:
     """An example of a campaign, by its number."""
     return made(recipe, Tape(more=by_random(Random(f"{seed} {number}"))))
 
 
-def again(recipe: Recipe, picks: Sequence[int]) -> Case:
+def again(recipe: Recipe, picks: Sequence[int]) -> FuzzCase:
     """The example of these choices; choices that are missing are the simplest."""
     return made(recipe, Tape(picks))

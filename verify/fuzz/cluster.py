@@ -25,7 +25,7 @@ from assay.semantics.errors import EnvironmentFailure, Invalid
 from assay.verify.app.spending import default_memory
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import Result
-from assay.verify.fuzz.work import Failure, Report, Task, total
+from assay.verify.fuzz.worker import ExampleReport, Failure, Task, merged_report
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ _pools: dict[int, tuple[str, Pool]] = {}
 """Of each thread of this worker: its campaign, and the process beside it."""
 
 
-def run_task(task: Task, limits: Limits, threads: int) -> Report:
+def run_task(task: Task, limits: Limits, threads: int) -> ExampleReport:
     """What one of the threads of a worker of the cluster does with a task. EnvironmentFailure: no process can be
     had."""
     thread = threading.get_ident()
@@ -56,7 +56,7 @@ def run_task(task: Task, limits: Limits, threads: int) -> Report:
         most = None if limits.memory is None else min(limits.memory, own or limits.memory) // threads
         pool = Pool(1, limits.patience, memory=most)
         _pools[thread] = limits.campaign, pool
-    return total(list(pool.run([task])))
+    return merged_report(list(pool.run([task])))
 
 
 def end_campaign(campaign: str) -> None:
@@ -91,7 +91,7 @@ class Cluster:
         """How many tasks run at a time."""
         return max(1, int(sum(self.client.nthreads().values())))
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Report]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[ExampleReport]:
         """Reports as they come, in no order; two tasks are in line for each thread of a worker."""
         source = iter(tasks)
         sent: dict[Any, Task] = {}
@@ -127,8 +127,8 @@ class Cluster:
         self.client.close()
 
 
-def _died(number: int, error: BaseException) -> Report:
-    report = Report((number,))
+def _died(number: int, error: BaseException) -> ExampleReport:
+    report = ExampleReport((number,))
     report.kinds["died"] += 1
     why = type(error).__name__
     report.failures.append(Failure(number, Result("died", why, "", f"{why}: {error}"[:500]), ()))

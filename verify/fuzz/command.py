@@ -22,13 +22,13 @@ from assay.verify.app.spending import require_seconds
 from assay.verify.app.terminal import Screen
 from assay.verify.evidence import plural
 from assay.verify.exits import Exit
-from assay.verify.fuzz.campaign import Campaign, Plan, replay, unseen
+from assay.verify.fuzz.campaign import Campaign, Plan, replay_corpus, unseen
 from assay.verify.fuzz.cases import EXPORTED, SWITCHES, Recipe
 from assay.verify.fuzz.cluster import Cluster
 from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import FAILURES, GOOD, OURS, target
-from assay.verify.fuzz.work import Report, failed
+from assay.verify.fuzz.worker import ExampleReport, failed
 from assay.verify.strategies.features import chosen
 
 MOST_JOBS = 1_000
@@ -36,7 +36,7 @@ MOST_JOBS = 1_000
 
 
 @dataclass(frozen=True)
-class Request:
+class FuzzRequest:
     """The options of the command, as they were given."""
 
     backend: str
@@ -53,7 +53,7 @@ class Request:
     replay: bool = False
 
 
-def recipe_of(request: Request) -> Recipe:
+def recipe_of(request: FuzzRequest) -> Recipe:
     """What the examples are made of. Invalid: an operator or a feature that there is not, or no room."""
     usual = SWITCHES if request.backend in OURS else EXPORTED
     switches = usual if request.features is None else tuple(n for n in request.features.split(",") if n)
@@ -65,7 +65,7 @@ def recipe_of(request: Request) -> Recipe:
     return Recipe(chosen(request.operators.split(",") if request.operators else None), request.size, switches)
 
 
-def fuzz(request: Request, out: Screen, as_json: bool) -> int:
+def fuzz(request: FuzzRequest, out: Screen, as_json: bool) -> int:
     """Run the campaign that was asked for, or replay its corpus; the exit code."""
     target(request.backend)
     corpus = Corpus(request.corpus) if request.corpus is not None else None
@@ -103,20 +103,20 @@ def fuzz(request: Request, out: Screen, as_json: bool) -> int:
     return _code(campaign.done)
 
 
-def _code(done: Report) -> Exit:
+def _code(done: ExampleReport) -> Exit:
     """Of a campaign: wrong where an example failed; undecided where none was found right, for then nothing is known."""
     if failed(done):
         return Exit.WRONG
     return Exit.HOLDS if done.kinds["right"] or done.kinds["open"] else Exit.UNDECIDED
 
 
-def _holds(done: Report) -> bool | None:
+def _holds(done: ExampleReport) -> bool | None:
     code = _code(done)
     return True if code is Exit.HOLDS else False if code is Exit.WRONG else None
 
 
 def _replay(corpus: Corpus, backend: str, out: Screen, as_json: bool) -> int:
-    rows = list(replay(corpus, backend))
+    rows = list(replay_corpus(corpus, backend))
     if as_json:
         write_answer([{"file": r.stored.path.name, "fails": r.still, "detail": r.detail} for r in rows])
     else:

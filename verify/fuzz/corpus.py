@@ -23,8 +23,8 @@ from assay.semantics.strict_json import typed
 from assay.semantics.text.module_text import write_module
 from assay.verify.app.text_run import load_text
 from assay.verify.border.files import replace_text
-from assay.verify.border.inputs import load, save
-from assay.verify.fuzz.cases import Case, Recipe
+from assay.verify.border.inputs import load_npz, save
+from assay.verify.fuzz.cases import FuzzCase, Recipe
 from assay.verify.fuzz.targets import Result, plain
 
 COUNTERS = ("kinds", "operators", "constructs", "layers")
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFailure:
     """A failure of the corpus."""
 
     path: Path
@@ -44,7 +44,7 @@ class Stored:
 
     def program(self) -> tuple[Any, dict[str, Any]]:
         """The module and the inputs, read from their files."""
-        return load_text(self.path.with_suffix(".py")), load(self.path.with_suffix(".npz"))
+        return load_text(self.path.with_suffix(".py")), load_npz(self.path.with_suffix(".npz"))
 
 
 class Corpus:
@@ -59,7 +59,7 @@ class Corpus:
                 f"cannot make the directory: {wrong.strerror}", where=str(directory), label="fuzz.C2"
             ) from None
 
-    def add(self, target: str, result: Result, case: Case, recipe: Recipe, seed: int, number: int) -> Path | None:
+    def add(self, target: str, result: Result, case: FuzzCase, recipe: Recipe, seed: int, number: int) -> Path | None:
         """Store a failure; its path, or None where one like it is there: of the same target, kind, layer and
         operators."""
         path = self.directory / f"{name_of(target, result, case.operators)}.json"
@@ -74,7 +74,7 @@ class Corpus:
         replace_text(path, json.dumps(data, indent=1) + "\n")  # last: with it the failure is there
         return path
 
-    def failures(self) -> Iterator[Stored]:
+    def failures(self) -> Iterator[StoredFailure]:
         """All failures, by their names."""
         for path in sorted(self.directory.glob("*.json")):
             if path.name.startswith("campaign"):
@@ -115,9 +115,11 @@ def _read(path: Path, of: Callable[[dict[str, Any]], T]) -> T:
         raise Invalid(f"not a file of a corpus: {wrong}", where=str(path), label="fuzz.C2") from None
 
 
-def _failure(path: Path, data: dict[str, Any]) -> Stored:
+def _failure(path: Path, data: dict[str, Any]) -> StoredFailure:
     target, *result = (typed(str, data[key]) for key in ("target", "kind", "where", "culprit", "detail"))
-    return Stored(path, target, Result(*result), tuple(typed(str, name) for name in typed(list, data["operators"])))
+    return StoredFailure(
+        path, target, Result(*result), tuple(typed(str, name) for name in typed(list, data["operators"]))
+    )
 
 
 def _state(data: dict[str, Any]) -> dict[str, Any]:

@@ -24,15 +24,15 @@ except ImportError:  # not a Unix
 from assay.semantics.budget import current, in_use
 from assay.semantics.errors import EnvironmentFailure
 from assay.verify.fuzz.targets import Result
-from assay.verify.fuzz.work import Failure, Report, Task, work
+from assay.verify.fuzz.worker import ExampleReport, Failure, Task, judge_examples
 
 LEAST = 64 << 20
 """Bytes that each worker may take, however many they are."""
 MOST_IDLE = 8
-Work = Callable[[Task], Iterator[Report]]
+Work = Callable[[Task], Iterator[ExampleReport]]
 
 
-def serve(channel: Connection[Any, Any], work: Work, memory: int | None = None) -> None:
+def run_worker(channel: Connection[Any, Any], work: Work, memory: int | None = None) -> None:
     """A worker's life: tasks come in, and out go a number before each example, a report after it, and None
     at the end of a task. `memory`: the bytes that it may take, whoever is judged in it."""
     _hold_to(memory)
@@ -75,7 +75,9 @@ class Pool:
     """So many workers. `patience`: seconds that one example may take, and being made simpler comes on top. `memory`:
     bytes that all may take together, by default those of the budget."""
 
-    def __init__(self, jobs: int, patience: float = 60.0, work: Work = work, memory: int | None = None) -> None:
+    def __init__(
+        self, jobs: int, patience: float = 60.0, work: Work = judge_examples, memory: int | None = None
+    ) -> None:
         self.context = mp.get_context("spawn")
         self.patience = patience
         self.work = work
@@ -91,12 +93,12 @@ class Pool:
         if self.closed:
             raise EnvironmentFailure("the campaign has ended", label="fuzz.C5")
         mine, theirs = self.context.Pipe()
-        process = self.context.Process(target=serve, args=(theirs, self.work, self.memory), daemon=True)
+        process = self.context.Process(target=run_worker, args=(theirs, self.work, self.memory), daemon=True)
         process.start()
         theirs.close()
         return Worker(process, mine)
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Report]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[ExampleReport]:
         """Reports as they come, in no order. Tasks are taken one by one, when a worker is free."""
         source, again = iter(tasks), deque[Task]()
         while True:
@@ -125,7 +127,7 @@ class Pool:
         except OSError:  # it died while it had nothing to do; what it was given is noticed when it is listened to
             pass
 
-    def _listen(self, worker: Worker, again: deque[Task]) -> Iterator[Report]:
+    def _listen(self, worker: Worker, again: deque[Task]) -> Iterator[ExampleReport]:
         try:
             message = worker.channel.recv()
         except (EOFError, OSError):
@@ -140,7 +142,7 @@ class Pool:
             worker.left = tuple(n for n in worker.left if n not in message.numbers)
             yield message
 
-    def _lost(self, worker: Worker, again: deque[Task], why: str) -> Iterator[Report]:
+    def _lost(self, worker: Worker, again: deque[Task], why: str) -> Iterator[ExampleReport]:
         """A worker that is gone: its example died, the rest is done again by another."""
         task, number = worker.task, worker.number
         self._end(worker)
@@ -156,7 +158,7 @@ class Pool:
         if left:
             again.append(replace(task, numbers=left))
         if number is not None and number in worker.left:
-            report = Report((number,))
+            report = ExampleReport((number,))
             report.kinds["died"] += 1
             report.failures.append(Failure(number, Result("died", why, "", f"the worker's process {why}"), ()))
             yield report

@@ -74,7 +74,7 @@ def from_verdict(verdict: Verdict) -> Result:
 
 
 @dataclass(frozen=True)
-class Judged:
+class BackendTarget:
     """A backend, on the program as ONNX."""
 
     backend: Backend
@@ -157,7 +157,7 @@ def target(name: str) -> Target:
     if name not in backend_names():
         raise Invalid(f"no backend {name!r} to judge; there are {', '.join(target_names())}", label="fuzz.C1")
     found = backend(name)
-    return Judged(replace(found, threads=1) if isinstance(found, OnnxRuntime) else found)
+    return BackendTarget(replace(found, threads=1) if isinstance(found, OnnxRuntime) else found)
 
 
 def judged(of: Target, module: Module, inputs: Mapping[str, Any]) -> Result:

@@ -30,12 +30,12 @@ from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import evaluate_dim, variables
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.tensor.calls import called
+from assay.semantics.tensor.calls import calls_of
 from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted, tested
 from assay.verify.kept import changed_beside, count_calls
-from assay.verify.trials.kernels import Tried, try_kernel
+from assay.verify.trials.kernels import KernelTrials, try_kernel
 
 Array = np.ndarray[Any, Any]
 LONGEST = 100_000
@@ -81,10 +81,10 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
             return refuted("checked", f"definition {name} is new, and no tensor function for an operator")
         if name not in samples:
             return refuted("checked", f"tensor function {name} is never called")
-    exact, tried = 0, Tried()
+    exact, tried = 0, KernelTrials()
     for i, (name, sample) in enumerate(samples.items()):
         progress(i, len(samples))
-        verdict = check_kernel(target.kernel(name), sample, seed, tried)
+        verdict = check_operator_kernel(target.kernel(name), sample, seed, tried)
         if not verdict.holds:
             return refuted("tested", f"{name} at {sample.span}: {verdict.detail}")
         exact += verdict.data["exact"]
@@ -100,7 +100,7 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
 
 def _calls(func: PrimFunc) -> bool:
     """Whether a function calls a tensor function; calls of externs stay."""
-    return any(not c.extern for c in called(func))
+    return any(not c.extern for c in calls_of(func))
 
 
 def _turned(*args: Any) -> int:
@@ -123,7 +123,7 @@ def _written_out(before: PrimFunc, after: PrimFunc, module: Module, seed: int) -
     operands = [(4 * rng.random([evaluate_dim(d, dims) for d in b.shape])).astype(b.dtype.numpy) for b in before.inputs]
     scalars = [v.dtype.numpy.type(dims.get(v, int(rng.integers(1, 6)))) for v in before.scalars]
 
-    externs = {c.function: _turned for f in (*module.kernels.values(), after) for c in called(f) if c.extern}
+    externs = {c.function: _turned for f in (*module.kernels.values(), after) for c in calls_of(f) if c.extern}
 
     def outcome(func: PrimFunc) -> Any:
         trace: list[Event] = []
@@ -189,7 +189,7 @@ def _place(before: Expr, back: Expr) -> str:
     return ""
 
 
-def check_kernel(kernel: PrimFunc, use: Call, seed: int, tried: Tried | None = None) -> Evidence:
+def check_operator_kernel(kernel: PrimFunc, use: Call, seed: int, tried: KernelTrials | None = None) -> Evidence:
     """Whether the tensor function gives, on random operands and on those of its trials, what the operator's definition
     allows. What the trials were is added to `tried`."""
     op = use.op
@@ -214,7 +214,7 @@ def check_kernel(kernel: PrimFunc, use: Call, seed: int, tried: Tried | None = N
             return refuted("tested", f"the operator gives {_short(allowed)}, the kernel {_short(got)}")
         wanted = allowed if isinstance(allowed, tuple) else (allowed,)
         for i, (w, g) in enumerate(zip(wanted, got, strict=True)):
-            wrong = outside(w, g)
+            wrong = worst_outside(w, g)
             if wrong:
                 return refuted("tested", f"result {i} on {data}: {wrong}")
         if all(not isinstance(w, Bounded) or w.is_exact for w in wanted):
@@ -229,7 +229,7 @@ def check_kernel(kernel: PrimFunc, use: Call, seed: int, tried: Tried | None = N
         rng = np.random.default_rng([seed, len(kernel.name)])
         return [_random(t, rng, True, op, i, types, use.attrs) for i, t in enumerate(types)]
 
-    wrong = try_kernel(kernel, op, use.attrs, seed, tame, Tried() if tried is None else tried)
+    wrong = try_kernel(kernel, op, use.attrs, seed, tame, KernelTrials() if tried is None else tried)
     return refuted("tested", wrong) if wrong else checked("", exact=exact)
 
 
@@ -250,7 +250,7 @@ def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
     given = [str(TensorType(b.shape, b.dtype)) for b in kernel.outputs]
     if wanted != given:
         return refuted("checked", f"tensor function {kernel.name} gives {given}, its operator {wanted}")
-    verdict = check_kernel(kernel, made, seed)
+    verdict = check_operator_kernel(kernel, made, seed)
     return verdict if verdict.holds else refuted("tested", f"{kernel.name}: {verdict.detail}")
 
 
@@ -301,7 +301,7 @@ def _short(outcome: Any) -> str:
     return str(outcome) if isinstance(outcome, Trap) else "a value"
 
 
-def outside(allowed: Any, got: Array) -> str | None:
+def worst_outside(allowed: Any, got: Array) -> str | None:
     """Where `got` is not what is allowed, if anywhere: the worst element, its interval and its value."""
     if allowed.shape != got.shape or allowed.dtype != got.dtype:
         return f"Tensor({got.shape}, {got.dtype}) instead of Tensor({allowed.shape}, {allowed.dtype})"

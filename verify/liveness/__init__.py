@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from assay.semantics.instance import is_symbolic, symbols_of
+from assay.semantics.live_positions import union
 from assay.semantics.memory import BufferInfo, lower_bound
 from assay.semantics.module import Module, Program
-from assay.semantics.paths import join
 from assay.verify.evidence import Context, Did, Evidence, plural, refuted, size
 from assay.verify.liveness.devices import check_steps
 from assay.verify.liveness.lives import check_lives
@@ -33,7 +33,7 @@ def _peak_of_steps(program: Program) -> int:
     """The most bytes that are live at any time of one step: the schedule does not look into steps."""
     step_at = [i for i, s in enumerate(program.steps) for _ in range(s.phases)]
     work = program.placed("workspace")
-    lives = [join((step_at[start], step_at[stop - 1] + 1) for start, stop in s.live) for s in work]
+    lives = [union((step_at[start], step_at[stop - 1] + 1) for start, stop in s.live) for s in work]
     return lower_bound(BufferInfo(s.name, s.nbytes, live) for s, live in zip(work, lives, strict=True))
 
 

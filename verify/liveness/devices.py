@@ -25,7 +25,7 @@ PLACE, ALL = ("type", "id", "target"), ("type", "id", "target", "scope")
 OPEN = ("", -1)
 
 
-def check_devices(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Evidence:
+def check_memory_access(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Evidence:
     """Whether every access stays in the memory of its step, and every pool in one memory.
 
     `kernels` are asked for the scopes of parameters, and for what a device_copy does.

@@ -69,7 +69,7 @@ def _walk(
     }
 
 
-class Flow:
+class ProgramFlow:
     """The graph of a program, and which nodes use which slot."""
 
     def __init__(self, program: Program, kernels: Mapping[str, PrimFunc]) -> None:
@@ -244,7 +244,7 @@ def _buffers(stmt: Stmt) -> set[Buffer]:
 def check_lives(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidence:
     """Whether every slot is live wherever it has to be. `kernels` are asked for steps that have phases."""
     try:
-        flow = Flow(program, kernels)
+        flow = ProgramFlow(program, kernels)
     except Invalid as wrong:
         return refuted("checked", str(wrong))
     spare = 0

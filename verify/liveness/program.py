@@ -18,9 +18,9 @@ from assay.semantics.ops.sizes import same_size
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.evidence import Evidence, plural, proved, refuted
-from assay.verify.liveness.source_values import Computed, Events, Numbers, choice, computed, copied, there
+from assay.verify.liveness.source_values import Computed, Numbers, TrapEvents, choice, computed, copied, there
 from assay.verify.memory.symbolic import shown_bounds
-from assay.verify.value_numbering import Table, Undecided, can_trap, step_results
+from assay.verify.value_numbering import Table, UndecidedNumbering, can_trap, step_results
 from assay.verify.value_numbering.terms import dim_text, type_text
 
 
@@ -36,7 +36,7 @@ def check_program(source: Module, target: Module) -> Evidence:
     table = Table()
     try:
         graph = computed(source.main, source, table)
-    except Undecided as reason:
+    except UndecidedNumbering as reason:
         return refuted("proved", str(reason))
     program = target.program
     steps = _Steps(source, target, graph, table)
@@ -104,7 +104,7 @@ class _Steps:
 
     def __init__(self, source: Module, target: Module, graph: Computed, table: Table) -> None:
         self.source, self.target, self.graph, self.table = source, target, graph, table
-        self.events = Events(table)
+        self.events = TrapEvents(table)
         self.made: set[int] = set()
         program = target.program
         self.holds: dict[str, int] = {name: table.number("parameter", i) for i, name in enumerate(program.inputs)}

@@ -37,7 +37,7 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import FuncType, TensorType, TupleType, flatten
-from assay.verify.value_numbering import Table, Undecided, can_trap, step_results
+from assay.verify.value_numbering import Table, UndecidedNumbering, can_trap, step_results
 
 Numbers: TypeAlias = tuple[int, ...]
 """One for each tensor of a value, left to right."""
@@ -61,7 +61,7 @@ def copied(kernel: PrimFunc, reads: Sequence[int], device: VirtualDevice, table:
 
 
 @dataclass
-class Events:
+class TrapEvents:
     """What may trap, in order: the numbers of results, and of choices the events of both arms."""
 
     table: Table
@@ -129,7 +129,7 @@ class _Names:
 class _Reader:
     def __init__(self, module: Module, table: Table) -> None:
         self.module, self.table = module, table
-        self.events = Events(table)
+        self.events = TrapEvents(table)
         self.calls: list[tuple[CallTIR, Numbers]] = []
         self.devices: dict[int, set[VirtualDevice]] = {}
 
@@ -219,6 +219,6 @@ class _Reader:
     def operands(self, nodes: Sequence[Expr], env: _Names) -> Numbers:
         return tuple(n for a in nodes for n in self.atom(a, env))
 
-    def undecided(self, node: Expr) -> Undecided:
+    def undecided(self, node: Expr) -> UndecidedNumbering:
         at = f" at {node.span}" if node.span else ""
-        return Undecided(f"{show_head(node)}{at} is nothing that a program of steps can do")
+        return UndecidedNumbering(f"{show_head(node)}{at} is nothing that a program of steps can do")

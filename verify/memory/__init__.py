@@ -7,7 +7,7 @@ second_opinion(proof.queries) # by cvc5
 
 from assay.verify.memory.definition import CLAIMS, Fault, check_plan, faults
 from assay.verify.memory.proof import Proof, prove_plan
-from assay.verify.memory.second import available, recheck, second_opinion
+from assay.verify.memory.second import available, recheck_text, second_opinion
 
 __all__ = [
     "CLAIMS",
@@ -17,6 +17,6 @@ __all__ = [
     "check_plan",
     "faults",
     "prove_plan",
-    "recheck",
+    "recheck_text",
     "second_opinion",
 ]

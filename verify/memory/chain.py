@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.semantics.deadline import NEVER, Deadline
+from assay.semantics.live_positions import union
 from assay.semantics.memory import Interval
-from assay.semantics.paths import join
 
 TOP = -1
 """What stands for the end of the pool among the numbers of buffers."""
@@ -50,12 +50,12 @@ class Chain:
     above: Mapping[int, Sequence[Spell]]
 
 
-def chain(lives: Sequence[Sequence[Interval]], offsets: Sequence[int], deadline: Deadline = NEVER) -> Chain:
+def adjacency(lives: Sequence[Sequence[Interval]], offsets: Sequence[int], deadline: Deadline = NEVER) -> Chain:
     """The spells of buffers with these lives and offsets, all of which have bytes. Late: the time is up."""
     events = [
         event
         for i, live in enumerate(lives)
-        for start, stop in join(live)
+        for start, stop in union(live)
         for event in ((start, True, i), (stop, False, i))
     ]
     events.sort()  # what ends at a position makes room for what begins there

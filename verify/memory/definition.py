@@ -89,7 +89,7 @@ def faults(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None) ->
     yield from lost
     if not lost:
         problem, plan = in_numbers(problem, plan, at or {})
-        yield from misplaced(problem, plan)
+        yield from misplaced_buffers(problem, plan)
         yield from overlapping(problem, plan)
 
 
@@ -117,7 +117,7 @@ def unplaced(problem: Problem, plan: Plan) -> Iterator[Fault]:
         if p.alignment <= 0:
             yield Fault("alignment", f"pool {p.name} has the alignment {p.alignment}", pool=p.name)
     for name, size in plan.sizes.items():
-        if not whole(size):
+        if not is_integral(size):
             yield Fault("size", f"pool {name} has {size!r} bytes, which is no whole number", name)
     for p in problem.pools:
         if p.limit is not None and not is_number(p.limit):
@@ -132,49 +132,49 @@ def is_number(value: object) -> bool:
     return type(value) is int
 
 
-def whole(dim: object) -> bool:
+def is_integral(dim: object) -> bool:
     """Whether something can be a size or an offset: a whole number, or an expression of integers."""
     return dim.dtype.is_integer if isinstance(dim, Expr) else is_number(dim)
 
 
 def _odd(b: BufferInfo) -> Iterator[Fault]:
     """What is no number, or no life, in a buffer by itself."""
-    if not whole(b.nbytes):
-        yield Fault("size", f"buffer {called(b)} has {b.nbytes!r} bytes, which is no whole number", buffers=(b.name,))
+    if not is_integral(b.nbytes):
+        yield Fault("size", f"buffer {titled(b)} has {b.nbytes!r} bytes, which is no whole number", buffers=(b.name,))
     if not is_number(b.alignment):
         yield Fault(
             "alignment",
-            f"buffer {called(b)} has the alignment {b.alignment!r}, which is no whole number",
+            f"buffer {titled(b)} has the alignment {b.alignment!r}, which is no whole number",
             buffers=(b.name,),
         )
     if b.offset is not None and not is_number(b.offset):
         yield Fault(
             "by hand",
-            f"buffer {called(b)} was placed at {b.offset!r} by hand, which is no whole number",
+            f"buffer {titled(b)} was placed at {b.offset!r} by hand, which is no whole number",
             buffers=(b.name,),
         )
     for start, stop in b.live:
         if not is_number(start) or not is_number(stop) or start >= stop:
             yield Fault(
-                "life", f"buffer {called(b)} is live in [{start!r}, {stop!r}), which is no interval", buffers=(b.name,)
+                "life", f"buffer {titled(b)} is live in [{start!r}, {stop!r}), which is no interval", buffers=(b.name,)
             )
 
 
 def _unplaced(problem: Problem, plan: Plan, b: BufferInfo, pools: Mapping[str, Pool]) -> Iterator[Fault]:
     place = plan.places.get(b.name)
     if place is None:
-        yield Fault("placed", f"buffer {called(b)} has no place", buffers=(b.name,))
+        yield Fault("placed", f"buffer {titled(b)} has no place", buffers=(b.name,))
         return
     pool = pools.get(place.pool)
-    where = f"buffer {called(b)} lies in pool {place.pool}"
-    if not whole(place.offset):
+    where = f"buffer {titled(b)} lies in pool {place.pool}"
+    if not is_integral(place.offset):
         yield Fault("size", f"{where} at {place.offset!r}, which is no whole number", place.pool, (b.name,))
     if pool is None or place.pool not in plan.sizes:
         what = "is no pool of the problem" if pool is None else "has no size"
         yield Fault("placed", f"{where}, which {what}", place.pool, (b.name,))
         return
     if unknown := [n for n in b.pools if n not in pools]:
-        yield Fault("pool", f"buffer {called(b)} wants pool {unknown[0]}, which is not there", "", (b.name,))
+        yield Fault("pool", f"buffer {titled(b)} wants pool {unknown[0]}, which is not there", "", (b.name,))
     elif pool not in problem.candidates(b):
         yield Fault("pool", f"{where}, which is none of its candidates", pool.name, (b.name,))
     if pool.read_only and b.kind != "constant":
@@ -185,12 +185,12 @@ def _unplaced(problem: Problem, plan: Plan, b: BufferInfo, pools: Mapping[str, P
         yield Fault("by hand", f"{where}, which is not where it was placed by hand", pool.name, (b.name,))
     if b.alignment <= 0 or pool.alignment <= 0 or pool.alignment % b.alignment:
         what = (
-            f"buffer {called(b)} has the alignment {b.alignment}, and pool {pool.name} is aligned to {pool.alignment}"
+            f"buffer {titled(b)} has the alignment {b.alignment}, and pool {pool.name} is aligned to {pool.alignment}"
         )
         yield Fault("alignment", what, pool.name, (b.name,))
 
 
-def misplaced(problem: Problem, plan: Plan) -> Iterator[Fault]:
+def misplaced_buffers(problem: Problem, plan: Plan) -> Iterator[Fault]:
     """Each buffer and each pool by itself, in numbers."""
     for p in problem.pools:
         size = number(plan.sizes.get(p.name, 0))
@@ -203,12 +203,12 @@ def misplaced(problem: Problem, plan: Plan) -> Iterator[Fault]:
     for b in problem.buffers:
         place = plan.places[b.name]
         offset, nbytes, size = number(place.offset), number(b.nbytes), number(plan.sizes[place.pool])
-        at = f"buffer {called(b)} at offset {offset} of pool {place.pool}"
+        at = f"buffer {titled(b)} at offset {offset} of pool {place.pool}"
         if max(offset, offset + nbytes) > MOST or offset < -MOST - 1:
             what = f"{at} ends at {offset + nbytes}, which is not in int64"
             yield Fault("overflow", what, place.pool, (b.name,), (offset, offset + nbytes))
         if nbytes < 0:
-            yield Fault("size", f"buffer {called(b)} has {nbytes} bytes", place.pool, (b.name,))
+            yield Fault("size", f"buffer {titled(b)} has {nbytes} bytes", place.pool, (b.name,))
         if b.offset is not None and offset != b.offset:
             yield Fault("by hand", f"{at} was placed at {b.offset} by hand", place.pool, (b.name,))
         if offset < 0 or offset + nbytes > size:
@@ -235,7 +235,7 @@ def _shared(plan: Plan, b: BufferInfo) -> Interval:
 
 def clash(a: BufferInfo, b: BufferInfo, pool: str, bytes_: Interval, when: Interval) -> Fault:
     what = (
-        f"buffers {called(a)} and {called(b)} share {shown(bytes_)} of pool {pool} while both are live, at"
+        f"buffers {titled(a)} and {titled(b)} share {shown(bytes_)} of pool {pool} while both are live, at"
         f" {shown(when, 'position')}"
     )
     return Fault("apart", what, pool, (a.name, b.name), bytes_, when)
@@ -247,7 +247,7 @@ def both_live(a: BufferInfo, b: BufferInfo) -> Interval | None:
     return min(found, default=None)
 
 
-def called(b: BufferInfo) -> str:
+def titled(b: BufferInfo) -> str:
     """A buffer for people: its name, and what fills it."""
     return f"{b.name} ({b.producer})" if b.producer else b.name
 

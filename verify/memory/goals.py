@@ -16,7 +16,7 @@ from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import Bounds, BufferInfo, Plan, Pool, range_of
 from assay.semantics.scalar import Dim, Expr, Load, Var, show
 from assay.semantics.scalar.smt import Term, Terms
-from assay.verify.memory.definition import Claim, called
+from assay.verify.memory.definition import Claim, titled
 from assay.verify.memory.forms import Forms
 from assay.verify.memory.grounds import Grounds, products, text, total
 from assay.verify.memory.query import comment
@@ -32,7 +32,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Goal:
+class PlanGoal:
     """One of the ways holds; with `multiple`, the form of the only one is divisible by it."""
 
     claim: Claim
@@ -57,14 +57,14 @@ class Goals:
                 total = total.plus(self.forms.of(dim), sign)
         return Way(total, tuple(more), tuple(less))
 
-    def of_pool(self, pool: Pool) -> Iterator[Goal]:
+    def of_pool(self, pool: Pool) -> Iterator[PlanGoal]:
         size = self.plan.sizes.get(pool.name, 0)
         about = f"pool {pool.name}"
-        yield Goal("size", f"{about} has no less than 0 bytes", pool.name, (), (self._way([size], []),))
+        yield PlanGoal("size", f"{about} has no less than 0 bytes", pool.name, (), (self._way([size], []),))
         if pool.limit is not None:
-            yield Goal("limit", f"{about} is within its limit", pool.name, (), (self._way([pool.limit], [size]),))
+            yield PlanGoal("limit", f"{about} is within its limit", pool.name, (), (self._way([pool.limit], [size]),))
 
-    def of_buffer(self, b: BufferInfo) -> Iterator[Goal]:
+    def of_buffer(self, b: BufferInfo) -> Iterator[PlanGoal]:
         """All that is asked of one buffer but that it ends within its pool."""
         offset = self.plan.places[b.name].offset
         yield self.sized(b)
@@ -75,24 +75,24 @@ class Goals:
         aligned = self._goal("aligned", b, f"is aligned to {b.alignment}", self._way([offset], []))
         yield replace(aligned, multiple=b.alignment)
 
-    def sized(self, b: BufferInfo) -> Goal:
+    def sized(self, b: BufferInfo) -> PlanGoal:
         return self._goal("size", b, "has no less than 0 bytes", self._way([b.nbytes], []))
 
-    def inside(self, b: BufferInfo) -> Goal:
+    def inside(self, b: BufferInfo) -> PlanGoal:
         place = self.plan.places[b.name]
         way = self._way([self.plan.sizes[place.pool]], [place.offset, b.nbytes])
         return self._goal("inside", b, "ends within its pool", way)
 
-    def _goal(self, claim: Claim, b: BufferInfo, about: str, way: Way) -> Goal:
-        return Goal(claim, f"buffer {called(b)} {about}", self.plan.places[b.name].pool, (b.name,), (way,))
+    def _goal(self, claim: Claim, b: BufferInfo, about: str, way: Way) -> PlanGoal:
+        return PlanGoal(claim, f"buffer {titled(b)} {about}", self.plan.places[b.name].pool, (b.name,), (way,))
 
-    def below(self, a: BufferInfo, b: BufferInfo) -> Goal:
+    def below(self, a: BufferInfo, b: BufferInfo) -> PlanGoal:
         """That the one ends before the other begins."""
         place, above = self.plan.places[a.name], self.plan.places[b.name]
         way = self._way([above.offset], [place.offset, a.nbytes])
-        return Goal("apart", f"buffer {called(a)} ends below {called(b)}", place.pool, (a.name, b.name), (way,))
+        return PlanGoal("apart", f"buffer {titled(a)} ends below {titled(b)}", place.pool, (a.name, b.name), (way,))
 
-    def apart(self, a: BufferInfo, b: BufferInfo) -> Goal:
+    def apart(self, a: BufferInfo, b: BufferInfo) -> PlanGoal:
         """That two share no byte: either lies below the other, or has no bytes."""
         ways = (
             *self.below(a, b).ways,
@@ -101,14 +101,14 @@ class Goals:
             self._way([], [b.nbytes]),
         )
         pool = self.plan.places[a.name].pool
-        return Goal("apart", f"buffers {called(a)} and {called(b)} share no byte", pool, (a.name, b.name), ways)
+        return PlanGoal("apart", f"buffers {titled(a)} and {titled(b)} share no byte", pool, (a.name, b.name), ways)
 
 
 # --- as linear text --------------------------------------------------------------------------------------------------
 
 
 def local_text(
-    goals: Sequence[tuple[Goal, Sequence[Polynomial]]], forms: Forms, about: str, ranges: list[Range] | None = None
+    goals: Sequence[tuple[PlanGoal, Sequence[Polynomial]]], forms: Forms, about: str, ranges: list[Range] | None = None
 ) -> str:
     """The text that asks whether each goal follows from the facts that stand with it, and each fact from definitions.
 
@@ -134,7 +134,7 @@ def local_text(
 
 
 def linear_text(
-    goals: Sequence[Goal],
+    goals: Sequence[PlanGoal],
     forms: Forms,
     about: str,
     ranges: list[Range] | None = None,
@@ -177,7 +177,7 @@ def forms_text(forms: Forms) -> str:
     )
 
 
-def _wrong(goal: Goal) -> str:
+def _wrong(goal: PlanGoal) -> str:
     """That a goal does not hold."""
     if not goal.multiple:
         return " ".join(f"(< {total(w.form)} 0)" for w in goal.ways)
@@ -192,7 +192,7 @@ def _wrong(goal: Goal) -> str:
 
 
 @dataclass(frozen=True)
-class Scope:
+class PlanTerms:
     """The symbols of a plan as terms of z3. Sizes do not wrap: that is a goal of its own."""
 
     env: Mapping[Var, Term]
@@ -204,7 +204,7 @@ class Scope:
         return True
 
 
-def exact_text(goal: Goal, symbols: Mapping[Var, str], bounds: Bounds, most: int | None = None) -> str:
+def exact_text(goal: PlanGoal, symbols: Mapping[Var, str], bounds: Bounds, most: int | None = None) -> str:
     """The text that is satisfiable exactly if a goal is wrong for some values of the symbols, by their names in it.
 
     `most`: only values up to it.
@@ -216,7 +216,10 @@ def exact_text(goal: Goal, symbols: Mapping[Var, str], bounds: Bounds, most: int
 
     def sum_of(dims: Sequence[Dim]) -> Term:
         return z3.Sum(
-            [z3.IntVal(0), *(terms.value(d, Scope(env), memo) if isinstance(d, Expr) else z3.IntVal(d) for d in dims)]
+            [
+                z3.IntVal(0),
+                *(terms.value(d, PlanTerms(env), memo) if isinstance(d, Expr) else z3.IntVal(d) for d in dims),
+            ]
         )
 
     for way in goal.ways:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
 
+from assay.semantics.live_positions import union
 from assay.semantics.memory import BufferInfo
-from assay.semantics.paths import join
-from assay.verify.memory.chain import TOP, chain
-from assay.verify.memory.definition import called
+from assay.verify.memory.chain import TOP, adjacency
+from assay.verify.memory.definition import titled
 from assay.verify.memory.query import comment, literal
 
 Pairs = Collection[tuple[int, int]]
@@ -26,7 +26,7 @@ def pairs_text(buffers: Sequence[BufferInfo], listed: Pairs) -> str:
     Intervals of lives stand in the order of their beginnings. Of two that share a position the one begins within the
     other, so it comes behind it before anything that begins after its end.
     """
-    rows = sorted((start, stop, i) for i, b in enumerate(buffers) for start, stop in join(b.live))
+    rows = sorted((start, stop, i) for i, b in enumerate(buffers) for start, stop in union(b.live))
     begins = [start for start, _, _ in rows]
     lines = _head(buffers, "every two that are live together are a pair of the list")
     wrong: list[str] = []
@@ -47,9 +47,9 @@ def pairs_text(buffers: Sequence[BufferInfo], listed: Pairs) -> str:
 
 def chain_text(buffers: Sequence[BufferInfo], offsets: Sequence[int], listed: Pairs) -> str:
     """Whether each is all its life next beneath another that is live there, and that a goal says it ends below, or
-    beneath the end of the pool; and one buffer at most next beneath another (`assay.verify.memory.chain`)."""
-    lives = [join(b.live) for b in buffers]
-    made = chain(lives, offsets)
+    beneath the end of the pool; and one buffer at most next beneath another (`assay.verify.memory.adjacency`)."""
+    lives = [union(b.live) for b in buffers]
+    made = adjacency(lives, offsets)
     lines = _head(buffers, "each lies all its life next beneath one that it is listed with, or the end of the pool")
     wrong: list[str] = []
     used: dict[tuple[int, int], bool] = {}
@@ -84,7 +84,7 @@ def chain_text(buffers: Sequence[BufferInfo], offsets: Sequence[int], listed: Pa
 
 
 def _head(buffers: Sequence[BufferInfo], about: str) -> list[str]:
-    names = [f"; {i}: {comment(called(b))}" for i, b in enumerate(buffers)]
+    names = [f"; {i}: {comment(titled(b))}" for i, b in enumerate(buffers)]
     return [f"; {len(buffers)} buffers: {about}; unsat means that it is so", "(set-logic QF_LIA)", *names]
 
 

@@ -18,14 +18,14 @@ from assay.semantics.scalar import Var
 from assay.verify.evidence import Evidence, refuted, unknown
 from assay.verify.memory.derive import within
 from assay.verify.memory.forms import Forms
-from assay.verify.memory.goals import Goal, Way, local_text
+from assay.verify.memory.goals import PlanGoal, Way, local_text
 from assay.verify.memory.solve import solve
 
 Held = tuple[str, Polynomial, DType]
 """What must stay in its dtype, in words, and its form."""
 
 
-def overflow(
+def overflow_fault(
     problem: Problem, plan: Plan, forms: Forms, queries: dict[str, str], deadline: Deadline = NEVER
 ) -> tuple[Evidence | None, str]:
     """A refutation, or None and up to where no step leaves its dtype. The text about the ends of buffers is kept.
@@ -36,7 +36,7 @@ def overflow(
         ends.append((f"where buffer {b.name} ends", end, INT64))
     steps = [("a step of a size or an offset", f, node.dtype) for node, f in forms.nodes()]
     held = list({(h[1], h[2]): h for h in (*steps, *ends)}.values())
-    left = [h for h in held if not inside(h, forms.ranges)]
+    left = [h for h in held if not stays_in_dtype(h, forms.ranges)]
     bounds = forms.bounds
     stays = "int64 suffices"
     if left:
@@ -52,7 +52,7 @@ def overflow(
             f" {most}"
         )
     ranges = forms.ranges_within(bounds)
-    goals = [Goal("overflow", f"{about} is in int64", "", (), (_at_most(f),)) for about, f, _ in ends]
+    goals = [PlanGoal("overflow", f"{about} is in int64", "", (), (_at_most(f),)) for about, f, _ in ends]
     text = local_text([(g, tuple(within(g.ways[0].form, ranges))) for g in goals], forms, stays, ranges)
     solved = solve(text, deadline=deadline)
     if solved.answer != "unsat":
@@ -62,7 +62,7 @@ def overflow(
     return None, stays
 
 
-def inside(held: Held, ranges: list[Range]) -> bool:
+def stays_in_dtype(held: Held, ranges: list[Range]) -> bool:
     """Whether the ranges of atoms keep a form in its dtype."""
     _, f, of = held
     return fits(polynomial_range(f, ranges), of)
@@ -76,7 +76,7 @@ def greatest(held: Sequence[Held], forms: Forms, free: Sequence[Var]) -> int | N
         bounds = {v: (range_of(forms.bounds, v)[0], most) for v in free}
         ranges = forms.ranges_within({**forms.bounds, **bounds})
         for i, h in enumerate(order):
-            if not inside(h, ranges):
+            if not stays_in_dtype(h, ranges):
                 order.insert(0, order.pop(i))  # what is large now is large again
                 return False
         return True

@@ -10,8 +10,8 @@ from assay.semantics.errors import Crash
 from assay.semantics.memory import Plan, Pool, Problem
 from assay.semantics.scalar import Expr
 from assay.verify.evidence import Evidence, plural, proved, unknown
-from assay.verify.memory.definition import MOST, Fault, both_live, called, clash, unplaced
-from assay.verify.memory.query import Box, boxes, query
+from assay.verify.memory.definition import MOST, Fault, both_live, clash, titled, unplaced
+from assay.verify.memory.query import PlacedBox, boxes, query
 from assay.verify.memory.solve import solve
 
 MANY = 200_000
@@ -58,7 +58,7 @@ def prove_plan(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> Proo
     return Proof(proved(detail, goals=goals, pools=len(queries)), queries)
 
 
-def prove_pool(found: list[Box], pool: Pool, size: int, deadline: Deadline = NEVER) -> tuple[Evidence, str]:
+def prove_pool(found: list[PlacedBox], pool: Pool, size: int, deadline: Deadline = NEVER) -> tuple[Evidence, str]:
     """z3's verdict on what lies in one pool, in numbers, and the text it was asked; "" where it was not."""
     if len(found) > MANY:
         return (
@@ -92,7 +92,7 @@ def prove_pool(found: list[Box], pool: Pool, size: int, deadline: Deadline = NEV
     return _fault([found[i] for i in broken], pool, size).evidence("proved"), text
 
 
-def _beside(found: list[Box], i: int, pool: Pool) -> tuple[int, ...]:
+def _beside(found: list[PlacedBox], i: int, pool: Pool) -> tuple[int, ...]:
     """A buffer that is not covered, and one that shares a byte with it."""
     a = found[i]
     for j, b in enumerate(found):
@@ -105,7 +105,7 @@ def _beside(found: list[Box], i: int, pool: Pool) -> tuple[int, ...]:
     )
 
 
-def _fault(broken: list[Box], pool: Pool, size: int) -> Fault:
+def _fault(broken: list[PlacedBox], pool: Pool, size: int) -> Fault:
     """What a model says, in words; the numbers are those of the plan."""
     match broken:
         case [a, b]:
@@ -115,7 +115,7 @@ def _fault(broken: list[Box], pool: Pool, size: int) -> Fault:
                 raise Crash(f"z3 says that {a.buffer.name} and {b.buffer.name} share a byte, and they do not")
             return clash(a.buffer, b.buffer, pool.name, (low, high), when)
         case [a]:
-            what = f"buffer {called(a.buffer)} at offset {a.offset} of pool {pool.name}"
+            what = f"buffer {titled(a.buffer)} at offset {a.offset} of pool {pool.name}"
             hand = "" if a.buffer.offset is None else f", placed at {a.buffer.offset} by hand"
             detail = (
                 f"{what} is misaligned or outside the {size} bytes: {a.nbytes} bytes, aligned to"

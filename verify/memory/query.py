@@ -3,7 +3,7 @@
 Lives, offsets and sizes stand in the formulas, so the text alone decides. Up to `SMALL` buffers it states the
 definition: two buffers, a position in both lives and a byte in both; and, for a good counterexample, a claim for each
 two that are adjacent by offset. Of more the definition is too much for any solver: the text states what lies next
-beneath each buffer, and that this leaves nobody out (`assay.verify.memory.chain`), in linearly many claims.
+beneath each buffer, and that this leaves nobody out (`assay.verify.memory.adjacency`), in linearly many claims.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from assay.semantics.deadline import NEVER, Deadline
+from assay.semantics.live_positions import union
 from assay.semantics.memory import BufferInfo, Plan, Pool, Problem
-from assay.semantics.paths import join
-from assay.verify.memory.chain import TOP, Spell, chain
-from assay.verify.memory.definition import MOST, called, number
+from assay.verify.memory.chain import TOP, Spell, adjacency
+from assay.verify.memory.definition import MOST, number, titled
 
 SMALL = 300
 """Up to so many buffers of a pool the text states the definition."""
 
 
 @dataclass(frozen=True)
-class Box:
+class PlacedBox:
     """A buffer at its place in a pool, in numbers."""
 
     buffer: BufferInfo
@@ -32,13 +32,13 @@ class Box:
     nbytes: int
 
 
-def boxes(problem: Problem, plan: Plan, pool: str) -> list[Box]:
+def boxes(problem: Problem, plan: Plan, pool: str) -> list[PlacedBox]:
     """What lies in a pool, in the order of the problem. Sizes and offsets must be numbers."""
     there = [b for b in problem.buffers if plan.places[b.name].pool == pool]
-    return [Box(b, number(plan.places[b.name].offset), number(b.nbytes)) for b in there]
+    return [PlacedBox(b, number(plan.places[b.name].offset), number(b.nbytes)) for b in there]
 
 
-def neighbours(found: Sequence[Box]) -> Iterator[tuple[int, int]]:
+def neighbours(found: Sequence[PlacedBox]) -> Iterator[tuple[int, int]]:
     """Pairs that are adjacent by offset at some position at which both are live, the lower one first, as indices.
 
     If two of them share a byte at a position then two adjacent ones do there, provided that all have bytes: whatever
@@ -47,7 +47,7 @@ def neighbours(found: Sequence[Box]) -> Iterator[tuple[int, int]]:
     events = [
         event
         for i, box in enumerate(found)
-        for start, stop in join(box.buffer.live)
+        for start, stop in union(box.buffer.live)
         for event in ((start, True, i), (stop, False, i))
     ]
     events.sort()  # what ends at a position makes room for what begins there
@@ -72,7 +72,7 @@ About: TypeAlias = Literal["pool", "place", "pair", "order", "covered"]
 
 
 @dataclass(frozen=True)
-class Query:
+class PoolQuery:
     """The text about a pool, and what the numbers that it gives to `bad` stand for, in words and as buffers by
     number."""
 
@@ -80,7 +80,7 @@ class Query:
     claims: tuple[tuple[About, tuple[int, ...]], ...]
 
 
-def query(found: Sequence[Box], pool: Pool, size: int, deadline: Deadline = NEVER) -> Query:
+def query(found: Sequence[PlacedBox], pool: Pool, size: int, deadline: Deadline = NEVER) -> PoolQuery:
     """The text that is unsatisfiable only if the plan of a pool is good. Late: the time is up.
 
     `o<i>` is where buffer i begins, `n<i>` its bytes; it is live from `s<i>_<k>` up to `e<i>_<k>`. In a model, `bad`
@@ -88,7 +88,7 @@ def query(found: Sequence[Box], pool: Pool, size: int, deadline: Deadline = NEVE
     `position` what they are called. Of many buffers, `x<j>_<k>` up to `y<j>_<k>` are positions at which buffer
     `b<j>_<k>` is said to lie next beneath buffer j (t: the end of the pool).
     """
-    found = [replace(box, buffer=replace(box.buffer, live=join(box.buffer.live))) for box in found]
+    found = [replace(box, buffer=replace(box.buffer, live=union(box.buffer.live))) for box in found]
     full = [i for i, box in enumerate(found) if box.nbytes > 0]
     small = len(found) <= SMALL
     told = "" if small else "; no byte is shared: see order and covered"
@@ -98,7 +98,7 @@ def query(found: Sequence[Box], pool: Pool, size: int, deadline: Deadline = NEVE
     ]
     for i, box in enumerate(found):
         deadline.turn()
-        lines.append(f"; {i}: {comment(called(box.buffer))}")
+        lines.append(f"; {i}: {comment(titled(box.buffer))}")
         lines.append(f"(define-fun o{i} () Int {literal(box.offset)})")
         lines.append(f"(define-fun n{i} () Int {literal(box.nbytes)})")
         for k, (start, stop) in enumerate(box.buffer.live):
@@ -128,7 +128,7 @@ def query(found: Sequence[Box], pool: Pool, size: int, deadline: Deadline = NEVE
             claim("pair", (i, j), f"{byte} (< o{j} (+ o{i} n{i})) (< o{i} (+ o{j} n{j}))")
         wrong += ["  (and (= bad (- 1)) (< first second)", *_holding("first", found), *_holding("second", found), "  )"]
     else:
-        made = chain([found[i].buffer.live for i in full], [found[i].offset for i in full], deadline)
+        made = adjacency([found[i].buffer.live for i in full], [found[i].offset for i in full], deadline)
         spells = {above: [_numbered(s, full) for s in there] for above, there in made.beneath.items()}
         for there in spells.values():
             for s in there:
@@ -144,7 +144,7 @@ def query(found: Sequence[Box], pool: Pool, size: int, deadline: Deadline = NEVE
             over = sorted((_numbered(s, full) for s in made.above.get(k, ())), key=lambda s: s.start)
             claim("covered", (i,), f"(not (and {' '.join(_covered(i, found, over))} true))")
     lines += ["(assert (or", *wrong, "))", "(check-sat)", ""]
-    return Query("\n".join(lines), tuple(claims))
+    return PoolQuery("\n".join(lines), tuple(claims))
 
 
 def _numbered(s: Spell, full: Sequence[int]) -> Spell:
@@ -152,7 +152,7 @@ def _numbered(s: Spell, full: Sequence[int]) -> Spell:
     return replace(s, above=s.above if s.above == TOP else full[s.above], below=full[s.below])
 
 
-def _covered(i: int, found: Sequence[Box], over: Sequence[Spell]) -> Iterator[str]:
+def _covered(i: int, found: Sequence[PlacedBox], over: Sequence[Spell]) -> Iterator[str]:
     """That the spells in which a buffer lies beneath another, in order, are together the whole of its life."""
     rest = list(over)
     for k, (start, stop) in enumerate(found[i].buffer.live):
@@ -164,7 +164,7 @@ def _covered(i: int, found: Sequence[Box], over: Sequence[Spell]) -> Iterator[st
         yield f"(= {at} e{i}_{k})"
 
 
-def _above(i: int, s: Spell, found: Sequence[Box]) -> str:
+def _above(i: int, s: Spell, found: Sequence[PlacedBox]) -> str:
     """That what a buffer lies beneath in a spell begins where it ends or later, and is live all the time."""
     if s.above == TOP:
         return ""  # that all ends within the pool is a claim by itself
@@ -173,7 +173,7 @@ def _above(i: int, s: Spell, found: Sequence[Box]) -> str:
     return f" (<= (+ o{i} n{i}) o{s.above}) (<= s{s.above}_{k} x{s.name}) (<= y{s.name} e{s.above}_{k})"
 
 
-def _holding(who: str, found: Sequence[Box]) -> Iterator[str]:
+def _holding(who: str, found: Sequence[PlacedBox]) -> Iterator[str]:
     yield "    (or"
     for i, box in enumerate(found):
         at = " ".join(f"(and (<= s{i}_{k} position) (< position e{i}_{k}))" for k in range(len(box.buffer.live)))

@@ -20,7 +20,7 @@ def available() -> bool:
     return find_spec("cvc5") is not None
 
 
-def recheck(text: str) -> Answer:
+def recheck_text(text: str) -> Answer:
     """cvc5's answer to a text: `unsat` if that is the answer to every question in it, else the first other one.
 
     Invalid (smt.C1): cvc5 is not installed; (smt.C2): it cannot read the text, or is asked nothing.
@@ -58,7 +58,7 @@ def second_opinion(queries: Mapping[str, str], *, holds: bool = True) -> Evidenc
     """
     undecided = []
     for name, text in queries.items():
-        ours, theirs = solve(text).answer, recheck(text)
+        ours, theirs = solve(text).answer, recheck_text(text)
         if {ours, theirs} == {"sat", "unsat"}:
             return refuted("proved", f"the solvers disagree on {name}: z3 says {ours}, cvc5 {theirs}", query=name)
         if holds and "sat" in (ours, theirs):

@@ -22,13 +22,13 @@ from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, range
 from assay.semantics.scalar import Var
 from assay.semantics.walk import reached
 from assay.verify.evidence import Evidence, plural, proved, refuted, unknown
-from assay.verify.memory.definition import Fault, both_live, clash, faults, misplaced
+from assay.verify.memory.definition import Fault, both_live, clash, faults, misplaced_buffers
 from assay.verify.memory.derive import derive
 from assay.verify.memory.forms import Forms
-from assay.verify.memory.goals import Goal, Goals, exact_text, forms_text, linear_text, local_text
+from assay.verify.memory.goals import Goals, PlanGoal, exact_text, forms_text, linear_text, local_text
 from assay.verify.memory.lives import chain_text, pairs_text
-from assay.verify.memory.overflow import overflow
-from assay.verify.memory.query import SMALL, Box, boxes, neighbours, only
+from assay.verify.memory.overflow import overflow_fault
+from assay.verify.memory.query import SMALL, PlacedBox, boxes, neighbours, only
 from assay.verify.memory.solve import Solved, limit, questions, solve
 
 EXACT_RLIMIT = 10_000_000
@@ -67,7 +67,7 @@ class Proofs:
             self.deadline.check()
             if (found := self._fault(at)) is not None:
                 return self._refuted(*found)
-        found_overflow, stays = overflow(self.problem, self.plan, self.forms, self.queries, self.deadline)
+        found_overflow, stays = overflow_fault(self.problem, self.plan, self.forms, self.queries, self.deadline)
         if found_overflow is not None:
             return found_overflow
         self.queries["forms"] = text = forms_text(self.forms)
@@ -105,14 +105,14 @@ class Proofs:
             pairs = [make.apart(a, b) for a, b in live_pairs(there)]
         else:
             pairs = []
-        goals = distinct([*single, *(order or ()), *within, *pairs])
+        goals = distinct_goals([*single, *(order or ()), *within, *pairs])
         left = self._linear(name, pool, goals, lemmas)
         if order and any(g in left for g in order):
             # the order may depend on the symbols: nothing follows from neighbours
             left = [g for g in left if g not in order]
             if not pairs:
                 pairs = [make.apart(a, b) for a, b in live_pairs(there)]
-                left += self._linear(f"{name}-pairs", pool, distinct(pairs), {})
+                left += self._linear(f"{name}-pairs", pool, distinct_goals(pairs), {})
         if there:
             self._whole(f"{name}-lives", there, order or (), pairs)
         for i, goal in enumerate(left):
@@ -120,7 +120,9 @@ class Proofs:
                 return found
         return None
 
-    def _whole(self, name: str, there: Sequence[BufferInfo], order: Sequence[Goal], pairs: Sequence[Goal]) -> None:
+    def _whole(
+        self, name: str, there: Sequence[BufferInfo], order: Sequence[PlanGoal], pairs: Sequence[PlanGoal]
+    ) -> None:
         """That the goals leave out no two that are live together; else it is unknown whether the plan is good."""
         number = {b.name: i for i, b in enumerate(there)}
         listed = {(number[g.buffers[0]], number[g.buffers[1]]) for g in pairs or order}
@@ -141,7 +143,7 @@ class Proofs:
 
     def _ordered(
         self, make: Goals, pool: Pool, there: Sequence[BufferInfo]
-    ) -> tuple[list[Goal] | None, list[Goal], dict[Polynomial, tuple[Polynomial, ...]]]:
+    ) -> tuple[list[PlanGoal] | None, list[PlanGoal], dict[Polynomial, tuple[Polynomial, ...]]]:
         """That each buffer ends below its neighbour, in the order of the plan at some values, None if there are none;
         that each ends within the pool, the highest first; and from what that follows for those with a neighbour above.
         """
@@ -161,13 +163,13 @@ class Proofs:
         return order, [make.inside(there[i]) for i in down], lemmas
 
     def _linear(
-        self, name: str, pool: Pool, goals: Sequence[Goal], lemmas: Mapping[Polynomial, tuple[Polynomial, ...]]
-    ) -> list[Goal]:
+        self, name: str, pool: Pool, goals: Sequence[PlanGoal], lemmas: Mapping[Polynomial, tuple[Polynomial, ...]]
+    ) -> list[PlanGoal]:
         """Put goals to z3 with the linear facts; those that do not follow from them. What does is kept in texts.
 
         `lemmas`: from which forms another follows. Only goals that come before it may be among a goal's facts.
         """
-        easy: list[tuple[Goal, Sequence[Polynomial]]] = []
+        easy: list[tuple[PlanGoal, Sequence[Polynomial]]] = []
         hard = []
         points = self._points()
         shown: set[Polynomial] = set()
@@ -222,7 +224,7 @@ class Proofs:
                 continue
         return found
 
-    def _alone(self, name: str, goal: Goal) -> tuple[At, Fault] | None:
+    def _alone(self, name: str, goal: PlanGoal) -> tuple[At, Fault] | None:
         """Decide one goal with all that is known of its parts; values that break it, confirmed."""
         names = {v: f"s{i}" for i, v in enumerate(self.symbols)}
         atoms = {v: f"v{next(iter(self.forms.of(v).terms))[0]}" for v in self.symbols}
@@ -337,7 +339,7 @@ def prove_symbolic(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> 
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Polynomial] | None:
+def beside(goal: PlanGoal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Polynomial] | None:
     """Facts from which a goal follows; None: none are found."""
     if goal.multiple:
         return () if goal.ways[0].form.is_multiple(goal.multiple) else None
@@ -350,8 +352,8 @@ def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Po
 
 
 def with_lemmas(
-    easy: Sequence[tuple[Goal, Sequence[Polynomial]]], first: int, last: int
-) -> list[tuple[Goal, Sequence[Polynomial]]]:
+    easy: Sequence[tuple[PlanGoal, Sequence[Polynomial]]], first: int, last: int
+) -> list[tuple[PlanGoal, Sequence[Polynomial]]]:
     """Some goals with their facts, and before them the earlier goals that are such facts: a text stands by itself."""
     stated = {g.ways[0].form: i for i, (g, _) in reversed([*enumerate(easy)]) if len(g.ways) == 1 and not g.multiple}
 
@@ -377,7 +379,7 @@ def undecided(text: str, count: int, deadline: Deadline = NEVER) -> list[int]:
     return found
 
 
-def distinct(goals: Sequence[Goal]) -> list[Goal]:
+def distinct_goals(goals: Sequence[PlanGoal]) -> list[PlanGoal]:
     """Goals without those that ask what another does."""
     found = {(tuple(w.form for w in g.ways), g.multiple): g for g in reversed(goals)}
     return list(reversed(found.values()))
@@ -399,7 +401,7 @@ def live_pairs(buffers: Sequence[BufferInfo]) -> Iterator[tuple[BufferInfo, Buff
 
 def first_fault(problem: Problem, plan: Plan) -> Fault | None:
     """What the definition finds, by neighbours: a plan in numbers."""
-    for fault in misplaced(problem, plan):
+    for fault in misplaced_buffers(problem, plan):
         if fault.claim != "overflow":  # is found by itself
             return fault
     for pool in problem.pools:
@@ -410,7 +412,7 @@ def first_fault(problem: Problem, plan: Plan) -> Fault | None:
     return None
 
 
-def _clash(a: Box, b: Box, pool: str) -> Fault:
+def _clash(a: PlacedBox, b: PlacedBox, pool: str) -> Fault:
     when = both_live(a.buffer, b.buffer)
     if when is None:
         raise Crash(f"{a.buffer.name} and {b.buffer.name} are neighbours that are never live together")

@@ -8,7 +8,7 @@ verdict = judge_backend(subject, backend, inputs)    # with the first operator t
 
 from __future__ import annotations
 
-from assay.verify.oracle.accepts import Accepts
+from assay.verify.oracle.declarations import Accepts
 from assay.verify.oracle.expected import Expected, Possible
 from assay.verify.oracle.judge import Oracle
 from assay.verify.oracle.trial import judge_backend, oracle_of

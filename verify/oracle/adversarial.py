@@ -26,11 +26,11 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
 from assay.verify.backends.protocol import Prepared, Subject, cannot
-from assay.verify.oracle.accepts import Accepts, flushed
+from assay.verify.oracle.declarations import Accepts, flushed
 from assay.verify.oracle.disturbed import Disturbed
 from assay.verify.oracle.dot import TERMS
+from assay.verify.oracle.scaled_integers import MOVES, exact_result
 from assay.verify.oracle.walk import Places, places
-from assay.verify.oracle.whole import MOVES, exact_result
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]

@@ -26,7 +26,7 @@ def meant(node: Call | CallTIR, attrs: Mapping[str, Any], module: Module) -> tup
     return None if any(isinstance(v, Expr) for v in given.values()) else (operator(claim), given)
 
 
-def named(node: Call | CallTIR) -> str:
+def call_title(node: Call | CallTIR) -> str:
     """A call's operator, for people, with its place."""
     name = (
         node.op.name if isinstance(node, Call) and isinstance(node.op, Operator) else str(getattr(node, "func", "call"))

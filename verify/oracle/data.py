@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from assay.interp import graph
-from assay.interp.graph.filling import flat
+from assay.interp.graph.kernel_calls import flat
 from assay.interp.values import Shape
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Trap
@@ -16,7 +16,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol, evaluate_dim
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.verify.border.inputs import dims_of
-from assay.verify.oracle.whole import Whole, run_whole
+from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integers
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random", "specials", "cancelling", "large"]
@@ -154,9 +154,9 @@ def _whole(module: Module, sizes: Mapping[Symbol, int], rng: np.random.Generator
     for most, zeros in AMPLITUDES:
         maker = _integers(most, zeros)
         made = {p.name: _value(p.type, sizes, rng, maker, attempt, p.name) for p in module.main.params}
-        result = run_whole(module, made)
+        result = run_scaled_integers(module, made)
         lost = (
-            [v.lost for v in flat([*result.values()]) if isinstance(v, Whole) and v.lost]
+            [v.lost for v in flat([*result.values()]) if isinstance(v, ScaledIntegers) and v.lost]
             if not isinstance(result, str)
             else [result]
         )

@@ -21,7 +21,7 @@ import numpy as np
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import FLOAT64, DType, dtype
 from assay.semantics.operator import Operator, Reasons
-from assay.verify.oracle.verdict import Worst, number
+from assay.verify.oracle.verdict import Worst, element_number
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -62,7 +62,7 @@ def magnitudes(op: Operator, attrs: Attrs, args: Sequence[Array]) -> Array:
     return np.asarray(op.value(attrs, *[np.maximum(np.abs(a.astype(np.float64)), least) for a in args]))
 
 
-def telling(terms: int, args: Sequence[Array], reference: Array, of: DType) -> bool:
+def has_independent_roundings(terms: int, args: Sequence[Array], reference: Array, of: DType) -> bool:
     """Whether the roundings behind the elements may be taken for independent. In float64 there is no wider
     reference."""
     if (
@@ -92,7 +92,7 @@ def wrong_together(
     if op.name not in TERMS or not of.is_float:
         return None
     reference, terms = allowed.value, max(1, TERMS[op.name](attrs, args))
-    if not telling(terms, args, reference, of):
+    if not has_independent_roundings(terms, args, reference, of):
         return None
     with np.errstate(all="ignore"):
         size = magnitudes(op, attrs, args)
@@ -115,4 +115,6 @@ def wrong_together(
         return None
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(e))), e.shape))
     low, high = allowed.interval()
-    return f"{tensor}: {said}", Worst(tensor, at, number(got[at], of), number(low[at], of), number(high[at], of), 0.0)
+    return f"{tensor}: {said}", Worst(
+        tensor, at, element_number(got[at], of), element_number(low[at], of), element_number(high[at], of), 0.0
+    )

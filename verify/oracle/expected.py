@@ -18,14 +18,14 @@ from assay.semantics.types import DataType
 from assay.semantics.walk import Worklist
 from assay.verify.backends.protocol import as_tensor
 from assay.verify.border.values import LENGTH, NONE, from_value
-from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
-from assay.verify.oracle.findings import Finding
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
+from assay.verify.oracle.findings import TensorFinding
 from assay.verify.oracle.layers import BITWISE, INTEGERS, excused, judge_result
 from assay.verify.oracle.left_open import Silence
-from assay.verify.oracle.named import Named
+from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integers
+from assay.verify.oracle.tensor_names import Named
 from assay.verify.oracle.verdict import worst_exact
-from assay.verify.oracle.walk import OpenWalk, Walk
-from assay.verify.oracle.whole import Whole, run_whole
+from assay.verify.oracle.walk import BoundedRun, OpenWalk
 
 Array = np.ndarray[Any, Any]
 Possible: TypeAlias = dict[str, Value] | Trap | Unpredictable
@@ -41,10 +41,10 @@ class Expected:
     accepts: Accepts = EVERYTHING_KEPT
     flushing: bool = False
     named: Named = field(default_factory=Named)
-    walk: Walk = field(init=False)
+    walk: BoundedRun = field(init=False)
 
     def __post_init__(self) -> None:
-        self.walk = Walk(self.module, accepts=self.accepts, flushing=self.flushing)
+        self.walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing)
 
     @cached_property
     def possible(self) -> Possible:
@@ -71,7 +71,7 @@ class Expected:
         except (Trap, Unpredictable) as why:
             return walk.silence, why
 
-    def excused(self, found: Mapping[str, Finding], outputs: Mapping[str, Any]) -> dict[str, Finding]:
+    def excused(self, found: Mapping[str, TensorFinding], outputs: Mapping[str, Any]) -> dict[str, TensorFinding]:
         """The findings with those that are wrong judged by what a standard leaves open too."""
         silence, possible = self.opened
         if not isinstance(possible, dict):
@@ -101,30 +101,30 @@ class Expected:
     @cached_property
     def exact(self) -> dict[str, Value] | str:
         """The outputs as far as they are exact because the inputs are whole numbers, or why none is known."""
-        return run_whole(self.module, self.inputs)
+        return run_scaled_integers(self.module, self.inputs)
 
-    def findings(self, outputs: Mapping[str, Any]) -> dict[str, Finding]:
+    def findings(self, outputs: Mapping[str, Any]) -> dict[str, TensorFinding]:
         """The finding on each output, by the first layer that can tell; those in tuples are called by their place."""
         if not isinstance(self.possible, dict):
             return {}
         leaves = _leaves(self.module, self.possible, outputs)
         return {name: self._judge(name, allowed, given, path) for name, (allowed, given, path) in leaves.items()}
 
-    def _judge(self, name: str, allowed: Any, given: Any, path: tuple[Any, ...]) -> Finding:
+    def _judge(self, name: str, allowed: Any, given: Any, path: tuple[Any, ...]) -> TensorFinding:
         if given is None:
-            return Finding(name, BITWISE, f"{name} is missing")
+            return TensorFinding(name, BITWISE, f"{name} is missing")
         if isinstance(allowed, Shape) and isinstance(given, np.ndarray):
             given = Shape(tuple(given.tolist()))
         if not hasattr(allowed, "dtype"):
             same = repr(allowed) == repr(given)
-            return Finding(name, BITWISE, "" if same else f"{name} is {given!r}, must be {allowed!r}")
+            return TensorFinding(name, BITWISE, "" if same else f"{name} is {given!r}, must be {allowed!r}")
         got = np.asarray(given)
         _, by = self.walk.makers.get(id(allowed), (None, None))
         finding = judge_result(name, by, allowed, got, self.accepts, self.flushing)
         if finding.layer in (BITWISE, INTEGERS) or finding.wrong or self.accepts.splits:
             return finding
         only = _at(self.module, self.exact, path)
-        if isinstance(only, Whole) and not only.lost:
+        if isinstance(only, ScaledIntegers) and not only.lost:
             worst = worst_exact(name, only.value, got)
             return replace(finding, layer=INTEGERS, wrong=str(worst) if worst else "", worst=worst, unknown=None)
         return finding

@@ -32,7 +32,7 @@ class Applied:
 
 
 @dataclass(frozen=True)
-class Finding:
+class TensorFinding:
     """The verdict on one tensor. `unknown` says which elements were not decided, None for none, of `size`; `excused` is
     how many are what only the standard's silence allows, by the entries `silent`."""
 

@@ -11,20 +11,20 @@ import numpy as np
 
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph import Expr
-from assay.semantics.left_open.table import BY_NAME
+from assay.semantics.left_open.entries import BY_NAME
 from assay.semantics.module import Module
 from assay.verify.evidence import plural
-from assay.verify.oracle import inside, wider
-from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
+from assay.verify.oracle import excess_precision, inner_overflow
 from assay.verify.oracle.data import Kind, make_inputs
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
+from assay.verify.oracle.excess_precision import has_narrow
 from assay.verify.oracle.expected import Expected, Possible
-from assay.verify.oracle.findings import Finding
+from assay.verify.oracle.findings import TensorFinding
 from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS, LAYERS, REBASED
 from assay.verify.oracle.left_open import Node, Silence
-from assay.verify.oracle.named import Named
+from assay.verify.oracle.tensor_names import Named
 from assay.verify.oracle.verdict import Verdict, differing
-from assay.verify.oracle.walk import OpenWalk, Places, Walk, places
-from assay.verify.oracle.wider import has_narrow
+from assay.verify.oracle.walk import BoundedRun, OpenWalk, Places, places
 
 Array = np.ndarray[Any, Any]
 UNDECIDED = ("bounds.C1", "bounds.C2", "bounds.C4")
@@ -103,16 +103,16 @@ class Oracle:
     def _other_rights(self) -> Iterator[tuple[Accepts, str]]:
         """By what else what is wrong is judged, and how a verdict that rests on it says so."""
         if self.has_parts:
-            yield replace(self.accepts, within="wide"), inside.SAID
+            yield replace(self.accepts, within="wide"), inner_overflow.SAID
         if self.accepts.wider and not self.accepts.holds and has_narrow(self.module):
-            yield replace(self.accepts, holds=True), wider.SAID
+            yield replace(self.accepts, holds=True), excess_precision.SAID
         if self.has_parts:
-            yield replace(self.accepts, within="any"), inside.SAID
+            yield replace(self.accepts, within="any"), inner_overflow.SAID
 
     @cached_property
     def has_parts(self) -> bool:
         """Whether operators of the model are several of ours."""
-        return bool(inside.parts_of(self.module))
+        return bool(inner_overflow.parts_of(self.module))
 
     def _judge(self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array]) -> Verdict:
         possible = expected.possible
@@ -144,9 +144,9 @@ class Oracle:
             return Verdict("wrong", wrong.layer, f"output {wrong.wrong}", wrong.worst, judged=len(rebased))
         return self._not_wrong(possible, found, rebased, outputs, theirs, stopped)
 
-    def _rebase(self, expected: Expected, theirs: Mapping[str, Array]) -> tuple[dict[str, Finding], str]:
+    def _rebase(self, expected: Expected, theirs: Mapping[str, Array]) -> tuple[dict[str, TensorFinding], str]:
         """Findings on the backend's own tensors, and why there are no more of them if the run stopped."""
-        walk = Walk(self.module, self.places, theirs, self.accepts, expected.flushing)
+        walk = BoundedRun(self.module, self.places, theirs, self.accepts, expected.flushing)
         try:
             walk.run(expected.inputs)
         except (Trap, Unpredictable) as why:
@@ -154,8 +154,8 @@ class Oracle:
         return walk.findings, ""
 
     def _excused(
-        self, expected: Expected, theirs: Mapping[str, Array], found: Mapping[str, Finding]
-    ) -> dict[str, Finding]:
+        self, expected: Expected, theirs: Mapping[str, Array], found: Mapping[str, TensorFinding]
+    ) -> dict[str, TensorFinding]:
         """Findings on the backend's own tensors, those that are wrong judged by what a standard leaves open too."""
         theirs = {
             n: a for n, a in theirs.items() if a.dtype != object
@@ -173,7 +173,7 @@ class Oracle:
 
     def _of_what_is_shown(
         self, expected: Expected, outputs: Mapping[str, Any], theirs: Mapping[str, Array]
-    ) -> Finding | None:
+    ) -> TensorFinding | None:
         """What is wrong with outputs as results of their own operators, on what is shown of their operands: where a run
         decides by an element that a standard leaves open, no more can be said of it."""
         shown = {**{n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}, **theirs}
@@ -181,7 +181,7 @@ class Oracle:
         return next((f for f in found.values() if f.wrong), None)
 
     def _not_wrong(
-        self, possible: Possible, found: Mapping[str, Finding], rebased: Mapping[str, Finding],
+        self, possible: Possible, found: Mapping[str, TensorFinding], rebased: Mapping[str, TensorFinding],
         outputs: Mapping[str, Any],
         theirs: Mapping[str, Array], stopped: str,
     ) -> Verdict:  # fmt: skip
@@ -239,7 +239,7 @@ _SAID = {
 }
 
 
-def _but_for(found: Sequence[Finding]) -> str:
+def _but_for(found: Sequence[TensorFinding]) -> str:
     """What of these results is not as their layer says."""
     excused, zeros, nans = (sum(getattr(f, what) for f in found) for what in ("excused", "zeros", "nans"))
     exact = found[0].layer in (BITWISE, INTEGERS)
@@ -261,7 +261,7 @@ def _failed(possible: Possible, trap: Trap) -> Verdict:
 
 
 def _is_chained(
-    name: str, rebased: Mapping[str, Finding], outputs: Mapping[str, Any], theirs: Mapping[str, Array]
+    name: str, rebased: Mapping[str, TensorFinding], outputs: Mapping[str, Any], theirs: Mapping[str, Array]
 ) -> bool:
     """Whether the output is, bit for bit, a tensor that was found right, and nothing was left open there."""
     if name not in rebased or rebased[name].open or name not in outputs:

@@ -16,13 +16,13 @@ import numpy as np
 from assay.interp.values import plain
 from assay.semantics.bounds import Bounded
 from assay.semantics.left_open import exactly_known
-from assay.verify.oracle.accepts import Accepts, is_subnormal
+from assay.verify.oracle.declarations import Accepts, is_subnormal
 from assay.verify.oracle.dot import TERMS, wrong_together
-from assay.verify.oracle.findings import Applied, Finding
+from assay.verify.oracle.findings import Applied, TensorFinding
 from assay.verify.oracle.left_open import Silence, without_value
+from assay.verify.oracle.scaled_integers import MOVES, ScaledIntegers, exact_result
 from assay.verify.oracle.signs import certain, flipped
 from assay.verify.oracle.verdict import Worst, fits, worst_exact, worst_outside
-from assay.verify.oracle.whole import MOVES, Whole, exact_result
 
 Array = np.ndarray[Any, Any]
 BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH = "bitwise", "integers", "elementwise", "dot product", "graph"
@@ -32,7 +32,7 @@ LAYERS = (BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH, REBASED)
 
 def judge_result(
     tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, flushing: bool = False, index: int = 0
-) -> Finding:
+) -> TensorFinding:
     """The verdict on a result, or on field `index` of a result that is a tuple; `allowed` is what M9 allows for it."""
     found = replace(_by_layers(tensor, by, allowed, got, accepts, flushing, index), size=got.size)
     if not found.wrong and not flushing:
@@ -44,7 +44,7 @@ def judge_result(
     return replace(found, allowed=allowed, by=by) if kept else found
 
 
-def _with_bits(found: Finding, allowed: Any, got: Array) -> Finding:
+def _with_bits(found: TensorFinding, allowed: Any, got: Array) -> TensorFinding:
     """The finding with the bits counted that are others than ours and are free; wrong where the sign of a zero is
     not."""
     if not isinstance(allowed, Bounded) or not allowed.of.is_float:
@@ -66,10 +66,10 @@ def _with_bits(found: Finding, allowed: Any, got: Array) -> Finding:
 
 def _by_layers(
     tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, flushing: bool = False, index: int = 0
-) -> Finding:
+) -> TensorFinding:
     odd = fits(tensor, allowed, got)
     if odd:
-        return Finding(tensor, BITWISE, odd, by=by, size=got.size)
+        return TensorFinding(tensor, BITWISE, odd, by=by, size=got.size)
     if not isinstance(allowed, Bounded) or allowed.is_exact:
         return _found(tensor, BITWISE, worst_exact(tensor, np.asarray(plain(allowed)), got), by)
     operands = by.known if by is not None and by.op is not None else None
@@ -89,7 +89,7 @@ def _by_layers(
         else GRAPH
     )
     if flushing and op.family not in MOVES and bool(np.any(is_subnormal(got))):
-        return Finding(tensor, layer, f"{tensor}: subnormal numbers are kept here and flushed elsewhere", by=by)
+        return TensorFinding(tensor, layer, f"{tensor}: subnormal numbers are kept here and flushed elsewhere", by=by)
     found = _found(tensor, layer, worst_outside(tensor, allowed, got), by, allowed)
     # operands are known: what is wide here is as wide as the roundings of sums make it, and only an infinite radius
     # says nothing; but a variance may be computed in a way that leaves nothing of it
@@ -98,13 +98,13 @@ def _by_layers(
     if layer == DOT and not found.wrong and not accepts.splits:
         together = wrong_together(op, by.attrs, operands, got, tensor, allowed)
         if together:
-            return Finding(tensor, layer, together[0], together[1], by=by)
+            return TensorFinding(tensor, layer, together[0], together[1], by=by)
     return found
 
 
-def _found(tensor: str, layer: str, worst: Worst | None, by: Applied | None, allowed: Any = None) -> Finding:
+def _found(tensor: str, layer: str, worst: Worst | None, by: Applied | None, allowed: Any = None) -> TensorFinding:
     left = open_elements(allowed, by) if worst is None and isinstance(allowed, Bounded) else None
-    return Finding(tensor, layer, str(worst) if worst else "", worst, left, by=by)
+    return TensorFinding(tensor, layer, str(worst) if worst else "", worst, left, by=by)
 
 
 DECIDES = frozenset({"floor", "ceil", "round", "where"})
@@ -129,14 +129,14 @@ def _exact_result(by: Applied, operands: Sequence[Array], index: int) -> Array |
     with np.errstate(all="ignore"):
         result = exact_result(by.op, by.attrs, operands)
     result = result[index] if isinstance(result, tuple) else result
-    return result.value if isinstance(result, Whole) and not result.lost else None
+    return result.value if isinstance(result, ScaledIntegers) and not result.lost else None
 
 
 def excused(
-    finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], given: Mapping[str, Any],
-    accepts: Accepts,
+    finding: TensorFinding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array],
+    given: Mapping[str, Any], accepts: Accepts,
     flushing: bool, index: int = 0,
-) -> Finding:  # fmt: skip
+) -> TensorFinding:  # fmt: skip
     """The verdict on a tensor that is wrong or not decided by our definition, one of those `given`, with the elements
     that are left open taken for ours."""
     strict = finding.allowed

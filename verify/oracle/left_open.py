@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from assay.interp.values import Value
-from assay.semantics.bounding.core import settled
+from assay.semantics.bounding.core import plain_if_exact
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.graph import Constant, Expr
 from assay.semantics.left_open import Opening, exactly_known, openings, use
-from assay.semantics.left_open.table import BY_OPERATOR
-from assay.verify.oracle.findings import Applied, Finding
+from assay.semantics.left_open.entries import BY_OPERATOR
+from assay.verify.oracle.findings import Applied, TensorFinding
 
 Array = np.ndarray[Any, Any]
 
@@ -79,7 +79,7 @@ def closed(by: Applied, result: Value) -> Value:
         [np.broadcast_to(a.radius == 0, ours.shape) for a in by.operands if isinstance(a, Bounded)]
     )
     where = where & sure
-    return settled(Bounded(np.where(where, ours, result.value), np.where(where, 0.0, result.radius), result.of))
+    return plain_if_exact(Bounded(np.where(where, ours, result.value), np.where(where, 0.0, result.radius), result.of))
 
 
 def _anywhere(found: Sequence[Opening]) -> Any:
@@ -184,7 +184,7 @@ class Silence:
         return found, tuple(by)
 
 
-def without_value(finding: Finding, by: Applied | None, allowed: Any, index: int) -> Finding:
+def without_value(finding: TensorFinding, by: Applied | None, allowed: Any, index: int) -> TensorFinding:
     """A finding of which elements are undecided, without those that have no value at all: an entry says so of them."""
     if (
         not finding.open

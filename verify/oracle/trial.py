@@ -16,14 +16,14 @@ import onnx.defs
 
 from assay.interp import graph
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.left_open.table import BY_OPERATOR
-from assay.verify.backends.protocol import FATAL, Backend, Prepared, Subject, as_tensor, called
-from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
-from assay.verify.oracle.between import Between, find_between
+from assay.semantics.left_open.entries import BY_OPERATOR
+from assay.verify.backends.protocol import FATAL, Backend, Prepared, Subject, as_tensor, call_prepared
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.expected import Expected
 from assay.verify.oracle.judge import Oracle
 from assay.verify.oracle.layers import BITWISE
 from assay.verify.oracle.left_open import Node
+from assay.verify.oracle.other_inputs import Between, find_between
 from assay.verify.oracle.verdict import Verdict
 
 Array = np.ndarray[Any, Any]
@@ -87,19 +87,19 @@ def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected, u
     """The runs that are judged: the first, that on other inputs, and the first again where it gives other bits. What
     these cannot show is put into `unseen`."""
     prepared = backend.prepare(subject, subject.outputs)
-    outputs = called(backend.name, prepared, first.inputs)
+    outputs = call_prepared(backend.name, prepared, first.inputs)
     found = find_between(oracle, first, outputs)
     between = found.expected
     others = _if_taken(backend, prepared, between)
     if between is not None and others is None:
         found = Between(None, "it refuses other inputs")
     unseen += [found.unseen] if found.unseen else []
-    again = called(backend.name, prepared, first.inputs)
+    again = call_prepared(backend.name, prepared, first.inputs)
     made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
     try:  # not every backend can show its intermediate tensors
         shown: Prepared | None = backend.prepare(subject, made)
         assert shown is not None
-        theirs = _tensors(called(backend.name, shown, first.inputs))
+        theirs = _tensors(call_prepared(backend.name, shown, first.inputs))
     except Unsupported as wrong:
         if wrong.label in FATAL:
             raise
@@ -109,14 +109,14 @@ def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected, u
         own = _if_taken(backend, shown, between) if shown is not None else None
         yield Run("on other inputs in between", between, others, _tensors(own or {}))
     if not _same(outputs, again):
-        theirs = _tensors(called(backend.name, shown, first.inputs)) if shown is not None else {}
+        theirs = _tensors(call_prepared(backend.name, shown, first.inputs)) if shown is not None else {}
         yield Run("in a second run", first, again, theirs)
 
 
 def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Mapping[str, Any] | None:
     """What it gives on inputs that we chose; None where it refuses these: nobody asked for them."""
     try:
-        return called(backend.name, run, on.inputs) if on is not None else None
+        return call_prepared(backend.name, run, on.inputs) if on is not None else None
     except Unsupported as wrong:
         if wrong.label in FATAL:
             raise

@@ -80,7 +80,7 @@ def ulp(x: float, of: DType) -> float:
     return float(2.0 ** np.floor(np.log2(size)) * 2 * of.unit_roundoff) if np.isfinite(size) else float("inf")
 
 
-def number(x: Any, of: DType) -> Any:
+def element_number(x: Any, of: DType) -> Any:
     """An element as a Python number, for messages."""
     return float(x) if of.is_float else bool(x) if of.kind == "bool" else int(x)
 
@@ -116,7 +116,7 @@ def worst_exact(tensor: str, want: Array, got: Array, signs: bool = False) -> Wo
         distance = np.abs(got.astype(np.float64) - want.astype(np.float64))
     distance = np.where(bad, np.where(np.isfinite(distance), distance, np.inf), -1.0)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), got.shape))
-    w, g = number(want[at], of), number(got[at], of)
+    w, g = element_number(want[at], of), element_number(got[at], of)
     far = float(distance[at]) / ulp(float(w), of) if distance[at] > 0 and np.isfinite(distance[at]) else float("inf")
     return Worst(tensor, at, g, w, w, far)
 
@@ -136,9 +136,9 @@ def worst_outside(tensor: str, allowed: Bounded, got: Array) -> Worst | None:
         )  # a number that the narrower float has not
     distance = np.where(np.isnan(distance), np.inf, distance)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), got.shape))
-    least, most = number(low[at], of), number(high[at], of)
+    least, most = element_number(low[at], of), element_number(high[at], of)
     if distance[at] == 0 and allowed.narrow is not None:
-        return Worst(tensor, at, number(got[at], of), least, most, 0.0, str(allowed.narrow))
+        return Worst(tensor, at, element_number(got[at], of), least, most, 0.0, str(allowed.narrow))
     end = least if float(g[at]) < least else most
     far = float(distance[at]) / ulp(float(end), of) if np.isfinite(distance[at]) else float("inf")
-    return Worst(tensor, at, number(got[at], of), least, most, far)
+    return Worst(tensor, at, element_number(got[at], of), least, most, far)

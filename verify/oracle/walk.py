@@ -17,16 +17,16 @@ from assay.semantics.graph import Call, CallTIR, Expr, Let, TupleGetItem, Var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
-from assay.verify.oracle.accepts import EVERYTHING_KEPT, SPLIT, Accepts, open_subnormals
-from assay.verify.oracle.claims import meant, named
+from assay.verify.oracle.claims import call_title, meant
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, SPLIT, Accepts, open_subnormals
 from assay.verify.oracle.dot import TERMS
-from assay.verify.oracle.findings import Applied, Finding
-from assay.verify.oracle.inside import Inside
+from assay.verify.oracle.excess_precision import Kept, own
+from assay.verify.oracle.findings import Applied, TensorFinding
+from assay.verify.oracle.inner_overflow import Inside
 from assay.verify.oracle.layers import DECIDES, excused, judge_result
 from assay.verify.oracle.left_open import Silence, closed
+from assay.verify.oracle.scaled_integers import MOVES
 from assay.verify.oracle.signs import carried_over, marked
-from assay.verify.oracle.whole import MOVES
-from assay.verify.oracle.wider import Kept, own
 
 Array = np.ndarray[Any, Any]
 Places = dict[int, list[tuple[str, int | None]]]
@@ -54,7 +54,7 @@ def places(module: Module, tensors: Mapping[str, Expr]) -> Places:
 
 
 @dataclass
-class Walk:
+class BoundedRun:
     """`run` gives what M9 allows for the outputs. A tensor among `theirs` is judged where it is made, on the operands
     that were used, and is used in place of ours from there on."""
 
@@ -63,7 +63,7 @@ class Walk:
     theirs: Mapping[str, Array] = field(default_factory=dict)
     accepts: Accepts = EVERYTHING_KEPT
     flushing: bool = False
-    findings: dict[str, Finding] = field(default_factory=dict)
+    findings: dict[str, TensorFinding] = field(default_factory=dict)
     """In the order of evaluation."""
     makers: dict[int, tuple[Value, Applied]] = field(default_factory=dict)
     """Results that come of operands known exactly, or of a decision, and how; for judging outputs that are such
@@ -94,7 +94,7 @@ class Walk:
         if self.accepts.splits and op is not None and op.family == "contraction" and isinstance(result, Bounded):
             result = self.split(op, given, args, result)
         result, within = self.inside.made(node, op, given, used, result)
-        by = Applied(op, given, args, named(node))
+        by = Applied(op, given, args, call_title(node))
         judged = self.where.get(id(node), [])
         before = marked(op, given, args, result)
         result = carried_over(before, self.settled(by, before, judged))
@@ -125,7 +125,7 @@ class Walk:
         self.narrowed |= ours is not result
         return ours
 
-    def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> Finding:
+    def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> TensorFinding:
         """The verdict on somebody's tensor."""
         return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
 
@@ -152,18 +152,18 @@ class Walk:
 
 
 @dataclass
-class OpenWalk(Walk):
+class OpenWalk(BoundedRun):
     """The same with all that a standard leaves open: what the walk before, of which `before` are the findings, calls
     wrong is judged again."""
 
-    before: Mapping[str, Finding] = field(default_factory=dict)
+    before: Mapping[str, TensorFinding] = field(default_factory=dict)
     silence: Silence = field(default_factory=Silence)
 
     def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
         self.others = {i or 0: np.asarray(self.theirs[t]) for t, i in judged if t in self.theirs}
         return self.silence.widen(by, result, judged)
 
-    def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> Finding:
+    def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> TensorFinding:
         before = self.before.get(tensor)
         if before is None:
             return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
@@ -173,7 +173,7 @@ class OpenWalk(Walk):
 
 
 @dataclass
-class Recording(Walk):
+class RecordingRun(BoundedRun):
     """The same, which keeps tensors: by our definition (`ours`), and as they were used."""
 
     ours: dict[str, Any] = field(default_factory=dict)

@@ -69,7 +69,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @dataclass(frozen=True)
-class AssayBackend:
+class JudgedBackend:
     """A backend, and on what it is judged. It runs in a process of its own, so that it may die."""
 
     name: str
@@ -195,7 +195,7 @@ def _said(verdict: Verdict) -> str:
 
 
 @pytest.fixture
-def assay_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AssayBackend:
+def assay_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> JudgedBackend:
     """Each backend that --assay-backend names, to be judged by `check`."""
     name = getattr(request, "param", None)
     if name is None:
@@ -221,7 +221,7 @@ def assay_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     def record(kind: str, outcome: str) -> None:
         request.node.user_properties.append((PROPERTY, f"{name} {kind}: {outcome}"))
 
-    return AssayBackend(
+    return JudgedBackend(
         name, process, marker.args or KINDS, marker.kwargs.get("seed", 0), marker.kwargs.get("dims", {}),
         lambda: tmp_path_factory.mktemp("assay"), record,
     )  # fmt: skip

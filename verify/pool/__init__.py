@@ -16,16 +16,16 @@ import numpy as np
 
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, place_of, symbols_of
+from assay.semantics.live_positions import Intervals, union
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bound, overlap, range_of
 from assay.semantics.module import Branch, Module, Program, Slot, Step, flow
-from assay.semantics.paths import Intervals, join
 from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
 from assay.verify.constants.places import check_constant_places
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted
-from assay.verify.in_place import check_kernel
+from assay.verify.in_place import check_in_place_kernel
 from assay.verify.liveness import named_symbols
 from assay.verify.liveness.devices import check_pools, check_steps
 from assay.verify.liveness.lives import check_lives
@@ -170,7 +170,7 @@ class _Sweep:
         after: dict[str, Intervals] = {}
         for k, (buffer, name) in enumerate(zip((*kernel.params, *kernel.allocations), names, strict=True)):
             own = inside.uses.get(buffer, ())
-            live[name] = join([*live.get(name, ()), *(inside.before.get(buffer, own) if k < len(step.reads) else own)])
+            live[name] = union([*live.get(name, ()), *(inside.before.get(buffer, own) if k < len(step.reads) else own)])
             after[name] = inside.after.get(buffer, own)
         return live, after
 
@@ -291,7 +291,7 @@ def check_in_place(module: Module) -> Evidence:
             for n in (n for n, name in enumerate(step.reads) if name == step.reads[j]):
                 if (step.kernel, k, n) not in seen:
                     seen.add((step.kernel, k, n))
-                    evidence = check_kernel(module.kernel(step.kernel), k, n)
+                    evidence = check_in_place_kernel(module.kernel(step.kernel), k, n)
                     if not evidence.holds:
                         return refuted("proved", f"{shown_step(step, i)}: {evidence.detail}")
     return checked(f"{len(seen)} outputs in place")

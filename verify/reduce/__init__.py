@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 
 from assay.semantics.errors import Invalid
 from assay.verify.reduce.attributes import fewer_attributes
-from assay.verify.reduce.case import Case, tidy
+from assay.verify.reduce.case import ReducedCase, tidy
 from assay.verify.reduce.operators import fewer_operators, fewer_outputs
 from assay.verify.reduce.sizes import smaller_sizes
 from assay.verify.reduce.values import simpler_values
 
-__all__ = ["Case", "reduce", "tidy"]
+__all__ = ["ReducedCase", "reduce", "tidy"]
 
-STEPS: tuple[tuple[str, Callable[[Case], Iterator[Case]]], ...] = (
+STEPS: tuple[tuple[str, Callable[[ReducedCase], Iterator[ReducedCase]]], ...] = (
     ("operators", fewer_operators),
     ("outputs", fewer_outputs),
     ("attributes", fewer_attributes),
@@ -29,15 +29,15 @@ STEPS: tuple[tuple[str, Callable[[Case], Iterator[Case]]], ...] = (
 )
 """Each gives smaller cases than the one before, the smallest first; the first that still shows it is taken."""
 
-Progress = Callable[[str, int, Case], None]
+Progress = Callable[[str, int, ReducedCase], None]
 
 
 def reduce(
-    case: Case,
-    shows: Callable[[Case], bool],
+    case: ReducedCase,
+    shows: Callable[[ReducedCase], bool],
     limit: int = 5_000,
     progress: Progress = lambda step, tries, case: None,
-) -> Case:
+) -> ReducedCase:
     """The smallest case found in `limit` tries. `progress` gets each case that is taken, so that one who interrupts has
     the last. Invalid (reduce.C1): the case itself does not show it."""
     if not shows(case):
@@ -49,7 +49,7 @@ def reduce(
     while found and tries < limit:
         found = False
         for name, candidates in STEPS:
-            smaller: Case | None = case
+            smaller: ReducedCase | None = case
             while smaller is not None and tries < limit:
                 smaller = None
                 for candidate in candidates(case):

@@ -8,10 +8,10 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from assay.verify.reduce.case import Case, outputs_of, rebuilt
+from assay.verify.reduce.case import ReducedCase, outputs_of, rebuilt
 
 
-def fewer_attributes(case: Case) -> Iterator[Case]:
+def fewer_attributes(case: ReducedCase) -> Iterator[ReducedCase]:
     """Cases without one attribute, without one optional operand at the end, with a simpler number."""
     for i, node in enumerate(case.nodes):
         for changed in _simpler(node):

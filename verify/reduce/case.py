@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Case:
+class ReducedCase:
     """An ONNX model, and inputs by name. Initializers are inputs that the model brings along."""
 
     model: onnx.ModelProto
@@ -61,11 +61,11 @@ class Case:
 
 
 def rebuilt(
-    case: Case,
+    case: ReducedCase,
     nodes: Iterable[onnx.NodeProto],
     outputs: Iterable[str],
     arrays: Mapping[str, Array],
-) -> Case:
+) -> ReducedCase:
     """The case with other operators, outputs, and values of what is read. Inputs and initializers that nothing reads
     are gone; an array that was neither becomes an input."""
     kept = list(nodes)
@@ -88,14 +88,14 @@ def rebuilt(
     model.opset_import.extend(case.model.opset_import)
     model.functions.extend(case.model.functions)
     model.graph.CopyFrom(graph_)
-    return Case(model, inputs)
+    return ReducedCase(model, inputs)
 
 
-def outputs_of(case: Case) -> list[str]:
+def outputs_of(case: ReducedCase) -> list[str]:
     return [o.name for o in case.model.graph.output]
 
 
-def tidy(case: Case) -> Case:
+def tidy(case: ReducedCase) -> ReducedCase:
     """The case with short names, x0, x1 ... for what goes in, t0, t1 ... for what is made, and its outputs' types. A
     model with inner graphs or functions keeps its names."""
     if case.model.functions or any(a.HasField("g") or a.graphs for n in case.nodes for a in n.attribute):
@@ -119,7 +119,7 @@ def tidy(case: Case) -> Case:
             field.extend(renamed)
         nodes.append(changed)
     arrays = {names[n]: a for n, a in (*case.inputs.items(), *case.initializers.items())}
-    named = Case(onnx.ModelProto(ir_version=case.model.ir_version, opset_import=case.model.opset_import), {})
+    named = ReducedCase(onnx.ModelProto(ir_version=case.model.ir_version, opset_import=case.model.opset_import), {})
     named.model.graph.initializer.extend(numpy_helper.from_array(a, names[n]) for n, a in case.initializers.items())
     made = rebuilt(named, nodes, [names[o] for o in outputs_of(case)], arrays)
     for output in made.model.graph.output:

@@ -19,9 +19,9 @@ from assay.verify.evidence import plural
 from assay.verify.exits import Exit
 from assay.verify.oracle import Oracle
 from assay.verify.oracle.data import KINDS
-from assay.verify.reduce import Case, reduce
-from assay.verify.reduce.finding import Finding, first_finding, shows
-from assay.verify.reduce.standalone import make_directory, write
+from assay.verify.reduce import ReducedCase, reduce
+from assay.verify.reduce.finding import CaseFinding, first_finding, shows
+from assay.verify.reduce.standalone import make_directory, write_standalone
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +40,7 @@ def reduce_model(
     others: dict[str, dict[str, Array]] = {kind: oracle.inputs(kind, given=given) for kind in KINDS}
     seen: list[str] = []
     try:
-        first = first_finding(Case(model, others.pop("random")), backend, others, seen)
+        first = first_finding(ReducedCase(model, others.pop("random")), backend, others, seen)
     except Unsupported as wrong:
         if wrong.label not in OUTCOMES:
             raise
@@ -56,7 +56,7 @@ def reduce_model(
     console.print(_line(found, case))
     smallest = case
 
-    def progress(step: str, tries: int, now: Case) -> None:
+    def progress(step: str, tries: int, now: ReducedCase) -> None:
         nonlocal smallest
         smallest = now
         status.update(f"{step}, {plural(tries, 'attempt')}: {_size(now)}")
@@ -72,7 +72,7 @@ def reduce_model(
             f"{backend.name} does not do the same twice on the same inputs: nothing can be said of it",
             label="reduce.C2",
         )
-    path = write(output, _name(smallest, backend.name), smallest, backend.name, again[1])
+    path = write_standalone(output, _name(smallest, backend.name), smallest, backend.name, again[1])
     console.print(f"{_sizes(before)} -> {_sizes(smallest.size)}: {path}")
     console.print(again[1].said)
     return Exit.WRONG
@@ -90,11 +90,11 @@ def with_sizes(model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelPro
     return made
 
 
-def _line(found: Finding, case: Case) -> str:
+def _line(found: CaseFinding, case: ReducedCase) -> str:
     return f"{found.kind}: {found.said} ({_size(case)})"
 
 
-def _size(case: Case) -> str:
+def _size(case: ReducedCase) -> str:
     return _sizes(case.size)
 
 
@@ -103,6 +103,6 @@ def _sizes(size: tuple[int, int, int]) -> str:
     return f"{plural(operators, 'operator')}, {plural(attributes, 'attribute')}, {plural(elements, 'element')}"
 
 
-def _name(case: Case, backend: str) -> str:
+def _name(case: ReducedCase, backend: str) -> str:
     operators = "_".join(dict.fromkeys(n.op_type.lower() for n in case.nodes))
     return re.sub(r"\W+", "_", f"{backend}_{operators}")[:60].strip("_")

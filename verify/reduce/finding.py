@@ -12,13 +12,13 @@ from assay.semantics.errors import AssayError, Unsupported
 from assay.verify.backends import Backend, subject_of_model
 from assay.verify.backends.protocol import FATAL, OUTCOMES
 from assay.verify.oracle import judge_backend
-from assay.verify.reduce.case import Case
+from assay.verify.reduce.case import ReducedCase
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Finding:
+class CaseFinding:
     """What a backend did with a case: its outputs are wrong, or it did not survive."""
 
     kind: Literal["wrong", "died", "late"]
@@ -27,7 +27,7 @@ class Finding:
     """The first operator that is wrong, if that is known: its ONNX name."""
 
 
-def find(case: Case, backend: Backend) -> Finding | None:
+def find(case: ReducedCase, backend: Backend) -> CaseFinding | None:
     """What is to be found in a case, if anything. What cannot be imported, or is refused, shows nothing."""
     try:
         return look(case, backend)
@@ -35,7 +35,7 @@ def find(case: Case, backend: Backend) -> Finding | None:
         return None
 
 
-def look(case: Case, backend: Backend, seen: list[str] | None = None) -> Finding | None:
+def look(case: ReducedCase, backend: Backend, seen: list[str] | None = None) -> CaseFinding | None:
     """What is to be found in a case, if anything; the verdict is put to those that were `seen`. Raises what says that
     it cannot be judged."""
     try:
@@ -43,18 +43,18 @@ def look(case: Case, backend: Backend, seen: list[str] | None = None) -> Finding
     except Unsupported as wrong:
         if wrong.label not in FATAL:
             raise
-        return Finding("late" if OUTCOMES[wrong.label] == "late" else "died", wrong.message)
+        return CaseFinding("late" if OUTCOMES[wrong.label] == "late" else "died", wrong.message)
     if seen is not None:
         seen.append(verdict.outcome)
     if verdict.outcome != "wrong":
         return None
-    return Finding("wrong", str(verdict), (verdict.culprit or "").split(",")[0].split(" ")[0])
+    return CaseFinding("wrong", str(verdict), (verdict.culprit or "").split(",")[0].split(" ")[0])
 
 
-def shows(backend: Backend, found: Finding) -> Callable[[Case], bool]:
+def shows(backend: Backend, found: CaseFinding) -> Callable[[ReducedCase], bool]:
     """Whether a case shows the same: the same kind, and by the same operator where one was named."""
 
-    def same(case: Case) -> bool:
+    def same(case: ReducedCase) -> bool:
         now = find(case, backend)
         return now is not None and now.kind == found.kind and (not found.operator or now.operator == found.operator)
 
@@ -62,15 +62,15 @@ def shows(backend: Backend, found: Finding) -> Callable[[Case], bool]:
 
 
 def first_finding(
-    case: Case, backend: Backend, others: Mapping[str, Mapping[str, Array]], seen: list[str] | None = None
-) -> tuple[Case, Finding] | None:
+    case: ReducedCase, backend: Backend, others: Mapping[str, Mapping[str, Array]], seen: list[str] | None = None
+) -> tuple[ReducedCase, CaseFinding] | None:
     """The case with its own inputs or the first of others, by what they are called, on which there is something to
     find; the verdicts are put to those that were `seen`. Raises why it cannot be judged where that is so on all of
     them; and at once where that is no refusal by the backend."""
     refused: Unsupported | None = None
     judged = False
     for inputs in (case.inputs, *others.values()):
-        given = Case(case.model, inputs)
+        given = ReducedCase(case.model, inputs)
         try:
             found = look(given, backend, seen)
         except Unsupported as wrong:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import onnx
 
 from assay.lower.frontends.onnx.control import reads
-from assay.verify.reduce.case import Case, outputs_of, rebuilt
+from assay.verify.reduce.case import ReducedCase, outputs_of, rebuilt
 
 
-def fewer_operators(case: Case) -> Iterator[Case]:
+def fewer_operators(case: ReducedCase) -> Iterator[ReducedCase]:
     """Cases with some of the operators: one alone, then the complements of ever shorter runs of them. Tensors that the
     others made are inputs, with the values that they have by the definition."""
     nodes = list(case.nodes)
@@ -27,7 +27,7 @@ def fewer_operators(case: Case) -> Iterator[Case]:
         yield from _bypassed(case, i, node)
 
 
-def _kept(case: Case, nodes: Sequence[onnx.NodeProto]) -> Iterator[Case]:
+def _kept(case: ReducedCase, nodes: Sequence[onnx.NodeProto]) -> Iterator[ReducedCase]:
     """The case with just these operators, if all that they read from others is known."""
     made = {o for n in nodes for o in n.output if o}
     read = {r for n in nodes for r in reads(n)}
@@ -39,7 +39,7 @@ def _kept(case: Case, nodes: Sequence[onnx.NodeProto]) -> Iterator[Case]:
         yield rebuilt(case, nodes, outputs, case.values)
 
 
-def _bypassed(case: Case, at: int, node: onnx.NodeProto) -> Iterator[Case]:
+def _bypassed(case: ReducedCase, at: int, node: onnx.NodeProto) -> Iterator[ReducedCase]:
     """The case without one operator, whose result is one of its operands of the same shape and dtype."""
     if len(node.output) != 1 or node.output[0] not in case.values:
         return
@@ -62,7 +62,7 @@ def _bypassed(case: Case, at: int, node: onnx.NodeProto) -> Iterator[Case]:
             yield rebuilt(case, others, outputs_of(case), case.values)
 
 
-def fewer_outputs(case: Case) -> Iterator[Case]:
+def fewer_outputs(case: ReducedCase) -> Iterator[ReducedCase]:
     """Cases with one output, and the operators that it needs; then those with one output less."""
     names = outputs_of(case)
     if len(names) < 2:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from assay.verify.reduce.case import Case, outputs_of, rebuilt
+from assay.verify.reduce.case import ReducedCase, outputs_of, rebuilt
 
 Array = np.ndarray[Any, Any]
 
 
-def smaller_sizes(case: Case) -> Iterator[Case]:
+def smaller_sizes(case: ReducedCase) -> Iterator[ReducedCase]:
     """Cases whose arrays are cut: all axes of one size together, with that number in small whole-number arrays changed
     too and without; then one axis of one array. What no longer fits together is no model, and shows nothing."""
     arrays = {**case.initializers, **case.inputs}
@@ -54,5 +54,5 @@ def _part(array: Array, axis: int, to: int, last: bool) -> Array:
     return np.ascontiguousarray(array[(slice(None),) * axis + (slice(start, start + to),)])
 
 
-def _with(case: Case, arrays: dict[str, Array]) -> Case:
+def _with(case: ReducedCase, arrays: dict[str, Array]) -> ReducedCase:
     return rebuilt(case, case.nodes, outputs_of(case), arrays)

@@ -16,8 +16,8 @@ from assay.semantics.errors import Invalid
 from assay.semantics.files import directory_at
 from assay.verify.border.files import replace_file, replace_text
 from assay.verify.border.inputs import save
-from assay.verify.reduce.case import Case
-from assay.verify.reduce.finding import Finding
+from assay.verify.reduce.case import ReducedCase
+from assay.verify.reduce.finding import CaseFinding
 
 Array = np.ndarray[Any, Any]
 ENDS = {"wrong": "is wrong", "died": "ends the process", "late": "does not end in time"}
@@ -59,7 +59,7 @@ def make_directory(directory: Path) -> None:
         raise Invalid(f"cannot be a directory: {wrong.strerror}", where=str(directory), label="output.C1") from None
 
 
-def write(directory: Path, name: str, case: Case, backend: str, found: Finding) -> Path:
+def write_standalone(directory: Path, name: str, case: ReducedCase, backend: str, found: CaseFinding) -> Path:
     """Write DIR/test_NAME.py, with NAME.onnx and NAME.npz beside it if model or inputs are too large to read, and the
     path of the test. `name` is an identifier."""
     make_directory(directory)
@@ -71,7 +71,7 @@ def write(directory: Path, name: str, case: Case, backend: str, found: Finding) 
         data = case.model.SerializeToString()
         replace_file(directory / f"{name}.onnx", lambda path: path.write_bytes(data))
     if all(a.size <= INLINE for a in case.inputs.values()):
-        inputs = "{" + "".join(f"\n    {n!r}: {literal(a)}," for n, a in case.inputs.items()) + "\n}"
+        inputs = "{" + "".join(f"\n    {n!r}: {array_literal(a)}," for n, a in case.inputs.items()) + "\n}"
     else:
         inputs = f'load(Path(__file__).with_name("{name}.npz"))'
         save(directory / f"{name}.npz", case.inputs)
@@ -120,7 +120,7 @@ def _size(tensor: onnx.TensorProto) -> int:
     return int(np.prod(tensor.dims, dtype=np.int64))
 
 
-def literal(array: Array) -> str:
+def array_literal(array: Array) -> str:
     """An array as an expression that gives its very bits."""
     of = dtype(array.dtype)
     name = array.dtype.name if array.dtype.name != "bool" else "bool_"

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.dtypes import dtype
-from assay.verify.reduce.case import Case, outputs_of, rebuilt
+from assay.verify.reduce.case import ReducedCase, outputs_of, rebuilt
 
 Array = np.ndarray[Any, Any]
 PARTS = 64
 """Into how many parts an array is taken apart at most, to make one of them zero."""
 
 
-def simpler_values(case: Case) -> Iterator[Case]:
+def simpler_values(case: ReducedCase) -> Iterator[ReducedCase]:
     """Cases with one array, or a part of it, that is all zero or all one, or of fewer digits. What is given is as
     simple as it can be when nothing of that shows it any more."""
     arrays = {**case.initializers, **case.inputs}

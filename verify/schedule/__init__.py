@@ -51,7 +51,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     others = [n for n, d in old.items() if n != "main" and not isinstance(d, PrimFunc)]
     if list(old) != list(new) or any(old[n] is not new[n] and stored(old[n]) != stored(new[n]) for n in others):
         return refuted("checked", "a definition other than main has changed")
-    return check_schedule(before, after)
+    return check_call_order(before, after)
 
 
 def describe(before: Module, after: Module) -> Did:
@@ -64,7 +64,7 @@ def describe(before: Module, after: Module) -> Did:
     return peak + (", optimal" if claim.optimal else f", at least {size(claim.bound)}"), data
 
 
-def check_schedule(source: Module, target: Module) -> Evidence:
+def check_call_order(source: Module, target: Module) -> Evidence:
     """Whether `target` has the calls of `source` in an order that is as good, and needs the bytes that it says."""
     before, after = source.main, target.main
     names = Counter(v.name for v, _ in bindings(before))
@@ -123,7 +123,7 @@ def _peaks(source: Module, target: Module) -> str | None:
         for what, said, module in (("before", claim.before, source), ("after", claim.after, target)):
             if (got := peak(module)) != said:
                 return f"the peak {what} is said to be {said} bytes, and is {got}"
-        if not least(target) <= claim.bound <= claim.after <= claim.before:
+        if not least_peak(target) <= claim.bound <= claim.after <= claim.before:
             return f"a bound of {claim.bound} and a peak of {claim.after} after {claim.before} bytes cannot be"
     except Invalid as wrong:
         return str(wrong)
@@ -137,7 +137,7 @@ def _shown(target: Module) -> str:
     if not claim.optimal:
         return "peaks found again"
     return "peaks found again" + (
-        "; one call needs it all" if least(target) == claim.after else "; optimal by its search"
+        "; one call needs it all" if least_peak(target) == claim.after else "; optimal by its search"
     )
 
 
@@ -154,7 +154,7 @@ def peak(module: Module) -> int:
     return max(accumulate(change[i] for i in range(steps)), default=0)
 
 
-def least(module: Module) -> int:
+def least_peak(module: Module) -> int:
     """The most bytes that one call needs by itself: what it reads, makes and allocates. No order needs fewer."""
     made, last, steps, need = _uses(module)
     look = origins(module.main)

@@ -24,7 +24,7 @@ from assay.semantics.module import Definition, Module
 from assay.semantics.rules import check as check_rules
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Context, Evidence, plural, proved, refuted
-from assay.verify.shapes.flow import Flow, Wrong
+from assay.verify.shapes.flow import SizeFlow, Wrong
 
 
 def check(before: Module, after: Module, context: Context) -> Evidence:
@@ -62,7 +62,7 @@ def check_shapes(source: Module, target: Module) -> Evidence:
         d = target.definitions[name]
         assert isinstance(d, Function)
         try:
-            Flow(target, variables).check(d)
+            SizeFlow(target, variables).check(d)
         except Wrong as wrong:
             return refuted("proved", f"{name}: {wrong}")
     return proved(

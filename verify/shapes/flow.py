@@ -63,7 +63,7 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Event:
+class SizeEvent:
     """What a host function does: it stores a slot (of `heap`, at `slot`), or asserts a comparison of two sizes."""
 
     kind: str
@@ -101,7 +101,7 @@ class Scoped:
             del self.table[self.log.pop()]
 
 
-class Flow:
+class SizeFlow:
     """A walk over a top-level function. `added` says which lets are about sizes and not the program's."""
 
     def __init__(self, module: Module, added: frozenset[Var]) -> None:
@@ -118,7 +118,7 @@ class Flow:
         self.vectors: dict[Expr, tuple[Scalar, ...]] = {}
         self.globals: dict[str, Expr] = {}
         self.heaps: dict[tuple[Var, int], Dim] = {}
-        self.events: list[Event] = []
+        self.events: list[SizeEvent] = []
         self.duties: list[Duty] = []
         self.new: list[Dim] = []
         """The sizes that got names since the last statement of the program."""
@@ -313,12 +313,12 @@ class Flow:
                     if heap[slot] is not None:
                         raise Wrong(f"{node.func} writes slot {slot} twice")
                     heap[slot] = value
-                    self.events.append(Event("store", value, value, var, slot))
+                    self.events.append(SizeEvent("store", value, value, var, slot))
                 case Assert(kind="shape", condition=Apply(op="eq" | "ge" as op, args=(left, right))):
-                    self.events.append(Event(op, rewrite(left, change), rewrite(right, change)))
+                    self.events.append(SizeEvent(op, rewrite(left, change), rewrite(right, change)))
                 case Assert(kind="shape", condition=Const() as c) if not c.value:
                     values = [rewrite(v, change) for v in stmt.values]
-                    self.events.append(Event("never", values[0], values[0]))
+                    self.events.append(SizeEvent("never", values[0], values[0]))
                 case _:
                     raise Wrong(f"{node.func} does what no host function does: {stmt}")
         written = [n for n in heap if n is not None]
@@ -381,11 +381,11 @@ class Flow:
             raise Wrong(f"{event.kind} of {show(event.left)} and {show(event.right)}, which nothing asks for")
         self.events, self.duties, self.new = [], [], []
 
-    def dim(self, event: Event) -> Dim:
+    def dim(self, event: SizeEvent) -> Dim:
         assert event.heap is not None
         return self.heaps[event.heap, event.slot]
 
-    def is_event(self, event: Event, kind: str, sizes: tuple[Scalar, Scalar]) -> bool:
+    def is_event(self, event: SizeEvent, kind: str, sizes: tuple[Scalar, Scalar]) -> bool:
         return event.kind == kind and self.equal(event.left, sizes[0]) and self.equal(event.right, sizes[1])
 
     def is_positive(self, n: Scalar) -> bool:

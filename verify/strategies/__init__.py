@@ -32,7 +32,7 @@ from assay.verify.strategies.graphs import a_module
 from assay.verify.strategies.invalid import Refusal, a_refusal
 from assay.verify.strategies.memory import a_problem
 from assay.verify.strategies.nests import Nests
-from assay.verify.strategies.operators import Use
+from assay.verify.strategies.operators import ValidUse
 from assay.verify.strategies.recipes import fresh_use
 from assay.verify.strategies.tensors import a_tensor_function
 from assay.verify.strategies.values import Array
@@ -48,7 +48,7 @@ __all__ = [
     "Pick",
     "Refusal",
     "Tape",
-    "Use",
+    "ValidUse",
     "arrays",
     "by_random",
     "dims",
@@ -130,7 +130,7 @@ def arrays(shape: tuple[int, ...], of: str | DType) -> SearchStrategy[Array]:
 # --- operators -------------------------------------------------------------------------------------------------------
 
 
-def operator_calls(name: str, dtypes: Sequence[str] = kinds.COMMON) -> SearchStrategy[Use]:
+def operator_calls(name: str, dtypes: Sequence[str] = kinds.COMMON) -> SearchStrategy[ValidUse]:
     """Valid uses of an operator: operand types, attributes, and the ranges of operands that are indices or divisors."""
     operator(name)
     return chosen_by(lambda pick: fresh_use(name, pick, dtypes))
@@ -167,7 +167,7 @@ def modules(operators: Sequence[str] | None = None, *, size: int = 12, **switche
 
 def inputs_for(module: Module) -> SearchStrategy[dict[str, Any]]:
     """Inputs for `main` by name, with special values. Sizes of symbolic dims agree."""
-    return chosen_by(lambda pick: values.inputs_for(pick, module))
+    return chosen_by(lambda pick: values.picked_inputs(pick, module))
 
 
 def modules_with_inputs(
@@ -178,7 +178,7 @@ def modules_with_inputs(
 
     def made(pick: Pick) -> tuple[Module, dict[str, Any]]:
         module = a_module(pick, size, features)
-        return module, values.inputs_for(pick, module)
+        return module, values.picked_inputs(pick, module)
 
     return chosen_by(made)
 

@@ -30,7 +30,7 @@ from assay.verify.strategies.devices import sprinkled
 from assay.verify.strategies.features import DATAFLOW, LANGUAGE, Features
 from assay.verify.strategies.kinds import a_tensor_type
 from assay.verify.strategies.language import CHOICE, B, I, Language, V
-from assay.verify.strategies.operators import Use, dtypes_of
+from assay.verify.strategies.operators import ValidUse, dtypes_of
 from assay.verify.strategies.recipes import RECIPES, a_use, fresh_use
 from assay.verify.strategies.tensors import ValidMaker
 from assay.verify.strategies.values import an_array
@@ -56,7 +56,7 @@ def alike(of: str, names: tuple[str, ...]) -> tuple[str, ...]:
         op = operator(name)
         if op.family != "elementwise" or op.required or len(op.operands) > 2 or name not in RECIPES or op.can_trap:
             continue
-        use = Use(op, (x,) * len(op.operands))
+        use = ValidUse(op, (x,) * len(op.operands))
         if of in dtypes_of(name) and use.accepted and str(use.result) == str(x):
             found.append(name)
     return tuple(found)

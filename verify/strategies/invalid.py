@@ -17,7 +17,7 @@ from assay.semantics.ops import operator
 from assay.semantics.types import TensorType
 from assay.verify.strategies.choosing import Pick, one_of
 from assay.verify.strategies.kinds import COMMON
-from assay.verify.strategies.operators import Use, dtypes_of, varied
+from assay.verify.strategies.operators import ValidUse, dtypes_of, varied
 from assay.verify.strategies.recipes import fresh_use
 
 SHARED = ("call.", "dtype.", "axis.", "broadcast.", "type.")
@@ -28,12 +28,12 @@ SHARED = ("call.", "dtype.", "axis.", "broadcast.", "type.")
 class Refusal:
     """A use that is refused, what was done to it, and the label of the rule that it breaks."""
 
-    use: Use
+    use: ValidUse
     damage: str
     label: str
 
 
-def refused(use: Use) -> str | None:
+def refused(use: ValidUse) -> str | None:
     """The label of the rule that a use breaks; None for a valid one. What is not Invalid is raised."""
     try:
         assert use.result is not None
@@ -59,10 +59,10 @@ def a_refusal(name: str, pick: Pick, dtypes: Sequence[str] = COMMON) -> Refusal:
     return Refusal(damaged, "an attribute that no operator has", refused(damaged) or "")
 
 
-Damage = Callable[[Pick, Use], tuple[str, Use] | None]
+Damage = Callable[[Pick, ValidUse], tuple[str, ValidUse] | None]
 
 
-def _count(pick: Pick, use: Use) -> tuple[str, Use] | None:
+def _count(pick: Pick, use: ValidUse) -> tuple[str, ValidUse] | None:
     given = use.operands
     if given and pick(2) == 0:
         return "an operand less", replace(use, operands=given[:-1])
@@ -71,7 +71,7 @@ def _count(pick: Pick, use: Use) -> tuple[str, Use] | None:
     )
 
 
-def _dtype(pick: Pick, use: Use) -> tuple[str, Use] | None:
+def _dtype(pick: Pick, use: ValidUse) -> tuple[str, ValidUse] | None:
     if not use.operands:
         return None
     at = pick(len(use.operands))
@@ -82,11 +82,11 @@ def _dtype(pick: Pick, use: Use) -> tuple[str, Use] | None:
     return f"{'operands' if every else f'operand {at}'} of {of}", replace(use, operands=tuple(types))
 
 
-def _rank(pick: Pick, use: Use) -> tuple[str, Use] | None:
+def _rank(pick: Pick, use: ValidUse) -> tuple[str, ValidUse] | None:
     return _reshaped(pick, use, lambda s: s[1:] if s and pick(2) == 0 else () if pick(2) else (*s, 2), "another rank")
 
 
-def _size(pick: Pick, use: Use) -> tuple[str, Use] | None:
+def _size(pick: Pick, use: ValidUse) -> tuple[str, ValidUse] | None:
     def changed(shape: tuple[Any, ...]) -> tuple[Any, ...]:
         if not shape:
             return (2,)
@@ -97,8 +97,8 @@ def _size(pick: Pick, use: Use) -> tuple[str, Use] | None:
 
 
 def _reshaped(
-    pick: Pick, use: Use, change: Callable[[tuple[Any, ...]], tuple[Any, ...]], what: str
-) -> tuple[str, Use] | None:
+    pick: Pick, use: ValidUse, change: Callable[[tuple[Any, ...]], tuple[Any, ...]], what: str
+) -> tuple[str, ValidUse] | None:
     if not use.operands:
         return None
     at = pick(len(use.operands))
@@ -107,7 +107,7 @@ def _reshaped(
     return f"{what} of operand {at}", replace(use, operands=tuple(types))
 
 
-def _attribute(pick: Pick, use: Use) -> tuple[str, Use] | None:
+def _attribute(pick: Pick, use: ValidUse) -> tuple[str, ValidUse] | None:
     """One attribute replaced by what differs in type, range or length."""
     names = list(use.operator.attrs)
     if not names:
@@ -148,7 +148,7 @@ def wrong_values(value: Any) -> Iterator[Any]:
             yield from (1.5, "nonsense", (0, 0), (9,), -1, float("nan"))
 
 
-def _numbers(pick: Pick, use: Use) -> tuple[str, Use] | None:
+def _numbers(pick: Pick, use: ValidUse) -> tuple[str, ValidUse] | None:
     """All numbers of the tuples among the attributes drawn anew, and one axis made short: each may fit alone."""
     filled = use.operator.check_attrs(use.attrs)
     tuples = {k: v for k, v in filled.items() if isinstance(v, tuple) and v and all(isinstance(n, int) for n in v)}
@@ -162,7 +162,7 @@ def _numbers(pick: Pick, use: Use) -> tuple[str, Use] | None:
     return "other numbers", replace(use, operands=(TensorType(shape, first.dtype), *rest), attrs={**use.attrs, **drawn})
 
 
-def _missing(pick: Pick, use: Use) -> tuple[str, Use] | None:
+def _missing(pick: Pick, use: ValidUse) -> tuple[str, ValidUse] | None:
     given = list(use.attrs)
     if not given:
         return None
@@ -170,7 +170,7 @@ def _missing(pick: Pick, use: Use) -> tuple[str, Use] | None:
     return f"no {name}", replace(use, attrs={k: v for k, v in use.attrs.items() if k != name})
 
 
-def _unknown(pick: Pick, use: Use) -> tuple[str, Use] | None:
+def _unknown(pick: Pick, use: ValidUse) -> tuple[str, ValidUse] | None:
     return "an attribute that no operator has", replace(use, attrs={**use.attrs, "nonsense": 1})
 
 

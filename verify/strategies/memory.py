@@ -26,10 +26,10 @@ def a_problem(
 ) -> Problem:
     """A problem with from 1 to `most_buffers` buffers of `most` bytes at most; `limits`: with a first pool that is
     small."""
-    return problem_of(pick, 1 + pick(most_buffers), most, positions, limits=limits)
+    return problem_of_size(pick, 1 + pick(most_buffers), most, positions, limits=limits)
 
 
-def problem_of(pick: Pick, n: int, most: int = 12, positions: int = 9, *, limits: bool = False) -> Problem:
+def problem_of_size(pick: Pick, n: int, most: int = 12, positions: int = 9, *, limits: bool = False) -> Problem:
     """A problem with just so many buffers."""
     made: list[BufferInfo] = []
     pools = [Pool("workspace", alignment=ALIGNMENT), Pool("table", "constant", read_only=True, alignment=ALIGNMENT)]

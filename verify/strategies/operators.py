@@ -23,7 +23,7 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Use:
+class ValidUse:
     """An operator with operand types and attributes that it takes. `ranges` says for some operands, by place, the least
     element and the one after the last: elements outside may trap."""
 
@@ -53,7 +53,7 @@ class Use:
 
 def from_example(
     op: Operator, example: Example, of: DType | None = None, sizes: Mapping[int, int] | None = None
-) -> Use:
+) -> ValidUse:
     """An example as a use; `of` in place of the first operand's element type, and other sizes for some."""
     main = example.operands[0][1] if example.operands else ""
     new = sizes or {}
@@ -61,7 +61,7 @@ def from_example(
         TensorType(tuple(new.get(d, d) for d in shape), of if of is not None and name == main else DTYPES[name])
         for shape, name in example.operands
     )
-    return Use(op, operands, example.attrs, example.ranges)
+    return ValidUse(op, operands, example.attrs, example.ranges)
 
 
 @cache
@@ -74,7 +74,7 @@ def dtypes_of(name: str) -> tuple[str, ...]:
     return tuple(n for n in ordered if any(from_example(op, e, DTYPES[n]).accepted for e in examples))
 
 
-def varied(op: Operator, pick: Pick, dtypes: Sequence[str]) -> Use:
+def varied(op: Operator, pick: Pick, dtypes: Sequence[str]) -> ValidUse:
     """An example of the operator with another element type and other sizes, as far as the operator takes them."""
     example = one_of(pick, op.examples)
     made = from_example(op, example)

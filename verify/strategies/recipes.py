@@ -18,7 +18,7 @@ from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
 from assay.verify.strategies.choosing import Pick, one_of
 from assay.verify.strategies.kinds import COMMON, SIZES, a_rank, a_shape
-from assay.verify.strategies.operators import Range, Use, dtypes_of, varied
+from assay.verify.strategies.operators import Range, ValidUse, dtypes_of, varied
 from assay.verify.strategies.windows import WINDOWS
 
 Made = (
@@ -27,7 +27,7 @@ Made = (
 Recipe = Callable[[Pick, TensorType], Made | None]
 
 
-def a_use(name: str, pick: Pick, first: TensorType | None = None, dtypes: Sequence[str] = COMMON) -> Use | None:
+def a_use(name: str, pick: Pick, first: TensorType | None = None, dtypes: Sequence[str] = COMMON) -> ValidUse | None:
     """A valid use of an operator. `first` is an operand that shall be among its operands: the result is None where the
     operator has no use for it. Without it there always is a use; its element types are of `dtypes` where that can be.
     """
@@ -43,11 +43,11 @@ def a_use(name: str, pick: Pick, first: TensorType | None = None, dtypes: Sequen
     elif first.dtype.name not in dtypes_of(name) or not least <= first.ndim <= most:
         return None
     made = recipe(pick, first)
-    use = None if made is None else Use(op, tuple(made[0]), made[1], made[2] if len(made) > 2 else {})
+    use = None if made is None else ValidUse(op, tuple(made[0]), made[1], made[2] if len(made) > 2 else {})
     return use if use is not None and use.accepted else None
 
 
-def fresh_use(name: str, pick: Pick, dtypes: Sequence[str] = COMMON) -> Use:
+def fresh_use(name: str, pick: Pick, dtypes: Sequence[str] = COMMON) -> ValidUse:
     """A valid use of an operator on operands of its own."""
     return a_use(name, pick, None, dtypes) or varied(operator(name), pick, dtypes)
 

@@ -29,7 +29,7 @@ def an_array(pick: Pick, shape: tuple[int, ...], of: DType, kinds: int = 3) -> A
     kind = pick(kinds)
     if kind == SMALL:
         return small(shape, of, pick(4))
-    return contents(np.random.default_rng(pick(1 << 16)), shape, of, kind)
+    return random_contents(np.random.default_rng(pick(1 << 16)), shape, of, kind)
 
 
 def small(shape: tuple[int, ...], of: DType, start: int = 0) -> Array:
@@ -41,7 +41,7 @@ def small(shape: tuple[int, ...], of: DType, start: int = 0) -> Array:
     return np.asarray(numbers % (6 - int(low)) + int(low)).astype(of.numpy)
 
 
-def contents(rng: np.random.Generator, shape: tuple[int, ...], of: DType, kind: int = SPECIAL) -> Array:
+def random_contents(rng: np.random.Generator, shape: tuple[int, ...], of: DType, kind: int = SPECIAL) -> Array:
     """Random contents of a kind. Floats are exact in their type."""
     if of.kind == "bool":
         return rng.integers(0, 2, shape).astype(of.numpy)
@@ -105,7 +105,7 @@ def a_value(pick: Pick, of: Type, sizes: Mapping[Symbol, int]) -> Any:
     return done[id(of)]
 
 
-def inputs_for(pick: Pick, module: Module) -> dict[str, Any]:
+def picked_inputs(pick: Pick, module: Module) -> dict[str, Any]:
     """Inputs for `main`, by name."""
     types = {p.name: p.type for p in module.main.params}
     sizes = sizes_for(pick, types)

@@ -14,27 +14,27 @@ from assay.semantics.tensor.recast import in_units, is_bytewise
 from assay.semantics.tensor.rules import check_prim_func
 from assay.verify.symbolic.alignment import aligned, memory
 from assay.verify.symbolic.function import MOST_BYTES, Bounds, Function
-from assay.verify.symbolic.goals import Goal, Report
+from assay.verify.symbolic.goals import Goal, ProofReport
+from assay.verify.symbolic.initialisation import outputs_written, written_before
 from assay.verify.symbolic.places import (
     arithmetic,
     bounds as in_bounds,
     domains,
     matches,
     negative,
-    overflow,
+    overflow_goals,
     scopes,
     windows,
 )
 from assay.verify.symbolic.races import independent
 from assay.verify.symbolic.regions import declared
-from assay.verify.symbolic.written import outputs_written, written_before
 
-__all__ = ["Bounds", "Goal", "Report", "prove_accesses"]
+__all__ = ["Bounds", "Goal", "ProofReport", "prove_accesses"]
 
 
 def prove_accesses(
     func: PrimFunc, bounds: Bounds | None = None, functions: Mapping[str, PrimFunc] | None = None
-) -> Report:
+) -> ProofReport:
     """The goals of a function and their verdicts, for every value of its sizes.
 
     `bounds` narrows integer symbols and scalars by name, (least, most) with None for no bound. Dims are 0 or more
@@ -49,7 +49,7 @@ def prove_accesses(
         Goal("understood", why, "unknown", stmt.span, "nothing is shown of it; checked on the run")
         for stmt, why in f.events.strange
     ]
-    for premises in (overflow, windows):  # what the others rest on
+    for premises in (overflow_goals, windows):  # what the others rest on
         goals += premises(f)
     places = (arithmetic, scopes, matches, aligned, negative, domains, in_bounds)
     for claims in (*places, written_before, outputs_written, independent, declared):
@@ -61,4 +61,4 @@ def prove_accesses(
     for name, (low, high) in f.bounds.items():
         assumes += [f"{name} >= {low}"] if low is not None else []
         assumes += [f"{name} <= {high}"] if high is not None else []
-    return Report(func.name, tuple(goals), tuple(assumes))
+    return ProofReport(func.name, tuple(goals), tuple(assumes))

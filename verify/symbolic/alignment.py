@@ -14,7 +14,7 @@ import z3
 from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import Buffer
 from assay.semantics.tensor.places import declared_number
-from assay.verify.symbolic.events import Frame, Life, Window, beginning, root_of
+from assay.verify.symbolic.events import EventScope, Life, ViewWindow, beginning, root_of
 from assay.verify.symbolic.function import Function
 from assay.verify.symbolic.goals import Goal
 from assay.verify.symbolic.instance import Instance, unravelled
@@ -23,7 +23,7 @@ from assay.verify.symbolic.instance import Instance, unravelled
 def aligned(f: Function) -> Iterator[Goal]:
     """Every view begins at a multiple of its `align` in bytes, and of its `offset_factor` in elements."""
     for frame in f.events.windows:
-        assert isinstance(frame.what, Window)
+        assert isinstance(frame.what, ViewWindow)
         buffer, site = frame.what.view.buffer, frame.what.site
         factor, align = declared_number(buffer, "offset_factor"), declared_number(buffer, "align")
         for number, unit, what in ((factor, buffer.dtype.itemsize, "elements"), (align, 1, "bytes")):
@@ -43,7 +43,7 @@ def aligned(f: Function) -> Iterator[Goal]:
 def memory(f: Function) -> list[str]:
     """What is assumed of where memory begins."""
     needed: dict[Buffer, int] = {}
-    views = [(frame, frame.what.view.buffer) for frame in f.events.windows if isinstance(frame.what, Window)]
+    views = [(frame, frame.what.view.buffer) for frame in f.events.windows if isinstance(frame.what, ViewWindow)]
     lives = [(frame, frame.what.buffer) for frame in f.events.lives if isinstance(frame.what, Life)]
     for frame, buffer in [*((None, b) for b in f.func.params), *lives, *views]:
         align = declared_number(buffer, "align")
@@ -56,14 +56,14 @@ def memory(f: Function) -> list[str]:
     ]
 
 
-def _first_byte(instance: Instance, frame: Frame) -> Term:
+def _first_byte(instance: Instance, frame: EventScope) -> Term:
     """The byte of the memory at which a view begins, as `assay.semantics.tensor.places.first_byte` has it in
     numbers."""
-    assert isinstance(frame.what, Window)
+    assert isinstance(frame.what, ViewWindow)
     terms, view = instance.query.terms, frame.what.view
     byte = instance.value(view.offset, frame.what.site) * view.buffer.dtype.itemsize
     begin = beginning(view.source, frame.parent)
-    while begin is not None and isinstance(begin.what, Window):
+    while begin is not None and isinstance(begin.what, ViewWindow):
         outer, site = begin.what.view, begin.what.site
         width = outer.buffer.dtype.itemsize
         flat, rest = terms.divided(byte, z3.IntVal(width))

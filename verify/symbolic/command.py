@@ -19,7 +19,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, read_text
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.evidence import plural
-from assay.verify.symbolic import Report
+from assay.verify.symbolic import ProofReport
 from assay.verify.symbolic.goals import RLIMIT, Goal
 
 FORMAT = "assay-goals-1"
@@ -29,15 +29,15 @@ STYLES = {"proved": "green", "refuted": "bold red", "unknown": "yellow"}
 MANIFEST = "goals.json"
 
 
-def show(reports: Sequence[Report], console: Screen) -> None:
+def show(reports: Sequence[ProofReport], console: Screen) -> None:
     """Print one table of the goals of tensor functions, and what their proofs assume."""
-    console.print(table(reports))
+    console.print(goal_table(reports))
     for r in reports:
         for line in r.assumes:
             console.print(f"{r.function} assumes: {line}")
 
 
-def table(reports: Sequence[Report]) -> Table:
+def goal_table(reports: Sequence[ProofReport]) -> Table:
     """A line for each goal that is not proved, and one for each kind of those that are."""
     made = Table("function", "goal", "verdict", "counterexample or reason", show_edge=False, pad_edge=False)
     made.columns[3].overflow = made.columns[1].overflow = "fold"
@@ -67,7 +67,7 @@ def counterexample(goal: Goal) -> str:
 
 
 def require_evidence(directory: Path) -> None:
-    """Invalid unless a directory is new, empty, or one that `write` made."""
+    """Invalid unless a directory is new, empty, or one that `write_queries` made."""
     there = directory.exists()
     if there and not (directory.is_dir() and ((directory / MANIFEST).is_file() or not any(directory.iterdir()))):
         raise Invalid(
@@ -75,7 +75,7 @@ def require_evidence(directory: Path) -> None:
         )
 
 
-def write(directory: Path, reports: Sequence[Report]) -> None:
+def write_queries(directory: Path, reports: Sequence[ProofReport]) -> None:
     """Keep goals, verdicts and queries."""
     try:
         directory_at(directory)
@@ -101,7 +101,7 @@ def _row(goal: Goal) -> dict[str, Any]:
     return row | ({"sizes": dict(goal.sizes), "iteration": dict(goal.iteration)} if goal.verdict == "refuted" else {})
 
 
-def recheck(directory: Path) -> list[str]:
+def recheck_queries(directory: Path) -> list[str]:
     """Put every query of a directory to z3 again; what differs from the verdicts kept with them, in words.
 
     Another solver can read the same files: a goal is proved exactly if its query is `unsat`.

@@ -1,7 +1,7 @@
 """What a tensor function does, in the order of its text (specs/verify.md, "Proofs for all sizes").
 
 Every statement that evaluates something is a `Site`; the loops, conditions, lets and lives of buffers around it are a
-chain of `Frame`s, innermost first. Two sites share the frames that they are both inside.
+chain of `EventScope`s, innermost first. Two sites share the frames that they are both inside.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Site:
     """A place where expressions are evaluated. `number` is its place in the order of the text."""
 
     number: int
-    frame: Frame | None
+    frame: EventScope | None
     stmt: Stmt
     roots: tuple[Expr, ...]
     exact: set[int] = field(default_factory=set)
@@ -109,7 +109,7 @@ class Life:
 
 
 @dataclass(eq=False)
-class Window:
+class ViewWindow:
     """A view begins; `direct` once it is shown to lie inside its region in each dimension."""
 
     view: View
@@ -125,18 +125,18 @@ class Mark:
     site: Site
 
 
-What: TypeAlias = Mark | Loop | Again | Guard | Fact | Let | Life | Window
+What: TypeAlias = Mark | Loop | Again | Guard | Fact | Let | Life | ViewWindow
 
 
 @dataclass(eq=False)
-class Frame:
+class EventScope:
     what: What
-    parent: Frame | None
+    parent: EventScope | None
     depth: int
 
 
 @dataclass(eq=False)
-class Access:
+class AccessEvent:
     """A load or a store. `order` says which of two of one iteration comes first."""
 
     node: Load | Store
@@ -151,7 +151,7 @@ class Access:
 
 
 @dataclass(eq=False)
-class Domain:
+class IteratorDomain:
     """A block's iterator must get a value of its domain."""
 
     block: Block
@@ -160,23 +160,23 @@ class Domain:
 
 
 @dataclass(eq=False)
-class Events:
+class FunctionEvents:
     """All of a function. `strange` are statements that are not known here, and what was too large."""
 
     func: PrimFunc
     sites: list[Site] = field(default_factory=list)
-    accesses: list[Access] = field(default_factory=list)
-    loops: list[Frame] = field(default_factory=list)
-    lives: list[Frame] = field(default_factory=list)
-    windows: list[Frame] = field(default_factory=list)
-    domains: list[Domain] = field(default_factory=list)
-    marks: list[Frame] = field(default_factory=list)
+    accesses: list[AccessEvent] = field(default_factory=list)
+    loops: list[EventScope] = field(default_factory=list)
+    lives: list[EventScope] = field(default_factory=list)
+    windows: list[EventScope] = field(default_factory=list)
+    domains: list[IteratorDomain] = field(default_factory=list)
+    marks: list[EventScope] = field(default_factory=list)
     checks: list[Site] = field(default_factory=list)
     """The asserts."""
     strange: list[tuple[Stmt, str]] = field(default_factory=list)
 
 
-def chain(frame: Frame | None) -> list[Frame]:
+def scope_chain(frame: EventScope | None) -> list[EventScope]:
     """The frames around, outermost first."""
     found = []
     while frame is not None:
@@ -185,49 +185,49 @@ def chain(frame: Frame | None) -> list[Frame]:
     return found[::-1]
 
 
-def beginning(buffer: Buffer, frame: Frame | None) -> Frame | None:
+def beginning(buffer: Buffer, frame: EventScope | None) -> EventScope | None:
     """The frame around in which a buffer begins to exist; None for a parameter."""
     while frame is not None:
         match frame.what:
             case Life(buffer=found) if found is buffer:
                 return frame
-            case Window(view=view) if view.buffer is buffer:
+            case ViewWindow(view=view) if view.buffer is buffer:
                 return frame
         frame = frame.parent
     return None
 
 
-def root_of(buffer: Buffer, frame: Frame | None) -> tuple[Buffer, Frame | None]:
+def root_of(buffer: Buffer, frame: EventScope | None) -> tuple[Buffer, EventScope | None]:
     """The buffer whose memory a buffer is, through views, and where it begins."""
     begin = beginning(buffer, frame)
-    while begin is not None and isinstance(begin.what, Window):
+    while begin is not None and isinstance(begin.what, ViewWindow):
         buffer = begin.what.view.source
         begin = beginning(buffer, begin.parent)
     return buffer, begin
 
 
-def contents(begin: Frame | None) -> AllocateConst | None:
+def constant_contents(begin: EventScope | None) -> AllocateConst | None:
     """The statement that gives a constant its contents, for a buffer that begins there."""
     return begin.what.read_only if begin is not None and isinstance(begin.what, Life) else None
 
 
-Parts: TypeAlias = "list[tuple[Stmt, Frame | None]]"
+Parts: TypeAlias = "list[tuple[Stmt, EventScope | None]]"
 
 
-def events(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> Events:
+def events(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> FunctionEvents:
     """Walk a function once, and what it calls of `functions` as often as it is called."""
-    return _Walk(Events(func), functions).run()
+    return _Walk(FunctionEvents(func), functions).run()
 
 
 class _Walk:
-    def __init__(self, found: Events, functions: Mapping[str, PrimFunc]) -> None:
+    def __init__(self, found: FunctionEvents, functions: Mapping[str, PrimFunc]) -> None:
         self.found = found
         self.functions = functions
         self.waiting: dict[tuple[int, int], Site] = {}
         """The sites of asserts whose facts stand in a frame already."""
 
-    def run(self) -> Events:
-        work = Worklist[tuple[Stmt, Frame | None]]([(self.found.func.body, None)])
+    def run(self) -> FunctionEvents:
+        work = Worklist[tuple[Stmt, EventScope | None]]([(self.found.func.body, None)])
         for stmt, frame in work:
             if len(self.found.sites) > MOST_SITES:
                 self.found.strange.append((stmt, f"the function has more than {MOST_SITES} statements"))
@@ -238,7 +238,7 @@ class _Walk:
             work.add(self.statement(stmt, frame))
         return self.found
 
-    def statement(self, stmt: Stmt, frame: Frame | None) -> Parts:
+    def statement(self, stmt: Stmt, frame: EventScope | None) -> Parts:
         """Enter what a statement does itself; its parts with the frames around them."""
         match stmt:
             case Seq():
@@ -272,7 +272,7 @@ class _Walk:
             case Store():
                 site = self.site(stmt, frame, (*stmt.indices, stmt.value))
                 if not site.large:
-                    self.found.accesses.append(Access(stmt, site, stmt.buffer, stmt.indices, True))
+                    self.found.accesses.append(AccessEvent(stmt, site, stmt.buffer, stmt.indices, True))
             case Assert():
                 self.found.checks.append(self.site(stmt, frame, (stmt.condition,)))
             case Evaluate():
@@ -285,7 +285,7 @@ class _Walk:
                 self.found.strange.append((stmt, f"{type(stmt).__name__} is not understood here"))
         return []
 
-    def sequence(self, stmt: Seq, frame: Frame | None) -> Parts:
+    def sequence(self, stmt: Seq, frame: EventScope | None) -> Parts:
         """Parts in their order; what an assert says holds for those after it."""
         parts: Parts = []
         for part in stmt.body:
@@ -296,27 +296,27 @@ class _Walk:
                 frame = push(frame, Fact(part.condition, site))
         return parts
 
-    def allocate(self, buffer: Buffer, stmt: Stmt, frame: Frame | None) -> Frame:
+    def allocate(self, buffer: Buffer, stmt: Stmt, frame: EventScope | None) -> EventScope:
         dims = tuple(d for d in buffer.shape if isinstance(d, Expr))
         fixed = stmt if isinstance(stmt, AllocateConst) else None
         inside = push(frame, Life(buffer, fixed, self.site(stmt, frame, dims)))
         self.found.lives.append(inside)
         return inside
 
-    def window(self, view: View, stmt: Stmt, frame: Frame | None) -> Frame:
+    def window(self, view: View, stmt: Stmt, frame: EventScope | None) -> EventScope:
         dims = tuple(d for d in view.buffer.shape if isinstance(d, Expr))
-        inside = push(frame, Window(view, self.site(stmt, frame, (*view.expressions, *dims))))
+        inside = push(frame, ViewWindow(view, self.site(stmt, frame, (*view.expressions, *dims))))
         self.found.windows.append(inside)
         return inside
 
-    def block(self, block: Block, frame: Frame | None) -> Parts:
+    def block(self, block: Block, frame: EventScope | None) -> Parts:
         if block.predicate is not None:
             frame = push(frame, Guard(block.predicate, True, self.site(block, frame, (block.predicate,))))
         site = self.site(block, frame, tuple(e for i in block.iterators for e in i.expressions))
         if site.large:
             return []
         for k, i in enumerate(block.iterators):
-            self.found.domains.append(Domain(block, k, site))
+            self.found.domains.append(IteratorDomain(block, k, site))
             frame = push(frame, Let(i.var, i.value, site))
         for i in block.iterators:
             start: Number = 0 if i.start is None else i.start
@@ -324,7 +324,7 @@ class _Walk:
             if isinstance(after, Apply):
                 site.exact.add(id(after))  # the domain is one of unbounded integers
             frame = push(push(frame, Fact(i.value >= start, site)), Fact(after < i.extent, site))
-        if is_checked(block, outermost=not any(isinstance(c.what, Mark) for c in chain(frame))):
+        if is_checked(block, outermost=not any(isinstance(c.what, Mark) for c in scope_chain(frame))):
             said = [parts for r in (*(block.reads or ()), *(block.writes or ())) for parts in concerned(r)]
             bounds = tuple(e for parts in said for e in parts or ())
             frame = push(frame, Mark(block, self.site(block, frame, bounds)))
@@ -343,7 +343,7 @@ class _Walk:
             parts.append((block.init, first))
         return [*parts, (block.body, frame)]
 
-    def site(self, stmt: Stmt, frame: Frame | None, roots: tuple[Expr, ...]) -> Site:
+    def site(self, stmt: Stmt, frame: EventScope | None, roots: tuple[Expr, ...]) -> Site:
         """A new site, and the loads in its expressions."""
         site = self.waiting.get((id(stmt), id(frame))) or Site(-1, frame, stmt, roots)
         site.number = len(self.found.sites)
@@ -354,17 +354,17 @@ class _Walk:
             site.roots, site.large = (), True
             return site
         self.found.accesses += [
-            Access(n, site, n.buffer, n.indices, False) for n in nodes.values() if isinstance(n, Load)
+            AccessEvent(n, site, n.buffer, n.indices, False) for n in nodes.values() if isinstance(n, Load)
         ]
         return site
 
 
-def within(frame: Frame | None, outer: Frame) -> bool:
+def is_within(frame: EventScope | None, outer: EventScope) -> bool:
     """Whether a frame is another one or inside it."""
     while frame is not None and frame.depth > outer.depth:
         frame = frame.parent
     return frame is outer
 
 
-def push(frame: Frame | None, what: What) -> Frame:
-    return Frame(what, frame, 0 if frame is None else frame.depth + 1)
+def push(frame: EventScope | None, what: What) -> EventScope:
+    return EventScope(what, frame, 0 if frame is None else frame.depth + 1)

@@ -14,10 +14,10 @@ from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, operation, sh
 from assay.semantics.scalar.smt import VALUE, Term, inside
 from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Store, show_stmt
 from assay.semantics.walk import post_order
-from assay.verify.symbolic.events import Access, Events, Frame, Life, Loop, Site, events, root_of
+from assay.verify.symbolic.events import AccessEvent, EventScope, FunctionEvents, Life, Loop, Site, events, root_of
 from assay.verify.symbolic.goals import Answer, Goal, Kind, decide, smallest
-from assay.verify.symbolic.instance import Instance, Query, instantiate
-from assay.verify.symbolic.replay import Replayed, in_dtype, model_element, replay
+from assay.verify.symbolic.instance import Instance, InstanceQuery, instantiate
+from assay.verify.symbolic.replay import ReplayedGoal, in_dtype, model_element, replay_counterexample
 
 Bounds: TypeAlias = Mapping[str, tuple[int | None, int | None]]
 
@@ -32,7 +32,7 @@ class Function:
     func: PrimFunc
     bounds: Bounds
     functions: Mapping[str, PrimFunc] = field(default_factory=dict)
-    events: Events = field(init=False)
+    events: FunctionEvents = field(init=False)
     symbols: dict[Var, Term] = field(default_factory=dict)
     base: list[Term] = field(default_factory=list)
     """What holds of the symbols whenever the function runs."""
@@ -70,17 +70,19 @@ class Function:
             )
         self.steps = _steps(self.events)
 
-    def query(self) -> Query:
-        return Query(self.symbols, frozenset(self.func.inputs))
+    def query(self) -> InstanceQuery:
+        return InstanceQuery(self.symbols, frozenset(self.func.inputs))
 
     def lazy(self, site: Site) -> bool:
         """Whether parts of a site's expressions may be left out."""
         return any(isinstance(n, Choice) for root in site.roots for n in post_order(root))
 
-    def run(self, query: Query, frame: Frame | None, given: Mapping[Frame, Term] | None = None) -> Instance:
+    def run(
+        self, query: InstanceQuery, frame: EventScope | None, given: Mapping[EventScope, Term] | None = None
+    ) -> Instance:
         return instantiate(query, frame, given or {}, self.numbers)
 
-    def sizes(self, query: Query, instance: Instance) -> list[Term]:
+    def sizes(self, query: InstanceQuery, instance: Instance) -> list[Term]:
         """That every buffer there is fits a machine: what keeps indices from growing beyond their dtype."""
         shapes = [(b, tuple(query.dim(d) for d in b.shape)) for b in self.func.params]
         for f, shape in instance.shapes.items():
@@ -105,11 +107,11 @@ class Function:
         kind: Kind,
         claim: str,
         site: Site | None,
-        query: Query,
+        query: InstanceQuery,
         against: Sequence[Term],
         instances: Sequence[Instance] | Callable[[Answer], Sequence[Instance]],
         about: Sequence[str] = (),
-        confirm: Callable[[Answer, dict[Var, Any]], Replayed] | None = None,
+        confirm: Callable[[Answer, dict[Var, Any]], ReplayedGoal] | None = None,
     ) -> Goal:
         """The verdict on a claim: proved if z3 finds that `against`, its negation, cannot hold.
 
@@ -130,14 +132,14 @@ class Function:
             instances = instances(answer)
         loops = {v: answer.number(t) for i in instances for v, t in _loops(i)}
         if confirm is None:
-            found = replay(
+            found = replay_counterexample(
                 self.func, kind, sizes, model_element(answer, query.labels, _functions(query)), self.functions, about
             )
         else:
             try:
                 found = confirm(answer, sizes | {v: in_dtype(v, n) for v, n in loops.items()})
             except OverflowError:
-                found = Replayed(False, "a loop has more iterations than its variable has values")
+                found = ReplayedGoal(False, "a loop has more iterations than its variable has values")
         if not found.confirmed:
             reason = f"a counterexample in the abstraction is none in the run: {found.detail}; checked on the run"
             return replace(goal, verdict="unknown", detail=reason)
@@ -147,7 +149,7 @@ class Function:
         named = {v.name: int(n) for v, n in sizes.items() if v.dtype.is_integer}
         return replace(goal, verdict="refuted", detail=found.detail, sizes=named, iteration=iteration)
 
-    def here(self, query: Query, site: Site) -> tuple[Instance, list[Term]]:
+    def here(self, query: InstanceQuery, site: Site) -> tuple[Instance, list[Term]]:
         """Any run of a site, and that it takes place."""
         instance = self.run(query, site.frame)
         return instance, [*instance.guards, *instance.facts]
@@ -169,7 +171,7 @@ def _loops(instance: Instance) -> list[tuple[Var, Term]]:
     return [(f.what.var, t) for f, t in instance.loops.items() if isinstance(f.what, Loop)]
 
 
-def _functions(query: Query) -> dict[str, Any]:
+def _functions(query: InstanceQuery) -> dict[str, Any]:
     """The functions that stand for the elements of inputs, by name."""
     found = {}
     for buffer, indices in query.loaded:
@@ -182,7 +184,7 @@ def _functions(query: Query) -> dict[str, Any]:
 # --- which steps matter --------------------------------------------------------------------------------------------
 
 
-def _steps(found: Events) -> dict[Site, tuple[Expr, ...]]:
+def _steps(found: FunctionEvents) -> dict[Site, tuple[Expr, ...]]:
     """For each site the expressions that give indices, extents and conditions; a let counts if its variable does."""
     used: set[Var] = set()
     steps: dict[Site, tuple[Expr, ...]] = {}
@@ -226,12 +228,12 @@ def shown(site: Site) -> str:
     return text if len(text) <= 90 else text[:87] + "..."
 
 
-def names_of(a: Access) -> list[str]:
+def access_names(a: AccessEvent) -> list[str]:
     """The names under which an access may be reported: its buffer's, and those of the buffers that it is a view of."""
     return [a.buffer.name, root_of(a.buffer, a.site.frame)[0].name]
 
 
-def element_text(a: Access) -> str:
+def element_text(a: AccessEvent) -> str:
     return f"{a.buffer.name}[{', '.join(map(show, a.indices))}]"
 
 

@@ -78,7 +78,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Report:
+class ProofReport:
     """All goals of a function. `assumes` is what the proofs take for granted."""
 
     function: str

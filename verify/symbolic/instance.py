@@ -16,24 +16,24 @@ from assay.semantics.scalar.smt import Term, Terms, conditions
 from assay.semantics.tensor import Buffer, View
 from assay.semantics.tensor.regions import matching
 from assay.verify.symbolic.events import (
-    Access,
+    AccessEvent,
     Again,
+    EventScope,
     Fact,
-    Frame,
     Guard,
     Let,
     Life,
     Loop,
     Site,
-    Window,
+    ViewWindow,
     beginning,
-    chain,
-    contents,
+    constant_contents,
+    scope_chain,
 )
 
 
 @dataclass(eq=False)
-class Query:
+class InstanceQuery:
     """What all instances of one query share: the function's symbols, and the terms that were made up."""
 
     symbols: Mapping[Var, Term]
@@ -83,7 +83,7 @@ class _Entry:
 
 
 @dataclass(eq=False)
-class Scope:
+class SiteScope:
     """A site in one instance."""
 
     instance: Instance
@@ -94,7 +94,7 @@ class Scope:
     def load(self, node: Load, indices: Sequence[Term]) -> Term:
         query = self.instance.query
         begin = beginning(node.buffer, self.site.frame)
-        fixed = contents(begin)
+        fixed = constant_contents(begin)
         if node.buffer in query.inputs or fixed is not None:
             query.loaded.append((node.buffer, tuple(indices)))
             value = query.terms.function(f"element of {query.label(node.buffer)}", indices, node.dtype)
@@ -116,44 +116,44 @@ class Scope:
 class Instance:
     """Variables, guards and facts of one run of a place."""
 
-    query: Query
+    query: InstanceQuery
     numbers: dict[tuple[int, int], int]
     env: dict[Var, Term]
-    loops: dict[Frame, Term] = field(default_factory=dict)
+    loops: dict[EventScope, Term] = field(default_factory=dict)
     guards: list[Term] = field(default_factory=list)
     """When this run takes place; all that the facts say holds if it is reached."""
     facts: list[Term] = field(default_factory=list)
-    shapes: dict[Frame, tuple[Term, ...]] = field(default_factory=dict)
-    scopes: dict[Site, tuple[Scope, dict[int, Term]]] = field(default_factory=dict)
+    shapes: dict[EventScope, tuple[Term, ...]] = field(default_factory=dict)
+    scopes: dict[Site, tuple[SiteScope, dict[int, Term]]] = field(default_factory=dict)
 
     def value(self, expr: Expr, site: Site) -> Term:
         """What an expression is at a site."""
         if site not in self.scopes:
-            self.scopes[site] = Scope(self, site, tuple(self.loops.values()), dict(self.env)), {}
+            self.scopes[site] = SiteScope(self, site, tuple(self.loops.values()), dict(self.env)), {}
         return self.query.terms.value(expr, *self.scopes[site])
 
     def evaluated(self, site: Site) -> dict[int, Term | None]:
         """When the steps of a site's expressions are evaluated, by identity; None: always."""
         return conditions(site.roots, lambda e: self.value(e, site))
 
-    def when(self, access: Access) -> Term:
+    def when(self, access: AccessEvent) -> Term:
         """When an access happens in this run of its site."""
         if access.write:
             return z3.BoolVal(True)
         found = self.evaluated(access.site)[id(access.node)]
         return z3.BoolVal(True) if found is None else found
 
-    def shape(self, buffer: Buffer, frame: Frame | None) -> tuple[Term, ...]:
+    def shape(self, buffer: Buffer, frame: EventScope | None) -> tuple[Term, ...]:
         """The dims of a buffer as seen from a frame."""
         begin = beginning(buffer, frame)
         if begin is None:
             return tuple(self.query.dim(d) for d in buffer.shape)
         return self.shapes[begin]
 
-    def indices(self, access: Access) -> tuple[Term, ...]:
+    def indices(self, access: AccessEvent) -> tuple[Term, ...]:
         return tuple(self.value(i, access.site) for i in access.indices)
 
-    def place(self, buffer: Buffer, indices: Sequence[Term], frame: Frame | None) -> Place:
+    def place(self, buffer: Buffer, indices: Sequence[Term], frame: EventScope | None) -> Place:
         """The element of memory that an element of a buffer is, and what must hold for it to exist."""
         claims: list[Term] = []
         own: list[Term] = [_within(i, d) for i, d in zip(indices, self.shape(buffer, frame), strict=True)]
@@ -161,7 +161,7 @@ class Instance:
         at = tuple(indices)
         names: list[tuple[Buffer, tuple[Term, ...] | None, Term | None, tuple[Term, ...]]] = []
         begin = beginning(buffer, frame)
-        while begin is not None and isinstance(begin.what, Window):
+        while begin is not None and isinstance(begin.what, ViewWindow):
             names.append((buffer, at if flat is None else None, flat, self.shape(buffer, frame)))
             view, site = begin.what.view, begin.what.site
             source = self.shape(view.source, begin.parent)
@@ -184,7 +184,7 @@ class Instance:
         names.append((buffer, at if flat is None else None, flat, self.shape(buffer, frame)))
         return Place(*names[-1], own, claims, names[:-1])
 
-    def element(self, access: Access) -> Place:
+    def element(self, access: AccessEvent) -> Place:
         return self.place(access.buffer, self.indices(access), access.site.frame)
 
 
@@ -226,16 +226,19 @@ class Place:
 
 
 def instantiate(
-    query: Query, frame: Frame | None, given: Mapping[Frame, Term], numbers: dict[tuple[int, int], int]
+    query: InstanceQuery,
+    frame: EventScope | None,
+    given: Mapping[EventScope, Term],
+    numbers: dict[tuple[int, int], int],
 ) -> Instance:
     """A run of what is inside a frame: loops have the given values, else new unknown ones."""
     made = Instance(query, numbers, dict(query.symbols))
-    for f in chain(frame):
+    for f in scope_chain(frame):
         enter(made, f, given.get(f))
     return made
 
 
-def enter(made: Instance, frame: Frame, given: Term | None) -> None:
+def enter(made: Instance, frame: EventScope, given: Term | None) -> None:
     """One frame further inside."""
     terms = made.query.terms
     match frame.what:
@@ -258,7 +261,7 @@ def enter(made: Instance, frame: Frame, given: Term | None) -> None:
             made.env[var] = made.value(value, site)
         case Life(buffer=buffer, site=site):
             made.shapes[frame] = tuple(made.query.dim(d, made, site) for d in buffer.shape)
-        case Window(view=view, site=site):
+        case ViewWindow(view=view, site=site):
             made.shapes[frame] = tuple(made.query.dim(d, made, site) for d in view.buffer.shape)
             made.facts += [made.value(c.low, site) <= made.value(c.high, site) for c in matching(view)]
 

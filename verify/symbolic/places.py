@@ -15,26 +15,26 @@ from assay.semantics.tensor.places import is_private
 from assay.semantics.tensor.regions import matching
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import (
-    Access,
-    Domain,
-    Frame,
+    AccessEvent,
+    EventScope,
+    IteratorDomain,
     Life,
     Loop,
     Site,
-    Window,
+    ViewWindow,
     beginning,
-    chain,
-    contents,
+    constant_contents,
     root_of,
+    scope_chain,
 )
-from assay.verify.symbolic.function import Function, box_text, element_text, names_of, shown
+from assay.verify.symbolic.function import Function, access_names, box_text, element_text, shown
 from assay.verify.symbolic.goals import Answer, Goal, Kind, decide
-from assay.verify.symbolic.instance import Instance, Query, starts_of
-from assay.verify.symbolic.replay import Replayed, leaves_dtype
-from assay.verify.symbolic.written import told
+from assay.verify.symbolic.initialisation import told
+from assay.verify.symbolic.instance import Instance, InstanceQuery, starts_of
+from assay.verify.symbolic.replay import ReplayedGoal, leaves_dtype
 
 
-def overflow(f: Function) -> Iterator[Goal]:
+def overflow_goals(f: Function) -> Iterator[Goal]:
     """That indices, extents and conditions stay within their dtypes; sites remember which steps were shown to.
 
     What depends on elements is not a goal: there wrapping is the meaning. It is translated with its wrapping.
@@ -75,7 +75,9 @@ def _counter(f: Function, site: Site, loop: For) -> Goal:
     )
     claim = f"{loop.var.name} stays in {loop.var.dtype}: {shown(site)}"
     facts = [*here, *f.sizes(query, instance), wrong]
-    goal = f.goal("no overflow", claim, site, query, facts, [instance], (), lambda *_: Replayed(False, "it is not run"))
+    goal = f.goal(
+        "no overflow", claim, site, query, facts, [instance], (), lambda *_: ReplayedGoal(False, "it is not run")
+    )
     if goal.verdict != "proved":
         f.doubt = f"the variable of the loop over {loop.var.name} may wrap around; checked on the run"
     return goal
@@ -84,7 +86,7 @@ def _counter(f: Function, site: Site, loop: For) -> Goal:
 def _overflow(f: Function, site: Site, leaving: Sequence[Expr]) -> Iterator[Goal]:
     """One goal for all steps of a site: the first to leave its dtype has operands that did not. Else one for each."""
 
-    def against(query: Query, nodes: Sequence[Expr]) -> tuple[Instance, list[Term]]:
+    def against(query: InstanceQuery, nodes: Sequence[Expr]) -> tuple[Instance, list[Term]]:
         instance, here = f.here(query, site)
         when = instance.evaluated(site)
         wrong = []
@@ -127,7 +129,7 @@ def _overflow(f: Function, site: Site, leaving: Sequence[Expr]) -> Iterator[Goal
         failed = failed or found.verdict != "proved"
 
 
-def _confirmed(site: Site, node: Expr) -> Callable[[Answer, Mapping[Var, Any]], Replayed]:
+def _confirmed(site: Site, node: Expr) -> Callable[[Answer, Mapping[Var, Any]], ReplayedGoal]:
     """Whether a counterexample's values really take a step out of its dtype."""
     return lambda answer, values: leaves_dtype(site, node, values)
 
@@ -173,7 +175,7 @@ def windows(f: Function) -> Iterator[Goal]:
     """
     for frame in f.events.windows:
         window = frame.what
-        assert isinstance(window, Window)
+        assert isinstance(window, ViewWindow)
         view, firsts = window.view, starts_of(window.view)
         if firsts is None:
             continue
@@ -203,7 +205,7 @@ def scopes(f: Function) -> Iterator[Goal]:
     """No view says that its memory is of another kind than it is."""
     for frame in f.events.windows:
         window = frame.what
-        assert isinstance(window, Window)
+        assert isinstance(window, ViewWindow)
         view = window.view
         if view.buffer.scope != view.source.scope:
             query = f.query()
@@ -218,7 +220,7 @@ def matches(f: Function) -> Iterator[Goal]:
     """What a buffer is a match of lies in the source, and has the buffer's shape."""
     for frame in f.events.windows:
         window = frame.what
-        assert isinstance(window, Window)
+        assert isinstance(window, ViewWindow)
         claims = matching(window.view)
         for kind, trap, what in KINDS_OF_MATCH:
             query = f.query()
@@ -243,7 +245,7 @@ def negative(f: Function) -> Iterator[Goal]:
     """Buffers that begin inside the function have no negative dims."""
     for frame in (*f.events.lives, *f.events.windows):
         what = frame.what
-        assert isinstance(what, (Life, Window))
+        assert isinstance(what, (Life, ViewWindow))
         buffer = what.buffer if isinstance(what, Life) else what.view.buffer
         if not any(isinstance(d, Expr) for d in buffer.shape):
             continue
@@ -262,7 +264,7 @@ def domains(f: Function) -> Iterator[Goal]:
         yield _domain(f, d)
 
 
-def _domain(f: Function, d: Domain) -> Goal:
+def _domain(f: Function, d: IteratorDomain) -> Goal:
     query = f.query()
     instance, here = f.here(query, d.site)
     i = d.block.iterators[d.index]
@@ -290,8 +292,8 @@ def bounds(f: Function) -> Iterator[Goal]:
             wrong = z3.Not(z3.And(*place.own, *place.claims))
             facts = [*here, *told(f, query, a, instance), instance.when(a), wrong]
             claim = f"{element_text(a)} lies in {box_text(a.buffer)}: {shown(a.site)}"
-            yield f.goal("in bounds", claim, a.site, query, facts, [instance], names_of(a))
-        if a.write and (root in f.func.inputs or contents(begin) is not None or _is_constant(a)):
+            yield f.goal("in bounds", claim, a.site, query, facts, [instance], access_names(a))
+        if a.write and (root in f.func.inputs or constant_contents(begin) is not None or _is_constant(a)):
             query = f.query()
             instance, here = f.here(query, a.site)
             yield f.goal(
@@ -301,7 +303,7 @@ def bounds(f: Function) -> Iterator[Goal]:
                 query,
                 here,
                 [instance],
-                names_of(a),
+                access_names(a),
             )
         if (
             a.write
@@ -312,13 +314,13 @@ def bounds(f: Function) -> Iterator[Goal]:
             query = f.query()
             instance, here = f.here(query, a.site)
             claim = f"{element_text(a)} is not stored to: {root.name} belongs to one thread"
-            yield f.goal("own memory", claim, a.site, query, here, [instance], names_of(a))
+            yield f.goal("own memory", claim, a.site, query, here, [instance], access_names(a))
 
 
-def _is_constant(a: Access) -> bool:
+def _is_constant(a: AccessEvent) -> bool:
     """Whether an access goes through a view that must not be written through."""
     buffer, begin = a.buffer, beginning(a.buffer, a.site.frame)
-    while begin is not None and isinstance(begin.what, Window):
+    while begin is not None and isinstance(begin.what, ViewWindow):
         if begin.what.view.constant:
             return True
         buffer = begin.what.view.source
@@ -326,17 +328,17 @@ def _is_constant(a: Access) -> bool:
     return False
 
 
-def _is_movable(begin: Frame | None) -> bool:
+def _is_movable(begin: EventScope | None) -> bool:
     """Whether a buffer that begins there is a block's own: a schedule says where it begins."""
     stmt = None if begin is None else begin.what.site.stmt
     return isinstance(stmt, Block) or (isinstance(stmt, Allocate) and stmt.movable)
 
 
-def _is_parallel(frame: Frame) -> bool:
+def _is_parallel(frame: EventScope) -> bool:
     return isinstance(frame.what, Loop) and frame.what.stmt.kind == "parallel"
 
 
-def inner(frame: Frame | None, outer: Frame | None) -> list[Frame]:
+def inner(frame: EventScope | None, outer: EventScope | None) -> list[EventScope]:
     """The frames around, up to another one."""
     depth = -1 if outer is None else outer.depth
-    return [g for g in chain(frame) if g.depth > depth]
+    return [g for g in scope_chain(frame) if g.depth > depth]

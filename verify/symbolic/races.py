@@ -11,8 +11,8 @@ import z3
 from assay.semantics.scalar import Interner
 from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import INDEPENDENT, Buffer, loads
-from assay.verify.symbolic.events import Access, Again, Frame, Loop, chain, root_of, within
-from assay.verify.symbolic.function import Function, element_text, names_of
+from assay.verify.symbolic.events import AccessEvent, Again, EventScope, Loop, is_within, root_of, scope_chain
+from assay.verify.symbolic.function import Function, access_names, element_text
 from assay.verify.symbolic.goals import Answer, Goal, Kind
 from assay.verify.symbolic.instance import Instance
 
@@ -20,7 +20,7 @@ MOST_PAIRS = 60
 MOST_AT_ONCE = 12
 """Pairs of accesses that are looked at for one loop and buffer, and those that one query may have."""
 
-Pair: TypeAlias = tuple[Access, Access]
+Pair: TypeAlias = tuple[AccessEvent, AccessEvent]
 
 
 def independent(f: Function) -> Iterator[Goal]:
@@ -30,13 +30,13 @@ def independent(f: Function) -> Iterator[Goal]:
         assert isinstance(loop, Loop)
         if loop.stmt.kind not in INDEPENDENT:
             continue
-        groups: dict[tuple[Buffer, Frame | None], dict[Any, Access]] = {}
+        groups: dict[tuple[Buffer, EventScope | None], dict[Any, AccessEvent]] = {}
         number = Interner()
         for a in f.events.accesses:
-            if not within(a.site.frame, frame):
+            if not is_within(a.site.frame, frame):
                 continue
             root, begin = root_of(a.buffer, a.site.frame)
-            if not within(begin, frame):
+            if not is_within(begin, frame):
                 alone = f.lazy(a.site) or loop.stmt.kind == "vectorized" or any(map(loads, a.indices))
                 key = (a.site.frame, a.buffer, a.write, tuple(map(number, a.indices)), a.site if alone else None)
                 groups.setdefault((root, begin), {}).setdefault(key, a)
@@ -46,11 +46,11 @@ def independent(f: Function) -> Iterator[Goal]:
                 yield from _race(f, frame, root, pairs)
 
 
-def _pairs(accesses: Sequence[Access]) -> list[Pair]:
+def _pairs(accesses: Sequence[AccessEvent]) -> list[Pair]:
     return [(a, b) for k, a in enumerate(accesses) for b in accesses[k:] if a.write or b.write]
 
 
-def _race(f: Function, frame: Frame, root: Buffer, pairs: Sequence[Pair]) -> Iterator[Goal]:
+def _race(f: Function, frame: EventScope, root: Buffer, pairs: Sequence[Pair]) -> Iterator[Goal]:
     """One goal for all pairs, and only if z3 cannot decide that one for each."""
     loop = frame.what
     assert isinstance(loop, Loop)
@@ -71,19 +71,19 @@ def _race(f: Function, frame: Frame, root: Buffer, pairs: Sequence[Pair]) -> Ite
         yield _meeting(f, frame, f"{claim}: {both}", [(a, b)])
 
 
-def _kind(frame: Frame) -> Kind:
+def _kind(frame: EventScope) -> Kind:
     assert isinstance(frame.what, Loop)
     return "side by side" if frame.what.stmt.kind == "vectorized" else "independent"
 
 
-def _wrong(frame: Frame, a: Access, one: Instance, b: Access, two: Instance) -> Term:
+def _wrong(frame: EventScope, a: AccessEvent, one: Instance, b: AccessEvent, two: Instance) -> Term:
     """That two iterations may not both touch one element: at all, or for lanes (rule E5) in that order."""
     if _kind(frame) == "independent":
         return one.loops[frame] != two.loops[frame]
     return z3.Or(_overtaken(frame, a, one, b, two), _overtaken(frame, b, two, a, one))
 
 
-def _overtaken(frame: Frame, a: Access, one: Instance, b: Access, two: Instance) -> Term:
+def _overtaken(frame: EventScope, a: AccessEvent, one: Instance, b: AccessEvent, two: Instance) -> Term:
     """That `a` is of an earlier lane, and `b` comes before it when all lanes take each step at once.
 
     In one step all read before one writes.
@@ -91,15 +91,15 @@ def _overtaken(frame: Frame, a: Access, one: Instance, b: Access, two: Instance)
     reads_first = b.write and not a.write
     late = a.site.number > b.site.number if reads_first else a.site.number >= b.site.number
     later: Term = z3.BoolVal(late)
-    shared = set(chain(b.site.frame))
-    for g in reversed(chain(a.site.frame)):
+    shared = set(scope_chain(b.site.frame))
+    for g in reversed(scope_chain(a.site.frame)):
         if g in shared and g.depth > frame.depth and isinstance(g.what, (Loop, Again)):
             x, y = _turn(one, g), _turn(two, g)
             later = z3.Or(x > y, z3.And(x == y, later))
     return z3.And(one.loops[frame] < two.loops[frame], later)
 
 
-def _turn(instance: Instance, frame: Frame) -> Term:
+def _turn(instance: Instance, frame: EventScope) -> Term:
     """How many iterations of a loop came before: where it starts may differ between lanes."""
     match frame.what:
         case Loop(stmt=stmt, site=site) if stmt.start is not None:
@@ -108,12 +108,12 @@ def _turn(instance: Instance, frame: Frame) -> Term:
             return instance.loops[frame]
 
 
-def _meeting(f: Function, frame: Frame, claim: str, pairs: Sequence[Pair]) -> Goal:
+def _meeting(f: Function, frame: EventScope, claim: str, pairs: Sequence[Pair]) -> Goal:
     query = f.query()
     met: list[tuple[Term, Instance, Instance]] = []
     for a, b in pairs:
         one = f.run(query, a.site.frame)
-        two = f.run(query, b.site.frame, {g: one.loops[g] for g in chain(frame.parent) if g in one.loops})
+        two = f.run(query, b.site.frame, {g: one.loops[g] for g in scope_chain(frame.parent) if g in one.loops})
         facts = [*one.guards, *one.facts, *two.guards, *two.facts, one.when(a), two.when(b)]
         meet = one.element(a).equals(two.element(b))
         met.append((z3.And(*facts, meet, _wrong(frame, a, one, b, two)), one, two))
@@ -123,6 +123,6 @@ def _meeting(f: Function, frame: Frame, claim: str, pairs: Sequence[Pair]) -> Go
             (one, two) for holds, one, two in met if z3.is_true(answer.model.eval(holds, model_completion=True))
         )
 
-    about = [name for pair in pairs for a in pair for name in names_of(a)]
+    about = [name for pair in pairs for a in pair for name in access_names(a)]
     goal = f.goal(_kind(frame), claim, None, query, [z3.Or(*(m[0] for m in met))], instances, about)
     return replace(goal, where=frame.what.site.stmt.span)

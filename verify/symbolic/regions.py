@@ -11,8 +11,8 @@ from assay.semantics.scalar import Interner
 from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import Region
 from assay.semantics.tensor.regions import concerned
-from assay.verify.symbolic.events import Access, Frame, Mark, root_of, within
-from assay.verify.symbolic.function import Function, element_text, names_of, shown
+from assay.verify.symbolic.events import AccessEvent, EventScope, Mark, is_within, root_of
+from assay.verify.symbolic.function import Function, access_names, element_text, shown
 from assay.verify.symbolic.goals import Goal
 from assay.verify.symbolic.instance import Instance
 
@@ -25,16 +25,16 @@ def declared(f: Function) -> Iterator[Goal]:
         number = Interner()
         for a in f.events.accesses:
             said = frame.what.block.writes if a.write else frame.what.block.reads
-            if said is None or not within(a.site.frame, frame):
+            if said is None or not is_within(a.site.frame, frame):
                 continue
             _, begin = root_of(a.buffer, a.site.frame)
             key = (a.site, a.buffer, a.write, tuple(map(number, a.indices)))
-            if not within(begin, frame) and key not in seen:
+            if not is_within(begin, frame) and key not in seen:
                 seen.add(key)
                 yield _region(f, frame, said, a)
 
 
-def _region(f: Function, frame: Frame, said: Sequence[Region], a: Access) -> Goal:
+def _region(f: Function, frame: EventScope, said: Sequence[Region], a: AccessEvent) -> Goal:
     assert isinstance(frame.what, Mark)
     block = frame.what.block
     mine = [*said, *(() if a.write or block.init is None else block.writes or ())]
@@ -49,7 +49,7 @@ def _region(f: Function, frame: Frame, said: Sequence[Region], a: Access) -> Goa
     ]
     claim = f"block {block.name} declares that it {'writes' if a.write else 'reads'} {element_text(a)}: {shown(a.site)}"
     facts = [*here, instance.when(a), *place.own, *place.claims, z3.Not(z3.Or(*inside))]
-    return f.goal("in region", claim, a.site, query, facts, [instance], names_of(a))
+    return f.goal("in region", claim, a.site, query, facts, [instance], access_names(a))
 
 
 def _contains(instance: Instance, mark: Mark, region: Region, at: tuple[Term, ...]) -> Term:

@@ -18,7 +18,7 @@ from assay.semantics.scalar import Apply, Cast, Choice, Expr, Load, Var, evaluat
 from assay.semantics.scalar.expression import show
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.walk import post_order, pre_order
-from assay.verify.symbolic.events import Again, Guard, Let, Loop, Site, chain
+from assay.verify.symbolic.events import Again, Guard, Let, Loop, Site, scope_chain
 from assay.verify.symbolic.goals import TRAPS, Answer, Kind
 
 MOST_ELEMENTS = 2_000_000
@@ -31,21 +31,21 @@ Element = Callable[[Buffer, tuple[int, ...]], Any]
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayedGoal:
     """Whether the run confirmed the counterexample, and what it gave."""
 
     confirmed: bool
     detail: str
 
 
-def replay(
+def replay_counterexample(
     func: PrimFunc,
     kind: Kind,
     sizes: Mapping[Var, Any],
     element: Element,
     functions: Mapping[str, PrimFunc],
     about: Sequence[str],
-) -> Replayed:
+) -> ReplayedGoal:
     """Run a function at given sizes on the counterexample's values.
 
     It must trap with the kind that the goal is about and, where the goal is `about` buffers, name one of these.
@@ -54,9 +54,9 @@ def replay(
     try:
         shapes = [shape_at(b, dims) for b in func.params]
     except Invalid as wrong:
-        return Replayed(False, f"these sizes cannot be given: {wrong.message}")
+        return ReplayedGoal(False, f"these sizes cannot be given: {wrong.message}")
     if sum(map(prod, shapes)) > MOST_ELEMENTS:
-        return Replayed(False, f"too large to run: {_named(dims)}")
+        return ReplayedGoal(False, f"too large to run: {_named(dims)}")
     detail = ""
     for rest in (0, 1):
         inputs = [_values(b, s, element, rest) for b, s in zip(func.inputs, shapes, strict=False)]
@@ -66,15 +66,15 @@ def replay(
         except Trap as trap:
             named = not about or trap.buffer in about
             if kind in TRAPS and trap.kind == TRAPS[kind] and named:
-                return Replayed(True, str(trap))
+                return ReplayedGoal(True, str(trap))
             detail = f"the run ends otherwise, with {trap}"
         except Invalid as wrong:
             if kind == "dims not negative" and wrong.label == "argument.C5":
-                return Replayed(True, str(wrong))
-            return Replayed(False, f"the run is refused: {wrong}")
+                return ReplayedGoal(True, str(wrong))
+            return ReplayedGoal(False, f"the run is refused: {wrong}")
         except Unfinished:
-            return Replayed(False, f"more than {MOST_STATEMENTS} statements to run: {_named(dims)}")
-    return Replayed(False, f"{detail}, at {_named(dims)}")
+            return ReplayedGoal(False, f"more than {MOST_STATEMENTS} statements to run: {_named(dims)}")
+    return ReplayedGoal(False, f"{detail}, at {_named(dims)}")
 
 
 def _named(dims: Mapping[Var, int]) -> str:
@@ -94,25 +94,25 @@ def _values(buffer: Buffer, shape: tuple[int, ...], element: Element, rest: int)
     return made
 
 
-def leaves_dtype(site: Site, node: Expr, values: Mapping[Var, Any]) -> Replayed:
+def leaves_dtype(site: Site, node: Expr, values: Mapping[Var, Any]) -> ReplayedGoal:
     """Whether a step of an expression leaves its dtype, loops and sizes having these values: evaluated, not
     believed."""
     try:
         env = _arrived(site, values)
     except _Elsewhere as why:
-        return Replayed(False, str(why))
+        return ReplayedGoal(False, str(why))
     visited = {id(n) for root in site.roots for n in _visited(root, env)}
     if id(node) not in visited:
-        return Replayed(False, "the step is not reached there")
+        return ReplayedGoal(False, "the step is not reached there")
     try:
         args = [_number(evaluate(c, env)) for c in node.children]
         here = _number(evaluate(node, env))
     except Trap as trap:
-        return Replayed(False, f"the run ends otherwise, with {trap}")
+        return ReplayedGoal(False, f"the run ends otherwise, with {trap}")
     exact = args[0] if isinstance(node, Cast) else _exact(node, args)
     if inside_dtype(node, exact):
-        return Replayed(False, f"{show(node)} stays in {node.dtype}")
-    return Replayed(True, f"{show(node)} is {exact}, which {node.dtype} takes for {here}")
+        return ReplayedGoal(False, f"{show(node)} stays in {node.dtype}")
+    return ReplayedGoal(True, f"{show(node)} is {exact}, which {node.dtype} takes for {here}")
 
 
 class _Elsewhere(Exception):
@@ -123,7 +123,7 @@ def _arrived(site: Site, values: Mapping[Var, Any]) -> dict[Var, Any]:
     """The environment at a site, evaluated from outside in."""
     env = dict(values)
     try:
-        for f in chain(site.frame):
+        for f in scope_chain(site.frame):
             match f.what:
                 case Loop(stmt=stmt):
                     start = 0 if stmt.start is None else _number(evaluate(stmt.start, env))

@@ -17,7 +17,7 @@ from assay.semantics.integers.linear import Form, combined
 from assay.semantics.scalar import LINEAR, Apply, Cast, Const, Expr, Interner, Load, Var, substitute
 from assay.semantics.scalar.smt import Term
 from assay.semantics.walk import post_order
-from assay.verify.symbolic.events import Frame, Let, Loop, Site, chain
+from assay.verify.symbolic.events import EventScope, Let, Loop, Site, scope_chain
 from assay.verify.symbolic.instance import Instance
 
 Factor: TypeAlias = Any
@@ -35,7 +35,7 @@ class Solver:
 
     known: Instance
     site: Site
-    frames: Sequence[Frame]
+    frames: Sequence[EventScope]
     found: dict[Var, Term] = field(default_factory=dict)
     number: Interner = field(default_factory=Interner)
     atoms: dict[int, Expr] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Solver:
     def __post_init__(self) -> None:
         self.loops = {f.what.var: f.what for f in self.frames if isinstance(f.what, Loop)}
         self.inlined: dict[Var, Expr] = {}
-        for f in chain(self.site.frame):
+        for f in scope_chain(self.site.frame):
             if isinstance(f.what, Let):
                 self.inlined[f.what.var] = self.inline(f.what.value)
 
@@ -183,10 +183,10 @@ class Solver:
             case _:
                 return None
 
-    def values(self, default: str, strict: Frame | None, before: Term | None) -> dict[Frame, Term]:
+    def values(self, default: str, strict: EventScope | None, before: Term | None) -> dict[EventScope, Term]:
         """A value for each loop: what was found, else the first or the last iteration; for `strict` the one
         `before`."""
-        made: dict[Frame, Term] = {}
+        made: dict[EventScope, Term] = {}
         for f in self.frames:
             var = f.what.var if isinstance(f.what, Loop) else None
             if var is not None and var not in self.found:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from assay.interp.graph.room import RANKS
+from assay.interp.graph.memory_limits import RANKS
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr, Function, show_head
 from assay.semantics.module import Module

@@ -35,10 +35,10 @@ def _as(values: Iterable[float], of: DType) -> Array:
     """The numbers in a dtype, each bit pattern once."""
     with np.errstate(all="ignore"):
         found = np.array(list(values), np.float64).astype(of.numpy)
-    return distinct(found)
+    return distinct_numbers(found)
 
 
-def distinct(numbers: Array) -> Array:
+def distinct_numbers(numbers: Array) -> Array:
     """The numbers, each bit pattern once, in the order of their first."""
     bits = np.ascontiguousarray(numbers).view(f"u{numbers.dtype.itemsize}")
     _, first = np.unique(bits, return_index=True)
@@ -115,7 +115,7 @@ def around(numbers: Sequence[Any], of: DType) -> Array:
     plain = plain[~np.isnan(plain)]
     # the numbers of one sign have their bits in their order
     bits = plain.view(f"u{of.itemsize}")
-    return distinct(
+    return distinct_numbers(
         np.concatenate(
             [(bits + np.asarray(d, bits.dtype)).view(of.numpy) for d in (0, 1)]
             + [(bits - np.asarray(1, bits.dtype)).view(of.numpy)]
@@ -123,9 +123,9 @@ def around(numbers: Sequence[Any], of: DType) -> Array:
     )
 
 
-def telling(of: DType, constants: Sequence[Any] = ()) -> Array:
+def telling_numbers(of: DType, constants: Sequence[Any] = ()) -> Array:
     """The numbers of all kinds, each once."""
-    return distinct(np.concatenate([special_values(of), _ties(of), around(constants, of)]))
+    return distinct_numbers(np.concatenate([special_values(of), _ties(of), around(constants, of)]))
 
 
 def draw(of: DType, shape: Sequence[int], rng: np.random.Generator, kind: Kind, constants: Sequence[Any] = ()) -> Array:

@@ -19,7 +19,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten
 from assay.verify.trials.batch import batched, through
 from assay.verify.trials.data import KINDS, Kind, constants_of, draw
-from assay.verify.trials.kernels import LARGE, SMALL, Tried, different
+from assay.verify.trials.kernels import LARGE, SMALL, KernelTrials, different
 
 Array = np.ndarray[Any, Any]
 
@@ -49,7 +49,7 @@ def try_group(
     sizes: Mapping[Symbol, int],
     seed: int,
     size: int,
-    tried: Tried,
+    tried: KernelTrials,
 ) -> str | None:
     """Where a fused tensor function of `size` stores differs from the calls of its group, if it does."""
     if size > LARGE:

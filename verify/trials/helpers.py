@@ -28,7 +28,7 @@ from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, convert
 from assay.semantics.walk import reached
 from assay.verify.evidence import listed
-from assay.verify.trials.data import distinct, special_values
+from assay.verify.trials.data import distinct_numbers, special_values
 from assay.verify.trials.kernels import different
 
 Array = np.ndarray[Any, Any]
@@ -237,7 +237,7 @@ def _to_odd(values: Array) -> Array:
 
 
 @cache
-def table(of: str) -> Array:
+def operand_table(of: str) -> Array:
     """Operands of a type, each alone: what is special, random bit patterns, and what lies at ties of narrower types."""
     t = DTYPES[of]
     rng = np.random.default_rng(29)
@@ -268,7 +268,7 @@ def table(of: str) -> Array:
                 if t.bits < 64
                 else np.array([((1 << e) + d) % 2**64 for e in range(64) for d in (-1, 0, 1)], np.uint64).view(t.numpy)
             )
-    return distinct(np.concatenate(found))
+    return distinct_numbers(np.concatenate(found))
 
 
 def _beside_halves(t: DType) -> Array:
@@ -298,8 +298,8 @@ def pairs(a: str, b: str) -> tuple[Array, Array]:
     sides = []
     for of in (a, b):
         t = DTYPES[of]
-        more = table(of)
-        sides.append(distinct(np.concatenate([special_values(t), more[rng.integers(0, len(more), 48)]])))
+        more = operand_table(of)
+        sides.append(distinct_numbers(np.concatenate([special_values(t), more[rng.integers(0, len(more), 48)]])))
     x, y = np.meshgrid(*sides, indexing="ij")
     return np.ascontiguousarray(x.reshape(-1)), np.ascontiguousarray(y.reshape(-1))
 
@@ -307,10 +307,13 @@ def pairs(a: str, b: str) -> tuple[Array, Array]:
 def operands(h: Helper) -> Iterator[tuple[Array, ...]]:
     types = [CTYPES[p.removeprefix("const ")] for p in h.params]
     short = _transcendental(h)
-    made: tuple[Array, ...] = pairs(types[0], types[1]) if len(types) == 2 else (table(types[0]),)
+    made: tuple[Array, ...] = pairs(types[0], types[1]) if len(types) == 2 else (operand_table(types[0]),)
     if short is not None and short.bits == 16:
         with np.errstate(all="ignore"):
-            few = [table(short.name) if len(types) == 1 else distinct(x.astype(short.numpy))[:256] for x in made]
+            few = [
+                operand_table(short.name) if len(types) == 1 else distinct_numbers(x.astype(short.numpy))[:256]
+                for x in made
+            ]
         made = tuple(
             np.ascontiguousarray(x.reshape(-1))
             for x in np.meshgrid(*(x.astype(np.float32) for x in few), indexing="ij")

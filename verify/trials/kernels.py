@@ -18,7 +18,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.walk import Worklist
 from assay.verify.evidence import listed
 from assay.verify.trials.batch import Through, batched, stores, through, through_some
-from assay.verify.trials.data import KINDS, Kind, constants_of, draw, ordinary, telling
+from assay.verify.trials.data import KINDS, Kind, constants_of, draw, ordinary, telling_numbers
 
 Array = np.ndarray[Any, Any]
 Operands = Sequence[Array]
@@ -40,7 +40,7 @@ SAMPLES = 3
 
 
 @dataclass
-class Tried:
+class KernelTrials:
     """What the trials of some functions were, for the line."""
 
     functions: int = 0
@@ -51,7 +51,7 @@ class Tried:
     large: list[str] = field(default_factory=list)
     """Those that are too large for any."""
 
-    def add(self, other: Tried) -> None:
+    def add(self, other: KernelTrials) -> None:
         self.functions += other.functions
         self.through += other.through
         self.part += other.part
@@ -69,7 +69,12 @@ class Tried:
 
 
 def try_kernel(
-    kernel: PrimFunc, op: Operator, attrs: Mapping[str, Any], seed: int, plain: Callable[[], Operands], tried: Tried
+    kernel: PrimFunc,
+    op: Operator,
+    attrs: Mapping[str, Any],
+    seed: int,
+    plain: Callable[[], Operands],
+    tried: KernelTrials,
 ) -> str | None:
     """Where a tensor function gives what its operator does not allow, if it does. `plain` gives operands on which the
     operator does not trap, as far as they can be made."""
@@ -87,7 +92,7 @@ def try_kernel(
             return f"on {kind}: {wrong}"
     types = [(b.static_shape, b.dtype) for b in kernel.inputs]
     if op.family == "elementwise" and size <= SMALL:
-        numbers = {of: telling(of, constants) for _, of in types}
+        numbers = {of: telling_numbers(of, constants) for _, of in types}
         for way in through_some(types, size, numbers):
             wrong = run.all_of(way, rng)
             if wrong:
@@ -294,7 +299,9 @@ def compare(wanted: Any, got: Any) -> str | None:
         one, other = (str(x) if isinstance(x, Trap) else "a value" for x in (wanted, got))
         return f"the operator gives {one}, the kernel {other}"
     for i, (w, g) in enumerate(zip(wanted, got, strict=True)):
-        wrong = outside(w, g) if is_inexact(w) else different(np.asarray(w.raw if isinstance(w, Bounded) else w), g)
+        wrong = (
+            outside_allowed(w, g) if is_inexact(w) else different(np.asarray(w.raw if isinstance(w, Bounded) else w), g)
+        )
         if wrong:
             return f"result {i}: {wrong}"
     return None
@@ -320,7 +327,7 @@ def different(wanted: Array, got: Array) -> str | None:
     )
 
 
-def outside(allowed: Bounded, got: Array) -> str | None:
+def outside_allowed(allowed: Bounded, got: Array) -> str | None:
     with np.errstate(all="ignore"):
         inside = contains(allowed, got)
     if bool(np.all(inside)):

@@ -25,7 +25,16 @@ from assay.verify.c.compiled import Compiled, Look
 from assay.verify.evidence import listed, plural
 from assay.verify.liveness.program import describe
 from assay.verify.trials.batch import stores
-from assay.verify.trials.data import KINDS, Kind, constants_of, distinct, draw, meeting, ordinary, telling
+from assay.verify.trials.data import (
+    KINDS,
+    Kind,
+    constants_of,
+    distinct_numbers,
+    draw,
+    meeting,
+    ordinary,
+    telling_numbers,
+)
 from assay.verify.trials.kernels import SMALL, different
 from assay.verify.trials.sides import Sides, conditions_of
 
@@ -44,7 +53,7 @@ ENDS = 4
 
 
 @dataclass
-class Tried:
+class NativeTrials:
     """What was tried, for the line."""
 
     runs: int = 0
@@ -63,7 +72,7 @@ class Trials:
         self.program: Program = planned.program
         self.compiled, self.inputs, self.seed = compiled, inputs, seed
         self.positions = self.program.positions
-        self.tried = Tried()
+        self.tried = NativeTrials()
         self.taken: Counter[tuple[int, bool]] = Counter()
         self.sizes: dict[str, int] = {}
         self.constants: dict[str, list[Any]] = {}
@@ -104,7 +113,7 @@ class Trials:
             x.item() if x.dtype.kind in "iu" else float(x)
             for c in held
             if c.dtype != np.bool_
-            for x in distinct(c[:256])[:8]
+            for x in distinct_numbers(c[:256])[:8]
         ]
 
     def left_out(self) -> set[int]:
@@ -157,7 +166,7 @@ class Trials:
     def telling(self, kernel: str, of: DType) -> Array:
         """The numbers of a dtype that tell something of a tensor function; "" for an input."""
         if (kernel, of) not in self.numbers:
-            self.numbers[kernel, of] = telling(of, self.constants.get(kernel, ()))
+            self.numbers[kernel, of] = telling_numbers(of, self.constants.get(kernel, ()))
         return self.numbers[kernel, of]
 
     def held(self, names: Iterable[str]) -> list[Array]:

@@ -12,7 +12,7 @@ apache-tvm is imported only where it is used; without the version that `assay.lo
 
 from __future__ import annotations
 
-from assay.verify.tvm.detectors import DETECTORS, Detector, Finding, Subjects, detect
+from assay.verify.tvm.detectors import DETECTORS, Detector, DetectorFinding, Subjects, detect
 from assay.verify.tvm.kernels import KernelReport, judge_kernels
 from assay.verify.tvm.passes import PassReport, judge_passes
 from assay.verify.tvm.peer import PIPELINES, from_onnx, from_script
@@ -21,7 +21,7 @@ __all__ = [
     "DETECTORS",
     "PIPELINES",
     "Detector",
-    "Finding",
+    "DetectorFinding",
     "KernelReport",
     "PassReport",
     "Subjects",

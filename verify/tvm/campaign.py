@@ -31,7 +31,7 @@ from assay.verify.tvm.watch import watch
 
 
 @dataclass(frozen=True)
-class Case:
+class TvmCase:
     """A model with inputs by name."""
 
     name: str
@@ -55,7 +55,7 @@ class Found:
 
 
 @dataclass
-class Campaign:
+class TvmCampaign:
     """What a campaign has seen."""
 
     found: list[Found] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Campaign:
     refused: dict[str, str] = field(default_factory=dict)
     """Why models were not judged, by name."""
 
-    def run(self, cases: Iterable[Case], seconds: float, pipelines: Iterable[str] = PIPELINES) -> Campaign:
+    def run(self, cases: Iterable[TvmCase], seconds: float, pipelines: Iterable[str] = PIPELINES) -> TvmCampaign:
         """Judge cases until that much CPU time is used."""
         begin = time.process_time()
         for case in cases:
@@ -71,7 +71,7 @@ class Campaign:
                 break
             for pipeline in pipelines:
                 try:
-                    found = list(judge(case, pipeline))
+                    found = list(judge_case(case, pipeline))
                 except Invalid as wrong:
                     self.counts["refused"] += 1
                     self.refused[case.name] = str(wrong)
@@ -81,7 +81,7 @@ class Campaign:
         return self
 
 
-def judge(case: Case, pipeline: str) -> Iterator[Found]:
+def judge_case(case: TvmCase, pipeline: str) -> Iterator[Found]:
     """The findings of one model in one pipeline: the first stage, and each kernel call that is wrong.
 
     Invalid where TVM refuses the model. The model's meaning is that of our own import, where it has one.
@@ -106,7 +106,7 @@ def judge(case: Case, pipeline: str) -> Iterator[Found]:
         yield Found(case.name, pipeline, "the kernels", wrong.name, str(wrong))
 
 
-def node_cases(match: str = "") -> Iterator[Case]:
+def node_cases(match: str = "") -> Iterator[TvmCase]:
     """The node models of the onnx package whose inputs are tensors."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -120,7 +120,7 @@ def node_cases(match: str = "") -> Iterator[Case]:
         names = [i.name for i in case.model.graph.input]
         whole = all(isinstance(a, (np.ndarray, np.generic)) for a in arrays) and len(arrays) == len(names)
         if whole and match in case.name:
-            yield Case(case.name, case.model, dict(zip(names, map(np.asarray, arrays), strict=True)))
+            yield TvmCase(case.name, case.model, dict(zip(names, map(np.asarray, arrays), strict=True)))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -134,7 +134,7 @@ def main(argv: list[str] | None = None) -> int:
     given: Any = parser.parse_args(argv)
     k, n = (int(x) for x in given.part.split("/"))
     cases = [c for i, c in enumerate(node_cases(given.match)) if i % n == k - 1]
-    campaign = Campaign().run(cases, given.seconds, given.pipeline or PIPELINES)
+    campaign = TvmCampaign().run(cases, given.seconds, given.pipeline or PIPELINES)
     for found in campaign.found:
         sys.stdout.write(f"{found}\n")
     sys.stdout.write(f"{dict(campaign.counts)}\n")

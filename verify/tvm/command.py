@@ -25,18 +25,18 @@ from assay.semantics.files import read_text
 from assay.semantics.module import Module
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.terminal import Screen
-from assay.verify.app.text_run import make_inputs
+from assay.verify.app.text_run import run_inputs
 from assay.verify.border.inputs import all_dims, complete
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.exits import Exit
 from assay.verify.tvm.kernels import judge_calls
 from assay.verify.tvm.passes import Judge, verdicts
-from assay.verify.tvm.peer import PIPELINES, Array, from_onnx, from_script, frozen, relax, target
+from assay.verify.tvm.peer import PIPELINES, Array, from_onnx, from_script, frozen, relax, tvm_target
 from assay.verify.tvm.watch import FINAL, NESTED, watch
 
 
 @dataclass(frozen=True)
-class Request:
+class TvmRequest:
     """The options of the command, as they were given."""
 
     model: Path
@@ -47,11 +47,11 @@ class Request:
     seed: int = 0
 
 
-def inside(request: Request, backends: Sequence[str], out: Screen, as_json: bool) -> int:
+def judge_inside(request: TvmRequest, backends: Sequence[str], out: Screen, as_json: bool) -> int:
     """Judge a model inside TVM in both of its pipelines, and say so; the exit code."""
     if list(backends) != ["tvm"]:
         raise Invalid("--per-pass and --per-kernel look inside one backend: --backend tvm", label="cli.C3")
-    mod, arguments, meant = load(request)
+    mod, arguments, meant = load_tvm(request)
     data: list[dict[str, Any]] = []
     answer: dict[str, Any] = {"model": str(request.model), "seed": request.seed, "holds": True, "judged": data}
     with answering(answer):
@@ -130,7 +130,7 @@ def counted(kinds: Iterator[str]) -> str:
     return ", ".join(f"{n} {kind}" for kind, n in Counter(kinds).items())
 
 
-def load(request: Request) -> tuple[Object, list[Any], Module | None]:
+def load_tvm(request: TvmRequest) -> tuple[Object, list[Any], Module | None]:
     """TVM's module, arguments for its `main`, and what it means where somebody else says that."""
     if request.model.suffix == ".py":
         mod = from_script(module_text(request.model))
@@ -139,10 +139,10 @@ def load(request: Request) -> tuple[Object, list[Any], Module | None]:
         except (
             Unsupported
         ):  # an operator of Relax that our graph language does not have is a tensor function after this
-            with target():
+            with tvm_target():
                 main = from_tvm(relax().transform.LegalizeOps()(mod)).main
         types = {p.name: p.type for p in main.params}
-        inputs = make_inputs(types, request.inputs, np.random.default_rng(request.seed), request.dims)
+        inputs = run_inputs(types, request.inputs, np.random.default_rng(request.seed), request.dims)
         return mod, [inputs[p.name] for p in main.params], None
     taken = with_given_defaults(load_model(request.model), request.inputs, dict(request.dims))
     model, dims = taken.model, all_dims(taken.model, taken.inputs, request.dims)

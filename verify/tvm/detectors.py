@@ -27,10 +27,10 @@ from assay.semantics.walk import occurrences
 from assay.verify.tvm import wraps
 from assay.verify.tvm.kernels import UNDEFINED, KernelReport, judge_calls
 from assay.verify.tvm.meaning import observed, run_main
-from assay.verify.tvm.passes import WRONG, Judge, Judged, verdicts
+from assay.verify.tvm.passes import WRONG, Judge, JudgedPass, verdicts
 from assay.verify.tvm.peer import Array, main_of
 from assay.verify.tvm.walk import bindings, nodes
-from assay.verify.tvm.watch import Stage, Trace, outputs, watch
+from assay.verify.tvm.watch import Compilation, WatchedPass, outputs, watch
 
 MEMORY = ("out of bounds", "unwritten read", "unwritten output", "outside lifetime")
 """Kinds of traps on memory."""
@@ -42,7 +42,7 @@ COMPUTING = ("FoldConstant", "LegalizeOps", "DecomposeOps", "ToMixedPrecision", 
 
 
 @dataclass(frozen=True)
-class Finding:
+class DetectorFinding:
     """What a detector found: the pass after which it is first so, the function, and what is wrong."""
 
     detector: str
@@ -59,16 +59,16 @@ class Finding:
 class Subjects:
     """One compilation, and the arguments that it is run on."""
 
-    trace: Trace
+    trace: Compilation
     arguments: Sequence[Any]
     seed: int = 0
 
     @cached_property
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[WatchedPass]:
         return list(self.trace.stages())
 
     @cached_property
-    def verdicts(self) -> list[Judged]:
+    def verdicts(self) -> list[JudgedPass]:
         return list(verdicts(self.trace, Judge(self.arguments)))
 
     @cached_property
@@ -76,7 +76,7 @@ class Subjects:
         return judge_calls(self.trace, self.arguments)
 
 
-Find = Callable[[Subjects], Iterator[Finding]]
+Find = Callable[[Subjects], Iterator[DetectorFinding]]
 
 
 @dataclass(frozen=True)
@@ -89,56 +89,56 @@ class Detector:
     past: tuple[int, ...] = field(default=())
 
 
-def detect(mod: Object, arguments: Sequence[Any], pipeline: Any = "default", seed: int = 0) -> list[Finding]:
+def detect(mod: Object, arguments: Sequence[Any], pipeline: Any = "default", seed: int = 0) -> list[DetectorFinding]:
     """What all detectors find in one compilation. Invalid (backend.C2) where TVM refuses the module."""
     subjects = Subjects(watch(mod, pipeline, mutations=True), arguments, seed)
     return [f for d in DETECTORS for f in d.find(subjects)]
 
 
-def values(of: Subjects) -> Iterator[Finding]:
+def values(of: Subjects) -> Iterator[DetectorFinding]:
     """(a) A pass, or the machine on poisoned memory, gives other results."""
     for v in of.verdicts:
         if v.how == "changed" and v.why not in (*MEMORY, *UNDEFINED):
-            yield Finding("a", v.name, v.function, v.detail)
+            yield DetectorFinding("a", v.name, v.function, v.detail)
     for call in of.calls.verdicts:
         if call.how in ("wrong", "overwritten"):
-            yield Finding("a", "the machine", call.name, str(call))
+            yield DetectorFinding("a", "the machine", call.name, str(call))
 
 
-def storage(of: Subjects) -> Iterator[Finding]:
+def storage(of: Subjects) -> Iterator[DetectorFinding]:
     """(b) A memory plan whose live tensors overlap or do not fit, or a use that is not dominated by its definition."""
     for v in of.verdicts:
         if v.how == "refused" and v.why in STORAGE:
-            yield Finding("b", v.name, v.function, v.detail)
+            yield DetectorFinding("b", v.name, v.function, v.detail)
     for call in of.calls.verdicts:
         if call.how == "overwritten":
-            yield Finding("b", "the machine", call.name, str(call))
+            yield DetectorFinding("b", "the machine", call.name, str(call))
 
 
-def memory(of: Subjects) -> Iterator[Finding]:
+def memory_faults(of: Subjects) -> Iterator[DetectorFinding]:
     """(c) A read of what was never written, or an access out of bounds, where there was none."""
     for v in of.verdicts:
         if v.how == "changed" and v.why in MEMORY:
-            yield Finding("c", v.name, v.function, v.detail)
+            yield DetectorFinding("c", v.name, v.function, v.detail)
 
 
-def undefined(of: Subjects) -> Iterator[Finding]:
+def undefined(of: Subjects) -> Iterator[DetectorFinding]:
     """(d) An operation that has no meaning on its numbers, where there was none: a shift, a division by zero, a cast
     out of range, or whole numbers that wrap."""
     for v in of.verdicts:
         if v.how == "changed" and v.why in UNDEFINED:
-            yield Finding("d", v.name, v.function, v.detail)
+            yield DetectorFinding("d", v.name, v.function, v.detail)
     before = False
     for stage in of.stages:
         if not stage.graph:
             return
         found = wrapping(stage, of.arguments)
         if found is not None and not before:
-            yield Finding("d", stage.name, str(found.where or ""), str(found))
+            yield DetectorFinding("d", stage.name, str(found.where or ""), str(found))
         before = found is not None
 
 
-def wrapping(stage: Stage, arguments: Sequence[Any]) -> Trap | None:
+def wrapping(stage: WatchedPass, arguments: Sequence[Any]) -> Trap | None:
     """Where whole numbers wrap in the tensor functions of a stage, if they do and it is read."""
 
     def run(func: Any, inputs: Any, *, scalars: Sequence[Any] = (), **more: Any) -> Any:
@@ -153,18 +153,18 @@ def wrapping(stage: Stage, arguments: Sequence[Any]) -> Trap | None:
     return None
 
 
-def sizes(of: Subjects) -> Iterator[Finding]:
+def size_faults(of: Subjects) -> Iterator[DetectorFinding]:
     """(e) A size that is used and has no value, or a check of sizes that is lost: sizes that must be equal, and are
     not."""
     for v in of.verdicts:
         if v.how == "refused" and v.why not in STORAGE and v.why != DECLARED:
-            yield Finding("e", v.name, v.function, v.detail)
+            yield DetectorFinding("e", v.name, v.function, v.detail)
     for what, arguments in other_sizes(of):
         judge = Judge(arguments)
         for stage in of.stages:
             v = judge.stage(stage)
             if v.how in WRONG:
-                yield Finding("e", v.name, v.function, f"with {what}: {v.detail}")
+                yield DetectorFinding("e", v.name, v.function, f"with {what}: {v.detail}")
                 break
 
 
@@ -198,7 +198,7 @@ def _grown(arguments: Sequence[Any], places: set[tuple[int, int]], random: np.ra
     return made
 
 
-def constants(of: Subjects) -> Iterator[Finding]:
+def constants(of: Subjects) -> Iterator[DetectorFinding]:
     """(f) A constant is lost and no other one came: two that differ were taken for one, or its contents were
     changed."""
     graphs = [s for s in of.stages if s.graph]
@@ -208,7 +208,7 @@ def constants(of: Subjects) -> Iterator[Finding]:
         was, now = fingerprints(before.module, live=True), fingerprints(after.module, live=False)
         for key, (shape, of_type) in was.items():
             if key not in now:
-                yield Finding(
+                yield DetectorFinding(
                     "f",
                     after.name,
                     "",
@@ -217,7 +217,7 @@ def constants(of: Subjects) -> Iterator[Finding]:
         made = now.keys() - fingerprints(before.module, live=False).keys()
         for key in made:
             shape, of_type = now[key]
-            yield Finding(
+            yield DetectorFinding(
                 "f",
                 after.name,
                 "",
@@ -241,24 +241,26 @@ def fingerprints(mod: Object, live: bool) -> dict[str, tuple[tuple[int, ...], st
     return found
 
 
-def devices(of: Subjects) -> Iterator[Finding]:
+def devices(of: Subjects) -> Iterator[DetectorFinding]:
     """(g) A pass changes the module that it was given; or a value is used on a device where it is not."""
     for p in of.trace.passed:
         if p.mutated:
-            yield Finding("g", p.name, "", "the module that the pass was given is another one after it")
+            yield DetectorFinding("g", p.name, "", "the module that the pass was given is another one after it")
     before: Counter[str] | None = None
     results: list[str] = []
     for stage in (s for s in of.stages if s.graph):
         crossing = Counter(crossings(stage.module))
         if before is not None and (new := crossing - before):
-            yield Finding("g", stage.name, "main", "; ".join(new))
-        now = [place(t) for t in _tensors(main_of(stage.module).ret_ty)]
+            yield DetectorFinding("g", stage.name, "main", "; ".join(new))
+        now = [scope_of_type(t) for t in _tensors(main_of(stage.module).ret_ty)]
         if any(w and n and n != w for w, n in zip(results, now, strict=False)):
-            yield Finding("g", stage.name, "main", f"the result lives on {', '.join(now)}, was {', '.join(results)}")
+            yield DetectorFinding(
+                "g", stage.name, "main", f"the result lives on {', '.join(now)}, was {', '.join(results)}"
+            )
         before, results = crossing, now
 
 
-def place(of: Object) -> str:
+def scope_of_type(of: Object) -> str:
     """Where a tensor type says that its values live, "" if it does not."""
     v = of.vdevice
     return "" if v is None else f"{v.target.kind.name}:{int(v.vdevice_id)}:{v.memory_scope}"
@@ -275,7 +277,7 @@ def crossings(mod: Object) -> Iterator[str]:
                 continue
             types = [t for a in [*value.args, var] if hasattr(a, "ty") for t in _tensors(a.ty)]
             types += [t for a in value.args if type_key(a) == "ir.Tuple" for x in a.fields for t in _tensors(x.ty)]
-            places = sorted({place(t) for t in types} - {""})
+            places = sorted({scope_of_type(t) for t in types} - {""})
             if len(places) > 1:
                 yield f"{name.name_hint}: {var.name} is made of values on {' and '.join(places)}"
 
@@ -289,11 +291,11 @@ DECLARED = "tvm.C11"
 """A variable is declared to be of another type than its value."""
 
 
-def declared_types(of: Subjects) -> Iterator[Finding]:
+def declared_types(of: Subjects) -> Iterator[DetectorFinding]:
     """(h) A result has another dtype or shape than its function declares."""
     for v in of.verdicts:
         if v.how == "refused" and v.why == DECLARED:
-            yield Finding("h", v.name, v.function, v.detail)
+            yield DetectorFinding("h", v.name, v.function, v.detail)
     try:
         main = read_tvm(of.trace.source).module.main
     except Invalid:
@@ -306,14 +308,14 @@ def declared_types(of: Subjects) -> Iterator[Finding]:
         except Invalid:
             continue
         if outcome.trap is None and (wrong := mistyped(declared, outcome.values)):
-            yield Finding("h", stage.name, "main", wrong)
+            yield DetectorFinding("h", stage.name, "main", wrong)
             return
     try:
         wrong = mistyped(declared, outputs(of.trace, list(of.arguments)))
     except Invalid:
         return
     if wrong:
-        yield Finding("h", "the machine", "main", wrong)
+        yield DetectorFinding("h", "the machine", "main", wrong)
 
 
 def mistyped(declared: Type, results: Sequence[Array]) -> str | None:
@@ -331,9 +333,9 @@ def mistyped(declared: Type, results: Sequence[Array]) -> str | None:
 DETECTORS: tuple[Detector, ...] = (
     Detector("a", "values", values, (20190, 20207, 16852, 17799, 15911, 16296)),
     Detector("b", "storage", storage, (20190, 20207, 20134, 20191, 17348, 18663, 14357, 19577)),
-    Detector("c", "memory", memory, (20262, 20307, 19578, 13976)),
+    Detector("c", "memory", memory_faults, (20262, 20307, 19578, 13976)),
     Detector("d", "undefined", undefined, (12383, 18694, 20268, 19542)),
-    Detector("e", "sizes", sizes, (20195, 20262, 20260, 18663)),
+    Detector("e", "sizes", size_faults, (20195, 20262, 20260, 18663)),
     Detector("f", "constants", constants, (19801, 20007, 17231)),
     Detector("g", "devices", devices, (17205, 17213, 16959)),
     Detector("h", "types", declared_types, (20282, 20281)),

@@ -27,7 +27,7 @@ from assay.semantics.scalar.derived import DEFINITIONS
 from assay.semantics.scalar.evaluation import chosen, needed
 from assay.semantics.tensor import Assert, Buffer, Evaluate, PrimFunc, Store, program_order
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.tensor.calls import called
+from assay.semantics.tensor.calls import calls_of
 from assay.semantics.tensor.recast import is_bytewise
 from assay.semantics.types import TupleType
 from assay.semantics.walk import post_order
@@ -60,7 +60,7 @@ def bounds_of_kernel(
     if is_bytewise(func, functions or {}):
         raise Unsupported(f"{func.name} sees memory in elements of several sizes", label="tvm.C24")
     memory = Intervals()
-    walk = Walk(func, memory, STATEMENTS, functions or {}, {}, None)
+    walk = IntervalRun(func, memory, STATEMENTS, functions or {}, {}, None)
     shapes = [np.broadcast_to(b.dtype.numpy.type(0), x.shape) for b, x in zip(func.inputs, inputs, strict=True)]
     dims = bind_dims(func, shapes, scalars)
     with np.errstate(all="ignore"):
@@ -95,7 +95,7 @@ def known_bounds(
 
 def has_no_floats(func: PrimFunc) -> bool:
     """Whether a tensor function that calls none works on whole numbers and truth values alone."""
-    if called(func) or any(b.dtype.is_float for b in func.params):
+    if calls_of(func) or any(b.dtype.is_float for b in func.params):
         return False
     roots = (e for stmt in program_order(without_blocks(func).body) for e in stmt.expressions)
     return not any(e.dtype.is_float for root in roots for e in post_order(root))
@@ -184,7 +184,7 @@ def _wider(x: Bounded, by: float) -> Bounded:
     return Bounded(x.value, np.where(np.isfinite(x.value), x.radius + by, x.radius), x.of)
 
 
-class Walk(_Run):
+class IntervalRun(_Run):
     """One run on intervals."""
 
     memory: Intervals

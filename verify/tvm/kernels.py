@@ -16,16 +16,16 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.lower.frontends.tvm import read_tvm
-from assay.lower.frontends.tvm.kernels import Kernel, Kernels, Use
+from assay.lower.frontends.tvm.kernels import Kernel, Kernels, KernelUse
 from assay.lower.frontends.tvm.objects import Object, type_key
-from assay.lower.frontends.tvm.scalars import Symbols
+from assay.lower.frontends.tvm.scalars import VariableTable
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
-from assay.verify.legalize import outside
+from assay.verify.legalize import worst_outside
 from assay.verify.tvm.intervals import known_bounds
 from assay.verify.tvm.meaning import KernelCall, beyond, mismatched, observed, run_kernel, same_bits
 from assay.verify.tvm.peer import Array, as_tvm, call as call_main, is_tensor, relax
-from assay.verify.tvm.watch import Stage, Trace, watch
+from assay.verify.tvm.watch import Compilation, WatchedPass, watch
 
 How = Literal["right", "rounded", "undecided", "wrong", "overwritten", "undefined", "not judged"]
 """*right*: bit for bit what the definition gives. *rounded*: rounded otherwise, inside the bounds of the definition.
@@ -83,7 +83,7 @@ class Live:
 
 
 @dataclass
-class Recording:
+class KernelRecording:
     """The calls of kernels in one run of the machine."""
 
     kernels: frozenset[str]
@@ -99,12 +99,12 @@ class Recording:
             if before:
                 self.open.append(values)
             else:
-                places = tuple(map(place, args))
+                places = tuple(map(memory_place, args))
                 self.calls.append(Live(str(name), self.open.pop(), values, places))
         return relax().VMInstrumentReturnKind.NO_OP
 
 
-def place(value: Any) -> tuple[int, int]:
+def memory_place(value: Any) -> tuple[int, int]:
     if not is_tensor(value):
         return 0, 0
     return int(value.data_ptr()), int(np.prod(value.shape, dtype=np.int64)) * np.dtype(value.numpy().dtype).itemsize
@@ -112,12 +112,14 @@ def place(value: Any) -> tuple[int, int]:
 
 def fill(value: Any) -> None:
     """Ones in every bit: NaN as floats, -1 as signed integers; no number as bool."""
-    address, size = place(value)
+    address, size = memory_place(value)
     if size:
         ctypes.memset(address, 0xFF, size)
 
 
-def run_recorded(trace: Trace, arguments: Sequence[Any], poison: bool = True) -> tuple[Recording, Any, list[Any]]:
+def run_recorded(
+    trace: Compilation, arguments: Sequence[Any], poison: bool = True
+) -> tuple[KernelRecording, Any, list[Any]]:
     """One run of the compiled code: the calls of its kernels, its result, and the arguments that it was given."""
     names = {
         str(g.name_hint)
@@ -125,23 +127,23 @@ def run_recorded(trace: Trace, arguments: Sequence[Any], poison: bool = True) ->
         for g, f in s.module.functions.items()
         if type_key(f) == "tirx.PrimFunc"
     }
-    recording = Recording(frozenset(names), poison)
+    recording = KernelRecording(frozenset(names), poison)
     trace.machine.set_instrument(recording)
     given = [as_tvm(a) for a in arguments]
     return recording, call_main(trace.machine, given), given
 
 
 @dataclass
-class Forms:
+class StageKernels:
     """The tensor functions of one stage, made when they are wanted."""
 
     functions: Mapping[str, Object]
     kernels: Kernels = field(init=False)
 
     def __post_init__(self) -> None:
-        self.kernels = Kernels(self.functions, Symbols(), set(self.functions))
+        self.kernels = Kernels(self.functions, VariableTable(), set(self.functions))
 
-    def get(self, name: str, use: Use) -> tuple[Kernel, Module]:
+    def get(self, name: str, use: KernelUse) -> tuple[Kernel, Module]:
         made = self.kernels.get(name, use)
         self.kernels.pending()
         return made, Module({k.func.name: k.func for k in self.kernels.made.values()})
@@ -152,7 +154,7 @@ def judge_call(live: Live, kernel: Kernel, module: Module) -> tuple[How, str]:
     func = kernel.func
     inputs = [shaped(live.before[i], b.shape) for i, b in zip(kernel.inputs, func.inputs, strict=True)]
     wanted = [live.after[i] for i in kernel.outputs]
-    scalars = [*(live.before[i] for i in kernel.scalars), *sizes(kernel, wanted)]
+    scalars = [*(live.before[i] for i in kernel.scalars), *result_sizes(kernel, wanted)]
     try:
         results = run_kernel(func, inputs, scalars=scalars, functions=module.kernels)
     except Trap as trap:
@@ -174,7 +176,7 @@ def shaped(value: Array, shape: Sequence[Any]) -> Array:
     return value.reshape(-1) if len(shape) == 1 != value.ndim else value
 
 
-def sizes(kernel: Kernel, results: Sequence[Array]) -> list[int]:
+def result_sizes(kernel: Kernel, results: Sequence[Array]) -> list[int]:
     """The sizes that only results tell."""
     found: dict[Any, int] = {}
     for b, r in zip(kernel.func.outputs, results, strict=True):
@@ -199,14 +201,14 @@ def judge_kernels(
 
 
 def judge_calls(
-    trace: Trace, arguments: Sequence[Any], flat: bool = False, poison: bool = True, name: str = "given"
+    trace: Compilation, arguments: Sequence[Any], flat: bool = False, poison: bool = True, name: str = "given"
 ) -> KernelReport:
     """As `judge_kernels`, of what was compiled."""
     stages = list(trace.stages())
     graphs = [s for s in stages if s.graph]
     chosen = stages[-1] if flat else graphs[-1]
     functions = {str(g.name_hint): f for g, f in chosen.module.functions.items() if type_key(f) == "tirx.PrimFunc"}
-    forms = Forms(functions)
+    forms = StageKernels(functions)
     expected, known_uses, flow = followed(graphs, arguments)
     recording, result, _ = run_recorded(trace, arguments, poison)
     names = {of for of, _, _ in expected}
@@ -236,15 +238,17 @@ def judge_calls(
     return KernelReport(name, tuple(verdicts), flow)
 
 
-def either_way(outputs: tuple[int, ...]) -> list[Use]:
+def either_way(outputs: tuple[int, ...]) -> list[KernelUse]:
     """How a kernel may be used that the graph does not call: it fills memory, or changes it in place."""
-    return [Use(outputs), Use(outputs, outputs)]
+    return [KernelUse(outputs), KernelUse(outputs, outputs)]
 
 
-Expected = tuple[str, Use, KernelCall]
+Expected = tuple[str, KernelUse, KernelCall]
 
 
-def followed(graphs: Sequence[Stage], arguments: Sequence[Any]) -> tuple[list[Expected], dict[str, list[Use]], str]:
+def followed(
+    graphs: Sequence[WatchedPass], arguments: Sequence[Any]
+) -> tuple[list[Expected], dict[str, list[KernelUse]], str]:
     """The calls of kernels of the last stage that our import reads, as values, in order, or why there are none; and how
     that stage uses each kernel that it calls."""
     why = ""
@@ -257,7 +261,7 @@ def followed(graphs: Sequence[Stage], arguments: Sequence[Any]) -> tuple[list[Ex
                 raise Invalid(f"the compiled code is not run: after {stage.name}, {left}", label="backend.C2") from None
             why = why or f"operands are not followed: {left}"
             continue
-        uses: dict[str, list[Use]] = {}
+        uses: dict[str, list[KernelUse]] = {}
         for name in outcome.begun:
             of, use = reading.uses[name]
             uses.setdefault(of, []).append(use)
@@ -283,7 +287,7 @@ def overwritten(k: int, calls: Sequence[Live], known: Mapping[int, Expected], ar
         source = calls[at].after[sorted(known[at][1].outputs)[result]]
         if source.size != live.before[i].size or same_bits(source.reshape(live.before[i].shape), live.before[i]):
             continue
-        wrong = outside(source.reshape(live.before[i].shape), live.before[i])
+        wrong = worst_outside(source.reshape(live.before[i].shape), live.before[i])
         by = _writer(live.places[i], calls[at + 1 : k], at + 1)
         return f"operand {i} is not what call {at} of {calls[at].name} left there{by}: {wrong}"
     return None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import graph, vector
-from assay.interp.graph.filling import flat
+from assay.interp.graph.kernel_calls import flat
 from assay.interp.values import Shape
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
@@ -23,7 +23,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import const
 from assay.semantics.tensor import Block, PrimFunc, Stmt
 from assay.semantics.walk import post_order
-from assay.verify.legalize import outside
+from assay.verify.legalize import worst_outside
 from assay.verify.tvm.peer import Array
 
 CLAIMS = ("tensor.T8", "tensor.T10")
@@ -42,7 +42,7 @@ class KernelCall:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class RunOutcome:
     """What a run showed: the tensors of its result, left to right, or the trap that ended it."""
 
     values: tuple[Array, ...] = ()
@@ -106,15 +106,15 @@ def unclaimed(func: PrimFunc) -> PrimFunc:
     return replace(func, body=new[id(func.body)])
 
 
-def observed(module: Module, arguments: Sequence[Any]) -> Outcome:
+def observed(module: Module, arguments: Sequence[Any]) -> RunOutcome:
     """What a module gives on those arguments. Unsupported where it calls what is outside; Invalid where they do not
     fit."""
     recorder = Recorder()
     try:
         values = run_main(module, arguments, recorder)
     except Trap as trap:
-        return Outcome((), trap, tuple(recorder.calls), recorder.claims, tuple(recorder.begun))
-    return Outcome(values, None, tuple(recorder.calls), recorder.claims, tuple(recorder.begun))
+        return RunOutcome((), trap, tuple(recorder.calls), recorder.claims, tuple(recorder.begun))
+    return RunOutcome(values, None, tuple(recorder.calls), recorder.claims, tuple(recorder.begun))
 
 
 def run_main(
@@ -159,7 +159,7 @@ def beyond(allowed: Sequence[Any], got: Sequence[Array]) -> str | None:
     if len(got) != len(allowed):
         return f"{len(got)} results instead of {len(allowed)}"
     for k, (a, g) in enumerate(zip(allowed, got, strict=True)):
-        if (wrong := outside(a, g)) is not None:
+        if (wrong := worst_outside(a, g)) is not None:
             return f"result {k}: {wrong}"
     return None
 

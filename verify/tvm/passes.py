@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from assay.lower.frontends.tvm import Reading, read_tvm
-from assay.lower.frontends.tvm.kernels import Kernels, Use
+from assay.lower.frontends.tvm import ReadModule, read_tvm
+from assay.lower.frontends.tvm.kernels import Kernels, KernelUse
 from assay.lower.frontends.tvm.objects import Object, type_key
-from assay.lower.frontends.tvm.scalars import Symbols
+from assay.lower.frontends.tvm.scalars import VariableTable
 from assay.semantics import rules
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
-from assay.verify.legalize import outside
+from assay.verify.legalize import worst_outside
 from assay.verify.tvm.intervals import bounds_of
 from assay.verify.tvm.kernels import DEADLY
-from assay.verify.tvm.meaning import KernelCall, Outcome, beyond, mismatched, observed, run_kernel, same_bits
+from assay.verify.tvm.meaning import KernelCall, RunOutcome, beyond, mismatched, observed, run_kernel, same_bits
 from assay.verify.tvm.peer import Array
-from assay.verify.tvm.watch import Stage, Trace, outputs, watch
+from assay.verify.tvm.watch import Compilation, WatchedPass, outputs, watch
 
 How = Literal["begin", "same", "rounded", "undecided", "changed", "refused", "fails", "claims", "not read"]
 """*begin*: what the others are compared with. *same*: bit for bit. *rounded*: rounded otherwise, inside what is
@@ -35,7 +35,7 @@ BRANCHES = "tvm.P5"
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedPass:
     """The verdict on one pass. `function` is the one that changed; `detail` names the worst element."""
 
     name: str
@@ -60,10 +60,10 @@ class PassReport:
     """The verdicts on the passes that changed the module, in order; the last is on the compiled code."""
 
     pipeline: str
-    verdicts: tuple[Judged, ...]
+    verdicts: tuple[JudgedPass, ...]
 
     @property
-    def first(self) -> Judged | None:
+    def first(self) -> JudgedPass | None:
         """The first pass that changed the meaning."""
         return next((v for v in self.verdicts if v.wrong), None)
 
@@ -79,12 +79,12 @@ class Judge:
     arguments: Sequence[Any]
     meant: Module | None = None
     allowed: tuple[Any, ...] | None = None
-    last: Outcome | None = None
-    reading: Reading | None = None
+    last: RunOutcome | None = None
+    reading: ReadModule | None = None
     """The stage that was read last and did not trap where it must not, and what it gave."""
     trapped: bool = False
     """Whether the stage that was read last traps where it must not."""
-    uses: dict[str, tuple[str, Use]] = field(default_factory=dict)
+    uses: dict[str, tuple[str, KernelUse]] = field(default_factory=dict)
     """How each tensor function is called, since the last stage with graph functions."""
     calls: dict[str, list[KernelCall]] = field(default_factory=dict)
     """The calls of each tensor function, by TVM's name, with what it last gave."""
@@ -97,19 +97,21 @@ class Judge:
         if self.meant is not None:
             self.allowed, _ = bounds_of(self.meant, self.arguments)
 
-    def stage(self, stage: Stage) -> Judged:
+    def stage(self, stage: WatchedPass) -> JudgedPass:
         """The verdict on one stage."""
         try:
             return self.graph(stage) if stage.graph else self.kernels(stage)
         except Unsupported as left:
             self.skipped.append(stage.name)
-            return Judged(stage.name, "not read", str(left), changed=stage.changed)
+            return JudgedPass(stage.name, "not read", str(left), changed=stage.changed)
         except Invalid as wrong:
             begin = self.last is None
             if begin or wrong.label == BRANCHES:
                 self.skipped.append(stage.name)
-                return Judged(stage.name, "not read", str(wrong), changed=stage.changed)
-            return Judged(stage.name, "refused", self.after(str(wrong)), self.blamed(stage), stage.changed, wrong.label)
+                return JudgedPass(stage.name, "not read", str(wrong), changed=stage.changed)
+            return JudgedPass(
+                stage.name, "refused", self.after(str(wrong)), self.blamed(stage), stage.changed, wrong.label
+            )
 
     def after(self, detail: str) -> str:
         """`detail`, and which passes before were not judged, so that one of them may be the one."""
@@ -117,7 +119,7 @@ class Judge:
 
     # --- stages with graph functions -----------------------------------------------------------------------------
 
-    def graph(self, stage: Stage) -> Judged:
+    def graph(self, stage: WatchedPass) -> JudgedPass:
         reading = read_tvm(stage.module)
         rules.check(reading.module)
         got = observed(reading.module, self.arguments)
@@ -140,9 +142,11 @@ class Judge:
         for call in got.calls:
             self.calls.setdefault(call.name, []).append(call)
         why = got.trap.kind if how == "changed" and got.trap is not None else ""
-        return Judged(stage.name, how, detail, function, stage.changed, why)
+        return JudgedPass(stage.name, how, detail, function, stage.changed, why)
 
-    def compare(self, before: Outcome | None, old: Reading | None, got: Outcome, reading: Reading) -> tuple[How, str]:
+    def compare(
+        self, before: RunOutcome | None, old: ReadModule | None, got: RunOutcome, reading: ReadModule
+    ) -> tuple[How, str]:
         """How an outcome stands to that of the stage before, and to what is meant."""
         if before is None:
             if got.trap is not None:
@@ -161,7 +165,7 @@ class Judge:
             return "same", ""
         return self.rounded(before, old, got.values)
 
-    def rounded(self, before: Outcome, old: Reading | None, got: Sequence[Array]) -> tuple[How, str]:
+    def rounded(self, before: RunOutcome, old: ReadModule | None, got: Sequence[Array]) -> tuple[How, str]:
         """Results that are not bit for bit those before: inside what is allowed, or another meaning."""
         if self.allowed is not None and self.outside(before.values) is None:
             wrong = self.outside(got)
@@ -179,7 +183,7 @@ class Judge:
         """Where results are outside of what is allowed, if bounds are known."""
         return None if self.allowed is None else beyond(self.allowed, got)
 
-    def blamed(self, stage: Stage, reading: Reading | None = None) -> str:
+    def blamed(self, stage: WatchedPass, reading: ReadModule | None = None) -> str:
         """The function that a pass made wrong: a tensor function that gives other results on the operands of the calls
         before, else the graph functions that changed."""
         for name, calls in self.calls.items() if reading is not None else ():
@@ -192,14 +196,16 @@ class Judge:
 
     # --- stages of tensor functions alone ------------------------------------------------------------------------
 
-    def kernels(self, stage: Stage) -> Judged:
+    def kernels(self, stage: WatchedPass) -> JudgedPass:
         """Each tensor function that changed, alone, on the operands of its calls."""
         functions = {str(g.name_hint): f for g, f in stage.module.functions.items()}
         judged = 0
         missing = [g for g in stage.gone if any(g == of for of, _ in self.uses.values())]
         if missing:
-            return Judged(stage.name, "changed", f"{', '.join(missing)} is no longer there", missing[0], stage.changed)
-        kernels = Kernels(functions, Symbols(), set(functions))
+            return JudgedPass(
+                stage.name, "changed", f"{', '.join(missing)} is no longer there", missing[0], stage.changed
+            )
+        kernels = Kernels(functions, VariableTable(), set(functions))
         for name, calls in self.calls.items():
             of, use = self.uses[name]
             if of not in stage.changed:
@@ -212,23 +218,23 @@ class Judge:
                 judged += 1
                 if (wrong := _difference(func, call, made)) is not None:
                     detail, why = f"call {k} of {of}: {wrong}", wrong.kind if isinstance(wrong, Trap) else ""
-                    return Judged(stage.name, "changed", self.after(detail), of, stage.changed, why)
+                    return JudgedPass(stage.name, "changed", self.after(detail), of, stage.changed, why)
         called = {self.uses[name][0] for name in self.calls}
         unused = sorted(set(stage.changed) - called)
         said = f"{', '.join(unused)}: changed, and not called on these inputs" if unused and not judged else ""
-        return Judged(stage.name, "same", said, changed=stage.changed)
+        return JudgedPass(stage.name, "same", said, changed=stage.changed)
 
-    def compiled(self, got: Sequence[Array]) -> Judged:
+    def compiled(self, got: Sequence[Array]) -> JudgedPass:
         """The verdict on what the compiled code gives."""
         name = "the compiled code"
         if self.last is None or self.reading is None:
-            return Judged(name, "not read", "no stage was read")
+            return JudgedPass(name, "not read", "no stage was read")
         if self.last.trap is not None:
-            return Judged(name, "changed", f"it gives a result; must trap: {self.last.trap}")
+            return JudgedPass(name, "changed", f"it gives a result; must trap: {self.last.trap}")
         if len(got) == len(self.last.values) and all(map(same_bits, self.last.values, got)):
-            return Judged(name, "same")
+            return JudgedPass(name, "same")
         how, detail = self.rounded(self.last, self.reading, got)
-        return Judged(name, how, detail)
+        return JudgedPass(name, how, detail)
 
 
 def _function(mod: Object, name: str) -> Object:
@@ -257,11 +263,11 @@ def _difference(func: PrimFunc, call: KernelCall, module: Module) -> str | Trap 
     for want, got in zip(call.results, results, strict=True):
         shaped = got.reshape(want.shape) if got.size == want.size else got
         if not same_bits(want, shaped):
-            return outside(want, shaped) or "the signs of zeros differ"
+            return worst_outside(want, shaped) or "the signs of zeros differ"
     return None
 
 
-def verdicts(trace: Trace, judge: Judge) -> Iterator[Judged]:
+def verdicts(trace: Compilation, judge: Judge) -> Iterator[JudgedPass]:
     """The verdicts on the stages of a compilation, one after the other, and on the compiled code."""
     deadly = ""
     for stage in trace.stages():
@@ -270,7 +276,9 @@ def verdicts(trace: Trace, judge: Judge) -> Iterator[Judged]:
             deadly = stage.name
         yield judged
     if deadly:
-        yield Judged("the compiled code", "not read", f"it is not run: by {deadly} it uses memory that is not there")
+        yield JudgedPass(
+            "the compiled code", "not read", f"it is not run: by {deadly} it uses memory that is not there"
+        )
         return
     try:
         got = outputs(trace, list(judge.arguments))
@@ -278,15 +286,15 @@ def verdicts(trace: Trace, judge: Judge) -> Iterator[Judged]:
         yield judged if judged.wrong else repeated(judged, got, outputs(trace, list(judge.arguments)))
     except Invalid as failed:
         trapped = judge.last is not None and judge.last.trap is not None
-        yield Judged("the compiled code", *(("same", "it fails too") if trapped else ("fails", str(failed))))
+        yield JudgedPass("the compiled code", *(("same", "it fails too") if trapped else ("fails", str(failed))))
 
 
-def repeated(judged: Judged, got: Sequence[Array], again: Sequence[Array]) -> Judged:
+def repeated(judged: JudgedPass, got: Sequence[Array], again: Sequence[Array]) -> JudgedPass:
     """The verdict on the compiled code, after it ran once more on the same arguments: nothing is kept from run to
     run."""
     if len(got) == len(again) and all(map(same_bits, got, again)):
         return judged
-    return Judged(judged.name, "changed", f"a second run gives other results: {beyond(got, again) or 'other bits'}")
+    return JudgedPass(judged.name, "changed", f"a second run gives other results: {beyond(got, again) or 'other bits'}")
 
 
 def judge_passes(

@@ -32,7 +32,7 @@ def relax() -> Any:
     return importlib.import_module("tvm.relax")
 
 
-def target() -> Any:
+def tvm_target() -> Any:
     return tvm().target.Target("llvm")
 
 
@@ -42,7 +42,7 @@ def pipeline_of(name: str) -> Any:
         case "default":
             return relax().pipeline.default_build_pipeline()
         case "cpu":
-            return relax().get_default_pipeline(target())
+            return relax().get_default_pipeline(tvm_target())
         case _:
             raise Invalid(f"no pipeline {name!r}; there are {', '.join(PIPELINES)}", label="tvm.C20")
 
@@ -136,7 +136,7 @@ def compile_module(mod: Object, passes: Any, instruments: Sequence[Any] = ()) ->
     """The virtual machine of a compiled module. Invalid (backend.C2) where TVM refuses it."""
     try:
         with tvm().transform.PassContext(instruments=list(instruments)):
-            code = tvm().compile(mod, target(), relax_pipeline=passes)
+            code = tvm().compile(mod, tvm_target(), relax_pipeline=passes)
         return relax().VirtualMachine(code, tvm().cpu())
     except Exception as wrong:  # noqa: BLE001
         raise Invalid(f"TVM does not compile this module: {first_line(wrong)}", label="backend.C2") from None

@@ -247,7 +247,7 @@ def passes_of(name: str) -> Any:
     return tvm().transform.Sequential([relax().transform.DataflowUseInplaceCalls(), pipeline_of("default")])
 
 
-def judge(seed: int, name: str) -> tuple[list[str], str]:
+def judge_program(seed: int, name: str) -> tuple[list[str], str]:
     """What is wrong with one program in one pipeline; and what our import refuses though the results are right.
 
     Invalid (backend.C2) where TVM refuses it.
@@ -264,7 +264,7 @@ def judge(seed: int, name: str) -> tuple[list[str], str]:
 
 
 def alone(seed: int, name: str) -> tuple[str, list[str]]:
-    """`judge` in a process of its own, in which TVM may die: how it ended, and what was found."""
+    """`judge_program` in a process of its own, in which TVM may die: how it ended, and what was found."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=_tell, args=(there, seed, name))
     process.start()
@@ -281,7 +281,7 @@ def alone(seed: int, name: str) -> tuple[str, list[str]]:
 
 def _tell(there: Any, seed: int, name: str) -> None:
     try:
-        found, refused = judge(seed, name)
+        found, refused = judge_program(seed, name)
     except Invalid as left:
         there.send((f"not run: {left}"[:120], []))
         return

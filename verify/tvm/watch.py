@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp.graph.filling import flat
+from assay.interp.graph.kernel_calls import flat
 from assay.lower.frontends.tvm.objects import Object, handle, type_key
 from assay.verify.tvm.peer import Array, as_numpy, call, compile_module, pipeline_of, structural_hash, tvm
 
@@ -37,7 +37,7 @@ class Passed:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class WatchedPass:
     """A module that a pass left, as it differs from the one before."""
 
     name: str
@@ -50,14 +50,14 @@ class Stage:
 
 
 @dataclass
-class Trace:
+class Compilation:
     """The passes of one compilation, in the order in which they ended, and the machine that it made."""
 
     source: Object
     passed: list[Passed] = field(default_factory=list)
     machine: Any = None
 
-    def stages(self) -> Iterator[Stage]:
+    def stages(self) -> Iterator[WatchedPass]:
         """The module itself, and what each pass that changed it made of it, up to what is read."""
         last: dict[str, tuple[int, int]] = {}
         kernels: set[str] = set()
@@ -78,7 +78,7 @@ class Trace:
             if not changed and not gone:
                 continue
             names[name] = names.get(name, 0) + 1
-            yield Stage(name if names[name] == 1 else f"{name} #{names[name]}", module, changed, gone, graph)
+            yield WatchedPass(name if names[name] == 1 else f"{name} #{names[name]}", module, changed, gone, graph)
             last = {**({} if graph else last), **now}
             kernels = {n for n, f in functions.items() if type_key(f) == "tirx.PrimFunc"}
 
@@ -92,13 +92,13 @@ def _hashes(
         yield name, (handle(f), known[1] if known is not None and known[0] == handle(f) else structural_hash(f))
 
 
-def watch(mod: Object, pipeline: Any = "default", mutations: bool = False) -> Trace:
+def watch(mod: Object, pipeline: Any = "default", mutations: bool = False) -> Compilation:
     """Compile a module and keep what each pass made of it. `pipeline` is one of `PIPELINES` or passes of TVM.
 
     With `mutations` each module that a pass is given is hashed before and after. Invalid (backend.C2) where TVM refuses
     the module.
     """
-    trace = Trace(mod)
+    trace = Compilation(mod)
     open_: list[tuple[str, Object, int]] = []
 
     class Watch:
@@ -116,6 +116,6 @@ def watch(mod: Object, pipeline: Any = "default", mutations: bool = False) -> Tr
     return trace
 
 
-def outputs(trace: Trace, arguments: list[Any]) -> tuple[Array, ...]:
+def outputs(trace: Compilation, arguments: list[Any]) -> tuple[Array, ...]:
     """What the compiled code computes: the tensors of its result, left to right."""
     return tuple(np.asarray(v) for v in flat([as_numpy(call(trace.machine, arguments))]))

@@ -50,8 +50,8 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, simplify, substitute
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, Type, flatten, symbols, with_dims
-from assay.verify.value_numbering.events import Budget, Walk, patterns, walk_body
-from assay.verify.value_numbering.nesting import Nesting, Undecided, nesting, plain_symbols
+from assay.verify.value_numbering.events import BodyEvents, Budget, patterns, walk_body
+from assay.verify.value_numbering.nesting import Nesting, UndecidedNumbering, nesting, plain_symbols
 from assay.verify.value_numbering.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
 
 __all__ = [
@@ -61,7 +61,7 @@ __all__ = [
     "Numbering",
     "Seal",
     "Table",
-    "Undecided",
+    "UndecidedNumbering",
     "attrs_key",
     "can_trap",
     "constant_key",
@@ -184,7 +184,7 @@ class Numbered:
     of: dict[int, int]
     order: list[Expr]
     nest: Nesting
-    walks: dict[int, Walk]
+    walks: dict[int, BodyEvents]
     type_key: Callable[[Type], str]
     """A type as text: equal exactly for equal types, up to the names of symbols that were made for a node."""
 
@@ -194,7 +194,7 @@ class Numbered:
         return self.walks[id(self.function)].events
 
 
-Seal = Callable[[Function, Key, Walk, "Numbering"], Key]
+Seal = Callable[[Function, Key, BodyEvents, "Numbering"], Key]
 """Gives the key of an inner function from the key of what it is and its events."""
 
 
@@ -206,7 +206,7 @@ class Numbering:
         self.nest = nesting(function, module, least)
         self.budget = Budget(STEPS + GROWTH * len(self.nest.order))
         self.of: dict[int, int] = {}
-        self.walks: dict[int, Walk] = {}
+        self.walks: dict[int, BodyEvents] = {}
         self.symbols: dict[Symbol, int] = {}
         self.maker: dict[Symbol, Expr] = {}
         self.recursive = any(isinstance(let.value, Function) for let in self.nest.lets.values())
@@ -369,7 +369,7 @@ class Numbering:
         return numbers[0] if isinstance(node.type, TensorType) else self.table.number("tuple", tuple(numbers))
 
     def _function(self, node: Function, body: int, seal: Seal | None) -> int:
-        walk = walk_body(node, self.nest, self.module, self.table, self.at, self._deed, self.budget, spans=self.exact)
+        walk = walk_body(node, self.nest, self.module, self.table, self.at, self._action, self.budget, spans=self.exact)
         self.walks[id(node)] = walk
         key: Key = ("function", self._signature(node), body)
         if seal is not None and node is not self.function:
@@ -395,7 +395,7 @@ class Numbering:
         result = type_text(of.result, lambda d: dim_text(d, result_symbol), self.table)
         return (params, result, kinds, of.pure, attrs_key(node.attrs, self.dim_key))
 
-    def _deed(self, node: Expr) -> Key:
+    def _action(self, node: Expr) -> Key:
         """What an action does, and to what."""
         what = (node.format,) if isinstance(node, (Print, AssertOp)) else ()
         types = () if self.exact else tuple(self.type_key(c.type) for c in node.children)
@@ -438,7 +438,7 @@ class Numbering:
             here = self.nest.region.get(id(node), 0)
             if not all(self.nest.regions.inside(here, self.nest.parts[f, 0]) for f in inside):
                 at = f" at {node.span}" if node.span else ""
-                raise Undecided(
+                raise UndecidedNumbering(
                     f"{show_head(node)}{at} names a recursive function, and is used in its body and outside"
                 )
 

@@ -17,10 +17,10 @@ from assay.semantics.graph import Expr, Fields, Function, If, Let, Made, Match, 
 from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
 from assay.semantics.walk import Worklist, post_order
-from assay.verify.value_numbering.nesting import Nesting, Part, Undecided, is_atom
+from assay.verify.value_numbering.nesting import Nesting, Part, UndecidedNumbering, is_atom
 
 
-class Numbers(Protocol):
+class NumberTable(Protocol):
     """A table of numbers: one for each key."""
 
     @property
@@ -42,11 +42,11 @@ class Budget:
         self.steps -= steps
         if self.steps < 0:
             at = f" at {node.span}" if node.span else ""
-            raise Undecided(f"too many paths share what can fail, {show_head(node)}{at} among it")
+            raise UndecidedNumbering(f"too many paths share what can fail, {show_head(node)}{at} among it")
 
 
 @dataclass(eq=False)
-class Walk:
+class BodyEvents:
     """The events of a body, as one number; what was evaluated on which path; and the paths to each scope inside."""
 
     events: int = -1
@@ -57,11 +57,11 @@ class Walk:
     """For each event that fails or acts the node."""
 
 
-def root_path(table: Numbers) -> int:
+def root_path(table: NumberTable) -> int:
     return table.number("path")
 
 
-def inner_path(table: Numbers, outer: int, node: int, part: int) -> int:
+def inner_path(table: NumberTable, outer: int, node: int, part: int) -> int:
     """A path is a number too: the path around it, the number of the node that branches, and which branch."""
     return table.number("path", outer, node, part)
 
@@ -70,17 +70,17 @@ def walk_body(
     function: Function,
     nest: Nesting,
     module: Module,
-    table: Numbers,
+    table: NumberTable,
     at: Callable[[Expr], int],
-    deed: Callable[[Expr], tuple[Any, ...]],
+    action: Callable[[Expr], tuple[Any, ...]],
     budget: Budget,
     spans: bool,
-) -> Walk:
+) -> BodyEvents:
     """Walk the body of a function whose nodes have numbers, which `at` gives; inner functions are not entered.
 
-    `deed` says what an action does and to what. With `spans`, an event's place is part of it.
+    `action` says what an action does and to what. With `spans`, an event's place is part of it.
     """
-    found = Walk()
+    found = BodyEvents()
     path = [root_path(table)]
     found.paths[id(function), 0] = [path[0]]
     seen: set[int] = set()
@@ -131,7 +131,7 @@ def walk_body(
             case Let() | Function():
                 pass
             case _ if acts(node):
-                event(("act", deed(node)), node)
+                event(("act", action(node)), node)
             case _ if can_fail(node, module):
                 fail(at(node), node)
             case _:
@@ -177,11 +177,11 @@ def patterns(node: Match) -> tuple[str, ...]:
     return tuple(" ".join(map(one, post_order(c.pattern))) for c in node.clauses)
 
 
-def scrutiny(node: If | Match, value: int, table: Numbers) -> int:
+def scrutiny(node: If | Match, value: int, table: NumberTable) -> int:
     """What decides which branch is taken."""
     return table.number("which", value, *(patterns(node) if isinstance(node, Match) else ()))
 
 
-def cover(node: Match, value: int, table: Numbers) -> int:
+def cover(node: Match, value: int, table: NumberTable) -> int:
     """The step of a partial match that fails where no clause matches."""
     return table.number("cover", value, *patterns(node))

@@ -40,7 +40,7 @@ Step = tuple[str, int]
 """One step into a matched value: the constructor (or "" for a tuple), and which field."""
 
 
-class Undecided(Exception):
+class UndecidedNumbering(Exception):
     """The proof stops without an answer: it would need too many steps, or a case that it does not treat."""
 
 

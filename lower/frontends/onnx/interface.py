@@ -27,7 +27,7 @@ KINDS = {
 }
 
 
-class Symbols:
+class NamedSizes:
     """The named sizes of a model: numbers where the caller gives them, else symbols."""
 
     def __init__(self, graph: GraphProto, dims: Mapping[str, int]) -> None:
@@ -78,7 +78,7 @@ def _names(graph: GraphProto) -> list[str]:
     return found
 
 
-def input_type(name: str, declared: TypeProto, symbols: Symbols) -> TensorType:
+def input_type(name: str, declared: TypeProto, symbols: NamedSizes) -> TensorType:
     """The type of a parameter. Unsupported (onnx.C3) where it is no tensor, or one of unknown rank."""
     what = f"input {name!r}"
     tensor = tensor_type(what, declared)
@@ -99,7 +99,7 @@ def input_type(name: str, declared: TypeProto, symbols: Symbols) -> TensorType:
 def declared_inputs(graph: GraphProto) -> tuple[dict[str, TensorType], dict[Var, str]]:
     """The types of the inputs that are tensors of numbers and have no initializer, and the names of their symbolic
     sizes. Raises what `input_type` does."""
-    symbols, stored = Symbols(graph, {}), {t.name for t in graph.initializer}
+    symbols, stored = NamedSizes(graph, {}), {t.name for t in graph.initializer}
     tensors = [i for i in graph.input if i.name not in stored and i.type.HasField("tensor_type")]
     types = {
         i.name: input_type(i.name, i.type, symbols)
@@ -153,7 +153,7 @@ def tensor_type(what: str, declared: TypeProto) -> TypeProto.Tensor:
     raise Unsupported(f"{what} is {KINDS.get(kind, kind)}; only tensors are supported", label="onnx.C8")
 
 
-def check_declared(name: str, declared: TypeProto, ours: Type, symbols: Symbols) -> None:
+def check_declared(name: str, declared: TypeProto, ours: Type, symbols: NamedSizes) -> None:
     """Invalid (onnx.C11) where a declared type contradicts the one that our rules give.
 
     Two dims contradict each other if they differ whatever their symbols are. What the model leaves out is not asked.
@@ -173,7 +173,7 @@ def check_declared(name: str, declared: TypeProto, ours: Type, symbols: Symbols)
         raise Invalid(f"{name!r} is declared as {_show(tensor)}, but it is {ours}", label="onnx.C11")
 
 
-def _dims(shape: TensorShapeProto, symbols: Symbols) -> list[Dim | None]:
+def _dims(shape: TensorShapeProto, symbols: NamedSizes) -> list[Dim | None]:
     found: list[Dim | None] = []
     for d in shape.dim:
         if d.HasField("dim_value"):

@@ -21,7 +21,7 @@ from assay.lower.frontends.onnx.containers import inside_option, onnx_name
 from assay.lower.frontends.onnx.control import CONTROL, captured
 from assay.lower.frontends.onnx.functions import body_of, bound_attributes, explain_missing, nodes_made, resolved
 from assay.lower.frontends.onnx.interface import (
-    Symbols,
+    NamedSizes,
     check_declared,
     declared_shapes,
     declared_type,
@@ -139,7 +139,7 @@ class _Importer:
             values = {**values, **{n: strings.numbers(values[n]) for n in text_names(self.graph.input) if n in values}}
         self.builder = Builder(evaluate, source.folder, values)
         self.builder.strings = strings
-        self.symbols = Symbols(self.graph, dims)
+        self.symbols = NamedSizes(self.graph, dims)
         self.builder.symbols = self.symbols.known
         self.inlined = 0
         self.active: list[tuple[str, str, str]] = []

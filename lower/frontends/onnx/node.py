@@ -17,8 +17,8 @@ from onnx import GraphProto
 
 from assay.lower.frontends.onnx.containers import Containers
 from assay.lower.frontends.onnx.contents import Contents, derive, follows, is_small, is_symbolic, objects
+from assay.lower.frontends.onnx.dynamic_shapes import MOST_SETTLED, Runs
 from assay.lower.frontends.onnx.open_values import is_open
-from assay.lower.frontends.onnx.runs import MOST_SETTLED, Runs
 from assay.lower.frontends.onnx.schema import Schema
 from assay.lower.frontends.onnx.string_table import Strings
 from assay.semantics import graph
@@ -345,7 +345,7 @@ class Node:
         if value.size != 1:
             name = self.schema.operand(index).name
             raise Invalid(f"{self}: operand {name} has the shape {value.shape}; a scalar is wanted", label="onnx.C12")
-        return number(value.reshape(())[()])
+        return python_number(value.reshape(())[()])
 
     # --- results
 
@@ -433,7 +433,7 @@ def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
     return len(a) == len(b) and all(map(provably_equal, a, b))
 
 
-def number(value: Any) -> Any:
+def python_number(value: Any) -> Any:
     """A NumPy scalar of any of our dtypes as a Python number."""
     match dtype(value.dtype).kind:
         case "bool":

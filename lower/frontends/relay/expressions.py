@@ -10,8 +10,8 @@ import numpy as np
 from assay.lower.frontends.relay import syntax
 from assay.lower.frontends.relay.lexer import Places, Token
 from assay.lower.frontends.relay.metadata import Metadata
-from assay.lower.frontends.relay.reader import Reader
-from assay.lower.frontends.relay.syntax import Binder, Fn, Node, Pattern
+from assay.lower.frontends.relay.reader import TokenReader
+from assay.lower.frontends.relay.syntax import Binder, Fn, RelayNode, RelayPattern
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.digits import is_digits
 from assay.semantics.tasks import Task
@@ -27,7 +27,7 @@ BINARY = {
 REFERENCES = {"ref": 1, "ref_read": 1, "ref_write": 2}
 
 
-class Expressions(Reader):
+class Expressions(TokenReader):
     """Reads expressions. Names are resolved as they are read."""
 
     def __init__(self, places: Places, tokens: list[Token], metadata: Metadata) -> None:
@@ -48,15 +48,15 @@ class Expressions(Reader):
 
     # --- blocks ----------------------------------------------------------------------------------------------------
 
-    def block(self, close: str) -> Task[Node]:
+    def block(self, close: str) -> Task[RelayNode]:
         """Bindings and what they end in, up to `close`, which is taken; names bound in it end with it."""
         outer: list[tuple[str, Binder | None]] = []
-        done: list[Node] = []
+        done: list[RelayNode] = []
         while True:
             token = self.next
             if token.kind == "graph" and self.ahead(1).text == "=":
                 self.at += 2
-                value: Node = yield self.expression()
+                value: RelayNode = yield self.expression()
                 graph = syntax.Graph(token.start, value.end, value)
                 self.graphs[token.text] = graph
                 self.bound.append(graph)
@@ -70,7 +70,7 @@ class Expressions(Reader):
                 self.names[binder.name] = binder
                 self.need(";")
             else:
-                body: Node = yield self.expression()
+                body: RelayNode = yield self.expression()
                 if not self.when(";"):
                     break
                 done.append(syntax.Let(body.start, body.end, Binder("_", None, body.start, body.end), body, body))
@@ -84,12 +84,12 @@ class Expressions(Reader):
             node.body, body = body, node
         return body
 
-    def let(self, token: Token, outer: list[tuple[str, Binder | None]]) -> Task[Node]:
+    def let(self, token: Token, outer: list[tuple[str, Binder | None]]) -> Task[RelayNode]:
         binder: Binder = yield self.local_binder()
         self.need("=")
         if self.next.text == "fn":  # it may call itself
             self.bind(binder, outer)
-            value: Node = yield self.expression()
+            value: RelayNode = yield self.expression()
         else:
             value = yield self.expression()
             self.bind(binder, outer)
@@ -124,10 +124,10 @@ class Expressions(Reader):
 
     # --- expressions -----------------------------------------------------------------------------------------------
 
-    def expression(self) -> Task[Node]:
+    def expression(self) -> Task[RelayNode]:
         """Operands with operators between them. A single word, the usual operand, needs no task."""
         first = self.word()
-        left: Node = first if first is not None else (yield self.call())
+        left: RelayNode = first if first is not None else (yield self.call())
         if self.next.text not in BINARY or self.next.kind != "sign":
             return left
         operands, waiting = [left], list[tuple[str, int]]()
@@ -141,14 +141,14 @@ class Expressions(Reader):
             _reduce(operands, waiting)
         return operands[0]
 
-    def word(self) -> Node | None:
+    def word(self) -> RelayNode | None:
         """The next operand, where it is one word that a comma or the like follows."""
         after = self.ahead(1)
         if after.kind != "sign" or after.text not in ",);]}":
             return None
         return self.atom_word(self.next)
 
-    def atom_word(self, token: Token) -> Node | None:
+    def atom_word(self, token: Token) -> RelayNode | None:
         """An atom that is one word; None, and nothing taken, for another."""
         match token.kind:
             case "local":
@@ -180,24 +180,24 @@ class Expressions(Reader):
             case _:
                 return None
 
-    def local(self, token: Token) -> Node:
+    def local(self, token: Token) -> RelayNode:
         """A name, or a name and fields of it: what is bound decides where a name with dots ends."""
         parts = token.text[1:].split(".")
         for count in range(len(parts), 0, -1):
             binder = self.names.get(".".join(parts[:count]))
             rest = parts[count:]
             if binder is not None and all(is_digits(p) for p in rest):
-                node: Node = syntax.Local(token.start, token.end, binder)
+                node: RelayNode = syntax.RelayVar(token.start, token.end, binder)
                 for p in rest:
                     node = syntax.Item(token.start, token.end, node, int(p))
                 return node
         self.wrong(token, f"{token.text} is not bound here", "relay.C10")
 
-    def call(self) -> Task[Node]:
+    def call(self) -> Task[RelayNode]:
         """An atom and the calls and fields that follow it."""
         start = self.next
         found = self.atom_word(start)
-        node: Node = found if found is not None else (yield self.atom())
+        node: RelayNode = found if found is not None else (yield self.atom())
         called = False
         while True:
             if self.next.kind == "field":
@@ -222,9 +222,9 @@ class Expressions(Reader):
         known = self.program.data.get(node.data) or self.prelude_types[node.data]
         return known.constructors[node.name]
 
-    def arguments(self, callee: Node) -> Task[Node]:
+    def arguments(self, callee: RelayNode) -> Task[RelayNode]:
         self.need("(")
-        args: list[Node] = []
+        args: list[RelayNode] = []
         attrs: dict[str, object] = {}
         for _ in self.items(")"):
             if self.next.kind == "name" and self.ahead(1).text in ("=", "."):
@@ -240,7 +240,7 @@ class Expressions(Reader):
             args.append((yield self.expression()))
         return syntax.Apply(callee.start, self.tokens[self.at - 1].end, callee, args, attrs)
 
-    def atom(self) -> Task[Node]:
+    def atom(self) -> Task[RelayNode]:
         token = self.take()
         match token.kind, token.text:
             case "sign", "(":
@@ -253,13 +253,13 @@ class Expressions(Reader):
                 return (yield from self.function(token))
             case "name", "if":
                 self.need("(")
-                condition: Node = yield self.expression()
+                condition: RelayNode = yield self.expression()
                 self.need(")")
                 self.need("{")
-                then: Node = yield self.block("}")
+                then: RelayNode = yield self.block("}")
                 self.need("else")
                 if self.next.text == "if":
-                    otherwise: Node = yield self.atom()
+                    otherwise: RelayNode = yield self.atom()
                 else:
                     self.need("{")
                     otherwise = yield self.block("}")
@@ -268,7 +268,7 @@ class Expressions(Reader):
                 return (yield from self.match(token))
             case "name", text if text in REFERENCES and self.next.text == "(":
                 self.need("(")
-                args: list[Node] = []
+                args: list[RelayNode] = []
                 for _ in self.items(")"):
                     args.append((yield self.expression()))
                 if len(args) != REFERENCES[text]:
@@ -283,10 +283,10 @@ class Expressions(Reader):
                     self.take()
                     part = self.take()
                     name, end = f"{name}.{part.text}", part.end
-                return syntax.Op(token.start, end, name)
+                return syntax.RelayOp(token.start, end, name)
         self.wrong(token, f"an expression expected, found {token.text!r}")
 
-    def negative(self, token: Token) -> Node:
+    def negative(self, token: Token) -> RelayNode:
         count = 1
         while self.when("-"):
             count += 1
@@ -295,18 +295,18 @@ class Expressions(Reader):
             self.wrong(number, "a number expected after -")
         return syntax.Literal(token.start, number.end, self.number(number, count % 2 == 1))
 
-    def parenthesis(self, token: Token) -> Task[Node]:
-        fields: list[Node] = []
+    def parenthesis(self, token: Token) -> Task[RelayNode]:
+        fields: list[RelayNode] = []
         for _ in self.items(")"):
             fields.append((yield self.inside_parenthesis()))
         if len(fields) == 1 and not self.comma:
             return fields[0]
-        return syntax.Fields(token.start, self.tokens[self.at - 1].end, fields)
+        return syntax.RelayTuple(token.start, self.tokens[self.at - 1].end, fields)
 
-    def inside_parenthesis(self) -> Task[Node]:
+    def inside_parenthesis(self) -> Task[RelayNode]:
         """An expression, or bindings and what they end in."""
         if self.next.text == "let" or (self.next.kind == "graph" and self.ahead(1).text == "="):
-            body: Node = yield self.block(")")
+            body: RelayNode = yield self.block(")")
             self.at -= 1  # the parenthesis is asked for again
             return body
         return (yield from self.expression())
@@ -335,55 +335,55 @@ class Expressions(Reader):
         if self.when("->"):
             result = yield self.type("r")
         self.need("{")
-        body: Node = yield self.block("}")
+        body: RelayNode = yield self.block("}")
         self.restore(outer)
         self.type_params = outer_types
         return Fn(token.start, token.end, tuple(own), params, result, body, attrs)
 
-    def match(self, token: Token) -> Task[Node]:
+    def match(self, token: Token) -> Task[RelayNode]:
         self.need("(")
-        value: Node = yield self.parenthesis(self.tokens[self.at - 1])
+        value: RelayNode = yield self.parenthesis(self.tokens[self.at - 1])
         self.need("{")
-        clauses: list[tuple[Pattern, Node]] = []
+        clauses: list[tuple[RelayPattern, RelayNode]] = []
         for _ in self.items("}"):
             outer: list[tuple[str, Binder | None]] = []
-            pattern: Pattern = yield self.pattern(outer)
+            pattern: RelayPattern = yield self.pattern(outer)
             self.need("=>")
-            body: Node = yield self.block("}") if self.when("{") else self.expression()
+            body: RelayNode = yield self.block("}") if self.when("{") else self.expression()
             self.restore(outer)
             clauses.append((pattern, body))
         if not clauses:
             self.wrong(token, "a match has no clause", "match.C1")
-        return syntax.Match(token.start, token.end, value, clauses, token.text == "match?")
+        return syntax.RelayMatch(token.start, token.end, value, clauses, token.text == "match?")
 
-    def pattern(self, outer: list[tuple[str, Binder | None]]) -> Task[Pattern]:
+    def pattern(self, outer: list[tuple[str, Binder | None]]) -> Task[RelayPattern]:
         token = self.next
         if self.when("_"):
-            return Pattern("any", token.start, token.end)
+            return RelayPattern("any", token.start, token.end)
         if token.kind == "local":
             binder: Binder = yield self.local_binder()
             self.bind(binder, outer)
-            return Pattern("name", token.start, token.end, binder)
+            return RelayPattern("name", token.start, token.end, binder)
         if self.when("("):
-            return Pattern("tuple", token.start, token.end, fields=(yield from self.patterns(outer)))
+            return RelayPattern("tuple", token.start, token.end, fields=(yield from self.patterns(outer)))
         self.take()
         if token.kind != "name" or token.text not in self.makers:
             message = f"{token.text} is no constructor; a name that a pattern binds is %{token.text}"
             self.wrong(token, message, "relay.C5")
         data, name = self.made(token.text)
         fields = (yield from self.patterns(outer)) if self.when("(") else []
-        return Pattern("made", token.start, token.end, data=data, constructor=name, fields=fields)
+        return RelayPattern("made", token.start, token.end, data=data, constructor=name, fields=fields)
 
-    def patterns(self, outer: list[tuple[str, Binder | None]]) -> Task[list[Pattern]]:
+    def patterns(self, outer: list[tuple[str, Binder | None]]) -> Task[list[RelayPattern]]:
         """The patterns of fields, up to the parenthesis."""
-        fields: list[Pattern] = []
+        fields: list[RelayPattern] = []
         for _ in self.items(")"):
             fields.append((yield self.pattern(outer)))
         return fields
 
 
-def _reduce(operands: list[Node], waiting: list[tuple[str, int]]) -> None:
+def _reduce(operands: list[RelayNode], waiting: list[tuple[str, int]]) -> None:
     name, _ = waiting.pop()
     right, left = operands.pop(), operands.pop()
-    op = syntax.Op(left.start, right.end, name)
+    op = syntax.RelayOp(left.start, right.end, name)
     operands.append(syntax.Apply(left.start, right.end, op, [left, right], {}))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from assay.lower.frontends.relay import syntax
 from assay.lower.frontends.relay.operators import from_relay
 from assay.lower.frontends.relay.reader import Hole
-from assay.lower.frontends.relay.syntax import Binder, Fn, Node, Pattern, Program
+from assay.lower.frontends.relay.syntax import Binder, Fn, RelayNode, RelayPattern, RelayProgram
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
@@ -32,10 +32,10 @@ from assay.semantics.types import (
 from assay.semantics.walk import Worklist, post_order, rewrite
 
 
-class Inference:
+class TypeInference:
     """What is known of the types of a program."""
 
-    def __init__(self, program: Program, data: dict[str, DataDef], known: dict[str, FuncType]) -> None:
+    def __init__(self, program: RelayProgram, data: dict[str, DataDef], known: dict[str, FuncType]) -> None:
         """`data` and `known` have the prelude's too, where the text uses it."""
         self.program = program
         self.data = data
@@ -106,7 +106,7 @@ class Inference:
     def binder(self, b: Binder) -> Type:
         return self.binders.setdefault(id(b), b.type or Hole(b.name))
 
-    def used(self, node: Node, of: Type) -> Type:
+    def used(self, node: RelayNode, of: Type) -> Type:
         """The type of a use of something of type `of`: its type parameters are holes there."""
         of = self.head(of)
         if not isinstance(of, FuncType) or not of.type_params:
@@ -116,14 +116,14 @@ class Inference:
         plain = FuncType(of.params, of.result, pure=of.pure)
         return instantiate(plain, dict(zip(of.type_params, holes, strict=True)))
 
-    def visit(self, node: Node) -> None:
+    def visit(self, node: RelayNode) -> None:
         self.types[id(node)] = self.type_of(node)
 
-    def type_of(self, node: Node) -> Type:
+    def type_of(self, node: RelayNode) -> Type:
         match node:
             case syntax.Literal():
                 return graph.constant(node.data).type
-            case syntax.Local():
+            case syntax.RelayVar():
                 return self.used(node, self.binder(node.binder))
             case syntax.Shared():
                 return self.types.get(id(node.graph.value), Hole("g"))
@@ -131,7 +131,7 @@ class Inference:
                 return self.used(node, self.functions.get(node.name, Hole(node.name)))
             case syntax.Maker():
                 return self.used(node, graph.constructor(self.data[node.data], node.name).type)
-            case syntax.Apply(callee=syntax.Op() as op):
+            case syntax.Apply(callee=syntax.RelayOp() as op):
                 result = Hole(op.name)
                 self.types[id(node)] = result
                 self.derived(node)
@@ -148,7 +148,7 @@ class Inference:
                 self.unify(self.types[id(node.condition)], TensorType((), BOOL))
                 self.unify(self.types[id(node.then)], self.types[id(node.otherwise)])
                 return self.types[id(node.then)]
-            case syntax.Fields():
+            case syntax.RelayTuple():
                 return TupleType(tuple(self.types[id(f)] for f in node.fields))
             case syntax.Item():
                 item = Hole("item")
@@ -161,7 +161,7 @@ class Inference:
                 of = self.declared(node)
                 self.unify(of.result, self.types[id(node.body)])
                 return of
-            case syntax.Match():
+            case syntax.RelayMatch():
                 return self.matched(node)
             case _:
                 return Hole("op")
@@ -196,14 +196,14 @@ class Inference:
         self.unify(callee, FuncType(args, result, pure=not self.program.references))
         return result
 
-    def matched(self, node: syntax.Match) -> Type:
+    def matched(self, node: syntax.RelayMatch) -> Type:
         result: Type = Hole("match")
         for pattern, body in node.clauses:
             self.pattern(pattern, self.types[id(node.value)])
             self.unify(result, self.types[id(body)])
         return result
 
-    def pattern(self, pattern: Pattern, of: Type) -> None:
+    def pattern(self, pattern: RelayPattern, of: Type) -> None:
         work = Worklist([(pattern, of)])
         for p, of in work:
             fields: Sequence[Type] = ()
@@ -231,7 +231,7 @@ class Inference:
             elif isinstance(of, Hole):
                 self.waiting.setdefault(of, []).append(node)
             return
-        assert isinstance(node.callee, syntax.Op)
+        assert isinstance(node.callee, syntax.RelayOp)
         types = [self.known(self.types[id(a)]) for a in node.args]
         open_ = next((v for t in types for v in free_type_vars(t) if isinstance(v, Hole)), None)
         if open_ is not None:

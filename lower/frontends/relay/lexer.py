@@ -76,7 +76,7 @@ class Places:
         )
 
 
-def words(places: Places) -> tuple[list[Token], str | None]:
+def tokenized(places: Places) -> tuple[list[Token], str | None]:
     """The words of a text, closed by one of kind "end", and its section `metadata`, as JSON text."""
     tokens: list[Token] = []
     text = places.text

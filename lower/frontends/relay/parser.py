@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.lower.frontends.relay.expressions import Expressions
-from assay.lower.frontends.relay.lexer import Places, words
+from assay.lower.frontends.relay.lexer import Places, tokenized
 from assay.lower.frontends.relay.metadata import Metadata
-from assay.lower.frontends.relay.syntax import Fn, Program, Shared
+from assay.lower.frontends.relay.syntax import Fn, RelayProgram, Shared
 from assay.semantics.builder.prelude import prelude
 from assay.semantics.tasks import run_task
 from assay.semantics.text.source import Source
@@ -21,15 +21,15 @@ PRELUDE = {
 """Constructors of Relay's prelude, and ours."""
 
 
-def read(source: Source) -> Program:
+def read(source: Source) -> RelayProgram:
     """The tree of a Relay text."""
     places = Places(source)
-    tokens, metadata = words(places)
+    tokens, metadata = tokenized(places)
     return _Parser(places, tokens, Metadata(places, metadata)).module()
 
 
 class _Parser(Expressions):
-    def module(self) -> Program:
+    def module(self) -> RelayProgram:
         heads = self.outline()
         for kind, at in heads:
             if kind != "def":

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.lower.frontends.relay.lexer import Places, Token
 from assay.lower.frontends.relay.metadata import Metadata
-from assay.lower.frontends.relay.syntax import Program
+from assay.lower.frontends.relay.syntax import RelayProgram
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Var as Symbol
@@ -34,7 +34,7 @@ class Hole(TypeVar):
     """A type that the text leaves open: `_`, or one that is found from its uses."""
 
 
-class Reader:
+class TokenReader:
     """A place in a list of words, and what the names of types mean there."""
 
     def __init__(self, places: Places, tokens: list[Token], metadata: Metadata) -> None:
@@ -44,7 +44,7 @@ class Reader:
         self.comma = False
         """Whether a comma stood after the last item of a list."""
         self.metadata = metadata
-        self.program = Program()
+        self.program = RelayProgram()
         self.type_params: dict[str, TypeVar] = {}
         self.symbols: dict[str, Symbol] = {}
         """Sizes that have a name, in one definition."""

@@ -17,7 +17,7 @@ from assay.semantics.types import DataDef, Type, TypeVar
 
 
 @dataclass(eq=False)
-class Node:
+class RelayNode:
     """Base of the tree. `start` and `end` are offsets into the text; `parts` names the fields that hold nodes."""
 
     start: int
@@ -25,8 +25,8 @@ class Node:
     parts: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def children(self) -> Sequence[Node]:
-        found: list[Node] = []
+    def children(self) -> Sequence[RelayNode]:
+        found: list[RelayNode] = []
         for name in self.parts:
             part = getattr(self, name)
             found += part if isinstance(part, list) else [part]
@@ -45,34 +45,34 @@ class Binder:
 
 
 @dataclass(eq=False)
-class Literal(Node):
+class Literal(RelayNode):
     data: np.ndarray[Any, Any]
 
 
 @dataclass(eq=False)
-class Local(Node):
+class RelayVar(RelayNode):
     binder: Binder
 
 
 @dataclass(eq=False)
-class Shared(Node):
+class Shared(RelayNode):
     """A use of a graph binding."""
 
     graph: Graph
 
 
 @dataclass(eq=False)
-class Global(Node):
+class Global(RelayNode):
     name: str
 
 
 @dataclass(eq=False)
-class Op(Node):
+class RelayOp(RelayNode):
     name: str
 
 
 @dataclass(eq=False)
-class Maker(Node):
+class Maker(RelayNode):
     """A constructor of a data type."""
 
     data: str
@@ -80,83 +80,83 @@ class Maker(Node):
 
 
 @dataclass(eq=False)
-class Apply(Node):
+class Apply(RelayNode):
     """A call; `attrs` have the values of the text."""
 
-    callee: Node
-    args: list[Node]
+    callee: RelayNode
+    args: list[RelayNode]
     attrs: Mapping[str, Any]
     parts = ("callee", "args")
 
 
 @dataclass(eq=False)
-class Let(Node):
+class Let(RelayNode):
     binder: Binder
-    value: Node
-    body: Node
+    value: RelayNode
+    body: RelayNode
     parts = ("value", "body")
 
 
 @dataclass(eq=False)
-class Graph(Node):
+class Graph(RelayNode):
     """`%k = value; body`. `uses` counts the references to it."""
 
-    value: Node
-    body: Node | None = None
+    value: RelayNode
+    body: RelayNode | None = None
     uses: int = 0
 
     @property
-    def children(self) -> Sequence[Node]:
+    def children(self) -> Sequence[RelayNode]:
         assert self.body is not None
         return (self.value, self.body) if self.uses else (self.body,)
 
 
 @dataclass(eq=False)
-class Branch(Node):
-    condition: Node
-    then: Node
-    otherwise: Node
+class Branch(RelayNode):
+    condition: RelayNode
+    then: RelayNode
+    otherwise: RelayNode
     parts = ("condition", "then", "otherwise")
 
 
 @dataclass(eq=False)
-class Fields(Node):
+class RelayTuple(RelayNode):
     """A tuple."""
 
-    fields: list[Node]
+    fields: list[RelayNode]
     parts = ("fields",)
 
 
 @dataclass(eq=False)
-class Item(Node):
-    value: Node
+class Item(RelayNode):
+    value: RelayNode
     index: int
     parts = ("value",)
 
 
 @dataclass(eq=False)
-class Reference(Node):
+class Reference(RelayNode):
     """`ref`, `ref_read` or `ref_write` of its operands."""
 
     kind: str
-    args: list[Node]
+    args: list[RelayNode]
     parts = ("args",)
 
 
 @dataclass(eq=False)
-class Fn(Node):
+class Fn(RelayNode):
     """A function. What it does not say of its types is None."""
 
     type_params: tuple[TypeVar, ...]
     params: list[Binder]
     result: Type | None
-    body: Node
+    body: RelayNode
     attrs: Mapping[str, Any]
     parts = ("body",)
 
 
 @dataclass(eq=False)
-class Pattern:
+class RelayPattern:
     """`kind` is "any", "name", "tuple" or "made"."""
 
     kind: str
@@ -165,26 +165,26 @@ class Pattern:
     binder: Binder | None = None
     data: str = ""
     constructor: str = ""
-    fields: list[Pattern] = field(default_factory=list)
+    fields: list[RelayPattern] = field(default_factory=list)
 
     @property
-    def children(self) -> Sequence[Pattern]:
+    def children(self) -> Sequence[RelayPattern]:
         return self.fields
 
 
 @dataclass(eq=False)
-class Match(Node):
-    value: Node
-    clauses: list[tuple[Pattern, Node]]
+class RelayMatch(RelayNode):
+    value: RelayNode
+    clauses: list[tuple[RelayPattern, RelayNode]]
     partial: bool
 
     @property
-    def children(self) -> Sequence[Node]:
+    def children(self) -> Sequence[RelayNode]:
         return (self.value, *(body for _, body in self.clauses))
 
 
 @dataclass
-class Program:
+class RelayProgram:
     """What a text holds: data types, functions by name, and of each the names of the module that it uses."""
 
     data: dict[str, DataDef] = field(default_factory=dict)

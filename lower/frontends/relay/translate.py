@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from assay.lower.frontends.relay import syntax
-from assay.lower.frontends.relay.infer import Inference
+from assay.lower.frontends.relay.infer import TypeInference
 from assay.lower.frontends.relay.lexer import Places
 from assay.lower.frontends.relay.operators import from_relay, named
 from assay.lower.frontends.relay.parser import read
 from assay.lower.frontends.relay.prelude import MORE
-from assay.lower.frontends.relay.syntax import Binder, Fn, Node, Pattern, Program
+from assay.lower.frontends.relay.syntax import Binder, Fn, RelayNode, RelayPattern, RelayProgram
 from assay.lower.frontends.relay.typing import Typing, has_holes
 from assay.semantics import graph
 from assay.semantics.builder.prelude import prelude, with_prelude
@@ -32,7 +32,7 @@ from assay.semantics.types import DataDef, DataType, FuncType, TupleType, symbol
 from assay.semantics.walk import Worklist, fold, needed_first, post_order
 
 
-def translate(program: Program, source: Source) -> Module:
+def translate(program: RelayProgram, source: Source) -> Module:
     """The module that a tree means, well-formed."""
     places = Places(source)
     names = {n for used in program.used.values() for n in used} - program.functions.keys()
@@ -51,7 +51,7 @@ def translate(program: Program, source: Source) -> Module:
     return module
 
 
-def _add_prelude(program: Program) -> None:
+def _add_prelude(program: RelayProgram) -> None:
     """The functions of Relay's prelude that a text uses and ours has not."""
     more = read(Source.of(MORE, "the prelude of Relay"))
     work = Worklist([n for used in program.used.values() for n in used])
@@ -63,7 +63,7 @@ def _add_prelude(program: Program) -> None:
 
 
 class _Translator:
-    def __init__(self, program: Program, places: Places) -> None:
+    def __init__(self, program: RelayProgram, places: Places) -> None:
         self.program = program
         self.places = places
         known = prelude().definitions if program.prelude else {}
@@ -83,10 +83,10 @@ class _Translator:
         """The sizes of parameters: they have a value all through their function."""
         self.values: dict[int, Expr] = {}
         """Of a let, its value as the annotation says."""
-        self.matched: dict[int, tuple[syntax.Match, Pattern]] = {}
+        self.matched: dict[int, tuple[syntax.RelayMatch, RelayPattern]] = {}
         self.active: dict[int, tuple[Expr, bool]] = {}
         needs = self.survey()
-        inference = Inference(program, self.data, self.functions) if needs else None
+        inference = TypeInference(program, self.data, self.functions) if needs else None
         self.typing = Typing(places, program, inference)
 
     def survey(self) -> bool:
@@ -108,7 +108,7 @@ class _Translator:
                         self.of_functions.update(map(id, node.params))
                         types = [p.type for p in node.params]
                         open_ |= bool(node.type_params) or any(t is None or has_holes(t) for t in types)
-                    case syntax.Match():
+                    case syntax.RelayMatch():
                         for pattern, _ in node.clauses:
                             for p in post_order(pattern):
                                 if p.binder is not None:
@@ -196,7 +196,7 @@ class _Translator:
             self.params.update(symbols(var.type))
         return self.vars[id(binder)]
 
-    def bind_pattern(self, pattern: Pattern, node: syntax.Match) -> None:
+    def bind_pattern(self, pattern: RelayPattern, node: syntax.RelayMatch) -> None:
         """The variables of a pattern, at the types of what it meets."""
         work = Worklist([(pattern, self.made[id(node.value)].type)])
         for p, of in work:
@@ -217,8 +217,8 @@ class _Translator:
                 case _:
                     raise self.places.failure(Invalid, p.start, p.end, f"the pattern is matched with {of}", "match.C3")
 
-    def patterned(self, pattern: Pattern) -> graph.Pattern:
-        def made(p: Pattern, fields: list[graph.Pattern]) -> graph.Pattern:
+    def patterned(self, pattern: RelayPattern) -> graph.Pattern:
+        def made(p: RelayPattern, fields: list[graph.Pattern]) -> graph.Pattern:
             if p.kind == "any":
                 return graph.Wildcard()
             if p.binder is not None:
@@ -231,24 +231,24 @@ class _Translator:
 
     # --- expressions -----------------------------------------------------------------------------------------------
 
-    def checked(self, node: Node) -> Expr:
+    def checked(self, node: RelayNode) -> Expr:
         try:
             return self.expression(node)
         except Invalid as wrong:
             raise self.failed(wrong, node) from None
 
-    def failed(self, wrong: Invalid, node: Node) -> Invalid:
+    def failed(self, wrong: Invalid, node: RelayNode) -> Invalid:
         """A failure with the place of a node and its line, unless it has both."""
         if "\n" in wrong.message and wrong.where is not None:
             return wrong
         return self.places.failure(type(wrong), node.start, node.end, wrong.message, wrong.label)
 
-    def expression(self, node: Node) -> Expr:
+    def expression(self, node: RelayNode) -> Expr:
         span = self.places.span(node.start)
         match node:
             case syntax.Literal():
                 return graph.constant(node.data, span=span)
-            case syntax.Local():
+            case syntax.RelayVar():
                 return self.used(node, self.var(node.binder))
             case syntax.Shared():
                 return self.shared(node.graph)
@@ -256,11 +256,11 @@ class _Translator:
                 return self.used(node, self.global_(node.name))
             case syntax.Maker():
                 return self.used(node, graph.constructor(self.data[node.data], node.name))
-            case syntax.Op() if id(node) in self.called:
+            case syntax.RelayOp() if id(node) in self.called:
                 return graph.tuple_of()  # the call reads its name
-            case syntax.Op():
+            case syntax.RelayOp():
                 raise Unsupported(f"{node.name} as a value: write a function around it", label="relay.C14")
-            case syntax.Apply(callee=syntax.Op() as op):
+            case syntax.Apply(callee=syntax.RelayOp() as op):
                 args = [self.made[id(a)] for a in node.args]
                 return from_relay(op.name, args, node.attrs, span, self.acts, self.params)
             case syntax.Apply():
@@ -275,7 +275,7 @@ class _Translator:
             case syntax.Branch():
                 parts = [self.made[id(c)] for c in node.children]
                 return graph.if_(parts[0], parts[1], parts[2], span=span)
-            case syntax.Fields():
+            case syntax.RelayTuple():
                 return graph.tuple_of(*(self.made[id(f)] for f in node.fields), span=span)
             case syntax.Item():
                 return graph.get(self.made[id(node.value)], node.index, span=span)
@@ -283,7 +283,7 @@ class _Translator:
                 return self.reference(node, span)
             case Fn():
                 return self.closed(node, self.declared(node))
-            case syntax.Match():
+            case syntax.RelayMatch():
                 clauses = [(self.patterned(p), self.made[id(body)]) for p, body in node.clauses]
                 return graph.match(self.made[id(node.value)], *clauses, partial=node.partial, span=span)
             case _:
@@ -302,7 +302,7 @@ class _Translator:
             raise Invalid(f"the text has no function @{name}; it has {names}", label="relay.C10")
         return GlobalVar(found, name)
 
-    def used(self, node: Node, value: Expr) -> Expr:
+    def used(self, node: RelayNode, value: Expr) -> Expr:
         """A use of a name. What has type parameters and is not called becomes a function without."""
         of = value.type
         if id(node) in self.called or not isinstance(of, FuncType) or not of.type_params:

@@ -6,10 +6,10 @@ number that the value is not shown to have is checked by the run (rule M4).
 
 from __future__ import annotations
 
-from assay.lower.frontends.relay.infer import Inference
+from assay.lower.frontends.relay.infer import TypeInference
 from assay.lower.frontends.relay.lexer import Places
 from assay.lower.frontends.relay.reader import Hole
-from assay.lower.frontends.relay.syntax import Binder, Fn, Node, Program
+from assay.lower.frontends.relay.syntax import Binder, Fn, RelayNode, RelayProgram
 from assay.semantics import graph
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
@@ -32,7 +32,7 @@ from assay.semantics.walk import post_order, rewrite
 class Typing:
     """What the text says of types, and what was found for the rest."""
 
-    def __init__(self, places: Places, program: Program, inference: Inference | None) -> None:
+    def __init__(self, places: Places, program: RelayProgram, inference: TypeInference | None) -> None:
         self.places = places
         self.unknown = program.unknown
         self.inference = inference
@@ -64,7 +64,7 @@ class Typing:
             raise self.places.failure(Invalid, fn.start, fn.end, message, "relay.C13")
         return self.loosened(found, "r")
 
-    def type_args(self, node: Node) -> tuple[Type, ...] | None:
+    def type_args(self, node: RelayNode) -> tuple[Type, ...] | None:
         """What the type parameters stand for at a use; None where it is not known."""
         holes = None if self.inference is None else self.inference.used_as.get(id(node))
         if holes is None or self.inference is None:

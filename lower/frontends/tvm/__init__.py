@@ -12,22 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.lower.frontends.tvm.functions import read_function
-from assay.lower.frontends.tvm.kernels import Kernels, Use
+from assay.lower.frontends.tvm.kernels import Kernels, KernelUse
 from assay.lower.frontends.tvm.objects import Object, require_tvm, type_key
-from assay.lower.frontends.tvm.scalars import Symbols
+from assay.lower.frontends.tvm.scalars import VariableTable
 from assay.lower.frontends.tvm.signatures import Signatures
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.module import Definition, Module
 
-__all__ = ["Reading", "from_tvm", "read_tvm"]
+__all__ = ["ReadModule", "from_tvm", "read_tvm"]
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ReadModule:
     """A module, and of each of its tensor functions, by name, TVM's name for it and how it is used."""
 
     module: Module
-    uses: Mapping[str, tuple[str, Use]]
+    uses: Mapping[str, tuple[str, KernelUse]]
 
 
 def from_tvm(mod: Object) -> Module:
@@ -35,13 +35,13 @@ def from_tvm(mod: Object) -> Module:
     return read_tvm(mod).module
 
 
-def read_tvm(mod: Object) -> Reading:
+def read_tvm(mod: Object) -> ReadModule:
     """As `from_tvm`, with what is known of the tensor functions."""
     require_tvm()
     if type_key(mod) != "ir.IRModule":
         raise Invalid(f"an IRModule expected, this is a {type_key(mod)}", label="tvm.C17")
     functions = {str(g.name_hint): f for g, f in mod.functions.items()}
-    symbols = Symbols()
+    symbols = VariableTable()
     kernels = Kernels(functions, symbols, set(functions))
     signatures = Signatures(functions, symbols, kernels)
     found: dict[str, Definition] = {}
@@ -56,4 +56,4 @@ def read_tvm(mod: Object) -> Reading:
     kernels.rest()
     found.update((k.func.name, k.func) for k in kernels.made.values())
     found.update(kernels.checks)
-    return Reading(Module(found), {kernel.func.name: key for key, kernel in kernels.made.items()})
+    return ReadModule(Module(found), {kernel.func.name: key for key, kernel in kernels.made.items()})

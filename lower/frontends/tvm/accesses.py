@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.tvm.objects import Object, handle, type_key
-from assay.lower.frontends.tvm.scalars import parts
+from assay.lower.frontends.tvm.scalars import subexpressions
 from assay.semantics.walk import Worklist, occurrences
 
 
@@ -24,7 +24,7 @@ def inner(o: Object) -> Sequence[Object]:
             return ()
 
 
-def accesses(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
+def accessed_handles(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
     """The handles of the buffers that are stored to and loaded from, and of which buffer each view is a view."""
     stored: set[int] = set()
     loaded: set[int] = set()
@@ -51,11 +51,11 @@ def accesses(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
     for e in work:
         if type_key(e) == "ir.TensorLoad":
             loaded.add(handle(e.source))
-        work.add(parts(e))
+        work.add(subexpressions(e))
     return stored, loaded, source
 
 
-def pointed(root: Object) -> dict[int, Object]:
+def pointer_declarations(root: Object) -> dict[int, Object]:
     """The first declaration over each pointer that has a name: it says what the pointer points to."""
     found: dict[int, Object] = {}
     for o in occurrences(root, inner):

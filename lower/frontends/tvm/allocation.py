@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from assay.lower.frontends.tvm.function_state import FunctionState
 from assay.lower.frontends.tvm.memory import Cell, Heap, Held, Storage, Value, cells_of, held
-from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, plain, type_key
+from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, plain_value, type_key
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Unsupported
@@ -90,7 +90,7 @@ class Allocation:
         storage, shape = values[0], self.shape(values[1])
         if not isinstance(storage, Storage):
             raise self.reader.invalid("a tensor is allocated in what is no storage", "tvm.P1")
-        if plain(args[1]) != 0:
+        if plain_value(args[1]) != 0:
             raise self.unsupported(f"a tensor at an offset within {storage.name}")
         cell = self.cell(shape, self.dtype(args), storage)
         if storage.nbytes is not None:
@@ -115,7 +115,7 @@ class Allocation:
         expr = self.reader.use(values[0])
         heap = self.heap(values[1])
         (dims,) = [d for d in [_dims(expr)] if d is not None] or [()]
-        rest = [plain(a) for a in args[2:]]
+        rest = [plain_value(a) for a in args[2:]]
         rank, codes = int(rest[0]), rest[1 : 1 + 2 * int(rest[0])]
         if len(dims) != rank:
             raise self.unsupported(f"match_shape of {expr.type}")
@@ -135,7 +135,7 @@ class Allocation:
 
     def make_shape(self, args: Sequence[Object], values: Sequence[Value]) -> Held:
         heap = self.heap(values[0])
-        rest = [plain(a) for a in args[1:]]
+        rest = [plain_value(a) for a in args[1:]]
         pairs = zip(rest[1::2], rest[2::2], strict=True)
         dims = [int(n) if int(code) == 0 else self.slot(heap, int(n)) for code, n in pairs]
         return Held(graph.shape(*dims, span=self.reader.span()))

@@ -7,9 +7,9 @@ from typing import Any
 
 from assay.lower.frontends.tvm.allocation import Allocation
 from assay.lower.frontends.tvm.function_state import FunctionState, Steps
-from assay.lower.frontends.tvm.kernels import Kernel, Use, is_buffer
+from assay.lower.frontends.tvm.kernels import Kernel, KernelUse, is_buffer
 from assay.lower.frontends.tvm.memory import Cell, Group, Heap, Held, Value, held
-from assay.lower.frontends.tvm.objects import Object, attributes, op_name, plain, type_key
+from assay.lower.frontends.tvm.objects import Object, attributes, op_name, plain_value, type_key
 from assay.lower.frontends.tvm.types import vdevice
 from assay.semantics import graph
 from assay.semantics.devices import DLPACK, VirtualDevice
@@ -77,10 +77,10 @@ class Calls:
             return self.closure(args[0], inputs)
         if name == "relax.print":
             inputs = yield many(args[1:])
-            return held(graph.print_(*map(self.use, inputs), format=str(plain(args[0])), span=self.reader.span()))
+            return held(graph.print_(*map(self.use, inputs), format=str(plain_value(args[0])), span=self.reader.span()))
         if name == "relax.assert_op":
             condition, *inputs = yield many([args[0], *args[2:]])
-            text = str(plain(args[1]))
+            text = str(plain_value(args[1]))
             return held(
                 graph.assert_op(self.use(condition), *map(self.use, inputs), format=text, span=self.reader.span())
             )
@@ -136,7 +136,7 @@ class Calls:
             elif type_key(a) == "ir.GenericConst":
                 operands.append(str(a.value))
             elif type_key(a) in ("ir.StringImm", "ir.FloatImm"):
-                operands.append(plain(a))
+                operands.append(plain_value(a))
             else:
                 operands.append(self.reader.types.scalars.dim(a))
         try:
@@ -193,7 +193,7 @@ class Calls:
         left = iter(fresh)
         outputs = [i if i >= 0 else next(left) for i in in_place]
         changed = tuple(sorted(i for i in in_place if i >= 0))
-        kernel = self.kernels.get(name, Use(tuple(sorted(outputs)), changed))
+        kernel = self.kernels.get(name, KernelUse(tuple(sorted(outputs)), changed))
         call = self.kernel_call(kernel, given, dict(zip(outputs, types, strict=True)), scalars, result)
         memory = [self.reader.owners.change(values[i]) if i >= 0 else () for i in in_place]
         if any(i >= 0 and not m for i, m in zip(in_place, memory, strict=True)):
@@ -264,7 +264,7 @@ class Calls:
                 raise self.unsupported(f"{name}, which stores to {params[i].name}, memory that was not allocated here,")
             cells[i] = cell
         changed = tuple(i for i in outputs if cells[i].value is not None and cells[i].storage.owner is cells[i])
-        kernel = self.kernels.get(name, Use(outputs, changed))
+        kernel = self.kernels.get(name, KernelUse(outputs, changed))
         self.allocation.check_apart(name, {i: values[i] for i in kernel.inputs}, cells)
         given = {i: self.use(values[i]) for i in kernel.inputs}
         call = self.kernel_call(kernel, given, {i: c.type for i, c in cells.items()}, scalars)

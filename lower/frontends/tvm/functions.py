@@ -14,7 +14,7 @@ from typing import Any
 from assay.lower.frontends.tvm.calls import Calls
 from assay.lower.frontends.tvm.function_state import FunctionState, Steps
 from assay.lower.frontends.tvm.memory import Group, Held, cells_of, held
-from assay.lower.frontends.tvm.objects import Object, attributes, handle, op_name, type_key, unique
+from assay.lower.frontends.tvm.objects import Object, attributes, handle, op_name, type_key, unique_name
 from assay.lower.frontends.tvm.signatures import Signatures
 from assay.lower.frontends.tvm.types import device_of, is_exact
 from assay.semantics import graph
@@ -29,7 +29,7 @@ from assay.semantics.types import FuncType, TensorType, same_type, symbols
 from assay.semantics.walk import Worklist
 
 
-class Reader(FunctionState):
+class FunctionReader(FunctionState):
     """Reads one graph function."""
 
     def __init__(self, signatures: Signatures, name: str) -> None:
@@ -51,12 +51,12 @@ class Reader(FunctionState):
         params: list[Var] = []
         names: set[str] = set()
         for p, t in zip(o.params, signature.params, strict=True):
-            made = Var(t, unique(str(p.name), names), device=device_of(p.ty))
+            made = Var(t, unique_name(str(p.name), names), device=device_of(p.ty))
             params.append(made)
             self.env[handle(p)] = self.owners.own(made.name, made, self.depth) if self.changes else Held(made)
         limits = given.get(UPPER)
         checks = self.limited(signature, limits) if isinstance(limits, dict) else []
-        attrs |= declared(signature, given)
+        attrs |= declared_limits(signature, given)
         result = yield self.sequence(o.body, checks)
         body = self.use(result)
         self.force_pure, self.lets, self.mark, self.at = outer
@@ -218,7 +218,7 @@ class Reader(FunctionState):
         return Held(made, tuple(self.owners.either(cells, made) for cells in held(made, [then, otherwise]).cells))
 
 
-def declared(signature: FuncType, given: dict[str, Any]) -> dict[str, dict[str, int]]:
+def declared_limits(signature: FuncType, given: dict[str, Any]) -> dict[str, dict[str, int]]:
     """The attributes that limit sizes, as far as they are about sizes of the parameters; TVM ignores the rest."""
     names = Counter(s.name for s in {s: None for t in signature.params for s in symbols(t)})
     found = {}
@@ -245,7 +245,7 @@ def changes_in_place(o: Object) -> bool:
 
 def read_function(signatures: Signatures, name: str, o: Object) -> Function:
     """The graph function `name` of a TVM module."""
-    reader = Reader(signatures, name)
+    reader = FunctionReader(signatures, name)
     signature = signatures.function_type(name)
     try:
         made = run_task(reader.function(o, signature))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from assay.lower.frontends.tvm.accesses import accesses, inner
-from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, op_name, type_key, unique
-from assay.lower.frontends.tvm.scalars import Scalars, function_name, parts
+from assay.lower.frontends.tvm.accesses import accessed_handles, inner
+from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, op_name, type_key, unique_name
+from assay.lower.frontends.tvm.scalars import Scalars, function_name, subexpressions
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Const, Dim, Expr, Load, cast, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
@@ -77,7 +77,7 @@ class Before:
     def __call__(self, o: Object) -> Expr:
         """What the extern returns: the element of a cell."""
         reader = self.reader
-        cell = Buffer(unique("result", reader.names), (1,), dtype_of(o.ty, reader.where), "local")
+        cell = Buffer(unique_name("result", reader.names), (1,), dtype_of(o.ty, reader.where), "local")
         place = Load(cell.dtype, cell, (const(0),))
         self.calls.append((cell, invocation(reader, o, place)))
         return place
@@ -123,7 +123,7 @@ def is_lazy(root: Object) -> bool:
         choice = type_key(o) in ("prim.And", "prim.Or", "prim.Select") or (
             type_key(o) == "ir.Call" and function_name(o) == "if_then_else"
         )
-        work.add((p, lazy or choice) for p in parts(o))
+        work.add((p, lazy or choice) for p in subexpressions(o))
     return False
 
 
@@ -179,13 +179,15 @@ def memory(
     return views[-1].buffer
 
 
-def written(module: Mapping[str, Object], direct: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def stored_through_calls(
+    module: Mapping[str, Object], direct: Mapping[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
     """The places of the buffer parameters that each function stores to, itself (`direct`) or by what it calls."""
     stores = {n: set(places) for n, places in direct.items()}
     places = {n: {handle(p): i for i, p in enumerate(module[n].params)} for n in direct}
     handed: list[tuple[str, int, str, int]] = []
     for name in direct:
-        _, _, source = accesses(module[name].body)
+        _, _, source = accessed_handles(module[name].body)
         for callee, args in calls_in(module[name].body):
             for k, at in enumerate(args):
                 while at in source:

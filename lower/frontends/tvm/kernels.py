@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.lower.frontends.tvm.accesses import accesses, pointed
-from assay.lower.frontends.tvm.invocations import MEMORY, calls_in, parameter_order, written as all_written
-from assay.lower.frontends.tvm.objects import Object, attributes, dtype_of, handle, type_key, unique
-from assay.lower.frontends.tvm.scalars import Scalars, Symbols, compact
+from assay.lower.frontends.tvm.accesses import accessed_handles, pointer_declarations
+from assay.lower.frontends.tvm.invocations import MEMORY, calls_in, parameter_order, stored_through_calls as all_written
+from assay.lower.frontends.tvm.objects import Object, attributes, dtype_of, handle, type_key, unique_name
+from assay.lower.frontends.tvm.scalars import Scalars, VariableTable, compact
 from assay.lower.frontends.tvm.statements import Statements
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid, Unsupported
@@ -23,7 +23,7 @@ from assay.semantics.tensor import Alias, Assert, Buffer, PrimFunc, Seq, View, l
 
 
 @dataclass(frozen=True)
-class Use:
+class KernelUse:
     """How a function is called: which of its parameters are results, and which of those have contents before."""
 
     outputs: tuple[int, ...]
@@ -49,29 +49,29 @@ class Kernels:
     """The tensor functions of a module, one for each function and use."""
 
     module: Mapping[str, Object]
-    symbols: Symbols
+    symbols: VariableTable
     taken: set[str] = field(default_factory=set)
-    made: dict[tuple[str, Use], Kernel] = field(default_factory=dict)
-    names: dict[tuple[str, Use], str] = field(default_factory=dict)
+    made: dict[tuple[str, KernelUse], Kernel] = field(default_factory=dict)
+    names: dict[tuple[str, KernelUse], str] = field(default_factory=dict)
     """What the functions are called, those still to be made included."""
     stores: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """The places of the buffer parameters that each function stores to."""
     checks: dict[str, PrimFunc] = field(default_factory=dict)
     """Tensor functions that TVM does not have: they trap where sizes are larger than claimed."""
 
-    def get(self, name: str, use: Use) -> Kernel:
+    def get(self, name: str, use: KernelUse) -> Kernel:
         """The function `name` for that use. It keeps its name in its first use."""
         found = self.made.get((name, use))
         if found is None:
             self.params(name)
-            found = self.made[name, use] = build(self.module[name], name, self.name(name, use), use, self)
+            found = self.made[name, use] = kernel_of(self.module[name], name, self.name(name, use), use, self)
         return found
 
-    def name(self, name: str, use: Use) -> str:
+    def name(self, name: str, use: KernelUse) -> str:
         """What a function is called in that use."""
         if (name, use) not in self.names:
             again = any(made == name for made, _ in self.names)
-            self.names[name, use] = unique(name, self.taken) if again else name
+            self.names[name, use] = unique_name(name, self.taken) if again else name
         return self.names[name, use]
 
     def callee(self, name: str) -> tuple[str, list[int]]:
@@ -82,13 +82,15 @@ class Kernels:
         if name not in self.module or type_key(self.module[name]) != "tirx.PrimFunc":
             raise Invalid(f"the module has no tensor function {name}", label="tvm.C12")
         outputs = self.written(name)
-        return self.name(name, Use(outputs, inner=True)), parameter_order(self.params(name), outputs)
+        return self.name(name, KernelUse(outputs, inner=True)), parameter_order(self.params(name), outputs)
 
     def params(self, name: str) -> list[Object]:
         """The parameters of a function; Unsupported where it takes handles."""
         found = list(self.module[name].params)
         for p in found:
-            if is_buffer(p) and (type_key(p.ty) == "tirx.BufferType" or handle(p) in pointed(self.module[name].body)):
+            if is_buffer(p) and (
+                type_key(p.ty) == "tirx.BufferType" or handle(p) in pointer_declarations(self.module[name].body)
+            ):
                 continue
             if type_key(p.ty) != "ir.PrimType" or "handle" in str(p.ty.dtype):
                 message = f"{p.name} is a handle: it is lowered for its callers; give the module before MakePackedAPI"
@@ -97,7 +99,7 @@ class Kernels:
 
     def check_of(self, limits: Mapping[Var, int], of: str) -> str:
         """The name of a tensor function that takes those sizes and traps unless each is at most its number."""
-        name = unique(f"{of}_sizes", self.taken)
+        name = unique_name(f"{of}_sizes", self.taken)
         done = Buffer("done", (), BOOL)
         scalars = [Var(v.name) for v in limits]
         asserts = [
@@ -110,13 +112,13 @@ class Kernels:
 
     def plain(self, name: str) -> PrimFunc:
         """The function as it stands, to be looked at."""
-        return build(self.module[name], name, name, Use(self.written(name)), self).func
+        return kernel_of(self.module[name], name, name, KernelUse(self.written(name)), self).func
 
     def written(self, name: str) -> tuple[int, ...]:
         """The places of the buffer parameters that the function stores to, itself or by what it calls."""
         if not self.stores:
             tensor = {n: o for n, o in self.module.items() if type_key(o) == "tirx.PrimFunc"}
-            self.stores = all_written(tensor, {n: written(o) for n, o in tensor.items()})
+            self.stores = all_written(tensor, {n: stored_by(o) for n, o in tensor.items()})
         return self.stores[name]
 
     def rest(self) -> None:
@@ -127,7 +129,7 @@ class Kernels:
         # those that nobody calls come first: what they call is made for that use
         for name in sorted(tensor, key=lambda n: n in called):
             if not any(made == name for made, _ in self.made):
-                self.get(name, Use(self.written(name)))
+                self.get(name, KernelUse(self.written(name)))
                 self.pending()
 
     def pending(self) -> None:
@@ -142,9 +144,9 @@ def is_buffer(o: Object) -> bool:
     return type_key(o.ty) in MEMORY
 
 
-def written(o: Object) -> tuple[int, ...]:
+def stored_by(o: Object) -> tuple[int, ...]:
     """The places of the buffer parameters that a function stores to, itself or through a view."""
-    stored, _, source = accesses(o.body)
+    stored, _, source = accessed_handles(o.body)
     found: set[int] = set()
     for at in stored:
         while at in source:
@@ -153,7 +155,7 @@ def written(o: Object) -> tuple[int, ...]:
     return tuple(i for i, p in enumerate(o.params) if handle(p) in found)
 
 
-def build(o: Object, name: str, fresh: str, use: Use, kernels: Kernels) -> Kernel:
+def kernel_of(o: Object, name: str, fresh: str, use: KernelUse, kernels: Kernels) -> Kernel:
     """The tensor function of a TVM function for one use; `fresh` is its name here."""
     where = f"tensor function {name}"
     symbols = kernels.symbols
@@ -169,7 +171,7 @@ def build(o: Object, name: str, fresh: str, use: Use, kernels: Kernels) -> Kerne
     for i in plain_scalars:
         # a size may be handed over as a scalar; then it is that scalar
         symbols.var(o.params[i], where)
-    first = pointed(o.body)
+    first = pointer_declarations(o.body)
     by_place = {}
     for i in places:
         declared = first.get(handle(o.params[i]))
@@ -180,7 +182,7 @@ def build(o: Object, name: str, fresh: str, use: Use, kernels: Kernels) -> Kerne
     before: dict[int, Buffer] = {}
     for i in use.changed:
         b = by_place[i]
-        before[i] = Buffer(unique(f"{b.name}_before", builder.names), b.shape, b.dtype, b.scope)
+        before[i] = Buffer(unique_name(f"{b.name}_before", builder.names), b.shape, b.dtype, b.scope)
     inputs = tuple(i for i in places if i not in outputs or i in before)
     params = [before.get(i, by_place[i]) for i in inputs] + [by_place[i] for i in outputs]
     body = builder.body(o.body)
@@ -237,7 +239,7 @@ def spread(o: Object, builder: Statements, shape: tuple[Dim, ...]) -> Buffer | N
     if made in builder.scalars.packed:
         raise Unsupported(f"{o.name}, which holds vectors, has strides that are not dense", label="tvm.C6")
     length = first + 1 + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
-    memory = Buffer(unique(f"{made.name}_memory", builder.names), (length,), made.dtype, made.scope)
+    memory = Buffer(unique_name(f"{made.name}_memory", builder.names), (length,), made.dtype, made.scope)
     builder.roots[handle(o)] = memory, const(0)
     builder.windows.append(View(made, memory, const(first), tuple(map(const, steps))))
     return memory

@@ -52,7 +52,7 @@ def op_name(o: Object) -> str:
     return str(o.name) if type_key(o) == "ir.Op" else ""
 
 
-def unique(name: str, taken: set[str]) -> str:
+def unique_name(name: str, taken: set[str]) -> str:
     """`name`, or with a number after it if it is taken; now it is."""
     fresh = unused(name, taken)
     taken.add(fresh)
@@ -83,8 +83,8 @@ def attributes(attrs: Object) -> dict[str, Any]:
     if attrs is None:
         return {}
     if type_key(attrs) == "ir.DictAttrs":
-        return {str(k): plain(attrs[k]) for k in attrs.keys()}
-    return {name: plain(getattr(attrs, name)) for name in _fields(attrs)}
+        return {str(k): plain_value(attrs[k]) for k in attrs.keys()}
+    return {name: plain_value(getattr(attrs, name)) for name in _fields(attrs)}
 
 
 def _fields(o: Object) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _fields(o: Object) -> Iterator[str]:
         info = info.parent_type_info
 
 
-def plain(value: Object) -> Any:
+def plain_value(value: Object) -> Any:
     """Numbers, texts, dtypes and lists of them as Python's own; anything else as it is."""
     match type_key(value):
         case "ir.IntImm" | "ir.FloatImm":
@@ -102,9 +102,9 @@ def plain(value: Object) -> Any:
         case "ir.StringImm":
             return str(value.value)
         case "ffi.Array" | "Array":
-            return tuple(plain(v) for v in value)
+            return tuple(plain_value(v) for v in value)
         case "ffi.Map" | "Map" | "ffi.Dict":
-            return {str(k): plain(v) for k, v in value.items()}
+            return {str(k): plain_value(v) for k, v in value.items()}
         case "ir.PrimType" | "ffi.dtype" | "dtype":
             return str(value.dtype) if type_key(value) == "ir.PrimType" else str(value)
         case "ffi.String" | "String" | "str":

@@ -53,7 +53,7 @@ FUNCTIONS = frozenset({*INTRINSICS, "if_then_else", "likely", "bitwise_not", "re
 
 
 @dataclass
-class Symbols:
+class VariableTable:
     """The scalar variable of each TVM variable: one for one, in the types of graph functions and in tensor functions.
 
     The table is by handle, so the module must live as long as it is used. A size is int64 here, whatever its width in
@@ -91,7 +91,7 @@ class Symbols:
 class Scalars:
     """Reads the scalar expressions of one function, which messages name by `where`."""
 
-    symbols: Symbols
+    symbols: VariableTable
     where: str
     buffers: Callable[[Object], Buffer]
     """The buffer of a TVM buffer variable."""
@@ -200,10 +200,10 @@ class Scalars:
                         work.add([(o.value, False), (o, False)])
                         continue
                     self.given[handle(o.var)] = self.done[handle(o.value)]
-                work.add([*((part, False) for part in parts(o)), (o, True)])
+                work.add([*((part, False) for part in subexpressions(o)), (o, True)])
                 continue
             try:
-                made = self.build(o, [self.done[handle(p)] for p in parts(o)])
+                made = self.build(o, [self.done[handle(p)] for p in subexpressions(o)])
             except Unsupported as wrong:
                 raise wrong.at(self.where) from None
             except Invalid as wrong:
@@ -312,7 +312,7 @@ def function_name(o: Object) -> str:
     return callee(o).removeprefix("tirx.").removeprefix("prim.")
 
 
-def parts(o: Object) -> Sequence[Object]:
+def subexpressions(o: Object) -> Sequence[Object]:
     """The expressions that a TVM expression is made of, in the order of their evaluation."""
     match type_key(o):
         case "ir.IntImm" | "ir.FloatImm" | "ir.Var" | "ir.StringImm":
@@ -343,7 +343,7 @@ def variables_of(root: Object) -> list[Object]:
     found: list[Object] = []
     for o in work:
         found += [o] if type_key(o) == "ir.Var" else []
-        work.add(p for p in parts(o) if type_key(p) != "int")
+        work.add(p for p in subexpressions(o) if type_key(p) != "int")
     return found
 
 

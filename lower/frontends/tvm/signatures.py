@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.lower.frontends.tvm.kernels import Kernels
 from assay.lower.frontends.tvm.objects import Object, attributes, type_key
-from assay.lower.frontends.tvm.scalars import Symbols
+from assay.lower.frontends.tvm.scalars import VariableTable
 from assay.lower.frontends.tvm.types import Types
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import GlobalVar
@@ -19,7 +19,7 @@ class Signatures:
     """The functions of a module by name, and the types of those that are graph functions."""
 
     module: Mapping[str, Object]
-    symbols: Symbols
+    symbols: VariableTable
     kernels: Kernels
     known: dict[str, FuncType] = field(default_factory=dict)
 

@@ -11,8 +11,17 @@ from dataclasses import dataclass, field
 
 from assay.lower.frontends.tvm.accesses import inner
 from assay.lower.frontends.tvm.invocations import Before, invocation, is_invocation
-from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, lanes_of, op_name, plain, type_key, unique
-from assay.lower.frontends.tvm.scalars import Scalars, Symbols, compact, condition
+from assay.lower.frontends.tvm.objects import (
+    Object,
+    dtype_of,
+    handle,
+    lanes_of,
+    op_name,
+    plain_value,
+    type_key,
+    unique_name,
+)
+from assay.lower.frontends.tvm.scalars import Scalars, VariableTable, compact, condition
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Expr, Var, apply, cast, const, provably_equal
@@ -52,7 +61,7 @@ DEFAULT_ALIGNMENT = 64
 class Statements:
     """Reads the statements of one function, which messages name by `where`."""
 
-    symbols: Symbols
+    symbols: VariableTable
     where: str
     callee: Callable[[str], tuple[str, Sequence[int]]]
     """The name that a tensor function has here where it is called, and the order in which it takes TVM's arguments."""
@@ -88,7 +97,7 @@ class Statements:
 
         Where elements are vectors, their lanes are one more dimension (rule M6.21).
         """
-        name = unique(str(o.name), self.names)
+        name = unique_name(str(o.name), self.names)
         if not is_row_major(o.ty.layout, shape, self.scalars):
             raise self.unsupported(f"the layout of {o.name}")
         scope = str(o.ty.storage_scope) or "global"
@@ -194,9 +203,9 @@ class Statements:
                 key = str(o.attr_key)
                 if not key.startswith("pragma_"):
                     raise self.unsupported(f"the attribute {key}")
-                return Pragma(key, plain(o.value), done[handle(o.body)])
+                return Pragma(key, plain_value(o.value), done[handle(o.body)])
             case "tirx.AssertStmt":
-                message = "".join(str(plain(part)) for part in o.message_parts)
+                message = "".join(str(plain_value(part)) for part in o.message_parts)
                 return Assert(condition(expr(o.condition)), message)
             case "tirx.Evaluate":
                 if type_key(o.value) == "ir.IntImm":
@@ -246,7 +255,7 @@ class Statements:
         var = self.symbols.var(o.loop_var, self.where)
         start = cast(self.scalars.expr(o.min), var.dtype)
         extent = cast(self.scalars.expr(o.extent), var.dtype)
-        notes = attributes_of(o.annotations)
+        notes = annotations_of(o.annotations)
         first = None if provably_zero(start) else start
         step = None if o.step is None else cast(self.scalars.expr(o.step), var.dtype)
         if step is None or provably_equal(cast(step, INT64), 1):
@@ -306,7 +315,7 @@ class Statements:
             tuple(self.region(r) for r in block.writes),
             allocated,
             views,
-            attributes_of(block.annotations),
+            annotations_of(block.annotations),
         )
 
     def region(self, o: Object) -> Region:
@@ -379,9 +388,9 @@ def holds(o: Object) -> bool:
     return type_key(o) == "ir.IntImm" and bool(o.value)
 
 
-def attributes_of(annotations: Object) -> dict[str, object]:
+def annotations_of(annotations: Object) -> dict[str, object]:
     """Annotations that are plain values."""
     if annotations is None:
         return {}
-    found = {str(k): plain(v) for k, v in annotations.items()}
+    found = {str(k): plain_value(v) for k, v in annotations.items()}
     return {k: v for k, v in found.items() if isinstance(v, (str, int, float, bool, tuple))}

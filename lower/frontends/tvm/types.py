@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.tvm.objects import Object, dtype_of, type_key
-from assay.lower.frontends.tvm.scalars import Scalars, Symbols
+from assay.lower.frontends.tvm.scalars import Scalars, VariableTable
 from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.scalar import Dim, Var
@@ -17,7 +17,7 @@ from assay.semantics.walk import fold_scoped, occurrences
 class Types:
     """Reads the types of one function, which messages name by `where`."""
 
-    def __init__(self, symbols: Symbols, where: str) -> None:
+    def __init__(self, symbols: VariableTable, where: str) -> None:
         self.where = where
         self.scalars = Scalars(symbols, where, self.no_buffer)
 

@@ -11,12 +11,12 @@ from typing import NoReturn
 
 from assay.lower.memory.climb import climb
 from assay.lower.memory.exact.filling import Filling
-from assay.lower.memory.exact.pool import budget_of, least, rest_of
+from assay.lower.memory.exact.pool import budget_of, least_size, rest_of
 from assay.lower.memory.greedy import best_first_fit, by_conflicts, by_size
 from assay.lower.memory.limits import message, refuse
 from assay.lower.memory.options import Options
 from assay.lower.memory.placing import make_plan
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.problem import IndexedProblem
 from assay.semantics.deadline import Late
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Plan, Problem
@@ -26,13 +26,13 @@ NAME = "exact"
 
 def exact(problem: Problem, options: Options) -> Plan:
     """The plan of the least size, or the best that was found; `optimal` says which it is. Invalid: nothing fits."""
-    layout = Layout(problem, options.deadline)
+    layout = IndexedProblem(problem, options.deadline)
     if not layout.buffers:
         return make_plan(layout, [], [], NAME)
     budget = budget_of(layout, options)
     (pool, *others), everything = layout.choices[0], range(len(layout.buffers))
     if not others and len(set(layout.choices)) == 1:
-        found = least(layout.only(pool, everything), options, budget)
+        found = least_size(layout.only(pool, everything), options, budget)
         if found.offsets is None:
             _refuse(layout, options, pool)
         return make_plan(layout, [pool] * len(everything), [found.offsets[i] for i in everything], NAME, found.bound)
@@ -56,7 +56,7 @@ def exact(problem: Problem, options: Options) -> Plan:
     return best.plan(NAME)
 
 
-def _refuse(layout: Layout, options: Options, pool: int) -> NoReturn:
+def _refuse(layout: IndexedProblem, options: Options, pool: int) -> NoReturn:
     """Raise Invalid: nothing fits in the only pool, as far as the search has come. Says the least limit that would
     do."""
     name = layout.pools[pool].name

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.lower.memory.exact.minimum import Found
-from assay.lower.memory.exact.pool import least
+from assay.lower.memory.exact.minimum import FoundOffsets
+from assay.lower.memory.exact.pool import least_size
 from assay.lower.memory.exact.search import Budget
 from assay.lower.memory.greedy import orders
 from assay.lower.memory.options import Options
-from assay.lower.memory.placing import Placement
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.placing import PlacedBuffers
+from assay.lower.memory.problem import IndexedProblem
 
 ADDED = 20
 """How many buffers are tried one by one beside what first fit has placed in a full pool."""
@@ -25,7 +25,7 @@ ADDED = 20
 class Filling:
     """Pools being filled. `pool[i]` is where buffer i is now; `found` are the pools that have been filled."""
 
-    def __init__(self, layout: Layout, options: Options, budget: Budget) -> None:
+    def __init__(self, layout: IndexedProblem, options: Options, budget: Budget) -> None:
         self.layout = layout
         self.options = options
         self.budget = budget
@@ -34,7 +34,7 @@ class Filling:
         ]
         self.at = [0] * len(layout.buffers)
         self.offset: dict[int, int] = {}
-        self.found: dict[int, Found] = {}
+        self.found: dict[int, FoundOffsets] = {}
 
     @property
     def pool(self) -> list[int]:
@@ -82,21 +82,21 @@ class Filling:
         self.found[pool] = found
         return gone
 
-    def _least(self, pool: int, members: Sequence[int], options: Options, budget: Budget) -> Found:
+    def _least(self, pool: int, members: Sequence[int], options: Options, budget: Budget) -> FoundOffsets:
         part = budget.part(max(1, (budget.nodes - budget.used) // 2) if budget.nodes is not None else 1 << 62)
-        found = least(self.layout.only(pool, members), options, part)
+        found = least_size(self.layout.only(pool, members), options, part)
         budget.used += part.used
         if found.offsets is None:
             return found
-        return Found({members[k]: at for k, at in found.offsets.items()}, found.size, found.bound)
+        return FoundOffsets({members[k]: at for k, at in found.offsets.items()}, found.size, found.bound)
 
     def _packed(self, pool: int, stay: list[int], members: Sequence[int]) -> list[int]:
         """Those that stay, and as many bytes of the others as first fit places beside them, in order."""
         part = self.layout.only(pool, members)
         first = {k for k, i in enumerate(members) if i in set(stay)}
-        best: Placement | None = None
+        best: PlacedBuffers | None = None
         for order in orders(part):
-            placement = Placement(part, "first", (), self.options.deadline)
+            placement = PlacedBuffers(part, "first", (), self.options.deadline)
             placement.put_all(sorted(order, key=lambda k: k not in first))
             stuck = first & set(placement.stuck())
             if not stuck and (best is None or placement.score() < best.score()):
@@ -119,6 +119,6 @@ class Filling:
         return next((self.found[p].bound for p in sorted(self.found) if self.found[p].size), 0)
 
 
-def _limit(layout: Layout, pool: int) -> int:
+def _limit(layout: IndexedProblem, pool: int) -> int:
     limit = layout.limits[pool]
     return sum(layout.nbytes) if limit is None else limit

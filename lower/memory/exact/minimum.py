@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from assay.lower.memory.exact.reduction import Reduced, reduce
+from assay.lower.memory.exact.reduction import Reduced, reduced_problem
 from assay.lower.memory.exact.restarts import Attack
 from assay.lower.memory.exact.search import Budget, Spent
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.problem import IndexedProblem
 from assay.semantics.deadline import NEVER, Deadline
 
 SHARE = 2000
@@ -20,7 +20,7 @@ SHARE = 2000
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundOffsets:
     """Offsets by buffer and the size that they need, or None if no plan within the limit is known; and a size that no
     plan is below."""
 
@@ -33,7 +33,7 @@ class Minimum:
     """The least size of a pool, found bit by bit. `limit` is the largest that is allowed, `goal` one that is enough."""
 
     def __init__(
-        self, layout: Layout, members: Sequence[int], limit: int | None, seed: int = 0, goal: int | None = None,
+        self, layout: IndexedProblem, members: Sequence[int], limit: int | None, seed: int = 0, goal: int | None = None,
         tell: Callable[[str], None] | None = None, deadline: Deadline = NEVER,
     ) -> None:  # fmt: skip
         self.layout = layout
@@ -42,19 +42,19 @@ class Minimum:
         self.tell = tell
         moving = [i for i in members if layout.nbytes[i] and layout.buffers[i].live]
         self.resting = {i: layout.fixed.get(i, 0) for i in members if not (layout.nbytes[i] and layout.buffers[i].live)}
-        self.r: Reduced = reduce(layout, moving, deadline)
+        self.r: Reduced = reduced_problem(layout, moving, deadline)
         self.step = self.r.unit if self.r.whole else 1
         self._least = -(-max(self.r.bound(deadline), layout.bound(moving)) // self.step) * self.step
         self._rest = max((at + layout.nbytes[i] for i, at in self.resting.items()), default=0)
         self.limit = limit
-        self.best: Found | None = None
+        self.best: FoundOffsets | None = None
         self._attacks: dict[int, Attack] = {}
 
     def offer(self, offsets: dict[int, int]) -> None:
         """A plan that somebody else has found."""
         size = max((at + self.layout.nbytes[i] for i, at in offsets.items()), default=0)
         if (self.limit is None or size <= self.limit) and (self.best is None or size < self.best.size):
-            self.best = Found(offsets, size, self.bound)
+            self.best = FoundOffsets(offsets, size, self.bound)
             if self.tell is not None:
                 self.tell(f"{size} bytes, not below {self.bound}")
 
@@ -75,11 +75,11 @@ class Minimum:
         unreachable = self.goal is not None and self.goal < self.bound and self.best is not None
         return self.enough or unreachable or (top is not None and self.bound > top)
 
-    def result(self) -> Found:
+    def result(self) -> FoundOffsets:
         """What is known."""
         if self.best is None:
-            return Found(None, 0, self.bound)
-        return Found(self.best.offsets, self.best.size, min(self.bound, self.best.size))
+            return FoundOffsets(None, 0, self.bound)
+        return FoundOffsets(self.best.offsets, self.best.size, min(self.bound, self.best.size))
 
     def _top(self) -> int | None:
         """The largest size that is worth a search."""
@@ -118,7 +118,7 @@ class Minimum:
         self.offer(placed | self.resting)
         return True
 
-    def run(self, budget: Budget) -> Found:
+    def run(self, budget: Budget) -> FoundOffsets:
         """Search until the least size is known, the goal is reached, or the budget is used up."""
         share = SHARE
         while not (self.settled or budget.over):

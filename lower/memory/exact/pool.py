@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from assay.lower.memory.climb import ATTEMPTS, climb
-from assay.lower.memory.exact.minimum import SHARE, Found, Minimum
+from assay.lower.memory.exact.minimum import SHARE, FoundOffsets, Minimum
 from assay.lower.memory.exact.search import Budget
 from assay.lower.memory.greedy import best_first_fit, by_conflicts, by_size
 from assay.lower.memory.options import Options
-from assay.lower.memory.placing import Placement
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.placing import PlacedBuffers
+from assay.lower.memory.problem import IndexedProblem
 from assay.semantics.deadline import Late
 
 EFFORT, EACH = 10_000_000, 40_000
 """Nodes if neither effort nor time is given: the first number divided by that of the buffers, at most the second."""
 
 
-def budget_of(layout: Layout, options: Options) -> Budget:
+def budget_of(layout: IndexedProblem, options: Options) -> Budget:
     """What the options, or else the size of the problem, allow."""
     nodes = options.effort
     if nodes is None and options.deadline.endless:
@@ -30,13 +30,13 @@ def _ticking(tell: Callable[[str], None]) -> Callable[[], None]:
     return lambda: tell("")
 
 
-def rest_of(options: Options, layout: Layout) -> Options:
+def rest_of(options: Options, layout: IndexedProblem) -> Options:
     """Options for a climb."""
     effort = None if options.effort is None else min(options.effort, ATTEMPTS * len(layout.buffers))
     return replace(options, effort=effort)
 
 
-def least(layout: Layout, options: Options, budget: Budget) -> Found:
+def least_size(layout: IndexedProblem, options: Options, budget: Budget) -> FoundOffsets:
     """The least size of the only pool of a layout, or the best that is found within the budget.
 
     The bound comes first: what a quick planner finds at it is the answer, and nothing else is made. Late: the time is
@@ -55,7 +55,9 @@ def least(layout: Layout, options: Options, budget: Budget) -> Found:
         return first
 
 
-def _searched(layout: Layout, options: Options, budget: Budget, start: tuple[Placement, list[int]]) -> Found:
+def _searched(
+    layout: IndexedProblem, options: Options, budget: Budget, start: tuple[PlacedBuffers, list[int]]
+) -> FoundOffsets:
     """What a search finds that begins with a first fit. Late: the time is up before it has begun."""
     (limit,) = layout.limits
     deadline = budget.deadline
@@ -79,13 +81,13 @@ def _searched(layout: Layout, options: Options, budget: Budget, start: tuple[Pla
     return search.run(budget)
 
 
-def _found(placement: Placement, bound: int) -> Found | None:
+def _found(placement: PlacedBuffers, bound: int) -> FoundOffsets | None:
     """A placement as what is known; None: something is stuck."""
     if placement.stuck():
         return None
-    return Found(dict(enumerate(int(at) for at in placement.offset)), placement.sizes()[0], bound)
+    return FoundOffsets(dict(enumerate(int(at) for at in placement.offset)), placement.sizes()[0], bound)
 
 
-def _offer(search: Minimum, placement: Placement) -> None:
+def _offer(search: Minimum, placement: PlacedBuffers) -> None:
     if not placement.stuck():
         search.offer(dict(enumerate(int(at) for at in placement.offset)))

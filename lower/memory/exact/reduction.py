@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.memory.problem import SAFE, Array, Layout
+from assay.lower.memory.problem import SAFE, Array, IndexedProblem
 from assay.semantics.deadline import NEVER, Deadline
 
 ALL_PAIRS = 3000
@@ -75,7 +75,7 @@ class Reduced:
         return max([most, *ends], default=0)
 
 
-def reduce(layout: Layout, members: Sequence[int], deadline: Deadline = NEVER) -> Reduced:
+def reduced_problem(layout: IndexedProblem, members: Sequence[int], deadline: Deadline = NEVER) -> Reduced:
     """The problem of some buffers in one pool. All must have bytes and a life. Late: the time is up."""
     buffers = [layout.buffers[i] for i in members]
     nbytes = tuple(layout.nbytes[i] for i in members)
@@ -136,7 +136,7 @@ def reduce(layout: Layout, members: Sequence[int], deadline: Deadline = NEVER) -
     )
 
 
-def _sections(layout: Layout, members: Sequence[int], deadline: Deadline) -> list[int]:
+def _sections(layout: IndexedProblem, members: Sequence[int], deadline: Deadline) -> list[int]:
     """Sets of buffers that are live together, as bits; each maximal, as far as they are compared."""
     events: list[tuple[int, bool, int]] = []
     gaps = False

@@ -18,7 +18,7 @@ from assay.semantics.graph import Bind, Constructor, Dataflow, Expr, Fields, Glo
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Expr as Scalar
 from assay.semantics.text import constants_text
-from assay.semantics.text.beside import stored
+from assay.semantics.text.external_data import stored
 from assay.semantics.text.graph.scope import Kernel, Path
 from assay.semantics.text.graph.values import Values
 from assay.semantics.text.relax import ops as relax_ops
@@ -47,7 +47,9 @@ class Calls(Values):
         match name:
             case "const":
                 value, of = self.arguments(node, args, given, "value", "dtype?")
-                data = value if isinstance(value, np.ndarray) and of is None else constants_text.literal(value, of)
+                data = (
+                    value if isinstance(value, np.ndarray) and of is None else constants_text.literal_array(value, of)
+                )
                 return graph.constant(data, span=span)
             case "shape":
                 return graph.shape(*self.dims(node.args[0] if node.args else node), span=span)

@@ -16,7 +16,7 @@ from assay.semantics.bits import digest
 from assay.semantics.devices import GLOBAL, VirtualDevice
 from assay.semantics.graph import Expr, Function
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
-from assay.semantics.text.beside import placeholder
+from assay.semantics.text.external_data import placeholder
 from assay.semantics.text.graph.scope import ALIASES
 from assay.semantics.types import FuncType, TensorType, Type, TypeVar, dims, symbols
 from assay.semantics.walk import post_order
@@ -36,7 +36,7 @@ def legal(name: str, otherwise: str = "v") -> str:
     return f"{otherwise}_{base}" if base[0].isdigit() else base
 
 
-class Pool:
+class NamePool:
     """Hands out names that are all different."""
 
     def __init__(self, taken: Iterable[str]) -> None:
@@ -57,7 +57,7 @@ class Pool:
 class SymbolNames(dict[Any, str]):
     """Names of symbols; one that has none yet gets a fresh one when it is asked for."""
 
-    def __init__(self, known: Mapping[Symbol, str], pool: Pool) -> None:
+    def __init__(self, known: Mapping[Symbol, str], pool: NamePool) -> None:
         super().__init__(known)
         self.pool = pool
         self.declared: list[str] = []
@@ -89,7 +89,7 @@ class ModuleTexts:
     def type_var(self, of: TypeVar) -> str:
         """The name of a type parameter; no two in a module have one."""
         if of not in self.type_vars:
-            pool = Pool(self.taken)
+            pool = NamePool(self.taken)
             self.type_vars[of] = pool.fresh(of.name, "t")
             self.taken = pool.taken
         return self.type_vars[of]

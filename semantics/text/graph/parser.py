@@ -23,9 +23,9 @@ from assay.semantics.graph.matching import compatible, instantiate
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.graph.calls import Calls
-from assay.semantics.text.graph.home import settled
+from assay.semantics.text.graph.default_device import with_default_device
 from assay.semantics.text.graph.patterns import PatternReader
-from assay.semantics.text.graph.scope import Inside, ModuleNames, Path, Scope
+from assay.semantics.text.graph.scope import DataflowLocal, ModuleNames, Path, Scope
 from assay.semantics.text.graph.signatures import Signature, SignatureReader
 from assay.semantics.text.relax.build import attribute
 from assay.semantics.text.types_text import Written, exact, filled
@@ -66,7 +66,7 @@ class FunctionParser(Calls):
     def function(self, node: ast.FunctionDef, signature: Signature) -> Function:
         """The function that a definition is."""
         made: Function = run_task(self._function_task(node, signature))
-        return made if self.home == ANYWHERE else settled(made, self.home)
+        return made if self.home == ANYWHERE else with_default_device(made, self.home)
 
     def _function_task(self, node: ast.FunctionDef, signature: Signature) -> Task[Function]:
         mark = self.scope.mark()
@@ -300,7 +300,7 @@ class FunctionParser(Calls):
         outputs = {a.id for c in named for a in c.args if isinstance(a, ast.Name)}
         for name in sorted(self.scope.since(before) - outputs) if named else ():
             if isinstance(self.scope.get(name), Var):
-                self.scope.declare(name, Inside())
+                self.scope.declare(name, DataflowLocal())
 
     def _node(self, stmt: ast.stmt) -> Task[None]:
         """A statement that names a node. The name holds to the end of the function."""

@@ -17,9 +17,9 @@ from assay.semantics.graph.nodes import LEAVES, Dataflow, bound_by
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.text.graph.early import early_nodes
-from assay.semantics.text.graph.home import home_of, unsaid
-from assay.semantics.text.graph.names import ModuleTexts, Pool, SymbolNames, unknown_sizes
+from assay.semantics.text.graph.default_device import default_device_of, without_annotation
+from assay.semantics.text.graph.hoisting import hoisted_nodes
+from assay.semantics.text.graph.names import ModuleTexts, NamePool, SymbolNames, unknown_sizes
 from assay.semantics.text.graph.scope import HOUSE
 from assay.semantics.text.graph.texts import NodeTexts
 from assay.semantics.text.types_text import height
@@ -68,7 +68,7 @@ _HOUSE = re.compile(rf"\b{HOUSE}\.")
 def _printed(
     function: Function, name: str, module: ModuleTexts, symbols_: Mapping[Symbol, str], depth: int, taken: set[str]
 ) -> list[str]:
-    pool = Pool(taken)
+    pool = NamePool(taken)
     names = SymbolNames(symbols_, pool)
     printer = _Printer(module, names, pool, function)
     run_task(printer.definition(function, name, depth, top=True))
@@ -79,7 +79,7 @@ def _printed(
 
 
 class _Printer(NodeTexts):
-    def __init__(self, module: ModuleTexts, symbols_: SymbolNames, pool: Pool, root: Function) -> None:
+    def __init__(self, module: ModuleTexts, symbols_: SymbolNames, pool: NamePool, root: Function) -> None:
         super().__init__(module, symbols_, pool)
         self.lines: list[str] = []
         self.head = 0
@@ -90,12 +90,12 @@ class _Printer(NodeTexts):
             for child in node.children:
                 self.uses[id(child)] = self.uses.get(id(child), 0) + 1
         self.block_of = _blocks(order)
-        self.early = early_nodes(order, self.uses, DEEPEST)
+        self.early = hoisted_nodes(order, self.uses, DEEPEST)
         self.graph_end = (0, 0)
         """After which line, and how deep, a block of nodes ended."""
-        self.home = home_of(root)
+        self.home = default_device_of(root)
         if self.home is not None:
-            self.unsaid = unsaid(root, self.home)
+            self.unsaid = without_annotation(root, self.home)
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append(INDENT * depth + text)

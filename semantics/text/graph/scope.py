@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.scalar import Expr as Scalar
-from assay.semantics.text.beside import TensorReader
+from assay.semantics.text.external_data import TensorReader
 from assay.semantics.text.source import Source
 from assay.semantics.types import DataDef, Type
 
@@ -60,7 +60,7 @@ class Scope:
                 self.table[name] = outer
 
 
-class Inside:
+class DataflowLocal:
     """What a name stands for behind the dataflow block of which it is no output: nothing."""
 
 

@@ -43,8 +43,8 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text import constants_text
-from assay.semantics.text.beside import LARGEST
-from assay.semantics.text.graph.names import ModuleTexts, Pool, SymbolNames, quoted, value_text
+from assay.semantics.text.external_data import LARGEST
+from assay.semantics.text.graph.names import ModuleTexts, NamePool, SymbolNames, quoted, value_text
 from assay.semantics.text.relax.build import Number, RelaxCall, Shape
 from assay.semantics.text.relax.ops import to_relax
 from assay.semantics.text.scalars.printer import ScalarPrinter
@@ -55,7 +55,7 @@ from assay.semantics.types import FuncType, TupleType, Type, same_type
 class NodeTexts:
     """Writes nodes whose operands have their texts already."""
 
-    def __init__(self, module: ModuleTexts, symbols: SymbolNames, pool: Pool) -> None:
+    def __init__(self, module: ModuleTexts, symbols: SymbolNames, pool: NamePool) -> None:
         self.module = module
         self.symbols = symbols
         self.pool = pool

@@ -20,7 +20,7 @@ from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constructor, Expr, GlobalVar, Tuple
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol
 from assay.semantics.text import constants_text
-from assay.semantics.text.graph.scope import Inside, Kernel, ModuleNames, Path, Scalars, Scope
+from assay.semantics.text.graph.scope import DataflowLocal, Kernel, ModuleNames, Path, Scalars, Scope
 from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import plain
 from assay.semantics.text.scalars import ScalarParser
@@ -224,7 +224,7 @@ class Values:
 
     def _name(self, node: ast.Name) -> Any:
         found = self.scope.get(node.id)
-        if isinstance(found, Inside):
+        if isinstance(found, DataflowLocal):
             raise self.source.error(
                 node, f"R.output does not name {node.id}, which ends with its dataflow block", "text.C3"
             )
@@ -334,9 +334,9 @@ class Values:
     def _numpy(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
         of = given.get("dtype", args[1] if name in ("array", "asarray") and len(args) > 1 else None)
         if name in ("array", "asarray") and args:
-            return constants_text.literal(args[0], None if of is None else str(of))
+            return constants_text.literal_array(args[0], None if of is None else str(of))
         if name in DTYPES and len(args) == 1:
-            return constants_text.literal(args[0], name)
+            return constants_text.literal_array(args[0], name)
         raise self.source.unsupported(node, f"np.{name} is not handled: write the values as a list", "text.C7")
 
     def apply(self, node: ast.Call, callee: Expr, args: list[Any], names: Sequence[str | None]) -> Expr:

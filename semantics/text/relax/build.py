@@ -227,7 +227,7 @@ def direct(names: str, op: str, **attrs: Any) -> Row:
     return Row(operands(names), attrs, make)
 
 
-def written(name: str) -> Callable[[Call], RelaxCall | None]:
+def same_relax_call(name: str) -> Callable[[Call], RelaxCall | None]:
     """Our operator as the Relax operator `name` with the same attributes."""
     return lambda node: RelaxCall(name, node.args, node.attrs)
 

@@ -24,7 +24,7 @@ from assay.semantics.text.relax.build import (
     listed,
     row,
     same_number,
-    written,
+    same_relax_call,
 )
 from assay.semantics.types import TensorType
 
@@ -318,8 +318,8 @@ def _write_reduction(node: Call) -> RelaxCall | None:
 
 
 WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {
-    **{op.name: written(op.relax) for op in SAME},
-    **{name: written(name) for name in ("nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "where")},
+    **{op.name: same_relax_call(op.relax) for op in SAME},
+    **{name: same_relax_call(name) for name in ("nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "where")},
     "divide": _write_divide,
     "truncate_divide": _write_without("open", "divide"),
     "floor_divide": _write_without("open", "floor_divide"),

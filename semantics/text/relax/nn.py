@@ -21,7 +21,7 @@ from assay.semantics.text.relax.build import (
     listed,
     operands,
     row,
-    written,
+    same_relax_call,
 )
 from assay.semantics.text.relax.elementwise import deviation
 
@@ -310,8 +310,8 @@ WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {
     "matmul": lambda node: RelaxCall("matmul", node.args, {"out_dtype": None}),
     **{f"nn.conv{rank}d": _write_conv(rank) for rank in LAYOUTS},
     **{f"nn.{kind}_pool{rank}d": _write_pool(kind, rank) for kind in ("max", "avg") for rank in LAYOUTS},
-    "nn.softmax": written("nn.softmax"),
-    "nn.log_softmax": written("nn.log_softmax"),
+    "nn.softmax": same_relax_call("nn.softmax"),
+    "nn.log_softmax": same_relax_call("nn.log_softmax"),
     "nn.batch_norm": _write_batch_norm,
     "nn.layer_norm": _write_layer_norm,
 }

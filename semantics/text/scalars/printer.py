@@ -79,7 +79,7 @@ class ScalarPrinter:
             case Var():
                 return [self.name(node)]
             case Const():
-                text = literal(node, self.integer, self.module)
+                text = literal_text(node, self.integer, self.module)
                 return [f"({text})"] if text.startswith("-") and outer > PRODUCT else [text]
             case Cast():
                 return [f'{self.module}.Cast("{node.dtype}", ', (node.arg, COMMA), ")"]
@@ -110,7 +110,7 @@ class ScalarPrinter:
             case "neg", (
                 Const() as a,
             ):  # with its dtype: a plain number would be read as its negative, which there may not be
-                return _within(outer, SIGN, [f"-{literal(a, None, self.module)}"])
+                return _within(outer, SIGN, [f"-{literal_text(a, None, self.module)}"])
             case "neg", (a,):
                 return _within(outer, SIGN, ["-", (a, SIGN)])
             case "not", (a,):
@@ -145,7 +145,7 @@ def _is(node: Expr, value: bool) -> bool:
     return isinstance(node, Const) and node.dtype is BOOL and bool(node.value) is value
 
 
-def literal(node: Const, plain: DType | None, module: str = "T") -> str:
+def literal_text(node: Const, plain: DType | None, module: str = "T") -> str:
     """A literal, such as `T.float32(0.5)`; whole numbers of the dtype `plain` stand alone."""
     of = node.dtype
     if of is BOOL:

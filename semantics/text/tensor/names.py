@@ -16,11 +16,11 @@ from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Const, Dim, Expr, Var, const, same, variables
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, Region, View
 from assay.semantics.tensor.places import strides_of
-from assay.semantics.text.beside import LARGEST
 from assay.semantics.text.constants_text import encoded, has_literals
+from assay.semantics.text.external_data import LARGEST
 from assay.semantics.text.outputs import noted
 from assay.semantics.text.scalars import MODULES
-from assay.semantics.text.scalars.printer import ScalarPrinter, literal
+from assay.semantics.text.scalars.printer import ScalarPrinter, literal_text
 
 TAKEN = frozenset(
     (*keyword.kwlist, *keyword.softkwlist, *MODULES, "range", "cls", "metadata", "TypeVar", "min", "max", "abs")
@@ -206,7 +206,7 @@ class BufferText:
             return str(bool(x))
         if of.is_integer:
             return str(int(x))
-        return repr(float(x)) if np.isfinite(float(x)) else literal(Const(of, x), None, self.T)
+        return repr(float(x)) if np.isfinite(float(x)) else literal_text(Const(of, x), None, self.T)
 
 
 def dense(shape: Sequence[Dim]) -> tuple[Expr, ...]:
@@ -215,10 +215,10 @@ def dense(shape: Sequence[Dim]) -> tuple[Expr, ...]:
 
 def later(func: PrimFunc) -> set[Var]:
     """Symbols whose names a signature can only quote: scalar parameters, and symbols that the body declares."""
-    return {*func.scalars, *(v for v in symbols_of(func) if v.dtype is not INT64)}
+    return {*func.scalars, *(v for v in parameter_symbols(func) if v.dtype is not INT64)}
 
 
-def symbols_of(func: PrimFunc) -> tuple[Var, ...]:
+def parameter_symbols(func: PrimFunc) -> tuple[Var, ...]:
     """The symbols of a function's parameters, in the order of their first occurrence."""
 
     found: dict[Var, None] = {}

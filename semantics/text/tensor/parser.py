@@ -34,7 +34,7 @@ from assay.semantics.tensor import (
     seq,
 )
 from assay.semantics.tensor.rules import check_prim_func
-from assay.semantics.text.outputs import handed_over, needs_root, noted, written
+from assay.semantics.text.outputs import handed_over, needs_root, noted, stored_parameters
 from assay.semantics.text.scalars import MODULES
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.blocks import LOOPS, Opener, for_, let
@@ -115,7 +115,7 @@ class _TensorParser(Lines):
                 f'{node.name} hands parameters to calls: T.func_attr({{"num_outputs": N}}) says how many are outputs'
             )
             raise self.source.unsupported(node, message, "text.C12")
-        stored = written(params, body)
+        stored = stored_parameters(params, body)
         count = len(stored)
         if stored != set(params[len(params) - count :]):
             last = next(b.name for b in reversed(params) if b not in stored)

@@ -36,7 +36,7 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.text.outputs import alone, cells_of, derived_outputs, needs_root, noted
 from assay.semantics.text.scalars.printer import SUM
-from assay.semantics.text.tensor.names import BufferText, PrintedNames, later, quoted, symbols_of
+from assay.semantics.text.tensor.names import BufferText, PrintedNames, later, parameter_symbols, quoted
 from assay.semantics.walk import Worklist
 
 """A statement at a depth of indentation, and whether its scope ends with it; or something else to be done."""
@@ -49,7 +49,7 @@ DEEPEST = 98
 
 def module_symbols(func: PrimFunc) -> tuple[Var, ...]:
     """The symbols that a module declares for this function: `n = TypeVar("n")`."""
-    return tuple(v for v in symbols_of(func) if v.dtype is INT64)
+    return tuple(v for v in parameter_symbols(func) if v.dtype is INT64)
 
 
 def print_prim_func(func: PrimFunc, symbols: Mapping[Var, str], name: str | None = None, depth: int = 0) -> str:
@@ -84,7 +84,7 @@ class _Printer(BufferText):
     def run(self, name: str) -> None:
         func, body = self.func, alone(self.func.body)
         hidden = later(func)
-        for v in symbols_of(func):
+        for v in parameter_symbols(func):
             if v not in self.names:
                 if v.dtype is INT64:
                     raise Unsupported(f"symbol {v.name} of {func.name} has no name in the module", label="text.C10")
@@ -109,7 +109,7 @@ class _Printer(BufferText):
         self.line(0, f"@{self.T}.prim_func" + (f"({', '.join(flags)})" if flags else ""))
         self.line(0, f"def {name}({', '.join(words)}):")
         start = len(self.lines)
-        for v in symbols_of(func):
+        for v in parameter_symbols(func):
             if v.dtype is not INT64:
                 self.line(1, f"{self.names[v]} = {self.T}.{v.dtype}()")
         attrs = {k: v for k, v in func.attrs.items() if k not in _FLAGS or (k == "global_symbol" and v != name)}

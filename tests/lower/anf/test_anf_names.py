@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assay.lower.anf import to_anf
-from assay.lower.anf.names import Names
+from assay.lower.anf.names import FreshNames
 from assay.semantics import graph as g
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Span
@@ -82,10 +82,10 @@ def test_made_names_avoid_those_of_the_source() -> None:
 
 @pytest.mark.row("A10")
 def test_a_generator_of_names() -> None:
-    names = Names(["a", "a_1", "lv1"])
+    names = FreshNames(["a", "a_1", "lv1"])
     assert [names.claim("a"), names.claim("a"), names.claim("a"), names.claim("b")] == ["a", "a_2", "a_3", "b"]
     assert [names.fresh(), names.fresh(), names.claim("lv2"), names.fresh()] == ["lv0", "lv2", "lv2_1", "lv3"]
-    assert Names().claim("") == "lv_1"
+    assert FreshNames().claim("") == "lv_1"
 
 
 @pytest.mark.row("A3")

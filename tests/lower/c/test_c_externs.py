@@ -22,7 +22,7 @@ from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse
 from assay.verify.app.stages import passes
 from assay.verify.c.compiled import STRICT, compile_c, run_sanitized
-from assay.verify.schedule import check_schedule
+from assay.verify.schedule import check_call_order
 from tests.lower.memory.planned import alone, same_bits
 
 Array = np.ndarray[Any, Any]
@@ -328,7 +328,7 @@ def test_effects_keep_their_order_from_the_graph_to_c() -> None:
         stages[name] = m
         check(m)
         if name == "schedule":
-            assert check_schedule(before, m).holds
+            assert check_call_order(before, m).holds
     assert kernel_can_trap(m.kernel("log"))
     run = partial(vector.run, externs=logging())
     (got,) = machine.run(m, {"x": x}, execute=run).values()
@@ -346,10 +346,10 @@ def test_a_call_that_moved_is_seen() -> None:
             break
         m = stage(m)
     calls = [v for v, value in bindings(m.main) if isinstance(value, CallTIR)]
-    assert check_schedule(m, m.with_(main=reordered(m.main, calls))).holds
+    assert check_call_order(m, m.with_(main=reordered(m.main, calls))).holds
     last = next(
         v for v in reversed(calls) if dict(bindings(m.main))[v].func == "log"
     )  # of a constant: it needs no other
     calls.insert(0, calls.pop(calls.index(last)))
-    verdict = check_schedule(m, m.with_(main=reordered(m.main, calls)))
+    verdict = check_call_order(m, m.with_(main=reordered(m.main, calls)))
     assert not verdict.holds and "may trap" in verdict.detail

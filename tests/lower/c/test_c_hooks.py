@@ -26,7 +26,7 @@ from assay.semantics.walk import rewrite
 from assay.verify.app.stages import passes
 from assay.verify.c.compiled import compile_c, run_sanitized
 from assay.verify.c.tools import STANDARD, STRICT
-from assay.verify.liveness.devices import check_devices
+from assay.verify.liveness.devices import check_memory_access
 from assay.verify.liveness.program import check_program
 from tests.lower.c.c_calls import Row, arguments, build
 from tests.lower.memory.planned import lanes, planned
@@ -301,7 +301,11 @@ def test_devices_of_calls_reach_the_hooks() -> None:
     for stage in passes(vector.run).values():
         made = stage(made)
     by_kernel = {s.kernel.split("_")[-1]: s.device.type for s in made.program.calls}
-    assert by_kernel["exp"] == "npu" and by_kernel["add"] == "dsp" and check_devices(made.program, made.kernels).holds
+    assert (
+        by_kernel["exp"] == "npu"
+        and by_kernel["add"] == "dsp"
+        and check_memory_access(made.program, made.kernels).holds
+    )
     text = emit(made, "m")
     assert {d.name for d in text.devices} == {"npu", "dsp"}
     assert "exp (exp) " in text.header and " on npu:0" in text.header

@@ -12,7 +12,7 @@ import pytest
 from assay.lower.c import emit
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import write_kernel
-from assay.lower.c.names import Names, comment, identifier, quote, unquote
+from assay.lower.c.names import ScopeNames, comment, identifier, quote, unquote
 from assay.semantics.dtypes import DTYPES, FLOAT32, INT32, INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.module import Module, Slot
@@ -113,7 +113,7 @@ def test_no_local_hides_a_function_of_the_file() -> None:
 def test_identifiers_and_comments() -> None:
     assert [identifier(n) for n in ("int", "x.y", "3", "_Z", "NULL", "tanhf", "conv1")] == [
         "int_", "x_y", "v3", "Z", "NULL_", "tanhf_", "conv1"]  # fmt: skip
-    names = Names()
+    names = ScopeNames()
     assert [names.fresh("a"), names.fresh("a"), names.fresh("a_2"), names.fresh("a")] == ["a", "a_2", "a_2_2", "a_3"]
     for text in ("", "a", "*/", "/*/", "??/", "????", "\\", "é\n", '"', "/**/"):
         assert unquote(quote(text)) == text and not re.search(r"\*/|/\*|\?\?|[^ -~]", quote(text))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.pool import Memory, plan
+from assay.lower.pool import Memory, plan_pools
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.memory import Pool
 from assay.semantics.module import ConstantInfo, Module
@@ -50,7 +50,7 @@ def adding(arrays: Mapping[str, Array], infos: Mapping[str, ConstantInfo] | None
 
 def in_pools(module: Module, *pools: Pool) -> Module:
     """The module with its constants in these pools."""
-    return plan(module, Memory(pools, in_place=False))
+    return plan_pools(module, Memory(pools, in_place=False))
 
 
 def total(arrays: Sequence[Array]) -> Array:

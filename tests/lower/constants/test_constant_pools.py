@@ -27,7 +27,7 @@ from assay.semantics.text.constants_text import house
 from assay.semantics.text.module_text import parse
 from assay.verify.app.cli import main
 from assay.verify.app.report.collect import of_program
-from assay.verify.app.report.model import Report
+from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import page
 from assay.verify.app.stages import passes
 from assay.verify.c.compiled import STRICT, compile_c, find_compiler, run_sanitized
@@ -233,7 +233,7 @@ def test_bytes_by_pool_are_at_least_the_size_of_the_pool() -> None:
 
 @pytest.mark.row("C7", "C13")
 def test_the_report_shows_the_pools() -> None:
-    report = of_program(Report("m", 0, ()), in_pools(adding(constants(3)), tcm(128), FLASH).program)
+    report = of_program(CheckReport("m", 0, ()), in_pools(adding(constants(3)), tcm(128), FLASH).program)
     assert {p.name: (p.nbytes, p.limit) for p in report.pools if p.name != "workspace"} == {
         "tcm": (96, 128),
         "flash": (32, None),

@@ -14,7 +14,7 @@ import pytest
 
 from assay.interp import graph, tensor, vector
 from assay.lower.anf import to_anf
-from assay.lower.constants import extract_constants, fold_constants, lift_constants
+from assay.lower.constants import extract_constants, fold_function, lift_constants
 from assay.lower.legalize import legalize
 from assay.lower.partition import constants_of
 from assay.semantics.analyses.equality import first_difference
@@ -322,13 +322,13 @@ def test_a_folded_constant_stays_on_its_device(flip: bool) -> None:
     moved = replace(call("device_copy", total), device=b)
     result = replace(call("add", x, moved), device=b)
     plain = function([x], result)
-    folded = fold_constants(plain, Module({"main": plain}), vector.run)
+    folded = fold_function(plain, Module({"main": plain}), vector.run)
     assert [n.device for n in post_order(folded) if isinstance(n, Constant)] == [b]
     made = extract_constants(Module({"main": folded}))
     assert [made.info(n).device for n in made.constants] == [b]
     annotated = OnDevice(V, constant(np.ones(3, np.float32)), wanted=a)
     other = function([var("y", V)], call("add", annotated, constant(A)))
-    folded = fold_constants(other, Module({"main": other}), vector.run)
+    folded = fold_function(other, Module({"main": other}), vector.run)
     assert [n.device.type for n in post_order(folded) if isinstance(n, Constant)] == [a.type]
 
 
@@ -336,7 +336,7 @@ def test_operands_on_two_devices_are_not_folded() -> None:
     one = replace(constant(np.ones(3, np.float32)), device=CPU)
     two = replace(constant(A), device=GPU)
     main = function([], call("add", one, two))
-    assert any(type(n).__name__ == "Call" for n in post_order(fold_constants(main, Module({"main": main}), vector.run)))
+    assert any(type(n).__name__ == "Call" for n in post_order(fold_function(main, Module({"main": main}), vector.run)))
 
 
 @pytest.mark.row("C5")

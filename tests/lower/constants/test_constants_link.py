@@ -28,7 +28,7 @@ from assay.lower.constants import (
 from assay.lower.fuse import fuse
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
-from assay.lower.pool import plan
+from assay.lower.pool import plan_pools
 from assay.lower.schedule import schedule
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.dtypes import FLOAT32
@@ -85,7 +85,7 @@ def test_linked_or_not_every_executor_gives_the_same(tmp_path: Path) -> None:
     wanted = outputs(graph.run(source, {"x": X}))
     for k, module in enumerate((source, linked)):
         made = lift_constants(module, vector.run)
-        planned = plan(find_lives(schedule(made)))
+        planned = plan_pools(find_lives(schedule(made)))
         for kernel in (tensor.run, vector.run):
             assert outputs(graph.run(made, {"x": X}, kernel=kernel)) == wanted
         assert outputs(machine.run(planned, {"x": X})) == wanted
@@ -205,7 +205,7 @@ def test_contents_are_bound_at_any_stage() -> None:
     wanted = outputs(graph.run(fresh, {"x": X}))
     lifted = lift_constants(legalize(to_anf(named())), vector.run)
     linked = extract_constants(link_params(lifted))
-    planned = plan(find_lives(linked))
+    planned = plan_pools(find_lives(linked))
     for module in (lifted, linked):
         assert outputs(graph.run(bind_constants(module, {"w": new}), {"x": X})) == wanted
     bound = bind_constants(planned, {"w": new})
@@ -229,7 +229,7 @@ def test_constants_become_parameters_of_main() -> None:
         check(open_)
         assert [p.name for p in open_.main.params] == [*arrays, "x"] and not open_.constants
         assert outputs(graph.run(open_, {**arrays, "x": X})) == wanted
-        planned, arrays = extract_params(plan(find_lives(module)))
+        planned, arrays = extract_params(plan_pools(find_lives(module)))
         assert planned.program.inputs == (*arrays, "x")
         assert outputs(machine.run(planned, {**arrays, "x": X})) == wanted
 
@@ -277,7 +277,7 @@ def test_a_function_moves_with_its_constants() -> None:
 
 @pytest.mark.row("C2", "C9")
 def test_a_store_to_a_held_constant_traps_on_the_machine() -> None:
-    planned = plan(find_lives(_storing()))
+    planned = plan_pools(find_lives(_storing()))
     with pytest.raises(Trap) as trap:
         machine.run(planned, {"x": B[:3]})
     assert trap.value.kind == "store to constant"

@@ -25,7 +25,7 @@ from assay.lower.constants.made import for_tiles, largest_error, make_constants,
 from assay.lower.fuse import fuse
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
-from assay.lower.pool import plan
+from assay.lower.pool import plan_pools
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import FLOAT32
@@ -213,7 +213,7 @@ def test_every_constant_is_a_parameter_and_none_is_left(planned: bool) -> None:
     source = extract_constants(to_anf(program(value, {"w": ONE}, f=holding("f", TWO), g=plus("g"))))
     alone = source if planned else extract_constants(source.with_(h=holding("h", TWO)))
     wanted = result(source)
-    open_, arrays = extract_params(plan(find_lives(source)) if planned else alone)
+    open_, arrays = extract_params(plan_pools(find_lives(source)) if planned else alone)
     check(open_)
     assert sorted(a.tolist() for a in arrays.values()) == [ONE.tolist(), TWO.tolist()] and not open_.constants
     assert {n: some for n, some in held(open_).items() if some} == ({} if planned else {"h": [""]})
@@ -237,7 +237,7 @@ def test_what_has_no_main_has_no_parameters() -> None:
 
 
 def test_a_planned_function_that_holds_what_has_no_slot_is_refused() -> None:
-    planned = plan(find_lives(program(call_tir("f", [x], V), f=holding("f", ONE))))
+    planned = plan_pools(find_lives(program(call_tir("f", [x], V), f=holding("f", ONE))))
     with pytest.raises(Unsupported, match=r"f holds the constant c, which has no slot.*bind\.C3"):
         extract_params(planned)
 
@@ -255,7 +255,7 @@ def two_constants(phased: bool) -> Module:
     if phased:
         body = Allocate(own, body)
     kernel = PrimFunc("f", (p, out), 1, AllocateConst(c, ONE, AllocateConst(d, TWO, body)))
-    return plan(find_lives(extract_constants(to_anf(program(call_tir("f", [x], V), f=kernel)))))
+    return plan_pools(find_lives(extract_constants(to_anf(program(call_tir("f", [x], V), f=kernel)))))
 
 
 @pytest.mark.parametrize("phases", [1, 2])

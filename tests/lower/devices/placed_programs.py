@@ -9,7 +9,7 @@ import numpy as np
 from assay.interp import vector
 from assay.lower.devices import plan_devices
 from assay.lower.liveness import find_lives
-from assay.lower.pool import plan
+from assay.lower.pool import plan_pools
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32
@@ -63,4 +63,4 @@ def living(module: Module) -> Module:
 
 def planned() -> Module:
     """`source` through all stages."""
-    return plan(find_lives(living(planned_source()), host=CPU))
+    return plan_pools(find_lives(living(planned_source()), host=CPU))

@@ -12,7 +12,7 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Call, Expr, Function, OnDevice, Var
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
 from assay.semantics.operator import Operator
@@ -55,7 +55,7 @@ def planned(of: Module, config: CompilationConfig | None = CONFIG) -> Module:
     for name, d in plan.definitions.items():
         if isinstance(d, Function):
             root: Expr = d
-            for node in post_order(root, lambda n: () if is_whole(n) else n.children):
+            for node in post_order(root, lambda n: () if is_opaque(n) else n.children):
                 assert not isinstance(node, OnDevice)
                 assert all(n.device.is_full for n in (node, *bound_by(node))), (
                     f"{name}: {g.show_head(node)} is on {node.device}"

@@ -19,7 +19,7 @@ from assay.lower.fuse import fuse, fuse_calls
 from assay.lower.interfaces import Interface
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
-from assay.lower.pool import Memory, plan, pools_of
+from assay.lower.pool import Memory, plan_pools, pools_of
 from assay.semantics.alias import bindings
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32
@@ -32,7 +32,7 @@ from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.types import TensorType
 from assay.verify.c.compiled import compile_c
 from assay.verify.legalize import check_legalize
-from assay.verify.liveness.devices import check_devices
+from assay.verify.liveness.devices import check_memory_access
 from assay.verify.liveness.program import check_program
 from assay.verify.pool import check_pool
 from tests.lower.devices.placed_programs import CONFIG, CPU, CUDA, F4, TEXTURE, X, living, on, planned, planned_source
@@ -74,7 +74,7 @@ def test_every_slot_is_where_its_value_lives(made: Module) -> None:
 def test_all_stages_hold_and_forgetting_a_device_is_seen() -> None:
     source = living(planned_source())
     made = find_lives(source, host=CPU)
-    assert check_program(source, made).holds and check_devices(made.program, made.kernels).holds
+    assert check_program(source, made).holds and check_memory_access(made.program, made.kernels).holds
     program = made.program
     for name, slot in program.slots.items():
         for wrong in (ANYWHERE, TEXTURE):
@@ -82,7 +82,7 @@ def test_all_stages_hold_and_forgetting_a_device_is_seen() -> None:
                 continue
             slots = {**program.slots, name: replace(slot, device=wrong)}
             other = made.with_(main=replace(program, slots=slots))
-            seen = not check_program(source, other).holds or not check_devices(other.program, other.kernels).holds
+            seen = not check_program(source, other).holds or not check_memory_access(other.program, other.kernels).holds
             assert seen, (name, wrong)
 
 
@@ -146,7 +146,7 @@ def test_in_place_only_within_one_memory() -> None:
     def pairs(place: VirtualDevice) -> list[tuple[tuple[int, int], ...]]:
         x = replace(var("x", F4), device=CUDA)
         value = on(CUDA, "exp", on(place, "exp", on(CUDA, "exp", x)))
-        program = plan(find_lives(legalize(to_anf(Module({"main": function([x], value)}))))).program
+        program = plan_pools(find_lives(legalize(to_anf(Module({"main": function([x], value)}))))).program
         return [s.in_place for s in program.calls]
 
     assert pairs(CUDA) == [(), ((0, 0),), ()] and pairs(TEXTURE) == [(), (), ()]
@@ -169,7 +169,7 @@ def test_views_functions_and_choices_keep_their_memory() -> None:
     assert {n: d for n, d in devices(done.program).items() if n != "flag"} == dict.fromkeys(
         (n for n in done.program.slots if n != "flag"), CUDA
     )
-    assert check_program(source, done).holds and check_devices(done.program, done.kernels).holds
+    assert check_program(source, done).holds and check_memory_access(done.program, done.kernels).holds
 
 
 @pytest.mark.parametrize("order", [(CPU, CUDA), (CUDA, CPU), (CPU, replace(CPU, scope="global.l2"))])
@@ -212,17 +212,17 @@ def test_one_pool_holds_one_memory() -> None:
     with pytest.raises(
         Invalid, match="the pool workspace.* would hold buffer s0 on cpu:0 .* and buffer s1 on cuda:0"
     ) as wrong:
-        plan(both, Memory((Pool("workspace"),)))
+        plan_pools(both, Memory((Pool("workspace"),)))
     assert wrong.value.label == "pool.C2"
     with pytest.raises(Invalid, match="no pool is on cuda:0 global, where buffer s1") as wrong:
-        plan(both, Memory((Pool("host", device=CPU),)))
+        plan_pools(both, Memory((Pool("host", device=CPU),)))
     assert wrong.value.label == "pool.C1"
     with pytest.raises(Invalid, match="no pool is on cuda:0 global.texture"):
-        plan(on_slots(TEXTURE), Memory((Pool("main", device=CUDA),)))
-    done = plan(both, Memory((Pool("far", device=CUDA), Pool("host", device=CPU.place)))).program
+        plan_pools(on_slots(TEXTURE), Memory((Pool("main", device=CUDA),)))
+    done = plan_pools(both, Memory((Pool("far", device=CUDA), Pool("host", device=CPU.place)))).program
     assert {n: s.pool for n, s in done.slots.items()} == {"s0": "host", "s1": "far"}
     # a pool of which nothing is said is that of what lies there
-    assert check_pool(plan(on_slots(CUDA, CUDA), Memory((Pool("a", limit=64), Pool("b")))))[0].holds
+    assert check_pool(plan_pools(on_slots(CUDA, CUDA), Memory((Pool("a", limit=64), Pool("b")))))[0].holds
 
 
 # --- C ---------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from assay.interp import graph, tensor, vector
-from assay.lower.devices.scopes import infer_scopes, instance, open_parameters, specialise, with_scopes
+from assay.lower.devices.scopes import infer_scopes, open_parameters, scope_instance, specialise, with_scopes
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
@@ -110,7 +110,7 @@ def chain_of(count: int) -> Module:
 def test_a_deep_chain_needs_no_stack() -> None:
     module = chain_of(1500)
     assert infer_scopes(module.kernels)["f0"] == ("A", "")
-    name, made = instance(module.kernels, "f0", {1: "B"})
+    name, made = scope_instance(module.kernels, "f0", {1: "B"})
     assert name == "f0_A_B" and len(made) == 2 * 1501
     assert [made[n].params[1].scope for n in ("f1500", "f1500_B")] == ["", "B"]
 
@@ -119,7 +119,7 @@ def test_a_deep_chain_needs_no_stack() -> None:
 def test_scopes_flow_in() -> None:
     """Views of views, matches, regions, nested functions and an open allocation; nothing is left open."""
     module = functions(DOUBLE, TWICE)
-    name, made = instance(module.kernels, "twice", {0: "A", 2: "global"})
+    name, made = scope_instance(module.kernels, "twice", {0: "A", 2: "global"})
     after = replace(module, definitions=made)
     check(after)
     assert name == "twice_A_global" and sorted({*made} - {*module.definitions}) == ["double_A_global", name]
@@ -128,7 +128,7 @@ def test_scopes_flow_in() -> None:
     text = show(replace(module, definitions={name: made[name]}))
     assert 'scope=""' not in text and text.count('scope="A"') == 1  # the views have it from their source
     assert values(module, "twice") == values(after, name)
-    assert instance(made, "twice", {0: "A", 2: "global"})[1] == made  # the instances that are there serve
+    assert scope_instance(made, "twice", {0: "A", 2: "global"})[1] == made  # the instances that are there serve
 
 
 @pytest.mark.row("V13")
@@ -140,7 +140,7 @@ def test_an_open_allocation() -> None:
         't = T.alloc_buffer((4,), "float32", scope="")\nModule.double(x.data, t.data)\nModule.takes(t.data, y.data)',
     )
     module = functions(DOUBLE, TAKES, handed)
-    name, made = instance(module.kernels, "f", {0: "global", 1: "B"})
+    name, made = scope_instance(module.kernels, "f", {0: "global", 1: "B"})
     assert [b.scope for b in made[name].allocations] == ["A"]
     assert {"double_global_A", "takes_B"} <= {*made}
     assert check_scopes(module, replace(module, definitions=made)).holds
@@ -167,7 +167,7 @@ def test_a_said_scope_can_move_with_all_that_names_the_memory() -> None:
     with pytest.raises(Invalid, match="no instance g_A") as found:
         with_scopes(nested.kernel("f"), "h", {0: "A"}, nested.kernels)
     assert found.value.label == "scopes.C5"
-    name, all_ = instance(nested.kernels, "f", {0: "A"})
+    name, all_ = scope_instance(nested.kernels, "f", {0: "A"})
     assert all_["g_A"].params[0].scope == "A" and nested.kernels["g"].params[0].scope == "global"
     assert structural_equal(
         with_scopes(nested.kernel("f"), name, {0: "A"}, all_), replace(all_[name], attrs=nested.kernel("f").attrs)
@@ -185,13 +185,13 @@ def test_what_cannot_move_is_said() -> None:
         ("f", {1: "local"}, "scopes.C3", "does not outlast a call"),
     ):
         with pytest.raises(Invalid, match=words) as found:
-            instance(module.kernels, name, scopes)
+            scope_instance(module.kernels, name, scopes)
         assert found.value.label == label
     pretender = function("f_A", [buffer("x", "A"), buffer("y", "A")], COPY).replace(
         '"num_outputs"', '"instance_of": "f", "num_outputs"'
     )
     with pytest.raises(Invalid, match="f_A says that it is an instance of f, and is not") as found:
-        instance(
+        scope_instance(
             functions(
                 TAKES, function("f", [buffer("x"), buffer("y")], "Module.takes(x.data, y.data)"), pretender
             ).kernels,
@@ -260,7 +260,7 @@ def test_random_functions(seed: int) -> None:
         given = {
             i: s or rng.choice(["global", "B"]) for i, s in enumerate(scopes) if not module.kernel(name).params[i].scope
         }
-        made, all_ = instance(module.kernels, name, given)
+        made, all_ = scope_instance(module.kernels, name, given)
         after = module.with_(**all_)
         check(after)
         assert open_parameters(all_[made]) == ()

@@ -13,7 +13,7 @@ from assay.lower.anf import to_anf
 from assay.lower.fuse import Limits, fuse, fuse_calls
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
-from assay.lower.pool import plan
+from assay.lower.pool import plan_pools
 from assay.semantics.alias import bindings
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.dtypes import FLOAT32
@@ -218,7 +218,7 @@ def test_a_result_does_not_take_the_place_of_what_is_still_read() -> None:
 
 def test_it_runs_in_planned_memory() -> None:
     before, after = fused(fusing.conv_norm_clip)
-    planned, smaller = plan(find_lives(before, whole=True)), plan(find_lives(after, whole=True))
+    planned, smaller = plan_pools(find_lives(before, whole=True)), plan_pools(find_lives(after, whole=True))
     inputs = random(before.main.params)
     (one,), (two,) = machine.run(planned, inputs).values(), machine.run(smaller, inputs).values()
     assert one.tobytes() == two.tobytes() == next(iter(graph.run(before, inputs).values())).tobytes()

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from assay.lower.fuse.nests import improve, touched
+from assay.lower.fuse.nests import merge_nests, touched
 from assay.semantics.dtypes import DTYPES, INT64
 from assay.semantics.scalar import Expr, Var as Symbol, cast, const, show
 from assay.semantics.tensor import Buffer, For, If, LetStmt, LoopKind, Seq, Stmt, Store, While, loops, seq, store, when
@@ -22,7 +22,7 @@ def test_random_groups_compute_the_same_bits() -> None:
     for seed in range(300):
         maker = Maker(Random(seed))
         statements, internal, out = maker.group(2 + seed % 3)
-        merged = improve(list(statements), internal, {out})
+        merged = merge_nests(list(statements), internal, {out})
         assert run(merged, internal, out) == run(statements, internal, out), seed
         smaller += len(merged) < len(statements)
     assert smaller > 80, "many of them must have something to merge"
@@ -43,7 +43,7 @@ def each(to: Buffer, value: Callable[..., Expr], kind: LoopKind = "serial") -> S
 
 def text(*statements: Stmt, between: Sequence[Buffer] = (T,), result: Buffer = OUT) -> list[str]:
     """The merged statements as lines; what is in one loop stands in braces behind it."""
-    return [line(s) for s in improve(list(statements), between, {result})]
+    return [line(s) for s in merge_nests(list(statements), between, {result})]
 
 
 def line(stmt: Stmt) -> str:
@@ -283,7 +283,7 @@ def test_an_element_is_not_used_after_its_operands_have_changed() -> None:
 
 def in_place(*statements: Stmt, value: Buffer = T, result: Buffer = OUT) -> bool:
     """Whether the value lies in the result's memory."""
-    found = improve(list(statements), [value], {result})
+    found = merge_nests(list(statements), [value], {result})
     return not any(value in some for s in found for some in touched(s))
 
 

@@ -22,7 +22,7 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import apply, const
 from assay.semantics.tensor import Call, Store
-from assay.semantics.tensor.calls import called
+from assay.semantics.tensor.calls import calls_of
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import rewrite
 from assay.verify.app.stages import passes
@@ -86,7 +86,7 @@ def test_every_stage_and_the_c_give_what_the_graph_gives() -> None:
         after = stage(m)
         check(after)
         if name == "legalize":
-            assert not called(after.kernel("twice"))
+            assert not calls_of(after.kernel("twice"))
             assert check_legalize(m, after).holds
         m = after
         if isinstance(m.definitions["main"], Function):
@@ -131,7 +131,7 @@ def test_externs_of_what_is_written_out() -> None:
     for name, stage in passes(partial(vector.run, externs={"spy": spy})).items():
         before, m = m, stage(m)
         if name == "legalize":
-            assert [c.function for c in called(m.kernel("twice"))] == ["spy"]
+            assert [c.function for c in calls_of(m.kernel("twice"))] == ["spy"]
             assert check_legalize(before, m).holds
             worse = rewrite(
                 m.kernel("twice").body,

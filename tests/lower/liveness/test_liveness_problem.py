@@ -39,7 +39,7 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.types import TensorType
-from assay.verify.liveness.lives import Flow
+from assay.verify.liveness.lives import ProgramFlow
 from tests.lower.liveness.liveness_programs import (
     F4,
     as_pairs,
@@ -125,7 +125,7 @@ def test_phases_of_random_kernels_keep_every_conflict_and_add_none() -> None:
     for seed in range(300):
         kernel = random_kernel(random.Random(seed))
         made = exact(one_call(kernel))
-        flow = Flow(made.program, made.kernels)
+        flow = ProgramFlow(made.program, made.kernels)
         nodes = {s.name: flow.nodes(s.name) for s in made.program.slots.values() if s.place != "input"}
         together = {frozenset((a, b)) for a, b in combinations(nodes, 2) if nodes[a] & nodes[b]}
         buffers = problem(made.program, made.program.outputs).buffers

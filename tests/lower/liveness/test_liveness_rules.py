@@ -15,7 +15,7 @@ from assay.lower.anf import to_anf
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives, kills, problem, reading
 from assay.lower.liveness.kills import edges
-from assay.lower.pool import Memory, plan
+from assay.lower.pool import Memory, plan_pools
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Unsupported
@@ -337,7 +337,7 @@ def test_a_copy_takes_a_name_that_is_free() -> None:
 @pytest.mark.row("U1")
 def test_planning_again_keeps_what_lies_in_pools_and_plans_the_workspace_anew() -> None:
     source = find_lives(lowered(Module({"main": function([X], call("tanh", call("exp", X)))})))
-    done = plan(source, Memory(io=True)).program
+    done = plan_pools(source, Memory(io=True)).program
     again = {b.name: b for b in problem(done, done.inputs).buffers}
     for name, slot in done.slots.items():
         if slot.place == "constant":

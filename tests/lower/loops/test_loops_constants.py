@@ -26,7 +26,7 @@ from assay.semantics.tensor import (
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
-from assay.verify.loops import check_schedule
+from assay.verify.loops import check_loop_schedule
 from tests.museum.catalogue import is_caught, planted
 from tests.museum.loop_constant_faults import BLOCKED, TRANSPOSED, constants, data, matmul
 from tests.museum.planted import PlantedFault
@@ -99,7 +99,7 @@ def test_constants_stay(name: str) -> None:
     case = CASES[name]
     source = case.source()
     result = case.steps(schedule(source)).func
-    evidence = check_schedule(source, result, case.layouts)
+    evidence = check_loop_schedule(source, result, case.layouts)
     assert evidence.holds, f"{evidence.detail}\n{result}"
     names = {s.buffer.name: s.index for s in constants(result)}
     assert all(names[n] == "" for n in case.layouts)
@@ -148,7 +148,9 @@ def test_faults_are_caught(fault: PlantedFault) -> None:
 def test_a_layout_that_nobody_asked_for() -> None:
     source = matmul()
     result = schedule(source).layout("b", TRANSPOSED).func
-    assert check_schedule(source, result, {"b": TRANSPOSED}).holds and not check_schedule(source, result).holds
+    assert (
+        check_loop_schedule(source, result, {"b": TRANSPOSED}).holds and not check_loop_schedule(source, result).holds
+    )
 
 
 VIEWED = """
@@ -169,10 +171,10 @@ def test_a_constant_that_is_seen_through_views() -> None:
     blocks = {"w": Layout((0,), ((0, 2),))}
     relaid = relayout(func, "w", blocks["w"])
     for made in (relaid, schedule(func).layout("w", blocks["w"]).func):
-        found = check_schedule(func, made, blocks)
+        found = check_loop_schedule(func, made, blocks)
         assert found.holds, found.detail
-    assert check_schedule(func, schedule(func).cache_read("w", "i").func).holds
+    assert check_loop_schedule(func, schedule(func).cache_read("w", "i").func).holds
     wrong = rewrite(
         relaid.body, lambda s: replace(s, data=s.contents[::-1].copy()) if isinstance(s, AllocateConst) else s
     )
-    assert not check_schedule(func, replace(relaid, body=wrong), blocks).holds
+    assert not check_loop_schedule(func, replace(relaid, body=wrong), blocks).holds

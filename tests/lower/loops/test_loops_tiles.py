@@ -20,7 +20,7 @@ from assay.semantics.types import TensorType
 from assay.verify.c.compiled import STRICT, compile_c
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.equivalence.meanings import PRIME, Field, Fingerprint
-from assay.verify.equivalence.words import over_words
+from assay.verify.equivalence.word_semantics import over_words
 from assay.verify.legalize import check_legalize
 from tests.lower.memory.planned import alone
 

@@ -12,7 +12,7 @@ from assay.interp.graph import run
 from assay.lower.anf import to_anf
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
-from assay.lower.pool import Memory, plan
+from assay.lower.pool import Memory, plan_pools
 from assay.semantics.module import Module, Program
 from assay.semantics.rules import check
 from assay.semantics.scalar import Dim, Var, evaluate_dim
@@ -34,7 +34,7 @@ def planned(source: Module, memory: Memory | None = None, *, ready: bool = False
     check(lives)
     same = check_program(calls, lives)
     assert same.holds, same.detail
-    made = plan(lives, memory)
+    made = plan_pools(lives, memory)
     check(made)
     return made
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.lower.memory.csv import read
+from assay.lower.memory.csv import read_table
 from assay.semantics.memory import BufferInfo, Plan, Pool, Problem, from_conflicts, overlap
-from assay.verify.strategies.memory import problem_of
+from assay.verify.strategies.memory import problem_of_size
 from tests.places import SHARED
 
 DATA = SHARED / "data" / "minimalloc"
@@ -31,7 +31,7 @@ def instance(name: str) -> Path:
 
 
 def minimalloc(name: str) -> Problem:
-    return read(instance(name)).problem()
+    return read_table(instance(name)).problem()
 
 
 def one_pool(*buffers: BufferInfo, limit: int | None = None) -> Problem:
@@ -90,7 +90,7 @@ def good(problem: Problem, plan: Plan) -> bool:
 def random_problem(rng: random.Random, n: int, most: int = 12, positions: int = 9, limits: bool = False) -> Problem:
     """Gaps, alignments (a third is no power of two), constants, a buffer placed by hand, and pools, some with
     limits."""
-    return problem_of(rng.randrange, n, most, positions, limits=limits)
+    return problem_of_size(rng.randrange, n, most, positions, limits=limits)
 
 
 def optimum(problem: Problem) -> int:

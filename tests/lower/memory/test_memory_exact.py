@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from assay.lower.memory import PLANNERS, plan
-from assay.lower.memory.exact.reduction import reduce
+from assay.lower.memory.exact.reduction import reduced_problem
 from assay.lower.memory.exact.restarts import Attack
 from assay.lower.memory.exact.search import Budget, Search, Spent
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.problem import IndexedProblem
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import BufferInfo, Pool, Problem, lower_bound
 from tests.lower.memory.memory_problems import (
@@ -68,8 +68,8 @@ def test_every_style_of_search_is_complete() -> None:
             inside = tuple(replace(b, live=((b.live[0][0], b.live[-1][1]),)) for b in inside)
         part = Problem(inside, problem.pools[:1])
         best = optimum(part)
-        layout = Layout(part)
-        r = reduce(layout, range(len(inside)))
+        layout = IndexedProblem(part)
+        r = reduced_problem(layout, range(len(inside)))
         for tight in (False, True):
             rank = np.array(rng.sample(range(len(inside)), len(inside)))
             for capacity, there in ((best - 1, False), (best, True), (best + 3, True)):
@@ -204,8 +204,8 @@ def test_a_search_can_be_interrupted() -> None:
 
 def test_an_attack_can_be_taken_up_again() -> None:
     problem = minimalloc("A")
-    layout = Layout(problem)
-    attack = Attack(reduce(layout, range(len(problem.buffers))), CAPACITY, 0)
+    layout = IndexedProblem(problem)
+    attack = Attack(reduced_problem(layout, range(len(problem.buffers))), CAPACITY, 0)
     with pytest.raises(Spent):
         attack.run(Budget(100))
     assert attack.run(Budget(100_000)) is not None
@@ -214,8 +214,8 @@ def test_an_attack_can_be_taken_up_again() -> None:
 def test_deep_is_no_recursion() -> None:
     """A search is as deep as there are buffers."""
     problem = one_pool(*(BufferInfo(f"b{i}", 1 + i % 3, ((i, i + 2),)) for i in range(2000)))
-    layout = Layout(problem)
-    r = reduce(layout, range(len(problem.buffers)))
+    layout = IndexedProblem(problem)
+    r = reduced_problem(layout, range(len(problem.buffers)))
     assert Search(r, 5, np.arange(len(problem.buffers)), Budget(50_000), None, set()).run() is not None
 
 

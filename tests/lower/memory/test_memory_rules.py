@@ -12,12 +12,12 @@ from assay.lower.memory import PLANNERS, plan
 from assay.lower.memory.csv import parse
 from assay.lower.memory.exact import minimum
 from assay.lower.memory.exact.minimum import Minimum
-from assay.lower.memory.exact.reduction import reduce
+from assay.lower.memory.exact.reduction import reduced_problem
 from assay.lower.memory.exact.restarts import luby
 from assay.lower.memory.exact.search import Budget, Spent
 from assay.lower.memory.greedy import greedy_size, orders
 from assay.lower.memory.options import Options
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.problem import IndexedProblem
 from assay.lower.memory.sums import Sums
 from assay.lower.memory.symbolic import nominal, plan_symbolic
 from assay.semantics.deadline import Deadline
@@ -85,7 +85,7 @@ def test_the_orders_of_first_fit() -> None:
     """By size, area, time, length, end, and load: the most bytes that are live at once while a buffer is."""
     for seed in range(12):
         problem = random_problem(random.Random(seed), 9)
-        layout = Layout(problem)
+        layout = IndexedProblem(problem)
 
         def at(b: BufferInfo) -> list[int]:
             return [p for start, stop in b.live for p in range(start, stop)]
@@ -154,7 +154,7 @@ def test_the_least_size_is_found_bit_by_bit(share: int, monkeypatch: pytest.Monk
         part = Problem(inside, problem.pools[:1])
         best, told = optimum(part), list[str]()
         for limit in (None, best, best - 1):
-            found = Minimum(Layout(part), range(len(inside)), limit, tell=told.append).run(Budget(None))
+            found = Minimum(IndexedProblem(part), range(len(inside)), limit, tell=told.append).run(Budget(None))
             if limit == best - 1:
                 assert found.offsets is None and found.bound >= best
             else:
@@ -164,12 +164,12 @@ def test_the_least_size_is_found_bit_by_bit(share: int, monkeypatch: pytest.Monk
         for words in told:
             parts = words.replace(",", "").split()
             assert int(parts[parts.index("below") + 1]) <= best
-        enough = Minimum(Layout(part), range(len(inside)), None, goal=best + 5).run(Budget(None))
+        enough = Minimum(IndexedProblem(part), range(len(inside)), None, goal=best + 5).run(Budget(None))
         assert enough.offsets is not None and best <= enough.size <= best + 5 and enough.bound <= best
 
 
 def test_a_size_below_the_bound_is_not_searched() -> None:
-    layout = Layout(one_pool(live("a", 8), live("b", 8)))
+    layout = IndexedProblem(one_pool(live("a", 8), live("b", 8)))
     search, budget = Minimum(layout, range(2), None), Budget(None)
     assert search.attempt(budget, 100, 15) is False and budget.used == 0
     assert search.attempt(budget, 100, 16) is True and budget.used > 0
@@ -179,7 +179,7 @@ def test_a_size_below_the_bound_is_not_searched() -> None:
 def test_bisection_between_what_is_known() -> None:
     """Where the first search is left open, sizes between are tried: the plan gets smaller within the same effort."""
     problem = one_pool(*buffers(scattered(60, 5)))
-    layout, told = Layout(problem), list[str]()
+    layout, told = IndexedProblem(problem), list[str]()
     search = Minimum(layout, range(60), None, tell=told.append)
     search.offer({i: at for i, at in enumerate(offsets(plan(problem, "greedy-size"))[b.name] for b in problem.buffers)})
     assert search.best is not None
@@ -198,13 +198,13 @@ def test_bisection_between_what_is_known() -> None:
 
 
 def test_the_unit_of_a_reduced_problem() -> None:
-    whole = reduce(Layout(one_pool(live("a", 8, 4), live("b", 12, 2))), range(2))
+    whole = reduced_problem(IndexedProblem(one_pool(live("a", 8, 4), live("b", 12, 2))), range(2))
     assert (whole.unit, whole.whole, whole.size.tolist(), whole.aligned) == (4, True, [2, 3], False)
     assert [whole.rounded(c) for c in (7, 8, 11, 12)] == [4, 8, 8, 12]
-    odd = reduce(Layout(one_pool(live("a", 9, 4), live("b", 12, 8))), range(2))
+    odd = reduced_problem(IndexedProblem(one_pool(live("a", 9, 4), live("b", 12, 8))), range(2))
     assert (odd.unit, odd.whole, odd.size.tolist(), odd.align.tolist()) == (4, False, [3, 3], [1, 2])
     assert odd.rounded(11) == 11 and odd.last(20).tolist() == [2, 2] and odd.bound() == 21 and odd.aligned
-    nothing = reduce(Layout(one_pool()), [])
+    nothing = reduced_problem(IndexedProblem(one_pool()), [])
     assert (nothing.unit, nothing.bound(), nothing.sections) == (1, 0, 0)
 
 
@@ -214,7 +214,7 @@ def test_sections_are_sets_that_conflict_pairwise() -> None:
         problem = random_problem(random.Random(seed), 9)
         inside = [replace(b, kind="workspace") for b in problem.buffers if b.nbytes and b.live]
         part = one_pool(*(replace(b, pools=(), offset=None, alignment=1) for b in inside))
-        r = reduce(Layout(part), range(len(inside)))
+        r = reduced_problem(IndexedProblem(part), range(len(inside)))
         sections = [{int(i) for i in r.owner[(r.low <= k) & (k < r.high)]} for k in range(r.sections)]
         assert not any(a < b for a in sections for b in sections)
         pairs = {(i, j) for s in sections for i in s for j in s if i < j}

@@ -15,8 +15,8 @@ import pytest
 
 from assay.lower.memory import PLANNERS, Options, plan
 from assay.lower.memory.greedy import orders
-from assay.lower.memory.placing import Placement
-from assay.lower.memory.problem import Layout
+from assay.lower.memory.placing import PlacedBuffers
+from assay.lower.memory.problem import IndexedProblem
 from assay.lower.memory.sweep import in_order, is_line, sweeps
 from assay.semantics.deadline import Deadline, Late
 from assay.semantics.errors import BudgetSpent
@@ -59,10 +59,10 @@ class Clock:
 def test_first_fit_in_an_order_is_what_the_definition_places() -> None:
     rng = random.Random(1)
     for _ in range(60):
-        layout = Layout(scattered(rng, rng.randrange(1, 25)))
+        layout = IndexedProblem(scattered(rng, rng.randrange(1, 25)))
         assert is_line(layout)
         for order in orders(layout):
-            wanted = Placement(layout, "first")
+            wanted = PlacedBuffers(layout, "first")
             wanted.put_all(order)
             found = in_order(layout, order)
             assert found.offset.tolist() == wanted.offset.tolist() and found.pool.tolist() == wanted.pool.tolist()
@@ -73,7 +73,7 @@ def test_sweeps_make_good_plans() -> None:
     whole = 0
     for _ in range(150):
         problem = scattered(rng, rng.randrange(1, 25))
-        found = list(sweeps(Layout(problem)))
+        found = list(sweeps(IndexedProblem(problem)))
         assert len(found) == 2
         for placement, order in found:
             assert sorted(order) == list(range(len(problem.buffers)))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assay.lower.memory import plan, tokens
-from assay.lower.memory.csv import parse, read
+from assay.lower.memory.csv import parse, read_table
 from assay.semantics.errors import BudgetSpent
 from assay.semantics.memory import BufferInfo, Pool, Problem
 from assay.verify.app.cli import main
@@ -66,7 +66,7 @@ def test_tokens_by_hand(assay: Command, tmp_path: Path, case: str, capsys: pytes
     assert assay("plan", file, "--planner", "tokens", "-o", out) == 0
     said = capsys.readouterr().out
     assert f"workspace: {total} bytes for" in said and "tokens in" in said and "proved: z3" in said
-    assert {b.name: b.offset for b in read(out).buffers} == {
+    assert {b.name: b.offset for b in read_table(out).buffers} == {
         n: int(at) for n, _, at in (p.partition("=") for p in places.split())
     }
 

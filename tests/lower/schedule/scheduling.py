@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from assay.lower.schedule.work import Work
+from assay.lower.schedule.task_graph import TaskGraph
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.graph import Expr, call, function, get, tuple_of, var
 from assay.semantics.module import Module, Program
@@ -47,19 +47,19 @@ def length(expr: Expr) -> int:
     return expr.type.static_shape[0]
 
 
-def work(need: list[int], size: list[int], makes: list[list[int]], reads: list[list[int]]) -> Work:
+def work(need: list[int], size: list[int], makes: list[list[int]], reads: list[list[int]]) -> TaskGraph:
     """Work from who makes and who reads which tensors; `need` is what a call allocates inside."""
     readers = [[c for c, r in enumerate(reads) if t in r] for t in range(len(size))]
     maker = {t: c for c, made in enumerate(makes) for t in made}
     before = [sorted({maker[t] for t in r}) for r in reads]
     whole = [n + sum(size[t] for t in m) for n, m in zip(need, makes, strict=True)]
     kept = [[t for t in m if readers[t]] for m in makes]
-    return Work(
+    return TaskGraph(
         [var(f"v{i}", TensorType((), FLOAT32)) for i in range(len(need))], whole, kept, reads, size, readers, before
     )
 
 
-def random_work(rng: random.Random, calls: int, near: int) -> Work:
+def random_work(rng: random.Random, calls: int, near: int) -> TaskGraph:
     """Calls that read up to three of the last `near` tensors, and make one or two."""
     need: list[int] = []
     size: list[int] = []
@@ -74,7 +74,7 @@ def random_work(rng: random.Random, calls: int, near: int) -> Work:
     return work(need, size, makes, reads)
 
 
-def series_parallel(rng: random.Random, depth: int) -> Work:
+def series_parallel(rng: random.Random, depth: int) -> TaskGraph:
     """A series-parallel graph with a tensor of its own on every edge."""
     need: list[int] = []
     size: list[int] = []
@@ -105,7 +105,7 @@ def series_parallel(rng: random.Random, depth: int) -> Work:
 # --- brute force --------------------------------------------------------------------------------------------------
 
 
-def least_of_sets(work: Work) -> int:
+def least_of_sets(work: TaskGraph) -> int:
     """The least peak over all orders, by the sets of calls that have run: no reduction, no bound, no pruning."""
     count = len(work.need)
     best = {frozenset[int](): 0}

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from assay.interp import vector
 from assay.interp.graph.observation import observe
 from assay.lower.schedule.rematerialise import rematerialise
-from assay.lower.schedule.work import peak, work_of
+from assay.lower.schedule.task_graph import peak, task_graph_of
 from assay.semantics.alias import bindings, result
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import CallTIR, Expr, call, constant, function, let, tuple_of, var
@@ -33,7 +33,7 @@ def lowered(body: Expr) -> Module:
 
 
 def peak_of(module: Module) -> int:
-    work = work_of(module)
+    work = task_graph_of(module)
     return peak(work, list(range(len(work.vars))))
 
 

@@ -18,9 +18,9 @@ from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.legalize.kernels import build
 from assay.lower.liveness import find_lives
 from assay.lower.schedule import find_order, schedule
-from assay.lower.schedule.reduce import reduce
-from assay.lower.schedule.search import Puzzle, beam, search, solve
-from assay.lower.schedule.work import Work, peak
+from assay.lower.schedule.reduce import reduced_blocks
+from assay.lower.schedule.search import Puzzle, beam, best_order, search
+from assay.lower.schedule.task_graph import TaskGraph, peak
 from assay.semantics.alias import bindings
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
 from assay.semantics.errors import Invalid
@@ -32,7 +32,7 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType
 from assay.verify.app.stages import passes
-from assay.verify.schedule import check_schedule
+from assay.verify.schedule import check_call_order
 from tests.lower.schedule.scheduling import least_of_orders, least_of_sets, modules, random_work, series_parallel
 from tests.lower.wired import wired
 from tests.scale import MANY
@@ -53,7 +53,7 @@ def live_bytes(module: Module) -> int:
     return lower_bound(find_lives(module, whole=True).program.placed("workspace"))
 
 
-def check_order(work: Work, order: list[int]) -> None:
+def check_order(work: TaskGraph, order: list[int]) -> None:
     place = {c: i for i, c in enumerate(order)}
     assert sorted(order) == list(range(len(work.need)))
     assert all(place[p] < place[c] for c in order for p in work.before[c])
@@ -107,7 +107,7 @@ def test_a_call_that_reads_a_field_waits_for_no_other_field() -> None:
     target = schedule(source)
     check_rules(target)
     assert target.main.attrs["schedule"] == {"before": 24, "after": 12, "bound": 12}
-    assert check_schedule(source, target).holds
+    assert check_call_order(source, target).holds
 
 
 def test_an_order_that_is_best_stays_as_it_is() -> None:
@@ -185,9 +185,9 @@ def test_series_parallel_graphs_need_no_search(monkeypatch: pytest.MonkeyPatch) 
 
     def spy(puzzle: Puzzle, *rest: int) -> object:
         chains.append(all(len(b) <= 1 for b in (*puzzle.before, *puzzle.after)))
-        return solve(puzzle, *rest)
+        return best_order(puzzle, *rest)
 
-    monkeypatch.setattr(lower_schedule, "solve", spy)
+    monkeypatch.setattr(lower_schedule, "best_order", spy)
     small = 0
     for seed in range(250):
         some = series_parallel(random.Random(seed), 3 if seed < 200 else 8)
@@ -203,7 +203,7 @@ def test_series_parallel_graphs_need_no_search(monkeypatch: pytest.MonkeyPatch) 
 def test_both_directions_and_the_beam_agree_with_brute_force() -> None:
     for seed in range(150):
         some = random_work(random.Random(seed), 8, 5)
-        blocks = reduce(some, [[c] for c in range(8)], lambda c: False)
+        blocks = reduced_blocks(some, [[c] for c in range(8)], lambda c: False)
         puzzle, groups = blocks.puzzle(0, 0)
         want = least_of_sets(some)
         for backward in (False, True):
@@ -216,7 +216,7 @@ def test_both_directions_and_the_beam_agree_with_brute_force() -> None:
 
 def test_a_search_that_ends_early_keeps_a_true_bound() -> None:
     some = random_work(random.Random(3), 10, 99)
-    puzzle, _ = reduce(some, [[c] for c in range(10)], lambda c: False).puzzle(0, 0)
+    puzzle, _ = reduced_blocks(some, [[c] for c in range(10)], lambda c: False).puzzle(0, 0)
     want = least_of_sets(some)
     for effort in range(60):
         found = search(puzzle, 0, 10**9, effort)
@@ -240,7 +240,7 @@ def test_a_window_around_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- size and sameness --------------------------------------------------------------------------------------------
 
 
-def graph_of(rows: list[list[int]]) -> Work:
+def graph_of(rows: list[list[int]]) -> TaskGraph:
     """A call for each row, which makes one tensor and reads those of the calls in the row."""
     rng = random.Random(0)
     size = [rng.randrange(1, 100) for _ in rows]
@@ -249,7 +249,7 @@ def graph_of(rows: list[list[int]]) -> Work:
         for t in row:
             readers[t].append(c)
     makes = [[i] if readers[i] else [] for i in range(len(rows))]
-    return Work([var(f"v{i}", F) for i in range(len(rows))], size[:], makes, rows, size, readers, rows)
+    return TaskGraph([var(f"v{i}", F) for i in range(len(rows))], size[:], makes, rows, size, readers, rows)
 
 
 @pytest.mark.slow

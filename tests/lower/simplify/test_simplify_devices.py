@@ -28,7 +28,7 @@ from assay.semantics.graph.effects import is_copy
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.walk import post_order
-from assay.verify.devices.places import misplaced
+from assay.verify.devices.places import misplaced_values
 from assay.verify.simplify import check_simplified
 from tests.lower.simplify.simplify_programs import crossings, placed
 from tests.lower.small_programs import program
@@ -150,5 +150,5 @@ def test_annotated_and_planned_programs() -> None:
                 check(result)
                 evidence = check_simplified(module, result)
                 assert evidence.holds, f"{name} of {seed}: {evidence.detail}"
-            assert [str(b) for b in misplaced(result, config)] == [], f"{name} of {seed}"
+            assert [str(b) for b in misplaced_values(result, config)] == [], f"{name} of {seed}"
     assert planned > 20

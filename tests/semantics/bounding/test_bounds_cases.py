@@ -12,9 +12,9 @@ import pytest
 from assay.semantics.bounds import (
     Bounded,
     contains,
+    cut_at_zero,
     gamma,
-    literal,
-    never_negative,
+    rounded_literal,
     whole_division,
     widen,
     windows,
@@ -140,7 +140,7 @@ def test_minus_zero_is_below_zero() -> None:
 
 def test_a_square_is_not_negative() -> None:
     x = Bounded(np.array([0.5, -0.1]), np.array([1.0, 0.3]), FLOAT32)
-    for y in (x * x, np.square(x), abs(x), np.mean(x * x), never_negative(x)):
+    for y in (x * x, np.square(x), abs(x), np.mean(x * x), cut_at_zero(x)):
         assert (y.interval()[0] >= 0).all()
     root = np.sqrt((x * x).sum() + F32(1e-5))
     assert np.isfinite(root.radius) and (root.interval()[0] >= 0.9 * 1e-5**0.5).all()
@@ -367,12 +367,12 @@ def test_what_has_no_rule_is_a_fault_of_ours() -> None:
 
 def test_a_literal_holds_every_rounding_of_it() -> None:
     x = Bounded.exact(np.ones(1, F32))
-    assert literal(x.raw, 0.1) == F32(0.1) and literal(x, 0.5).is_exact
+    assert rounded_literal(x.raw, 0.1) == F32(0.1) and rounded_literal(x, 0.5).is_exact
     near = [np.nextafter(F32(0.1), F32(k)) for k in (-1, 1)]
-    assert contains(literal(x, 0.1), np.asarray(F32(0.1))) and all(
-        contains(literal(x, 0.1), np.asarray(n)) for n in near
+    assert contains(rounded_literal(x, 0.1), np.asarray(F32(0.1))) and all(
+        contains(rounded_literal(x, 0.1), np.asarray(n)) for n in near
     )
-    assert not contains(literal(x, 0.1), np.asarray(F32(0.10001)))
+    assert not contains(rounded_literal(x, 0.1), np.asarray(F32(0.10001)))
 
 
 def test_widen_admits_another_formula() -> None:

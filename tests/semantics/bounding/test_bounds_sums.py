@@ -12,7 +12,7 @@ import pytest
 
 from assay.semantics.bounding import sums
 from assay.semantics.bounding.model import elementary, overflow_at
-from assay.semantics.bounds import Bounded, contains, erf, gamma, never_negative, unit, widen, windows
+from assay.semantics.bounds import Bounded, contains, cut_at_zero, erf, gamma, unit, widen, windows
 from assay.semantics.dtypes import DTYPES, FLOAT32, FLOAT64, INT64
 from tests.semantics.bounding.intervals import F32, INF, NAN
 
@@ -169,7 +169,7 @@ def test_widening_counts_roundings_and_terms() -> None:
         found = widen(y, lambda: (term,), **given)
         assert found.radius == pytest.approx([gamma(count + 8, FLOAT32) * 2.5, 0])
     assert widen(y, lambda: (), absolute=0.25).radius.tolist() == [0.25, 0]
-    assert never_negative(np.array([-1.0])).tolist() == [-1] and never_negative(b([0.1], 0.5)).interval()[0][0] == 0
+    assert cut_at_zero(np.array([-1.0])).tolist() == [-1] and cut_at_zero(b([0.1], 0.5)).interval()[0][0] == 0
 
 
 def test_windows_of_what_is_exact_stay_so_and_cannot_be_written() -> None:

@@ -21,10 +21,10 @@ from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.text import constants_text
-from assay.semantics.text.module_text import entry, parse, show
+from assay.semantics.text.module_text import entry_name, parse, show
 from assay.semantics.types import DataDef, DataType, TensorType, TypeVar
 from assay.verify.app.cli import main as command
-from assay.verify.app.text_run import make_inputs
+from assay.verify.app.text_run import run_inputs
 from tests.models import small_cnn
 
 pytestmark = [pytest.mark.row("R4"), pytest.mark.row("R5"), pytest.mark.row("R30"), pytest.mark.row("C10")]
@@ -142,7 +142,7 @@ def test_definitions_of_every_kind() -> None:
     check(module)
     text = identity(module)
     assert "T_1 = A.typevar" in text and 'A.names({"v_def": "def"})' not in text
-    assert entry(module) == "main" and entry(module, "def") == "def"
+    assert entry_name(module) == "main" and entry_name(module, "def") == "def"
 
 
 def test_a_data_type_that_refers_to_another() -> None:
@@ -164,7 +164,7 @@ def test_an_empty_module() -> None:
 
 def test_functions_without_a_class() -> None:
     module = parse('@R.function\ndef f(x: R.Tensor((2,), "float32")):\n    return R.exp(x)\n')
-    assert list(module.definitions) == ["f"] and entry(module) == "f"
+    assert list(module.definitions) == ["f"] and entry_name(module) == "f"
 
 
 def test_results_that_nobody_declared() -> None:
@@ -354,7 +354,7 @@ def test_a_wrong_file_is_shown(
 def test_sizes_that_nobody_gives_differ() -> None:
     n, m = Symbol("n"), Symbol("m")
     rng = np.random.default_rng(0)
-    made = make_inputs({"x": TensorType((n, m), FLOAT32), "y": TensorType((m + n,), INT64)}, {}, rng, {"m": 6})
+    made = run_inputs({"x": TensorType((n, m), FLOAT32), "y": TensorType((m + n,), INT64)}, {}, rng, {"m": 6})
     assert made["x"].shape[1] == 6 and made["y"].shape == (made["x"].shape[0] + 6,) and made["x"].shape[0] != 6
 
 

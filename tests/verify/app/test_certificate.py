@@ -21,7 +21,7 @@ import onnx
 import pytest
 
 from assay.verify.app import certificate
-from assay.verify.border.inputs import load, save
+from assay.verify.border.inputs import load_npz, save
 from tests.models import model
 from tests.verify.app.test_cli import assay
 
@@ -160,7 +160,7 @@ def test_arrays_are_written_in_one_way(
     out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = out / "certificate" / "inputs.npz"
-    arrays = load(path)
+    arrays = load_npz(path)
     np.savez_compressed(path, **arrays)
     seal(out, manifest(out))
     assert assay(monkeypatch, "verify", out) == 1

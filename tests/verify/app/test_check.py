@@ -15,8 +15,8 @@ from assay.lower.pipeline import Pass
 from assay.semantics.graph import CallTIR, Let
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
-from assay.verify.app.check import Check, Line, Lowering
-from assay.verify.app.judging import Judged
+from assay.verify.app.check import CheckRun, Line, Lowering
+from assay.verify.app.judging import JudgedOutputs
 from assay.verify.app.stages import passes
 from assay.verify.c.compiled import compile_c, run_sanitized
 from tests.models import LightModel, light_models, model, small_cnn, transformer_block
@@ -24,7 +24,7 @@ from tests.models import LightModel, light_models, model, small_cnn, transformer
 
 def run(model: onnx.ModelProto, **more: object) -> list[Line]:
     lowering = Lowering(model, "model", changed=more.pop("changed", {}), emitter=more.pop("emitter", emit))  # type: ignore[arg-type]
-    return list(Check(lowering, **more).lines())  # type: ignore[arg-type]
+    return list(CheckRun(lowering, **more).lines())  # type: ignore[arg-type]
 
 
 def failed(lines: list[Line]) -> Line:
@@ -46,11 +46,11 @@ SMALLEST = ("squeezenet",)
 def test_light_models(light: LightModel) -> None:
     """Every line holds; the stored outputs and ONNX Runtime's lie inside the bounds."""
     proto = onnx.load(light.path)
-    judged = [Judged("expected", outputs=light.outputs)]
+    judged = [JudgedOutputs("expected", outputs=light.outputs)]
     try:
         import onnxruntime  # noqa: F401
 
-        judged.append(Judged("onnxruntime", model=proto))
+        judged.append(JudgedOutputs("onnxruntime", model=proto))
     except ImportError:
         pass
     lines = run(proto, given=light.inputs, judged=judged)
@@ -83,7 +83,7 @@ def test_light_models(light: LightModel) -> None:
 def test_transformer_block(erf: bool) -> None:
     pytest.importorskip("onnxruntime")
     proto = transformer_block(erf=erf)
-    lines = run(proto, judged=[Judged("onnxruntime", model=proto)])
+    lines = run(proto, judged=[JudgedOutputs("onnxruntime", model=proto)])
     assert [line.evidence.detail for line in lines if not line.evidence.holds] == []
     assert len(lines) == 12
 
@@ -96,7 +96,7 @@ def test_what_the_reference_evaluator_gets_wrong(name: str) -> None:
     """Known since onnx 1.23: Softmax before opset 13, and BatchNormalization 9, are evaluated by newer rules."""
     light = next(m for m in light_models() if m.name.endswith(name))
     proto = onnx.load(light.path)
-    line = failed(run(proto, given=light.inputs, judged=[Judged("reference", model=proto)]))
+    line = failed(run(proto, given=light.inputs, judged=[JudgedOutputs("reference", model=proto)]))
     assert line.stage == "reference"
     assert {"squeezenet": "Softmax", "densenet121": "BatchNormalization"}[name] in line.evidence.detail
 
@@ -110,7 +110,7 @@ def test_the_c_under_sanitizers(name: str) -> None:
     the outputs are those of the optimised library."""
     made = {"small_cnn": small_cnn, "transformer_block": transformer_block}
     proto = made[name]() if name in made else next(m.load() for m in light_models() if m.name == name)
-    check = Check(Lowering(proto, name))
+    check = CheckRun(Lowering(proto, name))
     assert all(line.evidence.holds for line in check.lines())
     assert check.source is not None
     wanted = compile_c(check.source, reproducible=True).run(check.inputs)
@@ -241,5 +241,5 @@ def test_wrong_backend_names_the_first_operator(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setitem(backends.BACKENDS, "wrong", Wrong())
     proto = small_cnn()
-    line = failed(run(proto, judged=[Judged("wrong", model=proto)]))
+    line = failed(run(proto, judged=[JudgedOutputs("wrong", model=proto)]))
     assert "Relu" in line.evidence.detail

@@ -118,7 +118,7 @@ def test_in_a_backend(number: signal.Signals, place: Path) -> None:
 
 def test_a_child_that_leaves_others_behind(place: Path) -> None:
     """One that ends by itself, and well: what it started ends too."""
-    done = children.run(["/bin/sh", "-c", "sleep 600 > /dev/null 2> /dev/null & echo $!"], seconds=60.0)
+    done = children.run_child(["/bin/sh", "-c", "sleep 600 > /dev/null 2> /dev/null & echo $!"], seconds=60.0)
     assert done.returncode == 0
     until(lambda: is_gone(int(done.stdout)))
 
@@ -148,7 +148,7 @@ def test_an_interrupt_at_any_moment_leaves_nothing(tmp_path: Path) -> None:
     def work() -> None:
         with children.nothing_left(), children.folder() as place:
             (place / "file").write_text("")
-            children.run(["/bin/sh", "-c", "exit"], seconds=60.0)
+            children.run_child(["/bin/sh", "-c", "exit"], seconds=60.0)
 
     work()  # the guard is there
     before, moments = set(children._folders), 0

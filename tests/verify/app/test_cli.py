@@ -267,14 +267,14 @@ def test_names_that_mean_something_to_others(tmp_path: Path, monkeypatch: pytest
 def test_exotic_dtypes_travel(tmp_path: Path) -> None:
     import ml_dtypes
 
-    from assay.verify.border.inputs import load, save
+    from assay.verify.border.inputs import load_npz, save
 
     arrays = {
         "a": np.arange(3).astype(ml_dtypes.bfloat16),
         "b:int8": np.arange(4, dtype=np.int8).astype(ml_dtypes.int4),
     }
     save(tmp_path / "a.npz", arrays)
-    again = load(tmp_path / "a.npz")
+    again = load_npz(tmp_path / "a.npz")
     assert {n: (a.dtype, a.tobytes()) for n, a in again.items()} == {
         n: (a.dtype, a.tobytes()) for n, a in arrays.items()
     }

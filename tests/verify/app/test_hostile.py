@@ -18,7 +18,7 @@ from rich.text import Text
 
 from assay.lower.frontends.onnx.functions import nodes_made
 from assay.lower.frontends.onnx.reading import read
-from assay.lower.memory.problem import Conflicts, Layout, check_rules
+from assay.lower.memory.problem import Conflicts, IndexedProblem, check_rules
 from assay.semantics.deadline import Deadline, Late
 from assay.semantics.memory import BufferInfo, Pool, Problem
 from assay.verify.app.terminal import Screen
@@ -271,7 +271,7 @@ def test_rules_and_layout_ask_for_the_time() -> None:
     """Each part of the work before a planner, with a clock that goes on by one each time that it is asked."""
     clock = iter(range(10**6))
     problem = Problem(tuple(BufferInfo(f"b{i}", 1, ((i, i + 1),)) for i in range(1000)), (Pool("p"),))
-    for part in (check_rules, Layout, lambda p, d: Conflicts(p.buffers, d)):
+    for part in (check_rules, IndexedProblem, lambda p, d: Conflicts(p.buffers, d)):
         with pytest.raises(Late):
             part(problem, Deadline(3, clock=lambda: float(next(clock))))
 

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 from assay.lower.c import CSource, emit
 from assay.verify.app import judging
-from assay.verify.app.check import Check, Lowering
+from assay.verify.app.check import CheckRun, Lowering
 from assay.verify.backends import Subject, backend as find_backend, subject_of_model
 from assay.verify.backends.protocol import cannot
 from assay.verify.c.native import step_that_is_outside
@@ -350,7 +350,7 @@ def test_a_wrong_function_of_the_platform_shows_where_the_graph_excludes_nothing
         assert changed != source.source
         return replace(source, source=changed)
 
-    run = Check(Lowering(deep(), "m"))
+    run = CheckRun(Lowering(deep(), "m"))
     line = list(run.lines())[-1]
     assert (
         line.evidence.holds

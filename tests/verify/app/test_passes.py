@@ -24,7 +24,7 @@ from assay.semantics.tensor import PrimFunc, Store
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import rewrite
 from assay.verify.app import certificate
-from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.passes import with_passes
 from assay.verify.app.stages import PASSES, STAGES, passes
 from tests.lower.engines import TABLE
@@ -168,7 +168,7 @@ def checked(asked: str, text: str, name: str, fault: Callable[[Module], Module] 
         changed = {name: lambda module: fault(right(module))}
     lowering = Lowering(program(text), "model", passes=asked, changed=changed)
     looking = Instruments(Leaving("fuse", "schedule"))
-    return list(Check(lowering, instruments=looking, stop_after=name).lines())
+    return list(CheckRun(lowering, instruments=looking, stop_after=name).lines())
 
 
 def test_every_optional_pass_has_a_case() -> None:
@@ -252,7 +252,7 @@ def test_what_a_pass_is_handed_is_looked_at(text: str, label: str) -> None:
 
 def test_statements_about_sizes_are_no_steps() -> None:
     with pytest.raises(Unsupported) as wrong:
-        list(Check(Lowering(program(WEIGHTS), "model", passes="shapes")).lines())
+        list(CheckRun(Lowering(program(WEIGHTS), "model", passes="shapes")).lines())
     assert wrong.value.label == "liveness.C9"
 
 
@@ -272,12 +272,12 @@ def test_a_certificate_says_which_passes_there_were(tmp_path: Path) -> None:
         passes=asked,
         digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, 0),
     )
-    check = Check(lowering)
+    check = CheckRun(lowering)
     lines = list(check.lines())
     assert [line.stage for line in lines if not line.evidence.holds] == []
     certificate.write(tmp_path / "out", check, lines, bound)
     stored = certificate.Stored(tmp_path / "out")
-    again = Check(stored, stored.inputs(), stored.seed)
+    again = CheckRun(stored, stored.inputs(), stored.seed)
     told = list(certificate.lines(stored, again))
     assert [(line.stage, line.evidence.detail) for line in told if not line.evidence.holds] == []
     manifest = tmp_path / "out" / certificate.MANIFEST

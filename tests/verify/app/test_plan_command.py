@@ -143,7 +143,7 @@ def test_the_other_names_and_columns() -> None:
 def test_blank_lines_spaces_and_marks_of_windows(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     path.write_bytes(b'\xef\xbb\xbfid , lower,upper,size\r\n\r\n a, 0 ,2, 4\r\n"b, c",1,3,5\r\n')
-    table = tables.read(path)
+    table = tables.read_table(path)
     assert [(b.name, b.nbytes) for b in table.buffers] == [("a", 4), ("b, c", 5)]
     assert table.lines == (3, 4)
 
@@ -178,7 +178,7 @@ def test_a_file_that_is_not_of_the_form(tmp_path: Path, text: str, words: str) -
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(Invalid) as raised:
-        tables.read(path).problem()
+        tables.read_table(path).problem()
     assert words in str(raised.value)
     assert str(path) in str(raised.value)
 

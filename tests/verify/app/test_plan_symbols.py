@@ -42,8 +42,8 @@ def test_a_plan_is_made_written_and_checked_again(
     assert "at n = 512 6144 bytes, 6144 live at once, ratio 1.000" in said and "T.max(n * 8 + 100, " in said
     assert 'b,1,3,4*n,"T.max(n * 4 + 64, n * 8)"' in out.read_text()
     n = next(iter(symbols := plan_symbols.bounds_of({"n": (1, 512)})))
-    problem = tables.read(four, symbols={"n": n}).problem()
-    offsets = tables.read(out, symbols={"n": n}).offsets
+    problem = tables.read_table(four, symbols={"n": n}).problem()
+    offsets = tables.read_table(out, symbols={"n": n}).offsets
     for at in (1, 15, 16, 17, 512):
         assert check_plan(
             problem, plan_symbols.given_plan(problem, {k: Place("workspace", o) for k, o in offsets.items()}), {n: at}

@@ -21,13 +21,13 @@ from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Prob
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar.expression import Var
 from assay.verify.app import check
-from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.maps import plan_picture
-from assay.verify.app.report.model import Report
+from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import page
-from assay.verify.app.report.plot import text, ticks
-from assay.verify.app.report.write import write
+from assay.verify.app.report.plot import escaped, ticks
+from assay.verify.app.report.write import write_report
 from assay.verify.app.stages import passes
 from assay.verify.evidence import proved, refuted
 from assay.verify.liveness.lives import check_lives
@@ -39,7 +39,7 @@ from tests.verify.app.test_cli import assay
 pytestmark = pytest.mark.row("U10", "U22")
 
 
-def report_of(program: Program, wrong: str = "", **data: object) -> Report:
+def report_of(program: Program, wrong: str = "", **data: object) -> CheckReport:
     """The report of a run that ends at the stage pool; with `wrong`, it does not hold."""
     evidence = refuted("checked", wrong, **data) if wrong else proved("z3 says so")
     return collect("m.onnx", 3, [Line("pool", "a plan", evidence, 0.5)], {"pool": Module({"main": program})})
@@ -53,12 +53,12 @@ def page_of(program: Program, wrong: str = "", **data: object) -> Read:
 
 
 @pytest.fixture(scope="module")
-def cnn() -> tuple[list[Line], Check]:
-    check = Check(Lowering(small_cnn(), "cnn", source="cnn.onnx"))
+def cnn() -> tuple[list[Line], CheckRun]:
+    check = CheckRun(Lowering(small_cnn(), "cnn", source="cnn.onnx"))
     return list(check.lines()), check
 
 
-def test_every_stage_has_a_line(cnn: tuple[list[Line], Check]) -> None:
+def test_every_stage_has_a_line(cnn: tuple[list[Line], CheckRun]) -> None:
     lines, check = cnn
     got = read(page(collect("cnn.onnx", 0, lines, check.modules)))
     for line in lines:
@@ -67,7 +67,7 @@ def test_every_stage_has_a_line(cnn: tuple[list[Line], Check]) -> None:
     assert "every line holds" in got.text
 
 
-def test_every_buffer_has_a_row_and_a_box(cnn: tuple[list[Line], Check]) -> None:
+def test_every_buffer_has_a_row_and_a_box(cnn: tuple[list[Line], CheckRun]) -> None:
     lines, check = cnn
     program = check.modules["pool"].program
     got = read(page(collect("cnn.onnx", 0, lines, check.modules)))
@@ -144,7 +144,7 @@ def test_pressure_is_against_the_pool_and_the_bound() -> None:
 
 def test_the_data_is_beside_the_page(tmp_path: Path) -> None:
     report = report_of(rich())
-    write(tmp_path / "new" / "dir", report)
+    write_report(tmp_path / "new" / "dir", report)
     assert json.loads((tmp_path / "new/dir/report.json").read_text("utf-8")) == json.loads(json.dumps(report.as_data()))
     assert (tmp_path / "new/dir/index.html").read_text("utf-8") == page(report)
 
@@ -179,7 +179,7 @@ def marked(got: Read) -> tuple[set[str], list[tuple[int, int, int, int]]]:
     return outlined, rectangles(shared.attrs["d"])
 
 
-def test_a_planted_clash_is_marked(cnn: tuple[list[Line], Check]) -> None:
+def test_a_planted_clash_is_marked(cnn: tuple[list[Line], CheckRun]) -> None:
     """In the plan of a real model: whichever two buffers share bytes, those two are shown, and where they do."""
     lines, check = cnn
     program = check.modules["pool"].program
@@ -220,7 +220,7 @@ def test_each_fault_has_a_picture(
 
 
 @pytest.mark.parametrize("stage", ["liveness", "pool"])
-def test_a_life_that_is_too_short_is_marked(stage: str, cnn: tuple[list[Line], Check]) -> None:
+def test_a_life_that_is_too_short_is_marked(stage: str, cnn: tuple[list[Line], CheckRun]) -> None:
     _, check = cnn
     program = check.modules[stage].program
     number, slot = next((i, s) for i, s in enumerate(program.slots.values()) if s.is_pooled and s.stop - s.start > 1)
@@ -270,7 +270,7 @@ def test_hostile_names_are_text() -> None:
     assert len(page(report_of(program))) < 100_000
 
 
-def test_nothing_is_fetched(cnn: tuple[list[Line], Check]) -> None:
+def test_nothing_is_fetched(cnn: tuple[list[Line], CheckRun]) -> None:
     lines, check = cnn
     made = page(collect("https://example.org/m.onnx", 0, lines, check.modules))
     got = read(made)
@@ -357,7 +357,7 @@ def test_a_place_that_is_no_good_is_said_at_once(
 
 
 def test_nothing_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, report_of(rich()))
+    write_report(tmp_path, report_of(rich()))
     old = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
 
     def full(*paths: object) -> None:
@@ -365,7 +365,7 @@ def test_nothing_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(EnvironmentFailure, match=r"No space left on device \[output\.C1\]"):
-        write(tmp_path, report_of(many(5)))
+        write_report(tmp_path, report_of(many(5)))
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == old
 
 
@@ -399,4 +399,4 @@ def test_ticks_are_round() -> None:
     assert ticks(0, 100, 5) == [0, 20, 40, 60, 80, 100]
     assert ticks(3, 9, 10) == [3, 4, 5, 6, 7, 8, 9]
     assert ticks(0, 3_287_424, 6) == [0, 1_000_000, 2_000_000, 3_000_000]
-    assert text("a" * 1000, 10) == "aaaaa…aaaa"
+    assert escaped("a" * 1000, 10) == "aaaaa…aaaa"

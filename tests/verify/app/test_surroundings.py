@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 import pytest
 
-from assay.verify.app.terminal import LONGEST, Stream, shown
+from assay.verify.app.terminal import LONGEST, Stream, printable
 from tests.models import model
 from tests.verify.app.test_cli import assay
 
@@ -217,9 +217,9 @@ def test_what_strangers_wrote_is_cut(
 
 
 def test_shown() -> None:
-    assert shown("plain größe\nline") == "plain größe\nline"
-    assert shown("\x1b[31m\udcff\u202e\0") == "\\x1b[31m\\udcff\\u202e\\x00"
-    assert len(shown("y" * 10**6, 100)) < 150
+    assert printable("plain größe\nline") == "plain größe\nline"
+    assert printable("\x1b[31m\udcff\u202e\0") == "\\x1b[31m\\udcff\\u202e\\x00"
+    assert len(printable("y" * 10**6, 100)) < 150
 
 
 def test_a_stream_fails_once_and_a_silent_one_never(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from assay.semantics.module import Module
 from assay.semantics.text.module_text import parse
-from assay.verify.app.check import Check, Lowering
+from assay.verify.app.check import CheckRun, Lowering
 from tests.verify.app.test_cli import assay
 
 TEXT = """
@@ -100,6 +100,6 @@ def test_what_is_left_out_is_what_main_does_not_reach(lost: str, why: str) -> No
     def fault(module: Module) -> Module:
         return Module({n: d for n, d in module.definitions.items() if n != lost})
 
-    lines = list(Check(Lowering(parse(TEXT), "it", changed={"legalize": fault}), stop_after="legalize").lines())
+    lines = list(CheckRun(Lowering(parse(TEXT), "it", changed={"legalize": fault}), stop_after="legalize").lines())
     assert lines[-1].stage == "legalize" and lines[-1].evidence.holds is False
     assert why in lines[-1].evidence.detail, lines[-1].evidence.detail

@@ -32,7 +32,7 @@ from assay.verify.oracle import judge_backend
 from assay.verify.strategies.choosing import by_random
 from assay.verify.strategies.features import Features
 from assay.verify.strategies.graphs import a_module
-from assay.verify.strategies.values import inputs_for
+from assay.verify.strategies.values import picked_inputs
 from tests.models import model
 
 OURS = ("numpy", "numpy:wide", "numpy:reversed", "reference")
@@ -197,7 +197,7 @@ def test_no_false_alarm_on_random_programs() -> None:
             subject = subject_of_module(module)
         except Unsupported:
             continue
-        inputs = inputs_for(by_random(Random(seed)), module)
+        inputs = picked_inputs(by_random(Random(seed)), module)
         for name in OURS[:3]:
             outcome = attempt(backend(name), subject, subject.outputs, inputs)
             if isinstance(outcome, Ran):

@@ -14,7 +14,7 @@ import pytest
 
 from assay.verify.backends import Subject, backend, subject_of_model
 from assay.verify.backends.channel import pack, unpack
-from assay.verify.backends.protocol import called
+from assay.verify.backends.protocol import call_prepared
 from assay.verify.oracle import Verdict, judge_backend
 from tests.verify.app.test_cli import assay
 
@@ -61,8 +61,8 @@ def test_a_list_in_place_of_a_tensor(wrong: list[Any]) -> None:
 
 
 def test_a_list_of_numbers_is_an_array() -> None:
-    assert called("says", lambda inputs: {"y": [1.0, 2.0]}, {})["y"].shape == (2,)
-    assert called("says", lambda inputs: {"y": [[1, 2], [3, 4]]}, {})["y"].shape == (2, 2)
+    assert call_prepared("says", lambda inputs: {"y": [1.0, 2.0]}, {})["y"].shape == (2,)
+    assert call_prepared("says", lambda inputs: {"y": [[1, 2], [3, 4]]}, {})["y"].shape == (2, 2)
 
 
 @pytest.mark.parametrize(("wrong", "say"), [

@@ -26,7 +26,7 @@ ARRAYS = {
 
 def written(members: dict[str, np.ndarray]) -> bytes:  # type: ignore[type-arg]
     file = io.BytesIO()
-    npz.write(file, members)
+    npz.write_npz(file, members)
     return file.getvalue()
 
 

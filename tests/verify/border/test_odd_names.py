@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from assay.semantics.errors import Invalid
-from assay.verify.border.inputs import load, save
+from assay.verify.border.inputs import load_npz, save
 from tests.verify.app.test_cli import assay
 from tests.verify.app.test_whole_answers import saved
 
@@ -28,7 +28,7 @@ NAMES = (
 def test_a_file_gives_back_each_name_and_array(of: Any, tmp_path: Path) -> None:
     arrays = {n: np.array([i, 1]).astype(of) for i, n in enumerate(NAMES)}
     save(tmp_path / "a.npz", arrays)
-    found = load(tmp_path / "a.npz")
+    found = load_npz(tmp_path / "a.npz")
     assert [(n, a.dtype, a.tobytes()) for n, a in found.items()] == [
         (n, a.dtype, a.tobytes()) for n, a in arrays.items()
     ]
@@ -39,7 +39,7 @@ def test_names_with_no_place_in_a_file(tmp_path: Path) -> None:
         with pytest.raises(Invalid, match="without a NUL"):
             save(tmp_path / "a.npz", {name: np.zeros(2)})
     save(tmp_path / "a.npz", {"y" * 65_531: np.ones(1)})
-    assert load(tmp_path / "a.npz")["y" * 65_531].tolist() == [1]
+    assert load_npz(tmp_path / "a.npz")["y" * 65_531].tolist() == [1]
 
 
 def odd(folder: Path) -> Path:
@@ -65,7 +65,7 @@ def test_outputs_under_odd_names_are_judged(
     }
     save(inputs, arrays)
     assert assay(monkeypatch, "run", program, "--inputs", inputs, "-o", out) == 0
-    found = load(out)
+    found = load_npz(out)
     assert (
         found["y:bfloat16"].tolist() == (-arrays["x:bfloat16"]).tolist()
         and found["y.npy"].tolist() == np.float32([0.3, 1]).tolist()

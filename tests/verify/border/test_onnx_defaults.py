@@ -17,9 +17,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from assay.semantics.errors import Invalid
 from assay.verify.app import certificate
-from assay.verify.app.check import Check
-from assay.verify.border.inputs import load, save
-from assay.verify.plugins.pytest_plugin import AssayBackend
+from assay.verify.app.check import CheckRun
+from assay.verify.border.inputs import load_npz, save
+from assay.verify.plugins.pytest_plugin import JudgedBackend
 from tests.verify.app.test_certificate import manifest, said, seal
 from tests.verify.app.test_cli import assay
 
@@ -44,13 +44,13 @@ def test_what_is_given_counts_and_what_is_not_is_the_default(tmp_path: Path, mon
     for arrays, y in (({"x": X}, [3, 8]), ({"x": X, "w": np.float32([5, -1])}, [5, -2])):
         inputs = given(tmp_path, **arrays)
         assert assay(monkeypatch, "run", program, "--inputs", inputs, "-o", out) == 0
-        assert load(out)["y"].tolist() == y
+        assert load_npz(out)["y"].tolist() == y
     program = kept(tmp_path / "s.onnx", SHAPE)  # what decides a shape is still known before the run
     assert assay(monkeypatch, "run", program, "--inputs", given(tmp_path, s=[3, 2]), "-o", out) == 0
-    assert load(out)["y"].shape == (3, 2)
+    assert load_npz(out)["y"].shape == (3, 2)
     program = kept(tmp_path / "t.onnx", TEXTS)
     assert assay(monkeypatch, "run", program, "--inputs", given(tmp_path, x=["a", "b"], w=["a", "ab"]), "-o", out) == 0
-    assert load(out)["y"].tolist() == [True, False]
+    assert load_npz(out)["y"].tolist() == [True, False]
 
 
 def test_outputs_are_judged_on_what_was_given(
@@ -82,12 +82,12 @@ def test_a_test_of_ones_own_takes_it(tmp_path: Path) -> None:
         def prepare(self, subject: Any, wanted: Any) -> Any:
             return lambda inputs: {n: np.float32([3, 4]) * inputs["x"] for n in wanted}
 
-    deaf = AssayBackend("deaf", Deaf(), (), 0, {}, lambda: tmp_path, lambda kind, outcome: None)  # type: ignore[arg-type]
+    deaf = JudgedBackend("deaf", Deaf(), (), 0, {}, lambda: tmp_path, lambda kind, outcome: None)  # type: ignore[arg-type]
     model = onnx.load(kept(tmp_path / "m.onnx", SUM))
     assert deaf.check(model, {"x": X})["given"].outcome == "right"
     with pytest.raises(AssertionError, match="output y"):
         deaf.check(model, {"x": X, "w": X})
-    assert load(tmp_path / "inputs.npz")["w"].tolist() == X.tolist()
+    assert load_npz(tmp_path / "inputs.npz")["w"].tolist() == X.tolist()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_every_element_type_and_a_default_of_any_shape(tmp_path: Path, monkeypat
         w = np.array([[0, 1], [1, 1]]).astype(of)
         command = ("run", tmp_path / "m.onnx", "--inputs", given(tmp_path, w=w), "-o", tmp_path / "out.npz")
         assert assay(monkeypatch, *command) == 0
-        y = load(tmp_path / "out.npz")["y"]
+        y = load_npz(tmp_path / "out.npz")["y"]
         assert y.dtype == w.dtype and y.tobytes() == w.tobytes() and y.shape == (2, 2)
 
 
@@ -183,9 +183,9 @@ def test_a_certificate_says_what_was_given(tmp_path: Path, monkeypatch: pytest.M
     assert assay(monkeypatch, "build", program, "--inputs", given(tmp_path, x=X, w=w), "-o", out) == 0
     listed = manifest(out)
     assert list(listed["model"]["defaults"]) == ["w"]
-    assert load(out / "certificate" / "inputs.npz")["w"].tolist() == [5, -1]
+    assert load_npz(out / "certificate" / "inputs.npz")["w"].tolist() == [5, -1]
     whole = certificate.Stored(out)
-    checked = Check(whole, whole.inputs(), whole.seed, defaults=whole.defaults())
+    checked = CheckRun(whole, whole.inputs(), whole.seed, defaults=whole.defaults())
     found = list(certificate.lines(whole, checked, model=program))
     assert all(line.evidence.holds for line in found)
 

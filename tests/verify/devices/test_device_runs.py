@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from assay.interp import machine
-from assay.interp.across import NOTHING
+from assay.interp.device_access import NOTHING
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import AssayError

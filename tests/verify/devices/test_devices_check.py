@@ -97,7 +97,7 @@ def test_the_fewest_copies_are_those_of_trying_all() -> None:
         for chosen in itertools.product(*may.values()):
             made = {(v, chosen[w]): n for (v, a, w), n in pairs.items() if chosen[a] != chosen[w]}
             tried.append(sum(made.values()))
-        found = fewest.least(pairs, may, None)
+        found = fewest.fewest_copies(pairs, may, None)
         assert found is not None and found.sure and found.copies == min(tried)
 
 

@@ -26,7 +26,7 @@ from assay.semantics.graph import (
     on_device,
     var,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import ConstantInfo, Module
 from assay.semantics.text.module_text import parse
@@ -34,7 +34,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify.devices import broken_plans, names_devices
 from assay.verify.devices.erase import original_of
-from assay.verify.devices.places import misplaced
+from assay.verify.devices.places import misplaced_values
 from tests.museum import device_faults as programs
 from tests.museum.device_faults import CONFIG, ON_CPU, ON_GPU, T, program
 
@@ -68,7 +68,7 @@ def elsewhere(module: Module) -> Iterator[tuple[Expr, Module]]:
         if not isinstance(d, Function):
             continue
         whole: Expr = d
-        nodes = list(post_order(whole, lambda n: () if is_whole(n) else n.children))
+        nodes = list(post_order(whole, lambda n: () if is_opaque(n) else n.children))
         variables = list(dict.fromkeys(v for n in nodes for v in bound_by(n)))
         for moved in [*variables, *(n for n in nodes if not isinstance(n, (Var, GlobalVar, Constructor, ExternFunc)))]:
             to = ON_CPU if moved.device.place == ON_GPU.place else ON_GPU
@@ -106,7 +106,7 @@ def test_nothing_is_elsewhere_alone(name: str) -> None:
     planned = plan_devices(source, CONFIG)
     assert broken_plans(source, planned, CONFIG) == []
     for moved, wrong in elsewhere(planned):
-        assert [b for b in misplaced(wrong, CONFIG)], f"{moved!r} alone is elsewhere, and no rule is broken"
+        assert [b for b in misplaced_values(wrong, CONFIG)], f"{moved!r} alone is elsewhere, and no rule is broken"
 
 
 def count(module: Module) -> dict[str, int]:
@@ -114,7 +114,7 @@ def count(module: Module) -> dict[str, int]:
     about."""
     found: dict[str, int] = {}
     for _, wrong in elsewhere(module):
-        for b in misplaced(wrong, CONFIG):
+        for b in misplaced_values(wrong, CONFIG):
             about = re.sub(r".*: (.*?): \w+:0.*and \w+:0.*", r"\1", b.detail)
             about = re.sub(r".*((operand|argument) \d|looks at|to where it is|primitive function).*", r"\1", about)
             found[f"{b.verdict}: {about}"] = found.get(f"{b.verdict}: {about}", 0) + 1

@@ -11,7 +11,7 @@ import pytest
 
 from assay.interp import vector
 from assay.semantics.text.module_text import parse
-from assay.verify.app.check import Check, Lowering
+from assay.verify.app.check import CheckRun, Lowering
 from assay.verify.app.cli import main
 from assay.verify.app.stages import STAGES, passes
 from assay.verify.evidence import Context, Evidence
@@ -45,13 +45,13 @@ def test_every_stage_holds_on_a_planned_module(name: str) -> None:
 
 
 def test_one_device_is_proved_without_work() -> None:
-    lines = [line for line, _ in zip(Check(Lowering(small_cnn(), "cnn")).lines(), range(2), strict=False)]
+    lines = [line for line, _ in zip(CheckRun(Lowering(small_cnn(), "cnn")).lines(), range(2), strict=False)]
     assert (lines[1].stage, lines[1].did, lines[1].evidence.how) == ("devices", "one device", "proved")
 
 
 def test_a_wrong_plan_stops_the_table() -> None:
     lowering = Lowering(small_cnn(), "cnn", config=CONFIG, changed={"devices": lambda module: module})
-    lines = list(Check(lowering).lines())
+    lines = list(CheckRun(lowering).lines())
     assert lines[-1].stage == "devices" and not lines[-1].evidence.holds and "open" in lines[-1].evidence.detail
 
 

@@ -25,7 +25,7 @@ from assay.semantics.tensor import (
     when,
 )
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion, equivalent
-from assay.verify.equivalence.order import Undecided
+from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.strategies.kernels import Kernels as Maker
 from tests.lower.c.test_c_random import values
 from tests.lower.legalize.kernel_check import same_bits
@@ -77,7 +77,7 @@ def agree(func: PrimFunc, seed: int) -> str:
     inputs = [values(b.static_shape, b.dtype, rng) for b in func.inputs]
     try:
         got = numbers.run(func, inputs)
-    except Undecided:
+    except UndecidedTrace:
         return "undecided"
     except (Trap, AssertionError):  # both sides of a condition are evaluated here, so that more may trap
         return "trap"

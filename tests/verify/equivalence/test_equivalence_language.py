@@ -27,7 +27,7 @@ from assay.semantics.tensor import (
     store,
     when,
 )
-from assay.verify.equivalence import BIT_EXACT, REAL, UNKNOWN, Verdict, equivalent
+from assay.verify.equivalence import BIT_EXACT, REAL, UNKNOWN, Equivalence, equivalent
 from tests.verify.equivalence.test_equivalence import FAULTS, F, binary, from_the_end, matmul, tiled, unary
 
 # --- data in conditions and indices ------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_long_chains() -> None:
     for _ in range(1_500):
         deep = For(Var("i"), const(1), deep)
     func = PrimFunc("f", (x, out), 1, deep)
-    verdict: Verdict = equivalent(func, func)
+    verdict: Equivalence = equivalent(func, func)
     assert verdict.notion is BIT_EXACT
     other = PrimFunc("f", (x, out), 1, store(out, (), value + x[1]))
     assert len(str(equivalent(func, other, weakest=BIT_EXACT))) < 2000

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from assay.lower.loops.rewriting import changed, plain
+from assay.lower.loops.rewriting import changed, plain_function
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Apply, Const, Expr, apply, const
 from assay.semantics.tensor import PrimFunc, Stmt, program_order
@@ -21,7 +21,7 @@ OTHER = {"add": "sub", "sub": "add", "mul": "add", "max": "min", "min": "max", "
 
 def mutant(func: PrimFunc, rng: random.Random) -> PrimFunc | None:
     """`func` with one literal moved by one, or one operation another one."""
-    func = plain(func)
+    func = plain_function(func)
     places = [
         n
         for s in program_order(func.body)

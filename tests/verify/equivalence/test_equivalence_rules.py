@@ -30,7 +30,7 @@ from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, equ
 from assay.verify.equivalence.meanings import PRIME, Degree, Field, Fingerprint
 from assay.verify.equivalence.show import first_difference, show_term
 from assay.verify.equivalence.terms import Terms
-from assay.verify.equivalence.words import has_division
+from assay.verify.equivalence.word_semantics import has_division
 from tests.verify.equivalence.test_equivalence import binary, unary
 
 F = FLOAT32

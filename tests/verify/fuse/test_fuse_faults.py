@@ -19,7 +19,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify import fuse as checking
 from assay.verify.fuse import check_fuse, check_group
-from assay.verify.fuse.placed import misplaced
+from assay.verify.fuse.group_devices import misplaced_group
 from assay.verify.kept import changed_beside
 from assay.verify.trials.kernels import different
 from tests.lower.fuse import fusing
@@ -350,7 +350,7 @@ def on(module: Module, kernel: PrimFunc, device: VirtualDevice, main: VirtualDev
 
 
 def said(module: Module) -> list[str]:
-    return list(misplaced(module, [k for k in module.kernels.values() if GROUP in k.attrs]))
+    return list(misplaced_group(module, [k for k in module.kernels.values() if GROUP in k.attrs]))
 
 
 def test_one_device_is_right() -> None:

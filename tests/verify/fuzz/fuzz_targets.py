@@ -18,18 +18,18 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.fuzz.targets import Result, from_verdict
-from assay.verify.fuzz.work import Report, Task
+from assay.verify.fuzz.worker import ExampleReport, Task
 from assay.verify.oracle import Oracle
 
 
-def deadly(task: Task) -> Iterator[Report]:
+def deadly(task: Task) -> Iterator[ExampleReport]:
     """Right for most examples; number 3 ends the process, 5 takes for ever."""
     for number in task.numbers:
         if number == 3:
             os.kill(os.getpid(), signal.SIGSEGV)
         if number == 5:
             time.sleep(1000)
-        report = Report((number,))
+        report = ExampleReport((number,))
         report.kinds["right"] += 1
         yield report
 
@@ -58,12 +58,12 @@ def operators(module: Module) -> set[str]:
     return {n.op.name for n in post_order(module.main) if isinstance(n, Call) and isinstance(n.op, Operator)}
 
 
-def greedy(task: Task) -> Iterator[Report]:
+def greedy(task: Task) -> Iterator[ExampleReport]:
     """Right for most examples; number 1 takes memory for ever."""
     for number in task.numbers:
         held: list[Any] = []
         while number == 1:
             held.append(np.ones(1 << 22))
-        report = Report((number,))
+        report = ExampleReport((number,))
         report.kinds["right"] += 1
         yield report

@@ -16,12 +16,12 @@ from assay.semantics.budget import Budget
 from assay.semantics.errors import Crash, EnvironmentFailure, Invalid
 from assay.verify.app.cli import main
 from assay.verify.fuzz import targets
-from assay.verify.fuzz.campaign import Campaign, Plan, replay
-from assay.verify.fuzz.cases import SWITCHES, Recipe, again, example
+from assay.verify.fuzz.campaign import Campaign, Plan, replay_corpus
+from assay.verify.fuzz.cases import SWITCHES, Recipe, again, campaign_example
 from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import Result, judged, target, target_names
-from assay.verify.fuzz.work import Report, Task, total, work
+from assay.verify.fuzz.worker import ExampleReport, Task, judge_examples, merged_report
 from tests.verify.fuzz.fuzz_targets import Off, deadly, greedy, operators
 
 SMALL = Recipe(("add", "nn.softmax", "multiply", "concat"), 8, ("branches", "names"))
@@ -33,10 +33,10 @@ class Here:
     def __init__(self, most: int | None = None) -> None:
         self.most = most
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Report]:
+    def run(self, tasks: Iterable[Task]) -> Iterator[ExampleReport]:
         done = 0
         for task in tasks:
-            for report in work(task):
+            for report in judge_examples(task):
                 if self.most is not None and done >= self.most:
                     raise KeyboardInterrupt
                 done += 1
@@ -62,17 +62,17 @@ def test_a_fault_is_found_made_simple_and_kept_once(off: None, tmp_path: Path) -
         assert "nn.softmax" in operators(module)
         assert judged(target("off"), module, inputs).kind == "wrong"
     assert min(len(operators(f.program()[0])) for f in stored) == 1
-    assert all(r.still for r in replay(corpus, "off"))
+    assert all(r.still for r in replay_corpus(corpus, "off"))
 
 
 def test_replay_says_what_is_mended(off: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus(tmp_path)
     Campaign(Plan("off", SMALL, examples=40), corpus).run(Here())
     monkeypatch.setitem(targets.OURS, "off", targets.Values("off"))
-    found = list(replay(corpus, "off"))
+    found = list(replay_corpus(corpus, "off"))
     assert found
     assert not any(r.still for r in found)
-    assert list(replay(corpus, "values")) == []
+    assert list(replay_corpus(corpus, "values")) == []
 
 
 def test_a_campaign_goes_on_where_it_ended(off: None, tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ def test_an_example_is_its_number() -> None:
     seen: set[str] = set()
     recipe = Recipe(switches=SWITCHES)
     for number in range(60):
-        case = example(recipe, 7, number)
-        assert example(recipe, 7, number).picks == case.picks == again(recipe, case.picks).picks
+        case = campaign_example(recipe, 7, number)
+        assert campaign_example(recipe, 7, number).picks == case.picks == again(recipe, case.picks).picks
         seen |= set(case.constructs)
     assert {"if", "call", "symbolic dim", "named constant"} <= seen
-    assert example(recipe, 8, 0).picks != example(recipe, 7, 0).picks
+    assert campaign_example(recipe, 8, 0).picks != campaign_example(recipe, 7, 0).picks
 
 
 @pytest.mark.parametrize("name", ["values", "numpy", "onnxruntime", "passes"])
@@ -112,7 +112,7 @@ def test_targets_judge(name: str) -> None:
         pytest.skip(f"there is no backend {name}")
     recipe = Recipe(("add", "multiply", "nn.relu", "concat", "reshape", "matmul"), 6, ("branches", "symbolic"))
     count = 6 if name == "passes" else 20
-    report = total(list(work(Task(name, recipe, 0, tuple(range(count))))))
+    report = merged_report(list(judge_examples(Task(name, recipe, 0, tuple(range(count))))))
     assert sum(report.kinds.values()) == count
     assert report.kinds["right"] >= count // 2
     assert not report.failures, [(f.result, f.number) for f in report.failures]
@@ -128,7 +128,7 @@ def test_what_is_raised_is_a_crash() -> None:
         def judge(self, module: object, inputs: object) -> Result:
             raise self.wrong
 
-    case = example(SMALL, 0, 0)
+    case = campaign_example(SMALL, 0, 0)
     for wrong in (Crash("that"), KeyError("that"), Invalid("that", label="x.C1")):
         found = judged(Broken(wrong), case.module, case.inputs)
         assert found.kind == "crash" and found.failed and "that" in found.detail
@@ -139,7 +139,7 @@ def test_a_workers_death_is_an_outcome() -> None:
     pool = Pool(2, patience=1.0, work=deadly)
     try:
         tasks = [Task("values", SMALL, 0, tuple(range(a, a + 4)), seconds=0.0) for a in (0, 4)]
-        report = total(list(pool.run(tasks)))
+        report = merged_report(list(pool.run(tasks)))
     finally:
         pool.close()
     assert sorted(report.numbers) == list(range(8))
@@ -152,7 +152,7 @@ def test_a_worker_that_grows_is_ended() -> None:
     with budget.of(Budget(memory=300 << 20)):
         pool = Pool(1, patience=60.0, work=greedy)
     try:
-        report = total(list(pool.run([Task("values", SMALL, 0, (0, 1, 2), seconds=0.0)])))
+        report = merged_report(list(pool.run([Task("values", SMALL, 0, (0, 1, 2), seconds=0.0)])))
     finally:
         pool.close()
     assert report.kinds == {"right": 2, "died": 1} and [f.number for f in report.failures] == [1]

@@ -17,7 +17,7 @@ from assay.verify.fuzz.campaign import Campaign, Plan
 from assay.verify.fuzz.cases import Recipe
 from assay.verify.fuzz.cluster import Cluster, Limits, end_campaign, run_task
 from assay.verify.fuzz.pool import LEAST, Pool
-from assay.verify.fuzz.work import Report, Task
+from assay.verify.fuzz.worker import ExampleReport, Task
 from tests.verify.fuzz.test_fuzz import deadly
 
 SMALL = Recipe(("add", "nn.relu", "concat"), 6, ())
@@ -62,9 +62,9 @@ class Recorded:
         self.made.append((jobs, patience, memory))
         self.closed = False
 
-    def run(self, tasks: list[Task]) -> Iterator[Report]:
+    def run(self, tasks: list[Task]) -> Iterator[ExampleReport]:
         for task in tasks:
-            report = Report(task.numbers)
+            report = ExampleReport(task.numbers)
             report.kinds["right"] += len(task.numbers)
             yield report
 

@@ -28,7 +28,7 @@ from assay.semantics.tensor import Buffer, PrimFunc, Store, loops, program_order
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.app import check
-from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.stages import passes
 from assay.verify.trials import helpers
 from tests.models import model
@@ -39,12 +39,12 @@ B = np.bool_
 
 
 def lines(given: ModelProto, **more: Any) -> list[Line]:
-    return list(Check(Lowering(given, "m", **more)).lines())
+    return list(CheckRun(Lowering(given, "m", **more)).lines())
 
 
 def caught(given: ModelProto, stage: str, *words: str, **more: Any) -> str:
     """What the line says that fails; it is that of the stage. Without the fault all lines hold."""
-    for line in Check(Lowering(given, "m")).lines():
+    for line in CheckRun(Lowering(given, "m")).lines():
         assert line.evidence.holds
         if line.stage == stage:
             break
@@ -228,7 +228,7 @@ def test_a_division_of_the_c_that_is_wrong(which: str) -> None:
     given = one(op, I32, I32, **attrs)
     inputs = {"x0": np.full((2, 3), 7, I32), "x1": np.full((2, 3), 3, I32)}
     for emitter in (emit, text(*DIVISIONS[which])):
-        found = list(Check(Lowering(given, "m", emitter=emitter), inputs).lines())[-1]
+        found = list(CheckRun(Lowering(given, "m", emitter=emitter), inputs).lines())[-1]
         assert found.stage == "compare" and found.evidence.holds is (emitter is emit), found.evidence.detail
     assert f"helper m_{which}_i32: of " in found.evidence.detail
 
@@ -299,7 +299,7 @@ def test_every_helper_that_there_is_has_a_meaning() -> None:
 
 
 def _planned(given: ModelProto) -> Module:
-    check = Check(Lowering(given, "m"))
+    check = CheckRun(Lowering(given, "m"))
     list(check.lines())
     return check.modules["pool"]
 
@@ -319,14 +319,14 @@ def chosen(condition: Callable[[Expr], Expr]) -> Module:
 
 def test_a_select_goes_both_ways_by_the_numbers_next_to_its_constant() -> None:
     far = chosen(lambda a: a > 123456.0)
-    said = list(Check(Lowering(far, "m")).lines())[-1].evidence
+    said = list(CheckRun(Lowering(far, "m")).lines())[-1].evidence
     assert said.holds and "every condition in them both ways" in said.detail
-    found = list(Check(Lowering(far, "m", emitter=text("7.0f", "8.0f"))).lines())[-1]
+    found = list(CheckRun(Lowering(far, "m", emitter=text("7.0f", "8.0f"))).lines())[-1]
     assert found.stage == "compare" and found.evidence.holds is False and "is 8.0, must be 7.0" in found.evidence.detail
 
 
 def test_a_side_that_nothing_takes_is_named() -> None:
-    said = list(Check(Lowering(chosen(lambda a: a * a < 0.0), "m")).lines())[-1].evidence
+    said = list(CheckRun(Lowering(chosen(lambda a: a * a < 0.0), "m")).lines())[-1].evidence
     assert said.holds and "one way only: " in said.detail and "in f" in said.detail and "was never true" in said.detail
 
 

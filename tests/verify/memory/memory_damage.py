@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from assay.lower.pool import plan
+from assay.lower.pool import plan_pools
 from assay.semantics.dtypes import BOOL
+from assay.semantics.live_positions import union
 from assay.semantics.module import Branch, Module, Program, Slot, Step
-from assay.semantics.paths import join
 from tests.verify.memory.memory_programs import living, some_memory, source
 
 Damage: TypeAlias = Callable[[random.Random, Program], Program | None]
@@ -42,7 +42,7 @@ def life_shortened(rng: random.Random, program: Program) -> Program | None:
     count = rng.randrange(1, len(at) + 1) if rng.random() < 0.3 else 1
     first = rng.choice([0, len(at) - count, rng.randrange(len(at) - count + 1)])
     kept = at[:first] + at[first + count :]
-    return _with(program, replace(slot, live=join([(p, p + 1) for p in kept])))
+    return _with(program, replace(slot, live=union([(p, p + 1) for p in kept])))
 
 
 def moved(rng: random.Random, program: Program) -> Program | None:
@@ -149,7 +149,7 @@ def phases_dropped(rng: random.Random, program: Program) -> Program | None:
         return p if p <= first else max(first + 1, p - less)
 
     slots = [
-        replace(s, live=join([(at(a), at(b)) for a, b in s.live if at(a) < at(b)])) for s in program.slots.values()
+        replace(s, live=union([(at(a), at(b)) for a, b in s.live if at(a) < at(b)])) for s in program.slots.values()
     ]
     return _step(_with(program, *slots), index, replace(step, phases=1))
 
@@ -198,8 +198,8 @@ def case(seed: int) -> Case:
         wrong = damage(rng, made.program)
         if wrong is not None:
             memory = replace(memory, in_place=memory.in_place and damage is not in_place_claimed)
-            return Case(module, plan(made.with_(main=wrong), memory), f"{damage.__name__}, then planned")
-    planned = plan(made, memory)
+            return Case(module, plan_pools(made.with_(main=wrong), memory), f"{damage.__name__}, then planned")
+    planned = plan_pools(made, memory)
     for damage in rng.sample(LATE, len(LATE)) if seed % 2 else ():
         wrong = damage(rng, planned.program)
         if wrong is not None and wrong != planned.program:

@@ -11,7 +11,7 @@ from assay.interp import graph, machine, vector
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Branch
 from assay.semantics.rules import check_program as check_rules
-from assay.verify.liveness.devices import check_devices
+from assay.verify.liveness.devices import check_memory_access
 from assay.verify.liveness.lives import check_lives
 from assay.verify.liveness.program import check_program
 from assay.verify.memory import prove_plan
@@ -34,7 +34,7 @@ def verdicts(case: Case) -> dict[str, bool]:
         "lives": check_lives(program, made.kernels).holds,
         "sweep": sweep(program, made.kernels).holds,
         "in place": check_in_place(made).holds,
-        "devices": check_devices(program, made.kernels).holds,
+        "devices": check_memory_access(program, made.kernels).holds,
         "z3": prove_plan(*as_problem(program)).evidence.holds,
     }
 

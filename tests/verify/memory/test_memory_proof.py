@@ -13,10 +13,10 @@ import z3
 
 from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.errors import Crash, Invalid
+from assay.semantics.live_positions import union
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, from_conflicts
-from assay.semantics.paths import join
-from assay.verify.memory import CLAIMS, available, check_plan, faults, prove_plan, recheck
-from assay.verify.memory.chain import Chain, Spell, chain
+from assay.verify.memory import CLAIMS, available, check_plan, faults, prove_plan, recheck_text
+from assay.verify.memory.chain import Chain, Spell, adjacency
 from assay.verify.memory.definition import both_live, overlapping
 from assay.verify.memory.query import SMALL, boxes, neighbours, query
 from tests.verify.memory.memory_plans import WORK, N, broken, moved, place, plan, problem, random_problem
@@ -284,8 +284,8 @@ def test_a_list_of_neighbours_that_leaves_something_out_proves_nothing(
 
     def planted(lives: Sequence[Any], offsets: Sequence[int], deadline: Any) -> Chain:
         if plant == "life":  # it does not see that 77 is live beside 76
-            return chain([((78, 79),) if i == 77 else live for i, live in enumerate(lives)], offsets, deadline)
-        made = chain(lives, offsets, deadline)
+            return adjacency([((78, 79),) if i == 77 else live for i, live in enumerate(lives)], offsets, deadline)
+        made = adjacency(lives, offsets, deadline)
         beneath, above = ({k: list(v) for k, v in there.items()} for there in (made.beneath, made.above))
         spell = above[77][0]
         if plant == "spell":
@@ -300,7 +300,7 @@ def test_a_list_of_neighbours_that_leaves_something_out_proves_nothing(
             above[77][0] = extra
         return Chain(beneath, above)
 
-    monkeypatch.setattr("assay.verify.memory.query.chain", planted)
+    monkeypatch.setattr("assay.verify.memory.query.adjacency", planted)
     for found in (good, wrong):
         there = boxes(given, found, "workspace")
         assert answer(query(there, WORK, 40).text) == "sat"
@@ -341,7 +341,7 @@ def test_lives_with_gaps_share() -> None:
 
 
 def test_odd_lives_are_read_as_sets() -> None:
-    assert join(((5, 7), (0, 2), (2, 3), (6, 9))) == ((0, 3), (5, 9))
+    assert union(((5, 7), (0, 2), (2, 3), (6, 9))) == ((0, 3), (5, 9))
     given = problem(replace(A, live=((5, 7), (0, 2), (1, 4))), replace(B, live=((3, 4),)))
     for found, good in ((plan(128, a=0, b=64), True), (plan(128, a=0, b=48), False)):
         assert check_plan(given, found).holds == prove_plan(given, found).evidence.holds == good
@@ -368,7 +368,7 @@ def test_names_do_not_reach_the_text(good: bool) -> None:
     text = proof.queries["pool0"]
     assert text.isascii() and "\n(assert false)" not in text
     if available():
-        assert recheck(text) == ("unsat" if good else "sat")
+        assert recheck_text(text) == ("unsat" if good else "sat")
 
 
 def test_a_size_with_symbols_is_checked_at_values() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import BufferInfo, Place, Plan, Problem
-from assay.verify.memory import prove_plan, recheck, second_opinion
+from assay.verify.memory import prove_plan, recheck_text, second_opinion
 from assay.verify.memory.proof import prove_pool
 from assay.verify.memory.query import boxes, query
 from tests.verify.memory.memory_plans import WORK, broken, moved, place, random_problem
@@ -44,13 +44,13 @@ def test_cvc5_agrees() -> None:
 def test_solvers_that_disagree_are_a_failure(
     says: str, holds: bool | None, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.verify.memory.second.recheck", lambda text: says)
+    monkeypatch.setattr("assay.verify.memory.second.recheck_text", lambda text: says)
     opinion = second_opinion(prove_plan(GOOD, PLAN).queries)
     assert opinion.holds == holds and words in opinion.detail
 
 
 def test_a_text_that_was_changed_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.verify.memory.second.recheck", lambda text: "sat")
+    monkeypatch.setattr("assay.verify.memory.second.recheck_text", lambda text: "sat")
     text = prove_plan(GOOD, PLAN).queries["pool0"].replace("(define-fun o1 () Int 64)", "(define-fun o1 () Int 63)")
     assert "is satisfiable, and the plan was called proved" in second_opinion({"pool0": text}).detail
 
@@ -58,7 +58,7 @@ def test_a_text_that_was_changed_is_no_proof(monkeypatch: pytest.MonkeyPatch) ->
 def test_without_cvc5_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cvc5", None)
     with pytest.raises(Invalid, match=r"cvc5 is not installed.*smt\.C1"):
-        recheck("(check-sat)")
+        recheck_text("(check-sat)")
 
 
 class Commands:
@@ -89,10 +89,10 @@ def test_the_second_solver_has_to_give_one_answer(monkeypatch: pytest.MonkeyPatc
     here = SimpleNamespace(TermManager=Commands, Solver=Commands, InputParser=Commands, InputLanguage=Commands)
     monkeypatch.setitem(sys.modules, "cvc5", here)
     for word in ("unsat", "sat", "unknown"):
-        assert recheck(f"(set-logic QF_LIA)\n(check-sat);{word}") == word
+        assert recheck_text(f"(set-logic QF_LIA)\n(check-sat);{word}") == word
     for text in ("(set-logic QF_LIA)", "(check-sat);sat\n(check-sat);sat", "(echo);so"):
         with pytest.raises(Invalid, match="1 answer of cvc5"):
-            recheck(text)
+            recheck_text(text)
 
 
 @pytest.mark.peer
@@ -100,7 +100,7 @@ def test_what_cvc5_cannot_read() -> None:
     pytest.importorskip("cvc5", reason="cvc5 is not installed")
     for text in ("(check-sat", "(set-logic QF_LIA)"):
         with pytest.raises(Invalid, match=r"cvc5"):
-            recheck(text)
+            recheck_text(text)
 
 
 # --- cost

@@ -16,8 +16,8 @@ from assay.semantics.integers.polynomials import Polynomial, Quotient, number
 from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import BufferInfo, Plan, Problem, overlap
 from assay.semantics.scalar import apply, cast, select
-from assay.verify.memory import available, check_plan, prove_plan, recheck
-from assay.verify.memory.chain import TOP, chain
+from assay.verify.memory import available, check_plan, prove_plan, recheck_text
+from assay.verify.memory.chain import TOP, adjacency
 from assay.verify.memory.derive import derive
 from assay.verify.memory.forms import Forms
 from assay.verify.memory.goals import Goals, forms_text, linear_text, local_text
@@ -47,7 +47,7 @@ def answers(text: str) -> set[str]:
                 break
         said.add(found)
     if available():
-        assert recheck(text) == ("sat" if "sat" in said else "unsat")
+        assert recheck_text(text) == ("sat" if "sat" in said else "unsat")
     return said
 
 
@@ -226,7 +226,7 @@ def test_a_list_of_neighbours_is_whole_or_it_is_noticed() -> None:
         buffers = random_lives(rng, rng.randrange(2, 9))
         offsets = [8 * i for i in range(len(buffers))]
         rng.shuffle(offsets)
-        made = chain([b.live for b in buffers], offsets)
+        made = adjacency([b.live for b in buffers], offsets)
         near = {(s.below, s.above) for there in made.beneath.values() for s in there if s.above != TOP}
         assert answers(chain_text(buffers, offsets, near)) == {"unsat"}
         for pair in sorted(near)[:3]:

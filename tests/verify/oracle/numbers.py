@@ -12,7 +12,7 @@ from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.scalar import convert, operation
 from assay.semantics.tensor import PrimFunc
 from assay.verify.equivalence.evaluate import evaluate_trace, link
-from assay.verify.equivalence.events import Read
+from assay.verify.equivalence.events import TraceRead
 from assay.verify.equivalence.trace import trace_of
 
 Array = np.ndarray[Any, Any]
@@ -58,7 +58,7 @@ class Numbers:
     def cast(self, of: DType, to: DType, arg: Any, guards: Any) -> Any:
         return words(convert(numbers(arg, of), to), to)
 
-    def gather(self, read: Read, of: DType, indices: Sequence[Any], guards: Any) -> Any:
+    def gather(self, read: TraceRead, of: DType, indices: Sequence[Any], guards: Any) -> Any:
         data = self.inputs[read.number] if read.number >= 0 else read.data
         assert data is not None
         at = np.broadcast_arrays(*(numbers(i, e.dtype) for i, e in zip(indices, read.indices, strict=True)))

@@ -18,10 +18,10 @@ from assay.verify.app.terminal import Screen
 from assay.verify.backends import Array, Isolated, Prepared, Subject, backend, subject_of_model
 from assay.verify.backends.protocol import cannot
 from assay.verify.oracle import Oracle, judge_backend
-from assay.verify.reduce import Case
+from assay.verify.reduce import ReducedCase
 from assay.verify.reduce.command import reduce_model
-from assay.verify.reduce.finding import Finding
-from assay.verify.reduce.standalone import write
+from assay.verify.reduce.finding import CaseFinding
+from assay.verify.reduce.standalone import write_standalone
 from tests.models import model
 
 F = np.float32
@@ -198,7 +198,11 @@ def test_a_refusal_on_some_inputs_does_not_hide_the_others(tmp_path: Path) -> No
 
 
 def test_the_test_of_a_backend_that_dies_survives_it(tmp_path: Path) -> None:
-    text = write(tmp_path, "dying", Case(MODEL, INPUTS), "onnxruntime", Finding("died", "by SIGFPE")).read_text()
+    text = write_standalone(
+        tmp_path, "dying", ReducedCase(MODEL, INPUTS), "onnxruntime", CaseFinding("died", "by SIGFPE")
+    ).read_text()
     assert "judge_backend(subject_of_model(MODEL), Isolated('onnxruntime'), INPUTS)" in text
-    text = write(tmp_path, "wrong", Case(MODEL, INPUTS), "onnxruntime", Finding("wrong", "y")).read_text()
+    text = write_standalone(
+        tmp_path, "wrong", ReducedCase(MODEL, INPUTS), "onnxruntime", CaseFinding("wrong", "y")
+    ).read_text()
     assert "judge_backend(subject_of_model(MODEL), backend('onnxruntime'), INPUTS)" in text

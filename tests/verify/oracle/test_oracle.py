@@ -13,7 +13,7 @@ from assay.semantics.graph import Call
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
 from assay.verify.oracle import Oracle, Verdict
-from assay.verify.oracle.whole import Whole, run_whole, step_of
+from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integers, step_of
 from tests.verify.oracle.numeric_operators import one
 
 F = np.float32
@@ -141,22 +141,22 @@ def test_whole_numbers_stay_exact_as_far_as_they_can() -> None:
     even = one(lambda b, x, w: b.mean(b.nn.relu(b.matmul(x, w)), axis=(1,)), x=tensor(5, 7), w=tensor(7, 8))
     odd = one(lambda b, x, w: b.mean(b.nn.relu(b.matmul(x, w)), axis=(1,)), x=tensor(5, 7), w=tensor(7, 3))
     for module, lost in ((even, ""), (odd, "a division by 3")):
-        found = run_whole(module, Oracle(module).inputs("integers"))
+        found = run_scaled_integers(module, Oracle(module).inputs("integers"))
         assert not isinstance(found, str)
         (result,) = found.values()
-        assert isinstance(result, Whole) and result.lost.startswith(lost) and bool(result.lost) == bool(lost)
+        assert isinstance(result, ScaledIntegers) and result.lost.startswith(lost) and bool(result.lost) == bool(lost)
 
 
 def test_integers_are_so_small_that_sums_are_exact() -> None:
     """In bfloat16 a sum of 64 products must stay below 256."""
     module = one(lambda b, x, w: b.matmul(x, w), x=tensor(5, 64, of="bfloat16"), w=tensor(64, 7, of="bfloat16"))
     inputs = Oracle(module).inputs("integers")
-    (result,) = run_whole(module, inputs).values()  # type: ignore[union-attr]
-    assert isinstance(result, Whole) and not result.lost
+    (result,) = run_scaled_integers(module, inputs).values()  # type: ignore[union-attr]
+    assert isinstance(result, ScaledIntegers) and not result.lost
     assert result.magnitude.max() <= 256 and all(np.abs(x.astype(F)).max() >= 1 for x in inputs.values())
     large = {n: x * x.dtype.type(8) + x.dtype.type(1) for n, x in inputs.items()}
-    (result,) = run_whole(module, large).values()  # type: ignore[union-attr]
-    assert isinstance(result, Whole) and "too large" in result.lost
+    (result,) = run_scaled_integers(module, large).values()  # type: ignore[union-attr]
+    assert isinstance(result, ScaledIntegers) and "too large" in result.lost
 
 
 def test_steps() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from assay.verify.fuzz.cases import Recipe
 from assay.verify.fuzz.targets import FAILURES, target_names
-from assay.verify.fuzz.work import Report, Task, work
+from assay.verify.fuzz.worker import ExampleReport, Task, judge_examples
 from assay.verify.strategies.features import static_operators
 
 WRONG_IN_ONNXRUNTIME = frozenset({
@@ -36,11 +36,11 @@ def recipe(name: str) -> Recipe:
     return Recipe(tuple(n for n in static_operators() if n not in WRONG_IN_ONNXRUNTIME))
 
 
-def campaign(name: str, judged: int) -> Report:
+def campaign(name: str, judged: int) -> ExampleReport:
     """Examples until so many were judged: what is refused, or cannot be said as ONNX, does not count."""
-    found = Report(())
+    found = ExampleReport(())
     for number in count():
-        for report in work(Task(name, recipe(name), SEED, (number,), seconds=5.0)):
+        for report in judge_examples(Task(name, recipe(name), SEED, (number,), seconds=5.0)):
             # the generator calls sum and others besides what it is asked for, such as for a condition
             if not (name == "onnxruntime" and WRONG_IN_ONNXRUNTIME & set(report.operators)):
                 found.add(report)

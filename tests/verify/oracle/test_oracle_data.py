@@ -19,11 +19,11 @@ from assay.semantics.scalar import Var as Symbol, const
 from assay.semantics.tensor import Buffer, For, PrimFunc, Store
 from assay.semantics.types import RefType, ShapeType, TensorType
 from assay.verify.oracle import Accepts, Oracle
-from assay.verify.oracle.claims import meant, named
+from assay.verify.oracle.claims import call_title, meant
 from assay.verify.oracle.data import _random, _tensor
 from assay.verify.oracle.disturbed import shuffled
+from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integers
 from assay.verify.oracle.walk import places
-from assay.verify.oracle.whole import Whole, run_whole
 
 F = np.float32
 Array = np.ndarray[Any, Any]
@@ -178,20 +178,22 @@ def test_a_tensor_function_is_the_operator_that_it_says() -> None:
     for attrs in ({}, {"operator": "nn.relu"}, {"attrs": {}}, {"operator": "nn.relu", "attrs": {"axis": Symbol("n")}}):
         silent = replace(module, definitions={**module.definitions, node.func: replace(kernel, attrs=attrs)})
         assert meant(node, {}, silent) is None
-        whole_ = run_whole(silent, {"x": np.array([1, -2, 3], F)})
+        whole_ = run_scaled_integers(silent, {"x": np.array([1, -2, 3], F)})
         assert not isinstance(whole_, str)
         (result,) = whole_.values()
-        assert isinstance(result, Whole) and result.lost == "a tensor function that claims no operator"
+        assert isinstance(result, ScaledIntegers) and result.lost == "a tensor function that claims no operator"
         assert result.value.tolist() == [2, 0, 6]
-    assert named(node) == f"{node.func} at {node.span}" if node.span else named(node) == node.func
+    assert call_title(node) == f"{node.func} at {node.span}" if node.span else call_title(node) == node.func
 
 
 def test_numbers_that_are_not_whole_beside_integers() -> None:
     x, i = var("x", TensorType((3,), FLOAT32)), var("i", TensorType((3,), INT32))
     module = Module({"main": function([x, i], call("multiply", x, call("astype", i, dtype="float32")))})
-    found = run_whole(module, {"x": np.array([0.1, 0.2, 0.3], F), "i": np.array([1, 2, 3], np.int32)})
+    found = run_scaled_integers(module, {"x": np.array([0.1, 0.2, 0.3], F), "i": np.array([1, 2, 3], np.int32)})
     assert found == "no input is a small multiple of a power of two"
-    assert not isinstance(run_whole(module, {"x": np.array([1, 2, 3], F), "i": np.array([1, 2, 3], np.int32)}), str)
+    assert not isinstance(
+        run_scaled_integers(module, {"x": np.array([1, 2, 3], F), "i": np.array([1, 2, 3], np.int32)}), str
+    )
 
 
 def test_one_input_of_whole_numbers_is_enough_for_what_is_made_of_it() -> None:
@@ -199,11 +201,13 @@ def test_one_input_of_whole_numbers_is_enough_for_what_is_made_of_it() -> None:
     main = replace(
         function([x, y], tuple_of(call("add", x, x), call("add", x, y))), attrs={"outputs": ("of_x", "of_both")}
     )
-    found = run_whole(Module({"main": main}), {"x": np.array([1, 2, 3], F), "y": np.array([0.1, 0.2, 0.3], F)})
+    found = run_scaled_integers(
+        Module({"main": main}), {"x": np.array([1, 2, 3], F), "y": np.array([0.1, 0.2, 0.3], F)}
+    )
     assert not isinstance(found, str)
     of_x, of_both = found.values()
-    assert isinstance(of_x, Whole) and not of_x.lost and of_x.value.tolist() == [2, 4, 6]
-    assert isinstance(of_both, Whole) and of_both.lost
+    assert isinstance(of_x, ScaledIntegers) and not of_x.lost and of_x.value.tolist() == [2, 4, 6]
+    assert isinstance(of_both, ScaledIntegers) and of_both.lost
 
 
 # --- data -----------------------------------------------------------------------------------------------------------

@@ -12,12 +12,12 @@ import pytest
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, DType
 from assay.semantics.ops import operator
-from assay.verify.oracle.accepts import flushed, is_subnormal, open_subnormals
-from assay.verify.oracle.dot import TERMS, magnitudes, telling, wrong_together
+from assay.verify.oracle.declarations import flushed, is_subnormal, open_subnormals
+from assay.verify.oracle.dot import TERMS, has_independent_roundings, magnitudes, wrong_together
 from assay.verify.oracle.findings import Applied
 from assay.verify.oracle.layers import open_elements
-from assay.verify.oracle.verdict import Verdict, Worst, differing, fits, number, ulp, worst_exact, worst_outside
-from assay.verify.oracle.whole import NOTHING, RULES, Whole, exact_result, exactly, whole
+from assay.verify.oracle.scaled_integers import NOTHING, RULES, ScaledIntegers, exact_result, exactly, scaled_integers
+from assay.verify.oracle.verdict import Verdict, Worst, differing, element_number, fits, ulp, worst_exact, worst_outside
 
 F = np.float32
 Array = np.ndarray[Any, Any]
@@ -33,7 +33,11 @@ def test_the_unit_in_the_last_place_is_the_spacing(x: float) -> None:
 
 
 def test_elements_as_python_numbers() -> None:
-    found = [number(np.float32(2), FLOAT32), number(np.bool_(True), BOOL), number(np.int32(2), INT32)]
+    found = [
+        element_number(np.float32(2), FLOAT32),
+        element_number(np.bool_(True), BOOL),
+        element_number(np.int32(2), INT32),
+    ]
     assert [type(x) for x in found] == [float, bool, int]
 
 
@@ -159,7 +163,7 @@ def test_the_step_and_the_magnitude_of_each_rule(
 ) -> None:
     """Elements are multiples of the step; the magnitude is what no partial sum exceeds."""
     found = result(name, *operands, **attrs)
-    assert isinstance(found, Whole) and not found.lost and found.step == step
+    assert isinstance(found, ScaledIntegers) and not found.lost and found.step == step
     op = operator(name)
     wide = op.value(op.check_attrs(attrs), *[a.astype(np.float64) for a in operands])
     assert np.array_equal(found.value, wide) and (np.abs(wide) <= found.magnitude).all()
@@ -200,14 +204,14 @@ def test_what_may_round_is_lost_and_says_why(
 ) -> None:
     with np.errstate(all="ignore"):
         found = result(name, *operands, **attrs)
-    assert isinstance(found, Whole) and why in found.lost and bool(why) == bool(found.lost)
+    assert isinstance(found, ScaledIntegers) and why in found.lost and bool(why) == bool(found.lost)
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "max", "min", "mul"])
 def test_scattered_products_round(reduction: str) -> None:
     at = np.array([[0], [1]], np.int64)
     found = result("scatter_nd", X, at, Y, reduction=reduction)
-    assert isinstance(found, Whole) and bool(found.lost) == (reduction == "mul")
+    assert isinstance(found, ScaledIntegers) and bool(found.lost) == (reduction == "mul")
 
 
 def test_every_order_of_sums_gives_what_is_not_lost() -> None:
@@ -226,9 +230,9 @@ def test_every_order_of_sums_gives_what_is_not_lost() -> None:
 
 
 def test_what_is_exact_stays_so_beside_integers_and_constants() -> None:
-    some = whole(X)
+    some = scaled_integers(X)
     assert (some.step, some.lost, some.ndim, some.shape, some.dtype) == (2, "", 2, (2, 2), np.float32)
-    assert whole(np.zeros(3, F)).step == NOTHING and not whole(np.zeros(3, F)).lost
+    assert scaled_integers(np.zeros(3, F)).step == NOTHING and not scaled_integers(np.zeros(3, F)).lost
     sure = result("greater", X, Y)
     assert sure.dtype == np.bool_ and np.array_equal(sure, X > Y), "a comparison of whole numbers is decided"
     chosen = result("where", sure, X, Y)
@@ -237,7 +241,7 @@ def test_what_is_exact_stays_so_beside_integers_and_constants() -> None:
     assert np.array_equal(result("add", integers, integers), integers * 2), "integers are no whole tensors"
     assert np.array_equal(result("astype", integers, dtype="float32").value, integers)
     lost = result("astype", result("exp", X), dtype="int32")
-    assert isinstance(lost, Whole) and lost.lost == "exp rounds" and lost.dtype == np.int32
+    assert isinstance(lost, ScaledIntegers) and lost.lost == "exp rounds" and lost.dtype == np.int32
     assert [w.lost for w in result("topk", result("exp", X), k=1)] == ["exp rounds"] * 2
     values, places = result("topk", X[0], k=1)
     assert values.value.tolist() == [6] and not values.lost and places.tolist() == [0]
@@ -289,20 +293,26 @@ def test_errors_that_are_too_large_or_lean_are_told() -> None:
 def test_where_the_errors_together_say_nothing() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal(2000), rng.standard_normal(2000)
-    assert telling(10, [x], y, FLOAT32)
-    assert not telling(10, [x], y, FLOAT64), "there is no wider reference"
-    assert not telling(10, [x], y[:999], FLOAT32) and telling(10, [x], y[:1000], FLOAT32)
-    assert not telling(2**10, [x], y, FLOAT16) and not telling(2**8, [x], y, FLOAT16) and telling(2**7, [x], y, FLOAT16)
-    assert not telling(10, [x], np.where(y > 3, np.inf, y), FLOAT32)
-    assert not telling(10, [x], np.where(np.arange(2000) % 2, 1.0, y)[:1500], FLOAT32), (
+    assert has_independent_roundings(10, [x], y, FLOAT32)
+    assert not has_independent_roundings(10, [x], y, FLOAT64), "there is no wider reference"
+    assert not has_independent_roundings(10, [x], y[:999], FLOAT32) and has_independent_roundings(
+        10, [x], y[:1000], FLOAT32
+    )
+    assert (
+        not has_independent_roundings(2**10, [x], y, FLOAT16)
+        and not has_independent_roundings(2**8, [x], y, FLOAT16)
+        and has_independent_roundings(2**7, [x], y, FLOAT16)
+    )
+    assert not has_independent_roundings(10, [x], np.where(y > 3, np.inf, y), FLOAT32)
+    assert not has_independent_roundings(10, [x], np.where(np.arange(2000) % 2, 1.0, y)[:1500], FLOAT32), (
         "half of the results are one number"
     )
-    assert not telling(10, [x, np.ones((2, 1000))], y, FLOAT32), "all factors are one number"
-    assert not telling(10, [x, np.ones((1, 1))], y, FLOAT32) and telling(10, [x, np.zeros(4)], y, FLOAT32), (
-        "a bias of zeros"
-    )
-    assert not telling(10, [x, 1 + 1e-4 * y], y, FLOAT32), "all factors are of one size"
-    assert not telling(10, [x, rng.choice([1.0, -2.0, 3.0], 2000)], y, FLOAT32)
+    assert not has_independent_roundings(10, [x, np.ones((2, 1000))], y, FLOAT32), "all factors are one number"
+    assert not has_independent_roundings(10, [x, np.ones((1, 1))], y, FLOAT32) and has_independent_roundings(
+        10, [x, np.zeros(4)], y, FLOAT32
+    ), "a bias of zeros"
+    assert not has_independent_roundings(10, [x, 1 + 1e-4 * y], y, FLOAT32), "all factors are of one size"
+    assert not has_independent_roundings(10, [x, rng.choice([1.0, -2.0, 3.0], 2000)], y, FLOAT32)
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.app import cli
-from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.stages import passes
 from assay.verify.kept import CLAIMS
-from assay.verify.schedule import check_same_values, check_schedule, peak
+from assay.verify.schedule import check_call_order, check_same_values, peak
 from tests.lower.schedule.scheduling import modules
 from tests.lower.wired import wired
 
@@ -71,7 +71,7 @@ def position(chain: Chain, kernel: str, which: int = 0) -> int:
 @pytest.mark.row("A25")
 def test_what_the_pass_makes_holds(module: Module) -> None:
     made = stages(module)
-    evidence = check_schedule(made["constants"], made["schedule"])
+    evidence = check_call_order(made["constants"], made["schedule"])
     assert evidence.holds and evidence.how == "proved", evidence.detail
     claim = made["schedule"].main.attrs[CLAIMS]
     assert claim["after"] == lower_bound(find_lives(made["schedule"], whole=True).program.placed("workspace"))
@@ -88,7 +88,7 @@ def refusal(fault: Callable[[Chain], Chain]) -> str:
         target = claiming(with_chain(source, chain))
     except Unsupported:  # no peak, where a variable is used before it is bound
         target = with_chain(source, chain)
-    evidence = check_schedule(source, target)
+    evidence = check_call_order(source, target)
     assert not evidence.holds, "the fault went unnoticed"
     return evidence.detail
 
@@ -96,7 +96,7 @@ def refusal(fault: Callable[[Chain], Chain]) -> str:
 def test_the_sample_holds_unchanged() -> None:
     source = stages(sample())["constants"]
     right = claiming(source, before=peak(source))
-    assert check_schedule(source, right).holds and check_schedule(source, source).holds
+    assert check_call_order(source, right).holds and check_call_order(source, source).holds
 
 
 def test_dropped_binding() -> None:
@@ -122,9 +122,9 @@ def test_a_closure_reads_what_is_free_in_it() -> None:
         g = var("g", inner.type)
         chain: Chain = [(e, call("exp", x)), (g, inner), (var("r", of), Call(of, g, (x,)))]
         source = with_chain(Module({"main": function([x], x)}), chain)
-        assert check_schedule(source, source).holds
+        assert check_call_order(source, source).holds
         moved = with_chain(Module({"main": function([x], x)}), [chain[1], chain[0], chain[2]])
-        assert ("e, which is not bound yet" in check_schedule(source, moved).detail) == (other == "after")
+        assert ("e, which is not bound yet" in check_call_order(source, moved).detail) == (other == "after")
 
 
 @pytest.mark.row("A25")
@@ -170,9 +170,9 @@ def test_result_exchanged() -> None:
     source = stages(Module({"main": function([x], tuple_of(call("exp", x), call("nn.relu", x)))}))["constants"]
     (a, _), (b, _) = [(v, c) for v, c in bindings(source.main) if isinstance(c, CallTIR)]
     changed = rewrite(source.main, lambda n: n if not isinstance(n, Let) else n)
-    assert check_schedule(source, source.with_(main=changed)).holds
+    assert check_call_order(source, source.with_(main=changed)).holds
     chain: Chain = [(v, tuple_of(b, a) if not isinstance(c, CallTIR) else c) for v, c in bindings(source.main)]
-    assert not check_schedule(source, with_chain(source, chain)).holds
+    assert not check_call_order(source, with_chain(source, chain)).holds
 
 
 def test_order_changed_without_a_claim() -> None:
@@ -180,7 +180,7 @@ def test_order_changed_without_a_claim() -> None:
     chain = list(bindings(source.main))
     i, j = position(chain, "take"), position(chain, "concat")
     chain.insert(min(i, j), chain.pop(max(i, j)))
-    detail = check_schedule(source, with_chain(source, chain)).detail
+    detail = check_call_order(source, with_chain(source, chain)).detail
     assert "no peak is claimed" in detail
 
 
@@ -190,7 +190,7 @@ def test_order_changed_without_a_claim() -> None:
 def test_wrong_peak(which: str, off: int) -> None:
     source = stages(sample())["constants"]
     right = peak(source)
-    evidence = check_schedule(source, claiming(source, **{"before": right, "after": right, which: right + off}))
+    evidence = check_call_order(source, claiming(source, **{"before": right, "after": right, which: right + off}))
     assert (
         not evidence.holds and f"the peak {which} is said to be {right + off} bytes, and is {right}" in evidence.detail
     )
@@ -199,7 +199,7 @@ def test_wrong_peak(which: str, off: int) -> None:
 @pytest.mark.parametrize("bound", [0, 10**9])
 def test_a_bound_that_cannot_be(bound: int) -> None:
     source = stages(sample())["constants"]
-    evidence = check_schedule(source, claiming(source, before=peak(source), bound=bound))
+    evidence = check_call_order(source, claiming(source, before=peak(source), bound=bound))
     assert not evidence.holds and "cannot be" in evidence.detail
 
 
@@ -208,7 +208,7 @@ def test_a_bound_that_cannot_be(bound: int) -> None:
 )
 def test_a_claim_that_cannot_be_read(claim: object) -> None:
     source = stages(sample())["constants"]
-    evidence = check_schedule(source, with_chain(source, list(bindings(source.main)), **{CLAIMS: claim}))
+    evidence = check_call_order(source, with_chain(source, list(bindings(source.main)), **{CLAIMS: claim}))
     assert not evidence.holds and "schedule.C1" in evidence.detail
 
 
@@ -227,7 +227,7 @@ def failed(lines: list[Line]) -> Line:
 
 @pytest.mark.row("A25")
 def test_the_line_of_the_table() -> None:
-    lines = list(Check(Lowering(small(), "wired")).lines())
+    lines = list(CheckRun(Lowering(small(), "wired")).lines())
     assert [line.evidence.detail for line in lines if not line.evidence.holds] == []
     line = next(line for line in lines if line.stage == "schedule")
     data = line.evidence.data
@@ -245,7 +245,7 @@ def test_lives_that_need_more_than_the_schedule_claims() -> None:
         slots = {n: replace(s, live=((0, last),)) if s.place == "workspace" else s for n, s in program.slots.items()}
         return module.with_(main=replace(program, slots=slots))
 
-    line = failed(list(Check(Lowering(small(), "wired", changed={"liveness": longer})).lines()))
+    line = failed(list(CheckRun(Lowering(small(), "wired", changed={"liveness": longer})).lines()))
     assert line.stage == "liveness" and "the schedule claims a peak of" in line.evidence.detail
 
 
@@ -255,7 +255,7 @@ def test_another_function_changed() -> None:
         x = var("x", TensorType((4,), FLOAT32))
         return changed.with_(other=function([x], x))
 
-    line = failed(list(Check(Lowering(small(), "wired", changed={"schedule": fault})).lines()))
+    line = failed(list(CheckRun(Lowering(small(), "wired", changed={"schedule": fault})).lines()))
     assert line.stage == "schedule" and "other than main" in line.evidence.detail
 
 
@@ -321,7 +321,7 @@ class M:
 def test_what_a_function_was_before_constants_were_linked_is_not_believed(order: tuple[str, str]) -> None:
     """Its name says so; its text must."""
     one, two = (parse(LINKED.replace("CALLED", name).replace("ADDED", "1")) for name in order)
-    assert check_same_values(one, two).holds == check_schedule(one, two).holds == (order[0] == order[1])
+    assert check_same_values(one, two).holds == check_call_order(one, two).holds == (order[0] == order[1])
     without = LINKED.replace(" + T.float32(ADDED)", "")
     one, two = (parse(without.replace("CALLED", name)) for name in order)
     assert check_same_values(one, two).holds, "the text is that of the other"

@@ -52,7 +52,7 @@ from assay.verify.strategies.choosing import Tape, by_random
 from assay.verify.strategies.features import DATAFLOW, EVERYTHING, LANGUAGE, Features, static_operators
 from assay.verify.strategies.graphs import Maker, a_module
 from assay.verify.strategies.kinds import special
-from assay.verify.strategies.values import inputs_for
+from assay.verify.strategies.values import picked_inputs
 
 CPUS = CompilationConfig.read(["cpu", "cuda"], default="cpu")
 KINDS: dict[str, Features] = {
@@ -78,7 +78,7 @@ def drawn(kind: str, count: int = 100) -> tuple[tuple[Module, dict[str, Any]], .
     for seed in range(count):
         pick = by_random(Random(seed))
         module = a_module(pick, 12, KINDS[kind])
-        found.append((module, inputs_for(pick, module)))
+        found.append((module, picked_inputs(pick, module)))
     return tuple(found)
 
 

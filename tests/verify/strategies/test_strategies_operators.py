@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from assay.semantics.errors import Invalid
 from assay.semantics.ops import OPERATORS
 from assay.semantics.types import TensorType
-from assay.verify.strategies import Refusal, Use, invalid_calls, operator_calls
+from assay.verify.strategies import Refusal, ValidUse, invalid_calls, operator_calls
 from assay.verify.strategies.choosing import by_random
 from assay.verify.strategies.invalid import SHARED, a_refusal
 from assay.verify.strategies.operators import dtypes_of, varied
@@ -38,7 +38,7 @@ def test_uses_are_valid_and_differ(name: str) -> None:
     assert len(seen) > (8 if op.operands else 3)
 
 
-def ranged(use: Use, at: int, of: TensorType) -> np.ndarray:
+def ranged(use: ValidUse, at: int, of: TensorType) -> np.ndarray:
     """Contents of an operand, in its range where it has one."""
     data = small(of.static_shape, of.dtype)
     if at in use.ranges:
@@ -87,7 +87,7 @@ def test_invalid_uses_break_every_rule(name: str) -> None:
 
 @settings(max_examples=30)
 @given(operator_calls("nn.conv2d"), invalid_calls("nn.conv2d"))
-def test_strategies(use: Use, refusal: Refusal) -> None:
+def test_strategies(use: ValidUse, refusal: Refusal) -> None:
     assert use.accepted
     with pytest.raises(Invalid) as said:
         assert refusal.use.result

@@ -19,7 +19,7 @@ from assay.semantics.scalar import Expr, Var, apply, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Evaluate, For, Stmt, View, While, loops, seq, store
 from assay.semantics.tensor.rules import check_prim_func
 from assay.verify.app.cli import main
-from assay.verify.symbolic import Report, command, prove_accesses
+from assay.verify.symbolic import ProofReport, command, prove_accesses
 from tests.museum import symbolic_functions as museum
 from tests.museum.catalogue import is_caught, planted
 from tests.museum.planted import PlantedFault
@@ -31,7 +31,7 @@ PRODUCTS = ("flatten", "fused", "row_view")
 """Products of sizes: a counterexample takes z3 a second or more."""
 
 
-def open_goals(report: Report) -> str:
+def open_goals(report: ProofReport) -> str:
     return "\n".join(f"{g.verdict} {g.kind}: {g.claim}: {g.detail}" for g in report.goals if g.verdict != "proved")
 
 
@@ -62,7 +62,7 @@ def test_what_is_wrong_by_one_is_refuted_in_long_proofs(fault: PlantedFault) -> 
 # --- what depends on sizes ------------------------------------------------------------------------------------------
 
 
-def kinds(report: Report, verdict: str) -> set[str]:
+def kinds(report: ProofReport, verdict: str) -> set[str]:
     return {g.kind for g in report.goals if g.verdict == verdict}
 
 
@@ -194,13 +194,13 @@ def test_many_statements_get_an_answer() -> None:
 
 def test_queries_are_kept_and_checked_again(tmp_path: Path) -> None:
     reports = [prove_accesses(museum.conv()), prove_accesses(museum.conv(fill=False))]
-    command.write(tmp_path, reports)
+    command.write_queries(tmp_path, reports)
     assert len(list(tmp_path.glob("*.smt2"))) == sum(len(r.goals) for r in reports)
-    assert command.recheck(tmp_path) == []
+    assert command.recheck_queries(tmp_path) == []
     text = next(p for p in sorted(tmp_path.glob("*in-bounds*")))
     weaker = text.read_text("utf-8").split("(assert", 1)[0] + "(check-sat)\n"
     text.write_text(weaker, "utf-8")
-    assert len(command.recheck(tmp_path)) == 1
+    assert len(command.recheck_queries(tmp_path)) == 1
 
 
 @pytest.mark.parametrize(("longer", "count"), [(0, 1), (1, 0)])
@@ -268,7 +268,7 @@ def test_the_command(
     out = capsys.readouterr().out
     assert re.search(r"copy +│ independent: 1 goal +│ proved", out)
     assert ("n = 1; i = 0; trap (out of bounds)" in out) == bool(code)
-    assert command.recheck(tmp_path / "evidence") == []
+    assert command.recheck_queries(tmp_path / "evidence") == []
     assert prove(path, monkeypatch, "--out", tmp_path / "evidence", "--bound", "n=0..0") == 0
 
 

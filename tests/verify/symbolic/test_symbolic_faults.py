@@ -11,8 +11,8 @@ import z3
 from assay.semantics.scalar import Expr, Var, apply, choice, smt
 from assay.semantics.scalar.smt import Terms
 from assay.semantics.tensor import Allocate, Assert, Buffer, For, PrimFunc, Stmt, loops, seq, store, when
-from assay.verify.symbolic import alignment, function, goals, instance, places, prove_accesses, races, written
-from assay.verify.symbolic.events import Access, Frame, Guard, Loop
+from assay.verify.symbolic import alignment, function, goals, initialisation, instance, places, prove_accesses, races
+from assay.verify.symbolic.events import AccessEvent, EventScope, Guard, Loop
 from tests.museum import symbolic_functions as museum
 from tests.museum.symbolic_functions import F, K, M, N
 
@@ -87,25 +87,25 @@ def unguarded(self: Terms, a: Any, b: Any) -> Any:
 
 
 def no_guards(enter: Callable[..., None]) -> Callable[..., None]:
-    def changed(made: Any, frame: Frame, given: Any) -> None:
+    def changed(made: Any, frame: EventScope, given: Any) -> None:
         if not (isinstance(frame.what, Guard) and given is None and frame.what.positive):
             enter(made, frame, given)
 
     return changed
 
 
-def anywhere(frame: Frame | None, outer: Frame) -> bool:
+def anywhere(frame: EventScope | None, outer: EventScope) -> bool:
     return isinstance(outer.what, Loop)
 
 
-def any_order(w: Access, read: Any, begin: Any) -> Any:
-    yield len(written._common(w.site.frame, read.frame)), "first"
+def any_order(w: AccessEvent, read: Any, begin: Any) -> Any:
+    yield len(initialisation._common(w.site.frame, read.frame)), "first"
 
 
 def no_time(covers: Any) -> Any:
-    def changed(f: Any, query: Any, read: Any, w: Access, level: int, how: str) -> Any:
+    def changed(f: Any, query: Any, read: Any, w: AccessEvent, level: int, how: str) -> Any:
         found = covers(f, query, read, w, level, how)
-        strict = level < len(written._common(w.site.frame, read.frame))
+        strict = level < len(initialisation._common(w.site.frame, read.frame))
         return z3.And(*found.children()[1:]) if found is not None and strict else found
 
     return changed
@@ -120,9 +120,14 @@ FAULTS: dict[str, tuple[Callable[[], PrimFunc], Any, str, Any]] = {
     "only one access at a time": (lambda: museum.in_place(ahead=1), races, "_pairs", other_pairs),
     "conditions always hold": (sometimes, instance, "enter", no_guards(instance.enter)),
     "all is private": (lambda: museum.layer_norm(private=False), races, "within", anywhere),
-    "later is before": (late, written, "_ways", any_order),
-    "later iterations are before": (late_in_another_iteration, written, "_covers", no_time(written._covers)),
-    "buffers live on": (forgotten, written, "root_of", never_begins(written.root_of)),
+    "later is before": (late, initialisation, "_ways", any_order),
+    "later iterations are before": (
+        late_in_another_iteration,
+        initialisation,
+        "_covers",
+        no_time(initialisation._covers),
+    ),
+    "buffers live on": (forgotten, initialisation, "root_of", never_begins(initialisation.root_of)),
     "no choice is strict": (lambda: museum.conv_guarded(lazy=False), smt, "conditions", None),
     "windows on windows": (lambda: museum.placed(start=2), alignment, "beginning", lambda buffer, frame: None),
     "nothing wraps": (wrapping, places, "leaves", None),
@@ -165,7 +170,7 @@ def test_an_assert_counts_only_for_what_comes_after_it() -> None:
 
 
 def test_a_counterexample_that_the_run_does_not_confirm_is_no_refutation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(function, "replay", lambda *_: function.Replayed(False, "the run ends well"))
+    monkeypatch.setattr(function, "replay_counterexample", lambda *_: function.ReplayedGoal(False, "the run ends well"))
     report = prove_accesses(museum.matmul(k_from=1))
     assert report.verdict == "unknown" and not report.of("refuted")
 

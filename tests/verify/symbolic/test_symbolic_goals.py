@@ -35,10 +35,17 @@ from assay.semantics.tensor import (
     store,
     when,
 )
-from assay.verify.symbolic import Report, command, prove_accesses, races, replay as module_of_replay, written
+from assay.verify.symbolic import (
+    ProofReport,
+    command,
+    initialisation,
+    prove_accesses,
+    races,
+    replay as module_of_replay,
+)
 from assay.verify.symbolic.events import events
 from assay.verify.symbolic.goals import TRAPS
-from assay.verify.symbolic.replay import leaves_dtype, replay
+from assay.verify.symbolic.replay import leaves_dtype, replay_counterexample
 from tests.museum.symbolic_functions import F, K, M, N, func
 
 ZERO = const(0, F)
@@ -314,7 +321,7 @@ def test_bounds_that_nothing_is_within_are_refused() -> None:
 # --- what is too much -----------------------------------------------------------------------------------------------
 
 
-def unknown(report: Report, words: str) -> set[str]:
+def unknown(report: ProofReport, words: str) -> set[str]:
     return {g.kind for g in report.of("unknown") if words in g.detail}
 
 
@@ -328,13 +335,13 @@ def test_what_is_too_much_is_left_to_the_run(monkeypatch: pytest.MonkeyPatch) ->
     )
     made = func("twice", Allocate(line, twice), x, out)
     assert prove_accesses(made).verdict == "proved"
-    monkeypatch.setattr(written, "MOST_READS", 1)
+    monkeypatch.setattr(initialisation, "MOST_READS", 1)
     assert unknown(prove_accesses(made), "too many reads") == {"written before"}
-    monkeypatch.setattr(written, "MOST_READS", 2)
+    monkeypatch.setattr(initialisation, "MOST_READS", 2)
     assert prove_accesses(made).verdict == "proved"
     several = func("several", seq(*(store(out, k, ZERO) for k in range(3))), x, out)
     assert prove_accesses(several, {"n": (3, 3)}).verdict == "proved"
-    monkeypatch.setattr(written, "MOST_WRITES", 2)
+    monkeypatch.setattr(initialisation, "MOST_WRITES", 2)
     assert unknown(prove_accesses(several, {"n": (3, 3)}), "3 writes of out") == {"output written"}
     monkeypatch.setattr(races, "MOST_PAIRS", 1)
     assert unknown(prove_accesses(made), "pairs of accesses") == {"independent"}
@@ -346,7 +353,7 @@ def test_what_is_too_much_is_left_to_the_run(monkeypatch: pytest.MonkeyPatch) ->
 def answered(
     made: PrimFunc, kind: Any, about: Any = ("x",), n: int = 4, element: Any = lambda b, at: None
 ) -> tuple[bool, str]:
-    found = replay(made, kind, {N: np.int64(n)}, element, {}, about)
+    found = replay_counterexample(made, kind, {N: np.int64(n)}, element, {}, about)
     return found.confirmed, found.detail
 
 
@@ -452,17 +459,17 @@ def test_a_step_that_is_not_reached_leaves_nothing() -> None:
 
 def test_what_was_kept_of_a_proof_must_have_its_query(tmp_path: Path) -> None:
     report = prove_accesses(over(lambda i, x: x[i]))
-    command.write(tmp_path, [report])
-    assert command.recheck(tmp_path) == []
+    command.write_queries(tmp_path, [report])
+    assert command.recheck_queries(tmp_path) == []
     manifest = tmp_path / command.MANIFEST
     data = json.loads(manifest.read_text("utf-8"))
     row = data["goals"][0]
     del row["query"]
     manifest.write_text(json.dumps(data), "utf-8")
-    assert command.recheck(tmp_path) == [f"{row['claim']}: proved without a query"]
+    assert command.recheck_queries(tmp_path) == [f"{row['claim']}: proved without a query"]
     row["verdict"] = "unknown"
     manifest.write_text(json.dumps(data), "utf-8")
-    assert command.recheck(tmp_path) == []
+    assert command.recheck_queries(tmp_path) == []
     data["goals"][1]["verdict"] = "refuted"
     manifest.write_text(json.dumps(data), "utf-8")
-    assert len(command.recheck(tmp_path)) == 1
+    assert len(command.recheck_queries(tmp_path)) == 1

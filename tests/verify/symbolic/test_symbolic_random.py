@@ -15,7 +15,7 @@ from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.rules import check_prim_func
 from assay.verify.strategies.kernels import Kernels as Maker
-from assay.verify.symbolic import Report, prove_accesses
+from assay.verify.symbolic import ProofReport, prove_accesses
 from assay.verify.symbolic.goals import TRAPS
 from tests.interp.block_programs import random_blocks
 from tests.interp.programs import writes_constant
@@ -53,7 +53,7 @@ def trap_of(func: PrimFunc, inputs: list[Array]) -> Trap | None:
     return None
 
 
-def contradicted(func: PrimFunc, report: Report, seed: int, runs: int, least: int = 0) -> str:
+def contradicted(func: PrimFunc, report: ProofReport, seed: int, runs: int, least: int = 0) -> str:
     """What a run shows against a report: a trap though all that could give it is proved. Empty if nothing."""
     rng = np.random.default_rng(seed)
     symbols = list(dict.fromkeys(d for b in func.inputs for d in b.shape if isinstance(d, Var)))

@@ -24,12 +24,12 @@ from assay.semantics.scalar import apply, const
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.verify.app.terminal import Screen
 from assay.verify.tvm import DETECTORS, PIPELINES, detect, from_onnx, judge_kernels, judge_passes
-from assay.verify.tvm.campaign import Campaign, node_cases
-from assay.verify.tvm.command import Request, inside
+from assay.verify.tvm.campaign import TvmCampaign, node_cases
+from assay.verify.tvm.command import TvmRequest, judge_inside
 from assay.verify.tvm.intervals import bounds_of, known_bounds
 from assay.verify.tvm.meaning import beyond
 from assay.verify.tvm.passes import Judge, verdicts
-from assay.verify.tvm.peer import target
+from assay.verify.tvm.peer import tvm_target
 from assay.verify.tvm.programs import IN_PLACE, alone, program as random_program
 from assay.verify.tvm.watch import watch
 from assay.verify.tvm.wraps import trapping
@@ -237,25 +237,25 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file.write_text(
         "from tvm.script import ir as I, relax as R, tirx as T\n\n@I.ir_module\nclass Lost:" + LOST, "utf-8"
     )
-    even = Request(file, True, True, dims={"n": 3, "m": 3})
-    assert inside(even, ["tvm"], Screen(), False) == 0
+    even = TvmRequest(file, True, True, dims={"n": 3, "m": 3})
+    assert judge_inside(even, ["tvm"], Screen(), False) == 0
     assert "17 stages: 1 begin, 16 same" in capsys.readouterr().out
-    odd = Request(file, True, False, dims={"n": 3, "m": 4})
-    assert inside(odd, ["tvm"], Screen(), True) == 1
+    odd = TvmRequest(file, True, False, dims={"n": 3, "m": 4})
+    assert judge_inside(odd, ["tvm"], Screen(), True) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["judged"][0]["first"] == "KillAfterLastUse" and not data["holds"]
     with pytest.raises(Invalid, match="--backend tvm"):
-        inside(odd, [], Screen(), False)
+        judge_inside(odd, [], Screen(), False)
     model = tmp_path / "m.onnx"
     onnx.save(small_cnn(), model)
-    assert inside(Request(model, False, True), ["tvm"], Screen(), False) == 0
+    assert judge_inside(TvmRequest(model, False, True), ["tvm"], Screen(), False) == 0
     assert "22 calls of kernels: 22 right" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_the_campaign_tells_the_frontend_from_the_passes() -> None:
     """Dropout's mask is of floats in TVM's import; the node is right otherwise."""
-    campaign = Campaign().run(node_cases("test_dropout_default"), 30, ["cpu"])
+    campaign = TvmCampaign().run(node_cases("test_dropout_default"), 30, ["cpu"])
     assert {(f.case, f.stage) for f in campaign.found} >= {("test_dropout_default_mask", "the frontend")}
     assert campaign.counts["right"] >= 1
 
@@ -304,7 +304,7 @@ FLOATS = """
 
 def test_intervals_of_a_tensor_function_hold_what_is_right_and_not_what_is_wrong() -> None:
     x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
-    with target():
+    with tvm_target():
         module = from_tvm(relax.transform.LegalizeOps()(program(FLOATS)))
     allowed, why = bounds_of(module, [x])
     assert allowed is not None and not why

@@ -24,7 +24,7 @@ from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, loops, store
-from assay.semantics.text.beside import LARGEST
+from assay.semantics.text.external_data import LARGEST
 from assay.semantics.text.module_text import parse, read_module, show, write_module
 from assay.verify.app.cli import main
 from assay.verify.c.compiled import STRICT, Compiled, compile_c, status_name

@@ -16,7 +16,7 @@ import pytest
 from assay.interp import graph, machine, vector
 from assay.lower.c import emit
 from assay.lower.liveness import find_lives
-from assay.lower.pool import plan
+from assay.lower.pool import plan_pools
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
 from assay.semantics.errors import Invalid, Trap
@@ -104,7 +104,7 @@ def test_random_models_with_choices(start: int) -> None:
     branches = 0
     for seed in range(start, start + 20):
         source = lowered(Random(seed).module())
-        made = plan(find_lives(source))
+        made = plan_pools(find_lives(source))
         check_rules(made)
         evidence = check_program(source, made)
         assert evidence.holds, (seed, evidence.detail)
@@ -366,7 +366,7 @@ def test_many_choices(width: int) -> None:
 
 
 def test_traps_of_a_kernel_are_told_on_their_path_only() -> None:
-    made = plan(find_lives(traps()))
+    made = plan_pools(find_lives(traps()))
     one: dict[str, Any] = {"x": np.array([4, 6]), "y": np.array([2, 0]), "d": np.True_}
     assert machine.run(made, {**one, "c": np.False_})["output_0"].tolist() == [8, 6]
     with pytest.raises(Trap) as caught:
@@ -402,7 +402,7 @@ def test_machine_and_c_are_compared_step_by_step_on_the_path_that_is_taken() -> 
 def test_a_result_that_nobody_reads_is_not_compared_where_it_has_been_overwritten() -> None:
     x = var("x", TensorType((16,), FLOAT32))
     source = lowered(Module({"main": function([x], call("tanh", get(call("split", x, sections=(8, 8), axis=0), 1)))}))
-    made = plan(find_lives(source))
+    made = plan_pools(find_lives(source))
     first, second = (made.program.slots[n] for n in made.program.calls[0].writes)
     assert first.offset == second.offset, "in one place, one after the other"
     text = emit(made, "m")

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from assay.semantics.left_open.table import ENTRIES
+from assay.semantics.left_open.entries import ENTRIES
 from assay.verify.backends.protocol import subject_of_model
 from assay.verify.oracle import oracle_of
 from tests.verify.app.test_cli import assay

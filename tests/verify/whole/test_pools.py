@@ -13,7 +13,7 @@ import pytest
 from assay.interp import vector
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx
-from assay.lower.pool import Memory, plan, wanted
+from assay.lower.pool import Memory, plan_pools, wanted
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Place, Plan, Pool, Problem
@@ -67,7 +67,7 @@ def test_two_pools_and_arguments_in_them(
 
 @pytest.mark.parametrize("planner", ["tokens", "greedy-size", "greedy-conflicts", "first-fit", "hill-climb", "exact"])
 def test_every_planner(lives: Module, planner: str) -> None:
-    assert check_pool(plan(lives, Memory(planner=planner)))[0].holds
+    assert check_pool(plan_pools(lives, Memory(planner=planner)))[0].holds
 
 
 def test_ones_own_planner(lives: Module) -> None:
@@ -88,19 +88,19 @@ def test_ones_own_planner(lives: Module) -> None:
     def stacked(problem: Problem) -> Plan:
         return made({b.name: ("workspace", 0) for b in problem.buffers}, 1 << 20)
 
-    assert check_pool(plan(lives, Memory(planner=apart)))[0].holds
-    assert not check_pool(plan(lives, Memory(planner=stacked)))[0].holds
+    assert check_pool(plan_pools(lives, Memory(planner=apart)))[0].holds
+    assert not check_pool(plan_pools(lives, Memory(planner=stacked)))[0].holds
 
 
 def test_what_does_not_fit_names_a_limit_that_does(lives: Module) -> None:
     with pytest.raises(Invalid, match=r"a limit of (\d+) bytes for small would be enough, and nothing less") as wrong:
-        plan(lives, Memory((Pool("small", limit=100),)))
+        plan_pools(lives, Memory((Pool("small", limit=100),)))
     found = re.search(r"limit of (\d+) bytes", str(wrong.value))
     assert found is not None
     enough = int(found[1])
-    assert plan(lives, Memory((Pool("small", limit=enough),))).program.sizes == {"small": enough}
+    assert plan_pools(lives, Memory((Pool("small", limit=enough),))).program.sizes == {"small": enough}
     with pytest.raises(Invalid):
-        plan(lives, Memory((Pool("small", limit=enough - 1),)))
+        plan_pools(lives, Memory((Pool("small", limit=enough - 1),)))
 
 
 @pytest.mark.row("U17")
@@ -112,7 +112,7 @@ def test_a_slot_goes_to_a_pool_of_its_device(lives: Module) -> None:
     made = {n: s.device for s in parts for n in (*s.writes, *s.scratch)}
     slots = {n: replace(s, device=made.get(n, s.device)) for n, s in lives.program.slots.items()}
     module = lives.with_(main=replace(lives.program, slots=slots, steps=parts))
-    done = plan(module, Memory((Pool("sram", device=npu), Pool("dram", device=cpu))))
+    done = plan_pools(module, Memory((Pool("sram", device=npu), Pool("dram", device=cpu))))
     for step in done.program.calls:
         for name in (*step.writes, *step.scratch):
             slot = done.program.slots[name]
@@ -122,7 +122,7 @@ def test_a_slot_goes_to_a_pool_of_its_device(lives: Module) -> None:
         not wrong.holds and "runs on cpu:0 and reads buffer" in wrong.detail
     )  # nothing copies from the one to the other
     with pytest.raises(Invalid, match="no pool is on .*cpu.*there are sram on .*npu"):
-        plan(module, Memory((Pool("sram", device=npu),)))
+        plan_pools(module, Memory((Pool("sram", device=npu),)))
 
 
 def test_slots_in_place_are_one_buffer(lives: Module) -> None:

@@ -17,15 +17,15 @@ from assay.interp import graph, machine, tensor, vector
 from assay.interp.memory import Memory as Elements
 from assay.lower.c import emit
 from assay.lower.constants import extract_constants, link_params
-from assay.lower.pool import plan
+from assay.lower.pool import plan_pools
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.module import Branch, Module, Program, Step
 from assay.semantics.rules import check
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, program_order
 from assay.verify.app.stages import STAGES, passes
 from assay.verify.c.compiled import compile_c, run_sanitized
+from assay.verify.constants.constant_table import wrong_table
 from assay.verify.constants.link import check_link
-from assay.verify.constants.table import wrong_table
 from assay.verify.evidence import Context
 from tests.verify.whole.whole_programs import Case, memory
 
@@ -42,7 +42,7 @@ def lowered(one: Case, damage: Damage = lambda stage, module: module, *, checked
     module, wanted = one.module, graph.run(one.module, one.inputs)
     check(module)
     for name, stage in passes(vector.run, config=one.config).items():
-        after = plan(module, memory(module, one.memory)) if name == "pool" else stage(module)
+        after = plan_pools(module, memory(module, one.memory)) if name == "pool" else stage(module)
         after = damage(name, after)
         if checked:
             evidence = CHECKS[name](module, after, context)

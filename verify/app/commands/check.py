@@ -93,14 +93,14 @@ def check(
     from assay.verify.api.check import check as check_program
     from assay.verify.app.showing import show
     from assay.verify.app.terminal import Screen
-    from assay.verify.border.inputs import load
+    from assay.verify.border.inputs import load_npz
     from assay.verify.tvm import command as tvm_command
 
     if per_pass or per_kernel:
-        request = tvm_command.Request(
-            model, per_pass, per_kernel, load(inputs) if inputs else {}, parse_dims(dim), seed
+        request = tvm_command.TvmRequest(
+            model, per_pass, per_kernel, load_npz(inputs) if inputs else {}, parse_dims(dim), seed
         )
-        raise typer.Exit(tvm_command.inside(request, backend, Screen(), as_json))
+        raise typer.Exit(tvm_command.judge_inside(request, backend, Screen(), as_json))
     work = partial(
         check_program,
         model,

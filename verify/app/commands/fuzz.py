@@ -89,9 +89,9 @@ def fuzz(
 ) -> None:
     """Judge random programs without end, and keep those that fail, made simple."""
     from assay.verify.app.terminal import Screen
-    from assay.verify.fuzz.command import Request, fuzz as run_campaign
+    from assay.verify.fuzz.command import FuzzRequest, fuzz as run_campaign
 
-    request = Request(
+    request = FuzzRequest(
         backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay
     )
     raise typer.Exit(run_campaign(request, Screen(), as_json))

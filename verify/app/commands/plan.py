@@ -52,8 +52,10 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Place the buffers of FILE.csv in memory, and prove the plan: with --bound, for all sizes."""
-    from assay.verify.app.plan_command import Request, plan_file
+    from assay.verify.app.plan_command import PlanRequest, plan_file
     from assay.verify.app.terminal import Screen
 
-    request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot, parse_bounds(bound))
+    request = PlanRequest(
+        file, output, capacity, pools, planner, alignment, time_limit, seed, plot, parse_bounds(bound)
+    )
     raise typer.Exit(plan_file(request, Screen(), as_json))

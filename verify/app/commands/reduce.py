@@ -28,11 +28,11 @@ def reduce(
     from assay.verify.app.judging import isolated
     from assay.verify.app.terminal import Screen
     from assay.verify.backends import backend as find_backend
-    from assay.verify.border.inputs import load
+    from assay.verify.border.inputs import load_npz
     from assay.verify.reduce.command import reduce_model
 
     find_backend(backend)
     proto, given, _, dims = with_inputs(
-        load_model(model), load(inputs) if inputs else {}, parse_dims(dim), seed, model.name
+        load_model(model), load_npz(inputs) if inputs else {}, parse_dims(dim), seed, model.name
     )
     raise typer.Exit(reduce_model(proto, isolated(backend), given, dims, seed, limit, output, Screen()))

@@ -78,14 +78,14 @@ def run(
     from assay.verify.api.run import run as run_program
     from assay.verify.app.passed import run_passed
     from assay.verify.app.terminal import Screen, Stream
-    from assay.verify.app.text_run import is_text, lines, load_externs, load_text, run_text, save_call
-    from assay.verify.border.inputs import load, save
+    from assay.verify.app.text_run import is_text, load_externs, load_text, run_lines, run_text, save_call
+    from assay.verify.border.inputs import load_npz, save
 
     if passes:
         if function is not None or module_name is not None or as_text or extern or save_as is not None:
             raise Invalid("--passes are for main: of the options for a text none goes with them", label="cli.C3")
         raise typer.Exit(run_passed(model, inputs, parse_dims(dim), seed, passes, output))
-    given = load(inputs) if inputs else {}
+    given = load_npz(inputs) if inputs else {}
     if is_text(model):
         if save_as is not None:
             if output is None or output.suffix != ".py" or as_text or dim or extern:
@@ -117,7 +117,7 @@ def run(
                 sys.stdout.write(text)
             return
         done = run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern))
-        for line in lines(done):
+        for line in run_lines(done):
             Screen().print(line)
         if done.trap is not None:  # told after what came before it
             raise done.trap

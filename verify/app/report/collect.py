@@ -14,7 +14,7 @@ from assay.semantics.errors import Span
 from assay.semantics.memory import lower_bound, pressure
 from assay.semantics.module import Branch, Module, Program, Slot, Step
 from assay.verify.app.check import Line
-from assay.verify.app.report.model import Buffer, Kind, PoolLine, Report, StageLine, StepLine
+from assay.verify.app.report.model import Buffer, CheckReport, Kind, PoolLine, StageLine, StepLine
 from assay.verify.app.report.refuted import refutation
 from assay.verify.pool import as_problem
 
@@ -22,14 +22,14 @@ PLANNED = ("pool", "liveness")
 """The stages that make a program, the last first."""
 
 
-def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, Module]) -> Report:
+def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, Module]) -> CheckReport:
     """The report of a run: its lines, and the modules of its stages."""
     lines = list(lines)
     stages = tuple(
         StageLine(x.stage, x.did, x.evidence.word, x.evidence.holds, x.evidence.detail, x.seconds) for x in lines
     )
     stage = next((s for s in PLANNED if s in modules), None)
-    report = Report(model, seed, stages)
+    report = CheckReport(model, seed, stages)
     if stage is None:
         return report
     report = of_program(report, modules[stage].program)
@@ -40,7 +40,7 @@ def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, 
     return replace(report, refutation=refutation(report, said))
 
 
-def of_program(report: Report, program: Program) -> Report:
+def of_program(report: CheckReport, program: Program) -> CheckReport:
     """A report with what there is to say of a program."""
     numbers = {name: i for i, name in enumerate(program.slots)}
     starts = program.positions

@@ -18,12 +18,12 @@ from assay.verify.app.report.plot import (
     RIGHT,
     STYLE,
     WIDTH,
-    Window,
+    PlotWindow,
     areas,
     bytes_text,
     cut,
+    escaped,
     plot,
-    text,
     ticks,
 )
 
@@ -31,7 +31,7 @@ MAP_HEIGHT, PRESSURE_HEIGHT = 440, 200
 
 
 @dataclass(frozen=True)
-class Box:
+class MapBox:
     """A buffer on a map, or a step in a lane: its name, a class that says its colour, a title of several lines; a name
     of its own in the page and where a click leads, where it has them."""
 
@@ -64,20 +64,20 @@ class Axis:
         return [(self.steps[i], str(i)) for i in ticks(inside[0], inside[-1], 10)]
 
 
-def memory_map(boxes: Iterable[Box], nbytes: int, axis: Axis, about: str) -> str:
+def memory_map(boxes: Iterable[MapBox], nbytes: int, axis: Axis, about: str) -> str:
     """The map of a pool of so many bytes."""
-    w = Window(axis.start, max(axis.stop, axis.start + 1), 0, max(nbytes, 1), MAP_HEIGHT)
+    w = PlotWindow(axis.start, max(axis.stop, axis.start + 1), 0, max(nbytes, 1), MAP_HEIGHT)
     return boxes_plot(boxes, w, axis, about, byte_ticks(w.y0, w.y1, 6), "map")
 
 
 def boxes_plot(
-    boxes: Iterable[Box], w: Window, axis: Axis, about: str, y_ticks: Sequence[tuple[int, str]], kind: str
+    boxes: Iterable[MapBox], w: PlotWindow, axis: Axis, about: str, y_ticks: Sequence[tuple[int, str]], kind: str
 ) -> str:
     """Boxes over time, with names in those that are large enough."""
     shown = [b for b in boxes if b.nbytes and any(a < z for a, z in b.live)]
     return plot(
         "".join(_box(b) for b in shown), w, about=about, x_ticks=axis.ticks(w.x0, w.x1), x_title=axis.title,
-        y_ticks=y_ticks, over=f'<g class="names">{"".join(names(shown, w))}</g>', kind=kind,
+        y_ticks=y_ticks, over=f'<g class="names">{"".join(box_names(shown, w))}</g>', kind=kind,
         count=len(shown),
     )  # fmt: skip
 
@@ -87,17 +87,17 @@ def byte_ticks(low: int, high: int, most: int) -> list[tuple[int, str]]:
     return [(at, bytes_text(at)) for at in ticks(low, high, most)]
 
 
-def _box(b: Box) -> str:
+def _box(b: MapBox) -> str:
     ident = f' id="{b.ident}"' if b.ident else ""
     path = (
         f'<path{ident} class="{b.kind}"'
-        f' d="{areas(b.live, b.offset, b.offset + b.nbytes)}"><title>{text(b.title, 1000)}</title></path>'
+        f' d="{areas(b.live, b.offset, b.offset + b.nbytes)}"><title>{escaped(b.title, 1000)}</title></path>'
     )
     # not a stop of the tab key: ten thousand of them would be a wall; the tables have the same links
     return f'<a href="{b.link}" tabindex="-1">{path}</a>' if b.link else path
 
 
-def names(boxes: Iterable[Box], w: Window) -> Iterable[str]:
+def box_names(boxes: Iterable[MapBox], w: PlotWindow) -> Iterable[str]:
     """The names of the boxes that are large enough for some of theirs."""
     for b in boxes:
         start, stop = max(b.live, key=lambda life: life[1] - life[0])
@@ -109,13 +109,13 @@ def names(boxes: Iterable[Box], w: Window) -> Iterable[str]:
 
 def shortened(name: str, most: int) -> str:
     """A name in so many letters at most; its end is cut."""
-    return text(name if len(name) <= most else name[: most - 1] + "…")
+    return escaped(name if len(name) <= most else name[: most - 1] + "…")
 
 
 def pressure_plot(changes: Sequence[tuple[int, int]], bound: int, nbytes: int | None, axis: Axis, about: str) -> str:
     """The bytes live over time, below the size of the pool and the most bytes live at once."""
     top = max(bound, nbytes or 0, 1)
-    w = Window(axis.start, max(axis.stop, axis.start + 1), 0, -(-top * 23 // 20), PRESSURE_HEIGHT)
+    w = PlotWindow(axis.start, max(axis.stop, axis.start + 1), 0, -(-top * 23 // 20), PRESSURE_HEIGHT)
     path = f"M{w.x0} 0"
     for at, live in changes:
         path += f"H{at}V{live}"
@@ -158,7 +158,7 @@ def plan_picture(problem: Problem, plan: Plan) -> str:
             (memory_map(boxes, nbytes, axis, f"memory map of {head}"), MAP_HEIGHT),
             (pressure_plot(changes, bound, nbytes, axis, f"memory pressure of {head}"), PRESSURE_HEIGHT),
         )
-        parts.append(f'<text x="80" y="{y + 18}" style="font-weight:600">{text(head)}</text>')
+        parts.append(f'<text x="80" y="{y + 18}" style="font-weight:600">{escaped(head)}</text>')
         y += 26
         for picture, height in drawn:
             parts.append(picture.replace("<svg ", f'<svg y="{y}" width="{WIDTH}" height="{height}" ', 1))
@@ -171,7 +171,7 @@ def plan_picture(problem: Problem, plan: Plan) -> str:
     return f"{head}<style>{STYLE}</style>{paper}{''.join(parts)}</svg>\n"
 
 
-def _boxes(problem: Problem, plan: Plan, pool: str) -> Iterable[Box]:
+def _boxes(problem: Problem, plan: Plan, pool: str) -> Iterable[MapBox]:
     for b in problem.buffers:
         place = plan.places[b.name]
         if place.pool == pool:
@@ -180,7 +180,7 @@ def _boxes(problem: Problem, plan: Plan, pool: str) -> Iterable[Box]:
             if b.producer:
                 title += f"\nproduced by {cut(b.producer)}"
             kind = "constant" if b.kind == "constant" else "tensor"
-            yield Box(b.name, kind, title, offset, nbytes, b.live)
+            yield MapBox(b.name, kind, title, offset, nbytes, b.live)
 
 
 def lives_text(live: Iterable[Interval]) -> str:

@@ -96,7 +96,7 @@ class Refutation:
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """One run of `assay check`. Without a program (a stage before it did not hold) the last four are empty."""
 
     model: str

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
 from assay.semantics.accounting import aligned
-from assay.verify.app.report.maps import Axis, Box, lives_text, memory_map, pressure_plot
-from assay.verify.app.report.model import Buffer, PoolLine, Report, StageLine, StepLine
+from assay.verify.app.report.maps import Axis, MapBox, lives_text, memory_map, pressure_plot
+from assay.verify.app.report.model import Buffer, CheckReport, PoolLine, StageLine, StepLine
 from assay.verify.app.report.pictures import lanes, refutation_picture
-from assay.verify.app.report.plot import STYLE, cut, text
+from assay.verify.app.report.plot import STYLE, cut, escaped
 
 MARK = "<!doctype html>\n<!-- written by assay check --report -->"
 """How every page begins, so that one can be told from somebody else's file."""
@@ -28,7 +28,7 @@ FEW = 12
 """How many buffers of a step are named in the table of steps."""
 
 
-def page(report: Report) -> str:
+def page(report: CheckReport) -> str:
     """The text of the page."""
     shown = _shown(report)
     axis = Axis(0, report.positions, "step, in execution order", [s.position for s in report.steps])
@@ -49,13 +49,13 @@ def page(report: Report) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         # nothing is fetched, whatever a name may be
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-        f"<title>{text(report.model)}: assay check</title><style>{STYLE}{css}</style></head><body><main>",
+        f"<title>{escaped(report.model)}: assay check</title><style>{STYLE}{css}</style></head><body><main>",
         *body,
         f"</main><script>{script}</script></body></html>\n",
     ])  # fmt: skip
 
 
-def _shown(report: Report) -> list[Buffer]:
+def _shown(report: CheckReport) -> list[Buffer]:
     """The buffers that the page names: all of them, or those with the most bytes times positions; those in pools
     first."""
     if len(report.buffers) <= MOST:
@@ -66,14 +66,14 @@ def _shown(report: Report) -> list[Buffer]:
     return sorted((b for b in report.buffers if b.number in kept), key=lambda b: not b.pool)
 
 
-def _head(report: Report) -> Iterator[str]:
+def _head(report: CheckReport) -> Iterator[str]:
     failed = report.failed
     verdict, kind = "every line holds", "good"
     if failed:
         verdict, kind = f"refuted at {failed.name}", "bad"
     elif any(s.holds is None for s in report.stages):
         verdict, kind = "not everything is known", "unknown"
-    yield f'<header><h1>{text(report.model)}</h1><p class="verdict {kind}">{text(verdict)}</p>'
+    yield f'<header><h1>{escaped(report.model)}</h1><p class="verdict {kind}">{escaped(verdict)}</p>'
     yield f"<p>assay check, seed {report.seed}</p></header>"
     if report.buffers:
         total = sum(b.nbytes for b in report.buffers if b.kind in ("tensor", "scratch"))
@@ -86,7 +86,7 @@ def _head(report: Report) -> Iterator[str]:
         ]
         yield (
             '<dl class="facts">'
-            + "".join(f"<div><dt>{text(k)}</dt><dd>{text(v)}</dd></div>" for k, v in facts)
+            + "".join(f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in facts)
             + "</dl>"
         )
 
@@ -101,17 +101,17 @@ def _size(pool: PoolLine) -> str:
     return f"{pool.nbytes:,} bytes; at least {pool.bound:,}{ratio}"
 
 
-def _refuted(report: Report, axis: Axis) -> Iterator[str]:
+def _refuted(report: CheckReport, axis: Axis) -> Iterator[str]:
     failed = report.failed
     if failed is None:
         return
-    yield f'<section class="refutation" id="refutation"><h2>What does not hold: {text(failed.name)}</h2>'
-    yield f"<p><strong>{text(failed.detail, 2000)}</strong></p>"
+    yield f'<section class="refutation" id="refutation"><h2>What does not hold: {escaped(failed.name)}</h2>'
+    yield f"<p><strong>{escaped(failed.detail, 2000)}</strong></p>"
     found = report.refutation
     if found is not None:
-        links = " and ".join(f'<a href="#b{i}">{text(report.buffers[i].name)}</a>' for i in found.buffers)
+        links = " and ".join(f'<a href="#b{i}">{escaped(report.buffers[i].name)}</a>' for i in found.buffers)
         if found.sentence != failed.detail:
-            yield f"<p>{text(found.sentence, 2000)}</p>"
+            yield f"<p>{escaped(found.sentence, 2000)}</p>"
         yield f'<div class="scroll">{refutation_picture(report, found, axis)}</div>'
         outlined = "buffer is" if len(found.buffers) == 1 else "buffers are"
         yield f"<p>The outlined {outlined} {links}; the red area is what is wrong, other buffers are pale.</p>"
@@ -125,8 +125,8 @@ def _stages(stages: Sequence[StageLine]) -> Iterator[str]:
         verdict = s.how
         kind = "good" if s.holds else "bad" if s.holds is False else "unknown"
         yield (
-            f'<tr><th scope="row">{text(s.name)}<td class="{kind}">{verdict}<td class="n">{s.seconds:.2f}'
-            f"<td>{text(s.did, 2000)}<td>{text(s.detail, 2000)}</tr>"
+            f'<tr><th scope="row">{escaped(s.name)}<td class="{kind}">{verdict}<td class="n">{s.seconds:.2f}'
+            f"<td>{escaped(s.did, 2000)}<td>{escaped(s.detail, 2000)}</tr>"
         )
     yield "</tbody></table></div>"
     yield (
@@ -138,9 +138,9 @@ def _stages(stages: Sequence[StageLine]) -> Iterator[str]:
 # --- pools --------------------------------------------------------------------------------------------------------
 
 
-def _pool(report: Report, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -> Iterator[str]:
+def _pool(report: CheckReport, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -> Iterator[str]:
     inside = [b for b in shown if b.pool == pool.name]
-    yield f"<section class=pool><h2>Memory: pool {text(pool.name)}</h2>"
+    yield f"<section class=pool><h2>Memory: pool {escaped(pool.name)}</h2>"
     if pool.nbytes is not None and any(b.offset is not None for b in inside):
         kinds = dict.fromkeys(b.kind for b in inside)
         legend = "".join(
@@ -153,7 +153,7 @@ def _pool(report: Report, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -
             " zoom in, Reset to see all.</span></span></p>"
         )
         boxes = [
-            Box(b.name, b.kind, _title(report, b), b.offset, b.nbytes, b.live, f"m{b.number}", f"#b{b.number}")
+            MapBox(b.name, b.kind, _title(report, b), b.offset, b.nbytes, b.live, f"m{b.number}", f"#b{b.number}")
             for b in inside
             if b.offset is not None
         ]
@@ -172,7 +172,7 @@ def _pool(report: Report, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -
     yield f'<div class="scroll">{pressure_plot(pool.pressure, pool.bound, pool.nbytes, axis, about)}</div></section>'
 
 
-def _title(report: Report, b: Buffer) -> str:
+def _title(report: CheckReport, b: Buffer) -> str:
     return (
         f"{cut(b.name)}\n{b.nbytes:,} bytes at offset {b.offset:,}\nproduced by {_said(_producer(report, b))}"
         f"\nlast read by {_said(_reader(report, b))}"
@@ -188,21 +188,21 @@ def _named(step: StepLine) -> str:
     return f"step {step.number} {cut(step.kernel, 80)}" + (f" at {cut(step.span, 80)}" if step.span else "")
 
 
-def _producer(report: Report, b: Buffer) -> tuple[list[StepLine], str]:
+def _producer(report: CheckReport, b: Buffer) -> tuple[list[StepLine], str]:
     """The steps that write a buffer, or who else fills it."""
     if b.kind in ("input", "constant"):
         return [], b.producer or "the caller"
     return [report.steps[i] for i in b.writers[:FEW]], b.producer or "nobody"
 
 
-def _reader(report: Report, b: Buffer) -> tuple[list[StepLine], str]:
+def _reader(report: CheckReport, b: Buffer) -> tuple[list[StepLine], str]:
     """The last step that reads a buffer, or who else does."""
     if b.kind == "output":
         return [], "the caller"
     return ([report.steps[b.reader]] if b.reader is not None else []), "nobody"
 
 
-def _devices(report: Report, axis: Axis) -> Iterator[str]:
+def _devices(report: CheckReport, axis: Axis) -> Iterator[str]:
     what = "Which step runs on which device." if any(s.device for s in report.steps) else "No step names a device."
     yield f"<section id=devices><h2>Devices</h2><p class=note>{what}</p>"
     if len(report.steps) <= MOST:
@@ -214,7 +214,7 @@ def _devices(report: Report, axis: Axis) -> Iterator[str]:
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-def _buffers(report: Report, shown: Sequence[Buffer]) -> Iterator[str]:
+def _buffers(report: CheckReport, shown: Sequence[Buffer]) -> Iterator[str]:
     phased = any(s.position != s.number for s in report.steps)  # else positions are steps
     live = "live, positions" if phased else "live, steps"
     columns = (("#", "n"), ("name", ""), ("kind", ""), ("bytes", "n"), ("pool", ""), ("offset", "n"), (live, "n"),
@@ -227,14 +227,14 @@ def _buffers(report: Report, shown: Sequence[Buffer]) -> Iterator[str]:
     marked = report.refutation.buffers if report.refutation else ()
     for b in shown:
         on_map = b.pool in drawn and b.offset is not None and b.nbytes and b.live
-        name = f'<a href="#m{b.number}">{text(b.name)}</a>' if on_map else text(b.name)
+        name = f'<a href="#m{b.number}">{escaped(b.name)}</a>' if on_map else escaped(b.name)
         place = b.pool or ("constants" if b.kind == "constant" else "the caller's")
         wrong = " class=wrong" if b.number in marked else ""
         yield (
-            f"<tr id=b{b.number}{wrong}><td>{b.number}<td>{name}<td>{b.kind}<td>{b.nbytes:,}<td>{text(place)}"
+            f"<tr id=b{b.number}{wrong}><td>{b.number}<td>{name}<td>{b.kind}<td>{b.nbytes:,}<td>{escaped(place)}"
             f"<td>{'' if b.offset is None else f'{b.offset:,}'}<td>{lives_text(b.live)}"
             f"<td>{_linked(_producer(report, b))}<td>{_linked(_reader(report, b))}"
-            f"<td>{b.readers}<td>{text(b.type)}</tr>"
+            f"<td>{b.readers}<td>{escaped(b.type)}</tr>"
         )
     yield "</tbody></table></div></details></section>"
 
@@ -242,10 +242,10 @@ def _buffers(report: Report, shown: Sequence[Buffer]) -> Iterator[str]:
 def _linked(parts: tuple[list[StepLine], str]) -> str:
     """Steps as links; who else it is as text."""
     steps, other = parts
-    return ", ".join(f"<a href=#s{s.number}>{s.number}</a> {text(s.kernel)}" for s in steps) or text(other)
+    return ", ".join(f"<a href=#s{s.number}>{s.number}</a> {escaped(s.kernel)}" for s in steps) or escaped(other)
 
 
-def _steps(report: Report) -> Iterator[str]:
+def _steps(report: CheckReport) -> Iterator[str]:
     steps = report.steps[:MOST]
     yield f"<section id=steps><h2>Steps</h2><details><summary>{len(report.steps):,} steps</summary><div class=scroll>"
     yield "<table class=sortable><thead><tr>"
@@ -263,9 +263,9 @@ def _steps(report: Report) -> Iterator[str]:
     for s in steps:
         arms = f"; else from step {s.arms[1][0]} up to {s.arms[1][1]}" if s.arms else ""
         yield (
-            f"<tr id=s{s.number}><td>{s.number}<td>{s.position}<td>{text(s.kernel + arms)}<td>{text(s.device)}"
+            f"<tr id=s{s.number}><td>{s.number}<td>{s.position}<td>{escaped(s.kernel + arms)}<td>{escaped(s.device)}"
             f"<td>{_those(report, s.reads)}<td>{_those(report, s.writes)}<td>{_those(report, s.scratch)}"
-            f"<td>{text(s.span)}</tr>"
+            f"<td>{escaped(s.span)}</tr>"
         )
     yield "</tbody></table></div>"
     if len(steps) < len(report.steps):
@@ -273,8 +273,8 @@ def _steps(report: Report) -> Iterator[str]:
     yield "</details></section>"
 
 
-def _those(report: Report, numbers: Iterable[int]) -> str:
+def _those(report: CheckReport, numbers: Iterable[int]) -> str:
     """Buffers as links, the first few of them."""
     given = list(numbers)
-    named = [f"<a href=#b{i}>{text(report.buffers[i].name, 60)}</a>" for i in given[:FEW]]
+    named = [f"<a href=#b{i}>{escaped(report.buffers[i].name, 60)}</a>" for i in given[:FEW]]
     return ", ".join([*named, *([f"and {len(given) - FEW} more"] if len(given) > FEW else [])])

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from assay.semantics.memory import Interval, overlap
-from assay.verify.app.report.maps import Axis, Box, boxes_plot, byte_ticks, shortened
-from assay.verify.app.report.model import Refutation, Report, StepLine
-from assay.verify.app.report.plot import BOTTOM, LETTER, TOP, Window, areas, cut, plot, text
+from assay.verify.app.report.maps import Axis, MapBox, boxes_plot, byte_ticks, shortened
+from assay.verify.app.report.model import CheckReport, Refutation, StepLine
+from assay.verify.app.report.plot import BOTTOM, LETTER, TOP, PlotWindow, areas, cut, escaped, plot
 
 WRONG = {
     "apart": "shared bytes",
@@ -20,7 +20,7 @@ WRONG = {
 """What the marked area of a refutation is."""
 
 
-def refutation_picture(report: Report, found: Refutation, axis: Axis) -> str:
+def refutation_picture(report: CheckReport, found: Refutation, axis: Axis) -> str:
     """The part of the map in which the plan is wrong: the buffers, the bytes and the positions marked."""
     marked = [report.buffers[i] for i in found.buffers]
     size = next((p.nbytes or 0 for p in report.pools if p.name == found.pool), 0)
@@ -28,7 +28,7 @@ def refutation_picture(report: Report, found: Refutation, axis: Axis) -> str:
     places = _near([x for b in marked for x in (b.offset or 0, (b.offset or 0) + b.nbytes)], found.low, found.high)
     x_room, y_room = (max(1, (max(v) - min(v)) // 6) for v in (times, places))
     low = min(places) - y_room
-    w = Window(
+    w = PlotWindow(
         max(axis.start, min(times) - x_room), min(max(axis.stop, found.positions[1]), max(times) + x_room),
         low if min(places) < 0 else max(0, low), max(places) + y_room, 320,
     )  # fmt: skip
@@ -40,7 +40,7 @@ def refutation_picture(report: Report, found: Refutation, axis: Axis) -> str:
             inside.append(f'<path class="{b.kind} faded" d="{areas(b.live, offset, offset + b.nbytes)}"/>')
     for b, order in zip(marked, ("first", "second"), strict=False):
         offset = b.offset or 0
-        title = f"<title>{text(b.name)}, {b.nbytes:,} bytes at offset {offset:,}</title>"
+        title = f"<title>{escaped(b.name)}, {b.nbytes:,} bytes at offset {offset:,}</title>"
         inside.append(
             f'<path class="{b.kind} {order}" data-buffer="{b.number}"'
             f' d="{areas(b.live, offset, offset + b.nbytes)}">{title}</path>'
@@ -71,7 +71,7 @@ def _near(points: Iterable[int], low: int, high: int) -> list[int]:
     return [low, high, *(min(max(p, low - reach), high + reach) for p in points)]
 
 
-def _label(name: str, life: Interval, offset: int, nbytes: int, w: Window, found: Refutation) -> str:
+def _label(name: str, life: Interval, offset: int, nbytes: int, w: PlotWindow, found: Refutation) -> str:
     """The name of a marked buffer, in a part of it that is not marked too where there is one."""
     bottom, top = max(offset, w.y0), min(offset + nbytes, w.y1)
     above, below = top - found.high, found.low - bottom
@@ -93,13 +93,13 @@ def _label(name: str, life: Interval, offset: int, nbytes: int, w: Window, found
 LANE = 30
 
 
-def lanes(report: Report, axis: Axis) -> str:
+def lanes(report: CheckReport, axis: Axis) -> str:
     """Which step runs on which device: a lane for each device, and one for each depth of choices between steps."""
     devices = list(dict.fromkeys(s.device for s in report.steps if not s.arms))
     arms = list(_arms(report.steps))
     depth = max((level for level, _, _ in arms), default=-1) + 1
     rows = len(devices) + depth
-    w = Window(axis.start, max(axis.stop, axis.start + 1), 0, 10 * max(rows, 1), TOP + BOTTOM + LANE * max(rows, 1))
+    w = PlotWindow(axis.start, max(axis.stop, axis.start + 1), 0, 10 * max(rows, 1), TOP + BOTTOM + LANE * max(rows, 1))
     lane = {d: 10 * (rows - 1 - i) for i, d in enumerate(devices)}
     starts = [*(s.position for s in report.steps), report.positions]
     boxes = [_lane_box(s, lane[s.device] + 1, starts[s.number + 1]) for s in report.steps if not s.arms]
@@ -108,7 +108,7 @@ def lanes(report: Report, axis: Axis) -> str:
         words = f"{'if' if run == 0 else 'unless'} {step.kernel.removeprefix('if ')}"
         kind = "input" if run == 0 else "scratch"
         boxes.append(
-            Box(words, kind, f"{words}: steps {first} to {last - 1}", low + 2, 6, ((starts[first], starts[last]),))
+            MapBox(words, kind, f"{words}: steps {first} to {last - 1}", low + 2, 6, ((starts[first], starts[last]),))
         )
     labels = [(lane[d] + 5, _short(d or "any device")) for d in devices]
     labels += [
@@ -122,10 +122,10 @@ def _short(label: str) -> str:
     return label if len(label) <= 10 else label[:9] + "…"
 
 
-def _lane_box(step: StepLine, low: int, end: int) -> Box:
+def _lane_box(step: StepLine, low: int, end: int) -> MapBox:
     at = f" at {step.span}" if step.span else ""
     title = f"step {step.number}: {cut(step.kernel)}{cut(at)}\non {step.device or 'any device'}"
-    return Box(step.kernel, "area", title, low, 8, ((step.position, end),), link=f"#s{step.number}")
+    return MapBox(step.kernel, "area", title, low, 8, ((step.position, end),), link=f"#s{step.number}")
 
 
 def _arms(steps: Sequence[StepLine]) -> Iterable[tuple[int, StepLine, int]]:

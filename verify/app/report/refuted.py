@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem
-from assay.verify.app.report.model import Buffer, Refutation, Report
+from assay.verify.app.report.model import Buffer, CheckReport, Refutation
 from assay.verify.evidence import Evidence
-from assay.verify.memory.definition import misplaced, overlapping
+from assay.verify.memory.definition import misplaced_buffers, overlapping
 
 
-def refutation(report: Report, said: Evidence) -> Refutation | None:
+def refutation(report: CheckReport, said: Evidence) -> Refutation | None:
     """The fault of the plan that the evidence names, or else the first; None: the plan by itself has none."""
     names = set(said.data.get("buffers", ())) or set(re.findall(r"[^\s,;()\[\]]+", said.detail))
     every = [b for b in report.buffers if b.pool]
@@ -33,7 +33,7 @@ def refutation(report: Report, said: Evidence) -> Refutation | None:
     return next(_faults(report, every), None)
 
 
-def _faults(report: Report, buffers: Sequence[Buffer]) -> Iterator[Refutation]:
+def _faults(report: CheckReport, buffers: Sequence[Buffer]) -> Iterator[Refutation]:
     """The faults of some buffers: places first, then bytes that are shared."""
     for b in buffers:
         if b.offset is None:
@@ -46,7 +46,7 @@ def _faults(report: Report, buffers: Sequence[Buffer]) -> Iterator[Refutation]:
     plan = Plan(
         {b.name: Place(b.pool, b.offset or 0) for b in placed.values()}, {p.name: p.nbytes or 0 for p in report.pools}
     )
-    for fault in chain(misplaced(problem, plan), overlapping(problem, plan)):
+    for fault in chain(misplaced_buffers(problem, plan), overlapping(problem, plan)):
         if fault.buffers:
             yield _refutation(
                 fault.claim, fault.detail, [placed[n] for n in fault.buffers], fault.bytes, fault.positions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, open_regular
-from assay.verify.app.report.model import Report
+from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import MARK, page
 from assay.verify.border.files import replace_text
 
@@ -16,7 +16,7 @@ PAGE, DATA = "index.html", "report.json"
 
 
 def require_place(directory: Path) -> None:
-    """Invalid where `write` could not write later: long work should not end in a path that was never good."""
+    """Invalid where `write_report` could not write later: long work should not end in a path that was never good."""
     there = next(p for p in (directory.absolute(), *directory.absolute().parents) if p.exists() or p.is_symlink())
     if not there.is_dir():
         raise Invalid("is not a directory; the report is a file in one", where=str(there), label="report.C1")
@@ -37,7 +37,7 @@ def _is_ours(directory: Path) -> bool:
         return False
 
 
-def write(directory: Path, report: Report) -> Path:
+def write_report(directory: Path, report: CheckReport) -> Path:
     """Write a report; the path of its page. Each file appears whole or not at all. Invalid: nothing can be written."""
     require_place(directory)
     contents = {PAGE: page(report), DATA: json.dumps(report.as_data(), separators=(",", ":")) + "\n"}

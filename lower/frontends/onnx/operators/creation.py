@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from assay.lower.frontends.onnx.node import Node, Rule, number, tensor
+from assay.lower.frontends.onnx.node import Node, Rule, python_number, tensor
 from assay.lower.frontends.onnx.string_table import texts_of
 from assay.lower.frontends.onnx.tensors import array_of
 from assay.semantics.dtypes import INT64
@@ -47,7 +47,9 @@ def constant_of_shape(node: Node) -> Expr:
     if fill.size != 1:
         raise node.wrong(f"value has the shape {fill.shape}; one element is wanted")
     element = node.constant(fill.reshape(()))
-    return node.call("full", shape=shape, fill_value=number(fill.reshape(-1)[0]), dtype=tensor(element).dtype.name)
+    return node.call(
+        "full", shape=shape, fill_value=python_number(fill.reshape(-1)[0]), dtype=tensor(element).dtype.name
+    )
 
 
 def shape(node: Node) -> Expr:

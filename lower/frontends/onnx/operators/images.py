@@ -11,8 +11,8 @@ from math import prod
 
 import numpy as np
 
+from assay.lower.frontends.onnx.dynamic_shapes import MOST_BYTES
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.lower.frontends.onnx.runs import MOST_BYTES
 from assay.semantics.graph import Expr
 
 MODES = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}

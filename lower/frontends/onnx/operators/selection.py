@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assay.lower.frontends.onnx.node import Node, Result, Rule, number, tensor
+from assay.lower.frontends.onnx.node import Node, Result, Rule, python_number, tensor
 from assay.lower.frontends.onnx.tensors import dtype_of
 from assay.semantics.dtypes import FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
@@ -125,7 +125,7 @@ def range_(node: Node) -> Expr:
     of = tensor(node[0]).dtype
     known = [node.builder.value(node[i]) for i in range(3)]
     if all(k is not None for k in known):
-        size: Dim = _count(node, *(number(k.reshape(-1)[0]) for k in known if k is not None))
+        size: Dim = _count(node, *(python_number(k.reshape(-1)[0]) for k in known if k is not None))
     else:
         size = node.cut_size(_counted_by_the_run(node, of))
     if of.is_float:

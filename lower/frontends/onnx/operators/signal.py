@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.onnx.node import Node, Rule, number, tensor
+from assay.lower.frontends.onnx.node import Node, Rule, python_number, tensor
 from assay.lower.frontends.onnx.tensors import dtype_of
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axis
@@ -98,7 +98,7 @@ def stft(node: Node) -> Expr:
 
 def mel_weight_matrix(node: Node) -> Expr:
     """Triangles over the bins of a spectrum, their corners at equal distances on the mel scale."""
-    low, high = (float(number(node.known(i).reshape(-1)[0])) for i in (3, 4))
+    low, high = (float(python_number(node.known(i).reshape(-1)[0])) for i in (3, 4))
     count, length, rate = (_scalar(node, i) for i in range(3))
     bins = length // 2 + 1
     if count < 1 or length < 1 or rate < 1 or not 0 <= low <= high:

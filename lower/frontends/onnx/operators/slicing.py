@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.lower.frontends.onnx import cuts
+from assay.lower.frontends.onnx import dynamic_slices
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, normalize_axis
@@ -17,8 +17,8 @@ def slice_(node: Node) -> Expr:
     if "starts" in node.attrs:
         begin, end = node.attrs["starts"], node.attrs["ends"]
         axes, steps = node.attrs["axes"], None
-    elif cuts.needed(node):
-        return cuts.cut(node)
+    elif dynamic_slices.needed(node):
+        return dynamic_slices.cut(node)
     else:
         begin, end = node.dims(1), node.dims(2)
         axes = node.ints(3) if node.has(3) else None

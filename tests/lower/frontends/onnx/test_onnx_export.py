@@ -18,7 +18,7 @@ from assay.lower.anf import to_anf
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.legalize import legalize
 from assay.lower.onnx_export import OPSET, RULES, UNSAID, export_onnx
-from assay.lower.onnx_export.use import Use
+from assay.lower.onnx_export.use import ExportedCall
 from assay.lower.onnx_export.writer import Value
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32
@@ -47,7 +47,7 @@ from assay.verify.backends.protocol import with_outputs
 from assay.verify.strategies.choosing import by_random
 from assay.verify.strategies.features import Features
 from assay.verify.strategies.graphs import a_module
-from assay.verify.strategies.values import REAL, contents, inputs_for
+from assay.verify.strategies.values import REAL, picked_inputs, random_contents
 from tests.scale import MANY
 
 Array = np.ndarray[Any, Any]
@@ -85,7 +85,7 @@ def used(op: Operator, example: Example) -> tuple[Module, dict[str, Array]]:
         elif op.name.endswith("_shift") and i:
             drawn = rng.integers(0, min(4, of.bits), shape).astype(of.numpy)
         else:
-            drawn = contents(rng, shape, of, REAL)
+            drawn = random_contents(rng, shape, of, REAL)
             if op.name in ("truncate_divide", "floor_divide") and i:
                 drawn = np.where(drawn == 0, np.ones((), of.numpy), drawn)
         inputs[p.name] = np.asarray(drawn, of.numpy)
@@ -138,7 +138,7 @@ def test_random_programs(kind: str) -> None:
     for seed in range(40):
         module = a_module(by_random(Random(seed)), 10, KINDS[kind])
         try:
-            same(module, inputs_for(by_random(Random(seed)), module))
+            same(module, picked_inputs(by_random(Random(seed)), module))
             ran += 1
         except (Unsupported, Trap):
             pass
@@ -155,7 +155,7 @@ def test_tensors_are_the_nodes_of_the_module() -> None:
             model = export_onnx(module, tensors)
         except Unsupported:
             continue
-        inputs = inputs_for(by_random(Random(seed)), module)
+        inputs = picked_inputs(by_random(Random(seed)), module)
         values: dict[int, Any] = {}
         graph.run(module, inputs, observe=lambda node, value, values=values: values.__setitem__(id(node), value))
         made = [o for n in model.graph.node for o in n.output if o in tensors and id(tensors[o]) in values]
@@ -170,11 +170,11 @@ def test_tensors_are_the_nodes_of_the_module() -> None:
 # --- faults -------------------------------------------------------------------------------------------------------
 
 
-def _swapped(use: Use) -> Value:
+def _swapped(use: ExportedCall) -> Value:
     return use.op("Sub", *use.args[::-1])
 
 
-def _unmoved(use: Use) -> Value:
+def _unmoved(use: ExportedCall) -> Value:
     return use.op("Identity", *use.args) if use.rank < 2 else use.shaped(use.args[0], use.type.shape)
 
 

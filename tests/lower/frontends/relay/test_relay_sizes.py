@@ -12,8 +12,8 @@ from assay.interp.graph import run
 from assay.lower.anf import to_anf
 from assay.lower.frontends.relay import parse_relay
 from assay.lower.frontends.relay.build import Relay
-from assay.lower.frontends.relay.infer import Inference
-from assay.lower.frontends.relay.reader import Reader
+from assay.lower.frontends.relay.infer import TypeInference
+from assay.lower.frontends.relay.reader import TokenReader
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph.nodes import Let, MatchCast
 from assay.semantics.scalar import Var as Symbol
@@ -191,12 +191,12 @@ def test_a_size_that_no_run_could_ask_for_is_refused(text: str) -> None:
 
 def one_symbol_for_all(patch: pytest.MonkeyPatch) -> None:
     """Two `?` are taken for one size."""
-    right, shared = Reader.dim, Symbol("n")
+    right, shared = TokenReader.dim, Symbol("n")
 
-    def dim(self: Reader, name: str, closed: str) -> Any:
+    def dim(self: TokenReader, name: str, closed: str) -> Any:
         return shared if isinstance(found := right(self, name, closed), Symbol) else found
 
-    patch.setattr(Reader, "dim", dim)
+    patch.setattr(TokenReader, "dim", dim)
 
 
 def first_is_all(patch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def never_repeated(patch: pytest.MonkeyPatch) -> None:
 
 def uses_are_one(patch: pytest.MonkeyPatch) -> None:
     """A name whose type is found has the size of its first use."""
-    patch.setattr(Inference, "meet", lambda self, a, b: None)
+    patch.setattr(TypeInference, "meet", lambda self, a, b: None)
 
 
 TWO_USES = """def @main(%x: Tensor[(?, 4), float32], %y: Tensor[(?, 4), float32]) {

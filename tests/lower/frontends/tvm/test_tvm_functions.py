@@ -15,7 +15,7 @@ from assay.semantics import rules
 from assay.semantics.errors import Unsupported
 from assay.semantics.module import Module
 from assay.semantics.scalar.intrinsics import INTRINSICS
-from assay.semantics.tensor.calls import called, without_calls
+from assay.semantics.tensor.calls import calls_of, without_calls
 from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
 from tests.lower.frontends.tvm.tvm_models import tvm
@@ -171,7 +171,7 @@ def test_calls_give_what_tvm_computes() -> None:
     live = from_tvm(mod)
     rules.check(live)
     main = live.kernels["main"]
-    assert len(called(main)) == 3 and set(live.kernels) == {"main", "helper", "outer"}
+    assert len(calls_of(main)) == 3 and set(live.kernels) == {"main", "helper", "outer"}
     # the one that is written comes last here; outer writes its first parameter, by what it calls
     assert [b.name for b in live.kernels["outer"].params] == ["B", "A"] and [
         v.name for v in live.kernels["helper"].scalars

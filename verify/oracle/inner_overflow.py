@@ -22,8 +22,8 @@ from assay.semantics.graph import Call, CallTIR, Constant, Expr, Function, Let, 
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
+from assay.verify.oracle.excess_precision import is_narrow
 from assay.verify.oracle.signs import carried_over
-from assay.verify.oracle.wider import is_narrow
 
 Width = Literal["", "wide", "any"]
 """What is computed within an operator, where it overflows: not asked; all of it is held in a wider dtype; or some of

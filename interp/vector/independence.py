@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from assay.interp.vector.blocks import Bind, Block, Blocks, Branch, Loop, Place, Repeat, Step, Write, expressions
-from assay.interp.vector.regions import Access, loads_in
+from assay.interp.vector.regions import VectorAccess, loads_in
 from assay.semantics.scalar import variables
 from assay.semantics.tensor import INDEPENDENT
 from assay.semantics.walk import Worklist, post_order
@@ -30,7 +30,7 @@ class Asking:
         self.blocks = blocks
         self.asked = 0
 
-    def __call__(self, a: Access, b: Access, loop: Loop) -> bool:
+    def __call__(self, a: VectorAccess, b: VectorAccess, loop: Loop) -> bool:
         """Whether it is shown that they never touch one element in different iterations of one run of the loop."""
         if loop.kind not in INDEPENDENT and (loop.most is None or self.work[loop] < WORTH):
             return False
@@ -40,12 +40,12 @@ class Asking:
         roots = [*place[1], *other[1], *(e for s in (*place[0], *other[0]) for e in expressions(s.item))]
         if sum(1 for e in roots for _ in post_order(e)) > MOST_NODES:
             return False
-        from assay.interp.vector.apart import never_meet
+        from assay.interp.vector.disjointness import never_meet
 
         self.asked += 1
         return never_meet(self.blocks, place, other, loop)
 
-    def is_same(self, a: Access, b: Access, loop: Loop) -> bool:
+    def is_same(self, a: VectorAccess, b: VectorAccess, loop: Loop) -> bool:
         """Whether every iteration plainly touches the same elements, as a reduction does."""
         around, _ = self.places[id(a.node)]
         inside = around[[s.item for s in around].index(loop) :]

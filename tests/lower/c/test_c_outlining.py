@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
-from assay.lower.c import Interface, emit, parts
+from assay.lower.c import Interface, emit, outlining
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Trap
 from assay.semantics.module import Step
@@ -25,8 +25,8 @@ from tests.verify.app.test_cli import assay
 
 @pytest.mark.parametrize("interface", Interface)
 def test_small_parts_do_what_one_function_does(interface: Interface, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "LARGEST", 2)
-    monkeypatch.setattr(parts, "NESTED", 1)
+    monkeypatch.setattr(outlining, "LARGEST", 2)
+    monkeypatch.setattr(outlining, "NESTED", 1)
     npu, dsp = VirtualDevice("npu"), VirtualDevice("dsp")
     made = choosing()
     places = {0: npu, 3: npu, 4: npu, 5: dsp, 6: dsp, 7: dsp, 8: npu}
@@ -37,7 +37,7 @@ def test_small_parts_do_what_one_function_does(interface: Interface, monkeypatch
 
 
 def test_every_step_is_traced_once_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "LARGEST", 3)
+    monkeypatch.setattr(outlining, "LARGEST", 3)
     made = planned(
         [(UP, ["x"], ["t0"]), *((UP, [f"t{i}"], [f"t{i + 1}"]) for i in range(20)), (UP, ["t20"], ["y"])],
         {"x": F},
@@ -51,7 +51,7 @@ def test_every_step_is_traced_once_in_order(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_part_that_fails_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a kernel of the user's that fails in the midst of the parts."""
-    monkeypatch.setattr(parts, "LARGEST", 2)
+    monkeypatch.setattr(outlining, "LARGEST", 2)
     made = planned(
         [(UP, ["x"], ["t0"]), *((UP, [f"t{i}"], [f"t{i + 1}"]) for i in range(6)), (UP, ["t6"], ["y"])], {"x": F}, ["y"]
     )
@@ -71,7 +71,7 @@ def test_no_function_grows_with_the_model(tmp_path: Path, monkeypatch: pytest.Mo
     assert assay(monkeypatch, "build", "mesh.onnx", "-o", "out") == 0
     bodies = re.findall(r"^[a-z].*?^}", Path("out/mesh.c").read_text(), re.MULTILINE | re.DOTALL)
     steps = [body.count("/* step ") for body in bodies]
-    assert sum(steps) > 100 and max(steps) <= parts.LARGEST
+    assert sum(steps) > 100 and max(steps) <= outlining.LARGEST
 
 
 def test_the_mesh_is_the_one_that_is_meant() -> None:

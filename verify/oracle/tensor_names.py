@@ -10,9 +10,9 @@ from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph import Expr
 from assay.semantics.left_open import Opening
 from assay.semantics.module import Module
-from assay.verify.oracle.accepts import Accepts
+from assay.verify.oracle.declarations import Accepts
 from assay.verify.oracle.left_open import Node, of_nodes
-from assay.verify.oracle.walk import Places, Recording
+from assay.verify.oracle.walk import Places, RecordingRun
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Named:
         ours."""
         if not self.nodes:
             return {}
-        walk = Recording(module, self.places, theirs, accepts, flushing)
+        walk = RecordingRun(module, self.places, theirs, accepts, flushing)
         try:
             walk.run(inputs)
         except (Trap, Unpredictable):

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Expr, Function, If, Let, Match, Var
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.patterns import with_variables
 from assay.semantics.walk import fold, post_order
 
 
-def home_of(function: Function) -> VirtualDevice | None:
+def default_device_of(function: Function) -> VirtualDevice | None:
     """Where most of a function lives; None where the type or the id of something's device is open."""
     count = Counter(n.device for n in parts_of(function))
     if any(not d.type or d.id < 0 for d in count):
@@ -28,13 +28,13 @@ def home_of(function: Function) -> VirtualDevice | None:
     return min(count, key=lambda d: (-count[d], str(d)))
 
 
-def unsaid(function: Function, home: VirtualDevice) -> set[int]:
+def without_annotation(function: Function, home: VirtualDevice) -> set[int]:
     """The identities of the expressions and variables whose devices follow from `home`."""
     sources = _sources(function)
     return {id(n) for n in parts_of(function) if n.device == (sources[id(n)].device if id(n) in sources else home)}
 
 
-def settled(function: Function, home: VirtualDevice) -> Function:
+def with_default_device(function: Function, home: VirtualDevice) -> Function:
     """`function` with a device on everything that says none."""
     sources = _sources(function)
     devices: dict[int, VirtualDevice] = {}
@@ -95,7 +95,7 @@ def _sources(function: Function) -> dict[int, Expr]:
             case Match():
                 found[id(node)] = node.clauses[0].body
                 found.update((id(v), node.value) for c in node.clauses for v in c.vars)
-            case Function() if not is_whole(node):
+            case Function() if not is_opaque(node):
                 found[id(node)] = node.body
             case _:
                 continue
@@ -105,7 +105,7 @@ def _sources(function: Function) -> dict[int, Expr]:
 def parts_of(function: Function) -> Iterator[Expr]:
     """Every expression of a function, and every variable that it binds, once; not the inside of primitive functions."""
     seen: set[int] = set()
-    for node in post_order(_expr(function), lambda n: () if is_whole(n) else n.children):
+    for node in post_order(_expr(function), lambda n: () if is_opaque(n) else n.children):
         for n in (node, *bound_by(node)):
             if id(n) not in seen:
                 seen.add(id(n))

@@ -11,7 +11,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.walk import post_order
 
 
-def misplaced(target: Module, fused: Sequence[PrimFunc]) -> Iterator[str]:
+def misplaced_group(target: Module, fused: Sequence[PrimFunc]) -> Iterator[str]:
     """A group that copies, or that is on several devices, or whose parameters are in other scopes than its calls have
     them; and a call of a group elsewhere than its calls."""
     where = {}

@@ -33,11 +33,12 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.equivalence.meanings import PRIME, Field, Meaning
-from assay.verify.equivalence.order import Undecided
+from assay.verify.equivalence.order import UndecidedTrace
 
 
 def over_words(func: PrimFunc, meaning: Meaning) -> PrimFunc:
-    """`func` with its data as words, control and indices as they are. Raises `Undecided` where these depend on data."""
+    """`func` with its data as words, control and indices as they are. Raises `UndecidedTrace` where these depend on
+    data."""
     return _Words(func, meaning).run()
 
 
@@ -73,7 +74,7 @@ class _Words:
 
     def plain(self, expr: Expr) -> Expr:
         if self.has_data(expr):
-            raise Undecided(f"{expr} depends on data")
+            raise UndecidedTrace(f"{expr} depends on data")
         return expr
 
     def statement(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
@@ -93,7 +94,7 @@ class _Words:
                 return replace(stmt, buffer=self.word(stmt.buffer), body=parts[0])
             case AllocateConst():
                 if stmt.contents.size > 4096:
-                    raise Undecided("a constant of more than 4096 elements")
+                    raise UndecidedTrace("a constant of more than 4096 elements")
                 values = [self.meaning.number(x, stmt.buffer.dtype) for x in stmt.contents.reshape(-1)]
                 known = [evaluate(v, {}) for v in values]
                 data = np.array(known, np.uint64).reshape(stmt.contents.shape)
@@ -106,7 +107,7 @@ class _Words:
             case Evaluate():
                 return replace(stmt, value=self.data(stmt.value))
             case _:
-                raise Undecided(f"the statement {type(stmt).__name__} is not evaluated over words")
+                raise UndecidedTrace(f"the statement {type(stmt).__name__} is not evaluated over words")
 
     def data(self, root: Expr) -> Expr:
         """An expression over words."""
@@ -145,15 +146,15 @@ class _Words:
             case Apply(op="select", args=(c, a, b)) if id(c) not in data:
                 return meaning.choose(c, new[id(a)], new[id(b)])
             case Apply() if may_trap(node):
-                raise Undecided(f"{node} may trap, depending on data")
+                raise UndecidedTrace(f"{node} may trap, depending on data")
             case Cast() if node.arg.dtype.is_float and node.dtype.is_integer:
-                raise Undecided(f"{node} may trap, depending on data")
+                raise UndecidedTrace(f"{node} may trap, depending on data")
             case Apply():
                 return meaning.apply(node.op, node.args[-1].dtype, [new[id(a)] for a in node.args])
             case Cast():
                 return meaning.cast(node.arg.dtype, node.dtype, new[id(node.arg)])
             case _:
-                raise Undecided(f"{node} is not evaluated over words")
+                raise UndecidedTrace(f"{node} is not evaluated over words")
 
 
 def has_division(func: PrimFunc) -> bool:

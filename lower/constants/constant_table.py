@@ -25,7 +25,7 @@ PREFIX, SHORTEST = "constant_", 8
 """A name by content: the prefix and so many hexadecimal digits, or more where these are another's."""
 
 
-def layout(constants: Mapping[str, Array], infos: Mapping[str, ConstantInfo] | None = None) -> dict[str, int]:
+def constant_offsets(constants: Mapping[str, Array], infos: Mapping[str, ConstantInfo] | None = None) -> dict[str, int]:
     """Offsets in the read-only table: one after another, each aligned as it asks."""
     known = infos or {}
     return laid_out((n, a.nbytes, known.get(n, PLAIN).alignment) for n, a in constants.items())[0]
@@ -37,7 +37,7 @@ def is_content_name(name: str) -> bool:
     return name.startswith(PREFIX) and len(digits) >= SHORTEST and not digits.strip("0123456789abcdef")
 
 
-def words(info: ConstantInfo) -> tuple[str, ...]:
+def storage_words(info: ConstantInfo) -> tuple[str, ...]:
     """How a constant is stored, as words that its name depends on; none where it has nothing special."""
     if info == PLAIN:
         return ()
@@ -45,7 +45,7 @@ def words(info: ConstantInfo) -> tuple[str, ...]:
     return (str(info.alignment), info.section, d.type, str(d.id), d.target, d.scope)
 
 
-class Table:
+class ConstantTable:
     """Constants by name, and those without a user's name by content. Takes time linear in their bytes."""
 
     def __init__(self, module: Module, skip: frozenset[str] = frozenset()) -> None:
@@ -71,10 +71,10 @@ class Table:
         if id(array) not in self._digests:
             self._digests[id(array)] = array, digest(array)
         plain = self._digests[id(array)][1]
-        if not words(info):
+        if not storage_words(info):
             return plain
         nothing: Array = np.zeros(0, np.uint8)
-        return digest(nothing, plain, *words(info))
+        return digest(nothing, plain, *storage_words(info))
 
     def is_by_content(self, name: str, array: Array, info: ConstantInfo) -> bool:
         """Whether a name is one that the content gives."""

@@ -13,7 +13,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Family, Operator
 from assay.semantics.ops.common import normalize_axes, normalize_axis, require_kind
-from assay.semantics.ops.creation import fits, rounded
+from assay.semantics.ops.creation import fitted_scalar, number_fits
 from assay.semantics.ops.sizes import is_dim, is_int, slice_length
 from assay.semantics.scalar import Dim, Expr, simplify
 from assay.semantics.types import TensorType, Type
@@ -216,7 +216,7 @@ def _pad_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
         f"pad_width is {widths!r}; {2 * x.ndim} integers are wanted: before each axis, then after each",
     )
     PAD.require(mode in MODES, "C2", f"mode is {mode!r}; it is one of {', '.join(MODES)}")
-    PAD.require(fits(fill, x.dtype), "C3", f"pad_value is {fill!r}, which is no number of {x.dtype}")
+    PAD.require(number_fits(fill, x.dtype), "C3", f"pad_value is {fill!r}, which is no number of {x.dtype}")
     shape: list[Dim] = []
     for a, size in enumerate(x.shape):
         before, after = widths[a], widths[a + x.ndim]
@@ -252,7 +252,7 @@ def _pad(attrs: Attrs, x: Any) -> Any:
     x = as_array(x[tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, pairs, strict=True))])
     grown = [(max(b, 0), max(e, 0)) for b, e in pairs]
     if mode == "constant":
-        return np.pad(x, grown, constant_values=rounded(attrs["pad_value"], dtype(x.dtype))) if x.ndim else x
+        return np.pad(x, grown, constant_values=fitted_scalar(attrs["pad_value"], dtype(x.dtype))) if x.ndim else x
     for a, (before, after) in enumerate(grown):
         if before or after:
             last = x.shape[a] - 1

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from assay.interp import tensor, vector
-from assay.interp.vector import apart, asking
-from assay.interp.vector.asking import Asking
+from assay.interp.vector import disjointness, independence
 from assay.interp.vector.blocks import Loop, Write, walk
 from assay.interp.vector.building import build
+from assay.interp.vector.independence import Asking
 from assay.interp.vector.regions import analyse
 from assay.semantics.dtypes import DTYPES, FLOAT32, INT64
 from assay.semantics.scalar import Expr, Var, apply, cast, const, evaluate, select
@@ -92,7 +92,7 @@ MEETING: dict[str, Callable[[], Stmt]] = {
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop is worth a question."""
-    monkeypatch.setattr(asking, "WORTH", 0)
+    monkeypatch.setattr(independence, "WORTH", 0)
 
 
 @pytest.mark.parametrize("name", INDEPENDENT)
@@ -134,7 +134,7 @@ def test_memory_is_not_the_same_in_every_iteration(always: None, monkeypatch: py
 
     assert not shown() and agree(own_memory(), DATA)[0] == "race"
     monkeypatch.setattr(
-        apart._Side, "load", lambda self, node, indices: self.query.terms.function("same", indices, node.dtype)
+        disjointness._Side, "load", lambda self, node, indices: self.query.terms.function("same", indices, node.dtype)
     )
     assert shown()
 
@@ -202,17 +202,19 @@ def test_what_is_shown_is_so(always: None) -> None:
 @pytest.mark.parametrize("fault", ["guards", "iterations", "steps"])
 def test_a_wrong_question_is_caught(fault: str, always: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question that assumes too much is answered with what is not so."""
-    enter = apart._Side.enter
+    enter = disjointness._Side.enter
     match fault:
         case "guards":  # both sides took the first branch
-            monkeypatch.setattr(apart._Side, "enter", lambda self, step: enter(self, asking.Step(step.item)))
+            monkeypatch.setattr(
+                disjointness._Side, "enter", lambda self, step: enter(self, independence.Step(step.item))
+            )
         case "iterations":  # any two differ
-            monkeypatch.setattr(apart, "_unsatisfiable", lambda facts: True)
+            monkeypatch.setattr(disjointness, "_unsatisfiable", lambda facts: True)
         case _:  # guards hold together with their opposite
             monkeypatch.setattr(
-                apart._Side,
+                disjointness._Side,
                 "enter",
-                lambda self, step: [enter(self, step), enter(self, asking.Step(step.item, not step.holds))],
+                lambda self, step: [enter(self, step), enter(self, independence.Step(step.item, not step.holds))],
             )
     assert any(a and b for a, b in (meets(Random(seed)) for seed in range(120)))
 
@@ -220,7 +222,7 @@ def test_a_wrong_question_is_caught(fault: str, always: None, monkeypatch: pytes
 def test_only_loops_that_repay_it_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small serial loops are not, nor those that plainly add to one element; what claims to be parallel always is."""
     asked: list[str] = []
-    monkeypatch.setattr(apart, "never_meet", lambda blocks, a, b, loop: bool(asked.append(loop.var.name)))
+    monkeypatch.setattr(disjointness, "never_meet", lambda blocks, a, b, loop: bool(asked.append(loop.var.name)))
 
     def names(body: Stmt) -> list[str]:
         asked.clear()
@@ -235,10 +237,10 @@ def test_only_loops_that_repay_it_are_asked_about(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_answer_is_remembered(always: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_answers", {})
+    monkeypatch.setattr(disjointness, "_answers", {})
     for _ in range(2):
         func = function(guarded_triangle())
         assert vector.compile_function(func, DATA, (), ("lanes",)).kernel is not None
-        first = len(apart._answers)
-    assert first == len(apart._answers) > 0
+        first = len(disjointness._answers)
+    assert first == len(disjointness._answers) > 0
     assert same_bits(vector.run(func, DATA)[0], tensor.run(func, DATA)[0])

@@ -29,7 +29,7 @@ class Piece:
 
 
 @dataclass
-class Parts:
+class OutlinedFunctions:
     """The parts of one entry. `locals` are the names that the entry knows, with their C types."""
 
     name: str
@@ -100,7 +100,7 @@ def indented(text: str) -> str:
     return "".join(f"    {line}\n" if line else "\n" for line in text.splitlines())
 
 
-def apart(macro: str) -> str:
+def noinline(macro: str) -> str:
     """The macro before functions that stay by themselves."""
     return f"""
 /* Functions that stay by themselves: in one, they would be too much for a compiler. */

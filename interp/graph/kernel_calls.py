@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from assay.interp import tensor
 from assay.interp.binding import hidden_symbols
+from assay.interp.graph.memory_limits import memory_traps
 from assay.interp.graph.named_sizes import Sizes
-from assay.interp.graph.room import memory
 from assay.interp.values import Event, Externs, Frame, Value, plain
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
@@ -21,7 +21,7 @@ from assay.semantics.ops import operator
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Expr as Scalar, Var as Symbol
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.tensor.calls import called
+from assay.semantics.tensor.calls import calls_of
 from assay.semantics.types import TupleType, flatten
 from assay.semantics.walk import occurrences, post_order
 
@@ -72,9 +72,9 @@ class Filler:
             # host functions are short, and each run may bring other sizes: not worth compiling
             kernel: Kernel = tensor.run if func.attrs.get("host") is True else self.kernel
             more: dict[str, Any] = {}
-            if called(func):
+            if calls_of(func):
                 more = {"functions": self.module.kernels, "externs": self.externs, "trace": self.trace}
-            with memory():
+            with memory_traps():
                 out = tuple(kernel(func, arrays, scalars=scalars, **more))
         except Trap as trap:
             raise trap.at(node.span) from None
@@ -84,7 +84,7 @@ class Filler:
 
     def chooses(self, func: PrimFunc) -> bool:
         """Whether the function uses an operation of which a correct implementation has a choice (rule M10.4)."""
-        if called(func):
+        if calls_of(func):
             return True  # what it calls is not looked at
         if func not in self.choosing:
             roots = (e for stmt in program_order(without_blocks(func).body) for e in stmt.expressions)

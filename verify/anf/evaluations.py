@@ -11,12 +11,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from assay.semantics.graph import Expr, Function, If, Let, Match, TupleGetItem
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.walk import Worklist
-from assay.verify.anf.shape import named
+from assay.verify.anf.shape import node_title
 from assay.verify.value_numbering import GROWTH, STEPS, Numbered
 from assay.verify.value_numbering.events import inner_path, root_path
-from assay.verify.value_numbering.nesting import Undecided, is_atom
+from assay.verify.value_numbering.nesting import UndecidedNumbering, is_atom
 from assay.verify.value_numbering.terms import Table
 
 Place = tuple[int, int]
@@ -58,7 +58,7 @@ def allowance(source: Numbered, table: Table) -> Allowance:
             places[scope] = [(u, inner_path(table, p, of[id(node)], part)) for u, p in outer]
             steps -= len(outer)
             if steps < 0:
-                raise Undecided(f"too many paths lead to {named(node)}")
+                raise UndecidedNumbering(f"too many paths lead to {node_title(node)}")
     for scope, inside in places.items():
         node, part = nest.owner[scope]
         found.around.update((p, None if node is source.function else (node, part)) for p in inside)
@@ -78,7 +78,7 @@ def allowance(source: Numbered, table: Table) -> Allowance:
                 # what depends on a failure that has not happened may wait in the scope around its uses, too
                 found.count[place, number] += 1
         if steps < 0:
-            raise Undecided(f"too many paths lead to {named(node)}")
+            raise UndecidedNumbering(f"too many paths lead to {node_title(node)}")
     return found
 
 
@@ -89,11 +89,11 @@ def in_words(around: tuple[Expr, int] | None) -> str:
     node, part = around
     match node:
         case Function():
-            return f"the body of {named(node)}"
+            return f"the body of {node_title(node)}"
         case If():
-            return f"the {('then', 'else')[part - 1]} branch of {named(node)}"
+            return f"the {('then', 'else')[part - 1]} branch of {node_title(node)}"
         case _:
-            return f"clause {part - 1} of {named(node)}"
+            return f"clause {part - 1} of {node_title(node)}"
 
 
 @dataclass(eq=False)
@@ -109,7 +109,7 @@ class _Chain:
     latest: Expr | None = None
 
 
-def work_fault(source: Numbered, target: Numbered, table: Table, ordered: bool) -> str | None:
+def evaluation_fault(source: Numbered, target: Numbered, table: Table, ordered: bool) -> str | None:
     """Which binding of the target is work that the source does not do, or stands elsewhere, if one does."""
     allowed = allowance(source, table)
     visible: Counter[int] = Counter()
@@ -140,7 +140,7 @@ def work_fault(source: Numbered, target: Numbered, table: Table, ordered: bool) 
                     (_Chain((unit, inner_path(table, path, number, i)), (node, i), chain.used), part, -1)
                     for i, part in enumerate(node.children[1:], 1)
                 )
-            case Function() if not is_whole(node):
+            case Function() if not is_opaque(node):
                 work.add([(_Chain((number, root_path(table)), (node, 0), Counter()), node.body, -1)])
             case _:
                 pass
@@ -158,13 +158,13 @@ def _too_much(
     chain.used[key] += 1
     distinct = allowed.distinct[number]
     if not distinct:
-        return f"{named(node)} is evaluated, in {in_words(chain.around)}; the source does not"
+        return f"{node_title(node)} is evaluated, in {in_words(chain.around)}; the source does not"
     if not allowed.count[key]:
         there = in_words(allowed.around.get(allowed.where.get(number, chain.place)))
-        return f"{named(node)} is bound in {in_words(chain.around)}; the source evaluates it in {there}"
+        return f"{node_title(node)} is bound in {in_words(chain.around)}; the source evaluates it in {there}"
     for times, most in ((chain.used[key], allowed.count[key]), (visible[number] + 1, distinct)):
         if times > most:
-            return f"{named(node)} is evaluated {times} times in {in_words(chain.around)}, {most} in the source"
+            return f"{node_title(node)} is evaluated {times} times in {in_words(chain.around)}, {most} in the source"
     return None
 
 
@@ -176,6 +176,6 @@ def _out_of_turn(node: Expr, number: int, chain: _Chain, allowed: Allowance) -> 
         turn = turns[chain.used[chain.place, number] - 1]
         if turn < chain.turn:
             assert chain.latest is not None
-            return f"{named(node)} is bound after {named(chain.latest)}; the source evaluates it first"
+            return f"{node_title(node)} is bound after {node_title(chain.latest)}; the source evaluates it first"
         chain.turn, chain.latest = turn, node
     return None

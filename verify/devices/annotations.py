@@ -24,10 +24,10 @@ from assay.semantics.graph import (
     let_chain,
     show_head,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.walk import Worklist, ids
-from assay.verify.devices.erase import Eraser, chain
+from assay.verify.devices.erase import Eraser, value_chain
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def in_step(pairs: Iterable[tuple[Function, Function]], old: Eraser, new: Eraser
     walked: set[tuple[int, int]] = set()
     work = Worklist[tuple[Expr, Expr]](pairs, ids)
     for use in work:
-        wanted, got = chain(use[0], old), chain(use[1], new)
+        wanted, got = value_chain(use[0], old), value_chain(use[1], new)
         yield wanted, got
         a, b = wanted[0], got[0]
         if (id(a), id(b)) not in walked:
@@ -59,7 +59,7 @@ def in_step(pairs: Iterable[tuple[Function, Function]], old: Eraser, new: Eraser
             work.add(zip(a.children, b.children, strict=True))
 
 
-def unheard(steps: Iterable[Step], old: Eraser, new: Eraser) -> Iterator[Broken]:
+def lost_annotations(steps: Iterable[Step], old: Eraser, new: Eraser) -> Iterator[Broken]:
     """What the source says of devices and the planned module does not keep."""
     for wanted, got in steps:
         yield from _along(wanted, got, new)
@@ -76,7 +76,7 @@ def unheard(steps: Iterable[Step], old: Eraser, new: Eraser) -> Iterator[Broken]
         match a, b:
             case Let(), Let():
                 yield from _fixed(a.value, b.var)
-            case Function(), Function() if not is_whole(a):
+            case Function(), Function() if not is_opaque(a):
                 yield from _fixed(let_chain(a.body)[1], b.body)
             case _:
                 pass
@@ -112,7 +112,7 @@ def _along(wanted: list[Expr], got: list[Expr], new: Eraser) -> Iterator[Broken]
     places = [n.device for n in got]
     if isinstance(got[0], Tuple) and not places[0].covers(needs[0][1]):
         # a tuple that is written out is copied by writing it out again, of copies of its fields
-        if all(any(n.device.covers(needs[0][1]) for n in chain(f, new)) for f in got[0].fields):
+        if all(any(n.device.covers(needs[0][1]) for n in value_chain(f, new)) for f in got[0].fields):
             places.insert(0, needs[0][1])
     at = 0
     for i, (node, need) in enumerate(needs):

@@ -4,9 +4,9 @@ A float tensor whose elements are multiples of one power of two, `step`, is adde
 the sum of the magnitudes of all terms stays below step * 2**p, p the bits of the dtype's significand. Then every order,
 every contraction and every folding of factors gives the same bits, and outputs are compared bit for bit.
 
-`Whole` is such a tensor. The interpreter carries it through a program by its hook for other kinds of values: beside the
-values it computes the same program on the magnitudes. Where a result may round, `lost` says why, and what comes of it
-is not judged by this layer.
+`ScaledIntegers` is such a tensor. The interpreter carries it through a program by its hook for other kinds of values:
+beside the values it computes the same program on the magnitudes. Where a result may round, `lost` says why, and what
+comes of it is not judged by this layer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOVES = ("movement", "selection", "creation")
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class ScaledIntegers:
     """A float tensor, or a bool or integer one that comes of floats that are not known. `value` is what one correct
     implementation gives; it is what all give unless `lost`."""
 
@@ -68,14 +68,14 @@ class Whole:
         raise Unpredictable("a size or a place from numbers that may be rounded", label="bounds.C4")
 
 
-def whole(array: Array) -> Whole:
+def scaled_integers(array: Array) -> ScaledIntegers:
     """A float array as it is; lost where it is not finite, or no small multiple of a step."""
     array = np.asarray(array)
     if not _may_be_whole(array):
-        return Whole(array, np.zeros(()), 1.0, "the data are no small multiples of a power of two")
+        return ScaledIntegers(array, np.zeros(()), 1.0, "the data are no small multiples of a power of two")
     size = np.abs(array.astype(np.float64))
     if not np.isfinite(size).all():
-        return Whole(array, size, 1.0, "the data are not finite")
+        return ScaledIntegers(array, size, 1.0, "the data are not finite")
     return _kept(array, size, step_of(size))
 
 
@@ -96,15 +96,15 @@ def step_of(size: Array) -> float:
     return float(np.min(low * np.exp2(exponent.astype(np.float64) - 53)))
 
 
-def _kept(value: Array, magnitude: Array, step: float) -> Whole:
+def _kept(value: Array, magnitude: Array, step: float) -> ScaledIntegers:
     """A result that is exact if its sums are; else lost."""
     of = dtype(value.dtype)
     top = float(np.max(magnitude, initial=0.0)) * (1 + 1e-9)
     if not np.isfinite(top) or top > float(of.max):
-        return Whole(value, magnitude, step, "a sum may overflow")
+        return ScaledIntegers(value, magnitude, step, "a sum may overflow")
     if 0 < step < of.smallest_normal or top > step / of.unit_roundoff:
-        return Whole(value, magnitude, step, f"sums are too large to be exact in {of}")
-    return Whole(value, magnitude, step)
+        return ScaledIntegers(value, magnitude, step, f"sums are too large to be exact in {of}")
+    return ScaledIntegers(value, magnitude, step)
 
 
 # --- rules: what an operator makes of the step and of the magnitudes ------------------------------------------------
@@ -114,26 +114,28 @@ Rule = Callable[[Operator, Attrs, Sequence[Any]], Result]
 
 
 def _value(x: Any) -> Any:
-    return x.value if isinstance(x, Whole) else x
+    return x.value if isinstance(x, ScaledIntegers) else x
 
 
 def _wide(x: Any) -> Any:
-    return x.value.astype(np.float64) if isinstance(x, Whole) else x
+    return x.value.astype(np.float64) if isinstance(x, ScaledIntegers) else x
 
 
 def _size(x: Any) -> Any:
-    return x.magnitude if isinstance(x, Whole) else x
+    return x.magnitude if isinstance(x, ScaledIntegers) else x
 
 
 def _steps(args: Sequence[Any]) -> list[float]:
-    return [x.step for x in args if isinstance(x, Whole)]
+    return [x.step for x in args if isinstance(x, ScaledIntegers)]
 
 
 def _of(args: Sequence[Any]) -> DType:
-    return dtype(next(x for x in args if isinstance(x, Whole)).dtype)
+    return dtype(next(x for x in args if isinstance(x, ScaledIntegers)).dtype)
 
 
-def _exact(op: Operator, attrs: Attrs, args: Sequence[Any], step: float, sizes: Operator | None = None) -> Whole:
+def _exact(
+    op: Operator, attrs: Attrs, args: Sequence[Any], step: float, sizes: Operator | None = None
+) -> ScaledIntegers:
     """The operator in float64, which is exact where the sums fit; the magnitudes by `sizes`."""
     value = np.asarray(op.value(attrs, *map(_wide, args)), np.float64)
     magnitude = np.asarray((sizes or op).value(attrs, *map(_size, args)), np.float64)
@@ -174,7 +176,7 @@ def _divide(op: Operator, attrs: Attrs, args: Sequence[Any]) -> Result:
     fraction, _ = np.frexp(divisor)
     if not bool(np.all(fraction == 0.5)):
         return _lost(op, attrs, args, "a division by no power of two rounds")
-    by = Whole(b.value, divisor, b.step)
+    by = ScaledIntegers(b.value, divisor, b.step)
     return _exact(op, attrs, [a, by], a.step / float(np.max(divisor, initial=1.0)))
 
 
@@ -191,7 +193,7 @@ def _same(op: Operator, attrs: Attrs, args: Sequence[Any]) -> Result:
             continue
         wide = np.abs(value.astype(np.float64))
         if not np.isfinite(wide).all():
-            out.append(Whole(value, wide, 1.0, "the result is not finite"))
+            out.append(ScaledIntegers(value, wide, 1.0, "the result is not finite"))
             continue
         given = (sizes[i] if several else sizes) if sizes is not None else None
         if given is None:
@@ -206,8 +208,8 @@ def _convert(op: Operator, attrs: Attrs, args: Sequence[Any]) -> Result:
     value = np.asarray(op.value(attrs, _value(x)))
     if not dtype(value.dtype).is_float:
         return value
-    if not isinstance(x, Whole):
-        return whole(value)
+    if not isinstance(x, ScaledIntegers):
+        return scaled_integers(value)
     if not np.array_equal(value.astype(np.float64), _wide(x)):
         return _lost(op, attrs, args, "a conversion rounds")
     return _kept(value, x.magnitude, x.step)
@@ -225,7 +227,7 @@ def given_up(ordinary: Callable[..., Any], args: Sequence[Any], why: str) -> Res
     """Results that may differ between correct implementations: one of them, marked as lost."""
     values = ordinary(*map(_value, args))
     several = isinstance(values, tuple)
-    made = tuple(Whole(np.asarray(v), np.zeros(()), 1.0, why) for v in (values if several else (values,)))
+    made = tuple(ScaledIntegers(np.asarray(v), np.zeros(()), 1.0, why) for v in (values if several else (values,)))
     return made if several else made[0]
 
 
@@ -268,8 +270,8 @@ def exact_result(op: Operator, attrs: Attrs, operands: Sequence[Array]) -> Resul
 
 def exactly(op: Operator, attrs: Attrs, args: Sequence[Any]) -> Result:
     """The operator on whole tensors; float arrays among the operands are taken as they are."""
-    args = [whole(a) if isinstance(a, np.ndarray) and dtype(a.dtype).is_float else a for a in args]
-    wholes = [a for a in args if isinstance(a, Whole)]
+    args = [scaled_integers(a) if isinstance(a, np.ndarray) and dtype(a.dtype).is_float else a for a in args]
+    wholes = [a for a in args if isinstance(a, ScaledIntegers)]
     why = next((a.lost for a in wholes if a.lost), "")
     if why:
         return _lost(op, attrs, args, why)
@@ -285,7 +287,7 @@ def exactly(op: Operator, attrs: Attrs, args: Sequence[Any]) -> Result:
     return rule(op, attrs, args)
 
 
-def run_whole(module: Module, inputs: Mapping[str, Array]) -> dict[str, Value] | str:
+def run_scaled_integers(module: Module, inputs: Mapping[str, Array]) -> dict[str, Value] | str:
     """The outputs of main as whole tensors, or why there are none: a decision depends on numbers that may be
     rounded."""
 
@@ -296,7 +298,7 @@ def run_whole(module: Module, inputs: Mapping[str, Array]) -> dict[str, Value] |
     def apply(node: Call | CallTIR, attrs: Attrs, args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
         found = meant(node, attrs, module)
         if found is None:
-            if any(isinstance(a, Whole) for a in args):
+            if any(isinstance(a, ScaledIntegers) for a in args):
                 return given_up(ordinary, args, "a tensor function that claims no operator")
             return ordinary(*args)
         op, given = found

@@ -11,8 +11,8 @@ import numpy as np
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Invalid
-from assay.verify.oracle.inside import Width
-from assay.verify.oracle.wider import NAME
+from assay.verify.oracle.excess_precision import NAME
+from assay.verify.oracle.inner_overflow import Width
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Accepts:
     off by `SPLIT` of its magnitude, and whole numbers are no longer exact. `wider`: tensors of 16 bits may be held in
     float32 between operators (M9.11), which every backend may do unless it is excluded; a run that is judged so
     `holds`. `within` is how a run is judged in which something overflows within an operator
-    (`assay.verify.oracle.inside`).
+    (`assay.verify.oracle.inner_overflow`).
     """
 
     flushes: bool = False

@@ -21,7 +21,7 @@ TOP = -1
 
 
 @dataclass(frozen=True)
-class Choice:
+class BranchRange:
     """Positions from `start` up to `middle` are its first arm, those from there up to `stop` the second; both may be
     empty. What it chooses by is read before `start`. It stands in the arm `arm`.
 
@@ -35,7 +35,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Use:
+class UseRange:
     """A use somewhere from `start` up to `stop`; the innermost arm around that is `arm`.
 
     `after` are those of the positions at which it may have happened, `before` those at which it may be to come, for a
@@ -49,22 +49,22 @@ class Use:
     before: Intervals | None = None
 
 
-class Paths:
+class LivePositions:
     """A text of `count` positions with these choices."""
 
-    def __init__(self, count: int, choices: Sequence[Choice] = ()) -> None:
+    def __init__(self, count: int, choices: Sequence[BranchRange] = ()) -> None:
         self.count = count
         self.choices = choices
-        self._back = [Choice(count - c.stop, count - c.middle, count - c.start, _other(c.arm)) for c in choices]
+        self._back = [BranchRange(count - c.stop, count - c.middle, count - c.start, _other(c.arm)) for c in choices]
 
-    def after(self, uses: Sequence[Use], within: Interval | None = None) -> Intervals:
+    def after(self, uses: Sequence[UseRange], within: Interval | None = None) -> Intervals:
         """The positions at which a use may have happened, but only those `within` a range around all uses.
 
         `uses` are in the order of the text and do not overlap.
         """
         return _reached([(u.start, u.stop, u.arm, u.after) for u in uses], self.choices, within or (0, self.count))
 
-    def before(self, uses: Sequence[Use], within: Interval | None = None) -> Intervals:
+    def before(self, uses: Sequence[UseRange], within: Interval | None = None) -> Intervals:
         """The positions at which a use may be to come, or is right there: the same, read backwards."""
         n = self.count
         back = [
@@ -74,7 +74,7 @@ class Paths:
         start, stop = within or (0, n)
         return _mirrored(_reached(back, self._back, (n - stop, n - start)), n)
 
-    def live(self, uses: Sequence[Use]) -> Intervals:
+    def live(self, uses: Sequence[UseRange]) -> Intervals:
         """The positions at which a use may have happened and one, perhaps the same, may be to come."""
         if not uses:
             return ()
@@ -83,7 +83,7 @@ class Paths:
 
 
 def _reached(
-    uses: Iterable[tuple[int, int, int, Intervals | None]], choices: Sequence[Choice], within: Interval
+    uses: Iterable[tuple[int, int, int, Intervals | None]], choices: Sequence[BranchRange], within: Interval
 ) -> Intervals:
     """The positions behind some use on some path. What no path reaches are holes behind the first use."""
     first: int | None = None
@@ -113,7 +113,7 @@ def _reached(
     return () if first is None else minus((first, within[1]), sorted(holes))
 
 
-def _around(arm: int, choices: Sequence[Choice], within: Interval) -> bool:
+def _around(arm: int, choices: Sequence[BranchRange], within: Interval) -> bool:
     """Whether a range lies in one arm: what is around that does not matter inside."""
     choice = choices[arm // 2]
     start, stop = (choice.middle, choice.stop) if arm % 2 else (choice.start, choice.middle)
@@ -157,7 +157,7 @@ def meet(a: Intervals, b: Intervals) -> Intervals:
     return tuple(found)
 
 
-def join(lives: Iterable[Interval]) -> Intervals:
+def union(lives: Iterable[Interval]) -> Intervals:
     """The positions in any of these, as intervals that do not touch."""
     found: list[Interval] = []
     for start, stop in sorted(lives):

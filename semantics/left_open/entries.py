@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.semantics.left_open import Entry, Source, accuracy, conditions as when, nodes, padding
+from assay.semantics.left_open import Entry, Quote, accuracy, conditions as when, nodes, padding
 from assay.semantics.ops.functions import TRIGONOMETRY
 
 POOLS = tuple(f"nn.max_pool{r}d" for r in (1, 2, 3))
@@ -14,8 +14,8 @@ ELEMENTARY = (
 SILENT = "NaN, or a number among those that meet there"
 
 
-def _silent(*operators: str) -> tuple[Source, ...]:
-    return tuple(Source(f"ONNX {o}") for o in operators)
+def _silent(*operators: str) -> tuple[Quote, ...]:
+    return tuple(Quote(f"ONNX {o}") for o in operators)
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -26,7 +26,7 @@ ENTRIES: tuple[Entry, ...] = (
         "it wraps; or it is the end of the range; or the least number",
         (*_silent("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum", "CumProd",
          "MatMul", "Pow", "Neg", "Abs"),
-         Source("C17 6.5.5",
+         Quote("C17 6.5.5",
           "If an exceptional condition occurs during the evaluation of an expression, the behavior is undefined")),
         when.overflow, ("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum",
         "CumProd",
@@ -35,7 +35,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "nan.two", ("maximum", "minimum", "Max", "Min"), "one of two numbers is NaN, or of those of a Max or Min",
         "NaN, or one of the others",
-        (*_silent("Max", "Min"), Source("IEEE 754-2019 9.6", "maximumNumber")), when.nan_of_two, ("Max", "Min"),
+        (*_silent("Max", "Min"), Quote("IEEE 754-2019 9.6", "maximumNumber")), when.nan_of_two, ("Max", "Min"),
     ),
     Entry(
         "nan.bounds", ("clip", "nn.relu", "Clip", "HardSigmoid", *when.WITHIN), "the number is NaN, or a bound is",
@@ -57,8 +57,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "scatter.order", ("scatter_nd",), "updates that differ meet in a place, and there is no reduction",
         "one of the updates that meet there",
-        (Source("ONNX ScatterND", "The order of iteration in the above loop is not specified"),
-         Source("ONNX ScatterElements", "indices should not have duplicate entries"), *_silent("MaxUnpool")),
+        (Quote("ONNX ScatterND", "The order of iteration in the above loop is not specified"),
+         Quote("ONNX ScatterElements", "indices should not have duplicate entries"), *_silent("MaxUnpool")),
         when.updates_that_meet, ("ScatterND", "ScatterElements", "MaxUnpool"),
     ),
     Entry(
@@ -78,20 +78,20 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "topk.order", ("topk",), "sorted is 0", "the same elements with their places, in any order",
-        (Source("ONNX TopK", 'If "sorted" is 0, order of returned \'Values\' and \'Indices\' are undefined'),),
+        (Quote("ONNX TopK", 'If "sorted" is 0, order of returned \'Values\' and \'Indices\' are undefined'),),
         when.topk_unsorted, ("TopK",),
     ),
     Entry(
         "cast.range", ("astype",), "a float is NaN, or out of the range of the integer dtype", "anything",
-        (Source("ONNX Cast", "fixed point: undefined if OOR"),
-         Source("C17 6.3.1.4",
+        (Quote("ONNX Cast", "fixed point: undefined if OOR"),
+         Quote("C17 6.3.1.4",
           "If the value of the integral part cannot be represented by the integer type, the behavior is undefined")),
         when.cast_out_of_range, ("Cast", "CastLike"),
     ),
     Entry(
         "division", ("truncate_divide", "floor_divide"), "an integer is divided by 0, or the least one by -1",
         "anything; the run may also be refused",
-        (*_silent("Div", "Mod"), Source("C17 6.5.5",
+        (*_silent("Div", "Mod"), Quote("C17 6.5.5",
          "if the value of the second operand is zero, the behavior is undefined")),
         when.no_quotient, ("Div", "Mod"), fails=True,
     ),
@@ -100,7 +100,7 @@ ENTRIES: tuple[Entry, ...] = (
         "an integer is shifted by less than 0 bits, or by its width or more",
         "anything; the run may also be refused",
         (*_silent("BitShift-11"),  # BitShift-28 says what it is
-         Source("C17 6.5.7",
+         Quote("C17 6.5.7",
                 "If the value of the right operand is negative or is greater than or equal to the width of the"
                 " promoted left operand, the behavior is undefined")),
         when.far_shift, ("BitShift",), fails=True,
@@ -108,8 +108,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "softmax.infinite", ("nn.softmax", "nn.log_softmax"), "a number of the row is +inf, another is not",
         "NaN, or the limit: 0, or its logarithm",
-        (Source("ONNX LogSoftmax", "LogSoftmax(input, axis) = Log(Softmax(input, axis=axis))"),
-         Source("ONNX Softmax", "Softmax(input, axis) = Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1)")),
+        (Quote("ONNX LogSoftmax", "LogSoftmax(input, axis) = Log(Softmax(input, axis=axis))"),
+         Quote("ONNX Softmax", "Softmax(input, axis) = Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1)")),
         when.beside_infinity, ("Softmax", "LogSoftmax"),
     ),
     Entry(
@@ -121,14 +121,14 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "mean.nothing", ("mean",), "there are no elements", "anything",
-        (Source("ONNX ReduceMean", "Reduction over an empty set of values yields undefined"),), when.mean_of_nothing,
+        (Quote("ONNX ReduceMean", "Reduction over an empty set of values yields undefined"),), when.mean_of_nothing,
         ("ReduceMean",),
     ),
     Entry(
         "zero.sign", ("maximum", "minimum", "nn.relu", "clip", "max", "min", *POOLS, "ceil", "round", "fmod"),
         "a zero comes of zeros of both signs, or of a negative number that is rounded", "a zero of either sign",
         (*_silent("Max", "Min", "Relu", "Clip", "ReduceMax", "ReduceMin", "MaxPool", "Ceil", "Round"),
-         Source("ONNX Mod-28", "either `+0` or `-0` may be returned")),
+         Quote("ONNX Mod-28", "either `+0` or `-0` may be returned")),
         when.sign_of_zero, ("Max", "Min", "Relu", "Clip", "ReduceMax", "ReduceMin", "MaxPool", "Ceil", "Round", "Mod"),
     ),
     Entry(
@@ -151,20 +151,20 @@ ENTRIES: tuple[Entry, ...] = (
         "resize.length", ("Resize",),
         "scales are given, the mode is linear with align_corners, and scale * length is no whole number",
         "the resized length is the whole number of elements",
-        (Source("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),), nodes.whole_length,
+        (Quote("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),), nodes.whole_length,
         ("Resize",),
     ),
     Entry(
         "unpool.indices", ("MaxUnpool",), "output_shape is given, and is not what the attributes make",
         "the indices count in that shape",
-        (Source("ONNX MaxUnpool",
+        (Quote("ONNX MaxUnpool",
          "The indices are linear, i.e. computed considering the tensor as flattened 1-D tensor"),),
         nodes.unpooled_shape, ("MaxUnpool",),
     ),
     Entry(
         "quantize.zeros", ("DynamicQuantizeLinear",), "all elements are 0: the formula of the zero point is 0 / 0",
         "any scale that is not negative, any zero point, and numbers that are the zero point",
-        (Source("ONNX DynamicQuantizeLinear", "intermediate_zero_point = qmin - min(x)/y_scale"),), when.scale_of_zeros,
+        (Quote("ONNX DynamicQuantizeLinear", "intermediate_zero_point = qmin - min(x)/y_scale"),), when.scale_of_zeros,
         ("DynamicQuantizeLinear",),
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from assay.semantics.graph import Expr, Function, If, Let, Match
 from assay.semantics.graph.nodes import LEAVES
 
 
-def early_nodes(order: Sequence[Expr], uses: Mapping[int, int], deepest: int) -> dict[int, list[Expr]]:
+def hoisted_nodes(order: Sequence[Expr], uses: Mapping[int, int], deepest: int) -> dict[int, list[Expr]]:
     """For each If, Match and inner function, by identity, the nodes to name before it, parts before wholes. So a name
     stands before all its uses, in the lowest block around them.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.semantics.bits import same_bits
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.module import Module, entry
+from assay.semantics.module import Module, constant_entry
 from assay.semantics.tensor import Alias, AllocateConst, Block, Buffer, Call, PrimFunc, program_order
 from assay.semantics.tensor.calls import callee
 
@@ -39,7 +39,7 @@ def check_constants(function: PrimFunc, module: Module) -> None:
             case AllocateConst():
                 constants[s.buffer] = s.buffer
                 if s.index:
-                    data = entry(s, module.constants)
+                    data = constant_entry(s, module.constants)
                     if s.data is not None and not same_bits(s.data, data):
                         what = (
                             f"{s.buffer.name} has other contents than the constant {s.index} of the table, which it"

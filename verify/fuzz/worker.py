@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from assay.semantics.errors import AssayError
-from assay.verify.fuzz.cases import Case, Recipe, again, example
+from assay.verify.fuzz.cases import FuzzCase, Recipe, again, campaign_example
 from assay.verify.fuzz.targets import FAILURES, Result, Target, judged, target
 from assay.verify.strategies.choosing import reduce_picks
 
@@ -38,7 +38,7 @@ class Failure:
 
 
 @dataclass
-class Report:
+class ExampleReport:
     """What came of some examples."""
 
     numbers: tuple[int, ...]
@@ -49,7 +49,7 @@ class Report:
     """Which rule decided: layers of the oracle, labels of what was refused."""
     failures: list[Failure] = field(default_factory=list)
 
-    def add(self, other: Report) -> None:
+    def add(self, other: ExampleReport) -> None:
         self.numbers += other.numbers
         for mine, theirs in zip(self.counters, other.counters, strict=True):
             mine.update(theirs)
@@ -60,14 +60,14 @@ class Report:
         return self.kinds, self.operators, self.constructs, self.layers
 
 
-def work(task: Task) -> Iterator[Report]:
+def judge_examples(task: Task) -> Iterator[ExampleReport]:
     """Judge the examples one after another."""
     of = target(task.target)
     known = set(task.known)
     for number in task.numbers:
-        report = Report((number,))
+        report = ExampleReport((number,))
         try:
-            case = example(task.recipe, task.seed, number)
+            case = campaign_example(task.recipe, task.seed, number)
         except AssayError as wrong:
             # the generator's own fault: what it makes is valid
             report.kinds["crash"] += 1
@@ -88,7 +88,9 @@ def work(task: Task) -> Iterator[Report]:
         yield report
 
 
-def simplest(of: Target, recipe: Recipe, case: Case, result: Result, seconds: float) -> tuple[tuple[int, ...], Result]:
+def simplest(
+    of: Target, recipe: Recipe, case: FuzzCase, result: Result, seconds: float
+) -> tuple[tuple[int, ...], Result]:
     """The choices of a simpler example of which the same came, and what came of it."""
     stop = time.monotonic() + seconds
     best = result
@@ -111,14 +113,14 @@ def simplest(of: Target, recipe: Recipe, case: Case, result: Result, seconds: fl
     return picks, judged(of, (last := again(recipe, picks)).module, last.inputs) if best is not result else result
 
 
-def total(reports: Sequence[Report]) -> Report:
+def merged_report(reports: Sequence[ExampleReport]) -> ExampleReport:
     """Several reports as one."""
-    found = Report(())
+    found = ExampleReport(())
     for r in reports:
         found.add(r)
     return found
 
 
-def failed(report: Report) -> int:
+def failed(report: ExampleReport) -> int:
     """How many examples failed."""
     return sum(report.kinds[k] for k in FAILURES)

@@ -17,7 +17,7 @@ from assay.semantics.module import Module
 
 
 @dataclass(frozen=True)
-class Work:
+class TaskGraph:
     """Calls and the tensors of the workspace, both by number; calls in the given order."""
 
     vars: list[Var]
@@ -33,12 +33,12 @@ class Work:
     """For each call those that must run before it: who makes what it reads, and the last one that may trap (M3)."""
 
 
-def work_of(module: Module) -> Work:
+def task_graph_of(module: Module) -> TaskGraph:
     """The work of `main`; Invalid where liveness would refuse it."""
     main = module.main
     look = origins(main)
     given = {o for o in look(result(main)) if o.kind == "call"}
-    work = Work([], [], [], [], [], [], [])
+    work = TaskGraph([], [], [], [], [], [], [])
     maker: dict[Origin, int] = {}
     tensor: dict[Origin, int] = {}
     traps: list[int] = []
@@ -70,7 +70,7 @@ def work_of(module: Module) -> Work:
     return work
 
 
-def profile(work: Work, order: Sequence[int]) -> list[tuple[int, int]]:
+def profile(work: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:
     """For each call of an order the bytes live before it, and the most while it runs."""
     left = [len(r) for r in work.readers]
     live, found = 0, []
@@ -84,6 +84,6 @@ def profile(work: Work, order: Sequence[int]) -> list[tuple[int, int]]:
     return found
 
 
-def peak(work: Work, order: Sequence[int]) -> int:
+def peak(work: TaskGraph, order: Sequence[int]) -> int:
     """The most bytes live at once."""
     return max((high for _, high in profile(work, order)), default=0)

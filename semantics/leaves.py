@@ -12,28 +12,28 @@ from assay.semantics.graph import Function
 from assay.semantics.types import TupleType, Type
 from assay.semantics.walk import occurrences
 
-Parts = list[tuple[str, Type]]
+Leaves = list[tuple[str, Type]]
 
 
-def parts(name: str, of: Type) -> Parts:
+def leaves(name: str, of: Type) -> Leaves:
     """What is in a value of that type, left to right, by name: what is no tuple."""
 
-    def inside(part: tuple[str, Type]) -> Parts:
+    def inside(part: tuple[str, Type]) -> Leaves:
         at, t = part
         return [(f"{at}.{i}", field) for i, field in enumerate(t.fields)] if isinstance(t, TupleType) else []
 
     return [part for part in occurrences((name, of), inside) if not isinstance(part[1], TupleType)]
 
 
-def input_parts(function: Function) -> Parts:
+def input_leaves(function: Function) -> Leaves:
     """The parts of the parameters. Invalid (parts.C1): two have one name."""
-    return _distinct([part for p in function.params for part in parts(p.name, p.type)])
+    return _distinct([part for p in function.params for part in leaves(p.name, p.type)])
 
 
-def output_parts(function: Function) -> Parts:
+def output_leaves(function: Function) -> Leaves:
     """The parts of the results. Invalid (parts.C1): two have one name."""
     found = zip(output_names(function), _results(function), strict=True)
-    return _distinct([part for name, of in found for part in parts(name, of)])
+    return _distinct([part for name, of in found for part in leaves(name, of)])
 
 
 def output_names(function: Function) -> Sequence[str]:
@@ -57,7 +57,7 @@ def _results(function: Function) -> Sequence[Type]:
     return of.fields if isinstance(of, TupleType) else (of,)
 
 
-def _distinct(found: Parts) -> Parts:
+def _distinct(found: Leaves) -> Leaves:
     names: Iterable[str] = (name for name, _ in found)
     seen: set[str] = set()
     for name in names:

@@ -95,7 +95,7 @@ def stored(reader: TensorReader | None, of: Any, shape: Any, offset: Any, digest
     return found
 
 
-def write(path: Path, text_of: Callable[[TensorWriter], str]) -> None:
+def write_text(path: Path, text_of: Callable[[TensorWriter], str]) -> None:
     """Write the text that `text_of` makes, and what it stores beside it. Both files appear whole. Invalid where they
     cannot be written (output.C1)."""
     beside = path.with_name(f"{path.name}.tensors")

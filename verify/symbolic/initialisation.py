@@ -19,21 +19,21 @@ from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import Assert, Buffer, loads
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import (
-    Access,
+    AccessEvent,
     Again,
-    Frame,
+    EventScope,
     Guard,
     Loop,
     Site,
-    Window,
+    ViewWindow,
     beginning,
-    chain,
-    contents,
+    constant_contents,
     root_of,
+    scope_chain,
 )
-from assay.verify.symbolic.function import Function, element_text, names_of, shown
+from assay.verify.symbolic.function import Function, access_names, element_text, shown
 from assay.verify.symbolic.goals import Goal, Kind, decide
-from assay.verify.symbolic.instance import Instance, Place, Query, instantiate, starts_of
+from assay.verify.symbolic.instance import Instance, InstanceQuery, Place, instantiate, starts_of
 from assay.verify.symbolic.witness import Solver, Unwrapped
 
 MOST_WRITES = 40
@@ -43,11 +43,11 @@ MOST_ALONE = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class ElementRead:
     """An element that must have been written by some time: a load, or (without one) an output at the end."""
 
-    access: Access | None
-    frame: Frame | None
+    access: AccessEvent | None
+    frame: EventScope | None
     place: Place
     instance: Instance
 
@@ -62,7 +62,7 @@ def written_before(f: Function) -> Iterator[Goal]:
     number = Interner()
     for a in f.events.accesses:
         root, begin = root_of(a.buffer, a.site.frame)
-        if a.write or root in f.func.inputs or contents(begin) is not None:
+        if a.write or root in f.func.inputs or constant_contents(begin) is not None:
             continue
         key = (a.site, a.buffer, tuple(map(number, a.indices)), id(a.node) if f.lazy(a.site) else 0)
         if key in seen:
@@ -73,11 +73,11 @@ def written_before(f: Function) -> Iterator[Goal]:
             yield Goal("written before", claim, "unknown", a.site.stmt.span, "too many reads; checked on the run")
             continue
 
-        def reading(query: Query, a: Access = a) -> tuple[Read, list[Term]]:
+        def reading(query: InstanceQuery, a: AccessEvent = a) -> tuple[ElementRead, list[Term]]:
             instance, here = f.here(query, a.site)
             place = instance.element(a)
             exists = [*place.own, *place.claims]
-            return Read(a, a.site.frame, place, instance), [*here, instance.when(a), *exists]
+            return ElementRead(a, a.site.frame, place, instance), [*here, instance.when(a), *exists]
 
         yield _covered(f, "written before", claim, a.site, root, begin, reading)
 
@@ -86,27 +86,27 @@ def outputs_written(f: Function) -> Iterator[Goal]:
     """Every element of every output."""
     for out in f.func.outputs:
 
-        def reading(query: Query, out: Buffer = out) -> tuple[Read, list[Term]]:
+        def reading(query: InstanceQuery, out: Buffer = out) -> tuple[ElementRead, list[Term]]:
             instance = f.run(query, None)
             shape = instance.shape(out, None)
             at = tuple(query.terms.fresh(f"e{k}") for k in range(len(shape)))
             place = instance.place(out, at, None)
-            return Read(None, None, place, instance), list(place.own)
+            return ElementRead(None, None, place, instance), list(place.own)
 
         claim = f"every element of output {out.name} is written"
         yield _covered(f, "output written", claim, None, out, None, reading)
 
 
-Reading: TypeAlias = Callable[[Query], tuple[Read, list[Term]]]
+Reading: TypeAlias = Callable[[InstanceQuery], tuple[ElementRead, list[Term]]]
 """Makes the read of a goal, and what holds there, in a new query."""
 
 
 def _covered(
-    f: Function, kind: Kind, claim: str, site: Site | None, root: Buffer, begin: Frame | None, reading: Reading
+    f: Function, kind: Kind, claim: str, site: Site | None, root: Buffer, begin: EventScope | None, reading: Reading
 ) -> Goal:
     """Whether some write gave the element its value: each way alone, then all of them together."""
     number = Interner()
-    first: dict[Any, Access] = {}
+    first: dict[Any, AccessEvent] = {}
     for w in f.events.accesses:
         if w.write and root_of(w.buffer, w.site.frame) == (root, begin):
             alone = w.site if any(map(loads, w.indices)) else None
@@ -131,7 +131,7 @@ def _covered(
         answer = decide(constraints, f"{f.func.name}: {kind}: {claim}\nunsat means that it holds for all sizes")
         if answer.holds == "never" and not f.doubt:
             return Goal(kind, claim, "proved", None if site is None else site.stmt.span, query=answer.text)
-    about = [root.name] if probe.access is None else names_of(probe.access)
+    about = [root.name] if probe.access is None else access_names(probe.access)
     query = f.query()
     read, here = reading(query)
     found = [_covers(f, query, read, w, level, how) for w, level, how in ways[:MOST_WRITES]]
@@ -139,10 +139,10 @@ def _covered(
     return f.goal(kind, claim, site, query, [*here, *told(f, query, read), z3.Not(either)], [read.instance], about)
 
 
-def _ways(w: Access, read: Read, begin: Frame | None) -> Iterator[tuple[int, str]]:
+def _ways(w: AccessEvent, read: ElementRead, begin: EventScope | None) -> Iterator[tuple[int, str]]:
     """In how many of the loops around both the write may be in the same iteration, and how the rest is guessed."""
     common = _common(w.site.frame, read.frame)
-    inside = [f for f in chain(w.site.frame) if isinstance(f.what, Again) and f not in common]
+    inside = [f for f in scope_chain(w.site.frame) if isinstance(f.what, Again) and f not in common]
     if inside:
         return  # nobody knows whether that loop ran
     fixed = 0 if begin is None else sum(1 for f in common if f.depth < begin.depth)
@@ -155,18 +155,18 @@ def _ways(w: Access, read: Read, begin: Frame | None) -> Iterator[tuple[int, str
         yield level, "last"
 
 
-def _common(a: Frame | None, b: Frame | None) -> list[Frame]:
+def _common(a: EventScope | None, b: EventScope | None) -> list[EventScope]:
     """The loops around both."""
-    around = set(chain(b))
-    return [f for f in chain(a) if f in around and isinstance(f.what, (Loop, Again))]
+    around = set(scope_chain(b))
+    return [f for f in scope_chain(a) if f in around and isinstance(f.what, (Loop, Again))]
 
 
-def _covers(f: Function, query: Query, read: Read, w: Access, level: int, how: str) -> Term | None:
+def _covers(f: Function, query: InstanceQuery, read: ElementRead, w: AccessEvent, level: int, how: str) -> Term | None:
     """That the write, in the iteration that its witness gives, is of the element and came before the read."""
     common = _common(w.site.frame, read.frame)
     given = {c: read.instance.loops[c] for c in common[:level]}
     strict = common[level] if level < len(common) else None
-    unknown = [c for c in chain(w.site.frame) if isinstance(c.what, (Loop, Again)) and c not in given]
+    unknown = [c for c in scope_chain(w.site.frame) if isinstance(c.what, (Loop, Again)) and c not in given]
     if any(isinstance(c.what, Again) and c is not strict for c in unknown):
         return None
     solver = Solver(read.instance, w.site, unknown)
@@ -178,11 +178,11 @@ def _covers(f: Function, query: Query, read: Read, w: Access, level: int, how: s
     return z3.And(*before, *made.guards, made.element(w).equals(read.place))
 
 
-def _equations(read: Read, w: Access, solver: Solver, how: str) -> list[tuple[Expr, Term]]:
+def _equations(read: ElementRead, w: AccessEvent, solver: Solver, how: str) -> list[tuple[Expr, Term]]:
     """What the write's indices must be: each alone, or their place in row-major order through a view."""
     at = read.place.indices
     begin = beginning(w.buffer, w.site.frame)
-    if begin is not None and isinstance(begin.what, Window):
+    if begin is not None and isinstance(begin.what, ViewWindow):
         return _through(read, w)
     if at is None or len(at) != len(w.indices):
         return []
@@ -197,7 +197,7 @@ def _equations(read: Read, w: Access, solver: Solver, how: str) -> list[tuple[Ex
     return found
 
 
-def _modulo(mine: Expr, theirs: Expr, read: Read) -> tuple[Expr, Term] | None:
+def _modulo(mine: Expr, theirs: Expr, read: ElementRead) -> tuple[Expr, Term] | None:
     """Remainders by one number are equal where what they are of is: the element of a rolling buffer."""
     match mine, theirs:
         case Apply(op="floormod", args=(x, m)), Apply(op="floormod", args=(y, n)) if same(m, n):
@@ -206,11 +206,11 @@ def _modulo(mine: Expr, theirs: Expr, read: Read) -> tuple[Expr, Term] | None:
     return None
 
 
-def _through(read: Read, w: Access) -> list[tuple[Expr, Term]]:
+def _through(read: ElementRead, w: AccessEvent) -> list[tuple[Expr, Term]]:
     """The same where the write is to a view: its indices in the memory, or its place there in row-major order."""
     indices = tuple(cast(i, INT64) for i in w.indices)
     begin = beginning(w.buffer, w.site.frame)
-    while begin is not None and isinstance(begin.what, Window):
+    while begin is not None and isinstance(begin.what, ViewWindow):
         view, firsts = begin.what.view, starts_of(begin.what.view)
         if begin.what.direct and firsts is not None:
             starts = [cast(s, INT64) for s in firsts]
@@ -228,10 +228,10 @@ def _through(read: Read, w: Access) -> list[tuple[Expr, Term]]:
     return list(zip(indices, at, strict=True)) if at is not None else []
 
 
-def _guards(w: Access, solver: Solver) -> list[tuple[Expr, Term]]:
+def _guards(w: AccessEvent, solver: Solver) -> list[tuple[Expr, Term]]:
     """Equations among the conditions around the write."""
     found: list[tuple[Expr, Term]] = []
-    for frame in chain(w.site.frame):
+    for frame in scope_chain(w.site.frame):
         if not isinstance(frame.what, Guard) or not frame.what.positive:
             continue
         for node in post_order(
@@ -251,7 +251,9 @@ def _guards(w: Access, solver: Solver) -> list[tuple[Expr, Term]]:
 # --- asserts ---------------------------------------------------------------------------------------------------------
 
 
-def told(f: Function, query: Query, at: Read | Access, instance: Instance | None = None) -> list[Term]:
+def told(
+    f: Function, query: InstanceQuery, at: ElementRead | AccessEvent, instance: Instance | None = None
+) -> list[Term]:
     """What asserts that ran before say of the elements of inputs that a query speaks of."""
     order = at.order
     facts: list[Term] = []
@@ -268,19 +270,19 @@ def told(f: Function, query: Query, at: Read | Access, instance: Instance | None
 
 def _told(
     f: Function,
-    query: Query,
+    query: InstanceQuery,
     check: Site,
     load: Load,
     indices: Sequence[Term],
-    at: Read | Access,
+    at: ElementRead | AccessEvent,
     instance: Instance | None,
 ) -> list[Term]:
-    here = at.instance if isinstance(at, Read) else instance
-    frame = at.frame if isinstance(at, Read) else at.site.frame
+    here = at.instance if isinstance(at, ElementRead) else instance
+    frame = at.frame if isinstance(at, ElementRead) else at.site.frame
     assert here is not None and isinstance(check.stmt, Assert)
     common = _common(check.frame, frame)
     given = {c: here.loops[c] for c in common}
-    unknown = [c for c in chain(check.frame) if isinstance(c.what, (Loop, Again)) and c not in given]
+    unknown = [c for c in scope_chain(check.frame) if isinstance(c.what, (Loop, Again)) and c not in given]
     if any(isinstance(c.what, Again) for c in unknown):
         return []
     solver = Solver(here, check, unknown)

@@ -28,7 +28,7 @@ Place = Literal["input", "output", "constant", "workspace"]
 
 
 @dataclass(frozen=True)
-class Row:
+class SlotRow:
     """A slot in the making."""
 
     type: TensorType
@@ -44,7 +44,7 @@ class Homes:
         self.module = module
         self.text = text
         self.whole = whole
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, SlotRow] = {}
         self.home: dict[Origin, str] = {}
         self.steps: list[Step | Branch] = []
         self.outputs: list[str] = []
@@ -65,7 +65,7 @@ class Homes:
             )
         for name, array in self.module.constants.items():
             of = TensorType(array.shape, dtype(array.dtype))
-            self.rows[name] = Row(of, "constant", "the constant table", self.module.info(name).device)
+            self.rows[name] = SlotRow(of, "constant", "the constant table", self.module.info(name).device)
         given = main.attrs.get("outputs", ())
         for i, (origin, type_) in enumerate(zip(self.text.result, flatten(main.result_type), strict=True)):
             name = self.add(given[i] if i < len(given) else f"output_{i}", type_, "output", "", origin.device)
@@ -191,7 +191,7 @@ class Homes:
     def add(self, name: str, type: TensorType, place: Place, producer: str, device: VirtualDevice) -> str:
         """A new slot; its name is made unique."""
         unique = unused(name, self.rows, self.module.constants)
-        self.rows[unique] = Row(type, place, producer, device)
+        self.rows[unique] = SlotRow(type, place, producer, device)
         return unique
 
     def copy_all(self, late: Iterable[tuple[Origin, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Values that no memory holds (trap `memory`; specs/interp.md, "Graph").
+"""Values that no memory holds (trap `memory_traps`; specs/interp.md, "Graph").
 
 A tensor larger than the machine's memory is refused before anybody tries: NumPy might give a view in its place, and run
 for ever on that.
@@ -34,7 +34,7 @@ def _room() -> int:
     return found if found > 0 else 1 << 47
 
 
-ROOM = _room()
+MEMORY_BYTES = _room()
 
 
 def require_budget(shape: Sequence[int], of: DType, what: str, where: Span | None = None) -> None:
@@ -47,14 +47,14 @@ def too_large(shape: Sequence[int], of: DType) -> str | None:
     if len(shape) > RANKS:
         return f"{len(shape)} axes, of at most {RANKS}"
     size = prod(shape) * of.itemsize
-    if size > ROOM or any(n >= 1 << 63 for n in shape):
-        return f"{size} bytes, of {ROOM} that this machine has"
+    if size > MEMORY_BYTES or any(n >= 1 << 63 for n in shape):
+        return f"{size} bytes, of {MEMORY_BYTES} that this machine has"
     if prod(max(n, 1) for n in shape) * of.itemsize >= 1 << 63:  # it has no elements, but NumPy counts the other axes
         return f"the axes {tuple(shape)}, which NumPy does not count"
     return None
 
 
-def require_room(shape: Sequence[int], of: DType, what: str) -> None:
+def require_memory(shape: Sequence[int], of: DType, what: str) -> None:
     """Invalid where an input of that shape cannot be made."""
     wrong = too_large(shape, of)
     require_budget(shape, of, what)
@@ -63,7 +63,7 @@ def require_room(shape: Sequence[int], of: DType, what: str) -> None:
 
 
 @contextmanager
-def memory(what: str = "the run", where: Span | None = None) -> Iterator[None]:
+def memory_traps(what: str = "the run", where: Span | None = None) -> Iterator[None]:
     """What runs within traps where memory runs out, or an array is asked for that cannot be. BudgetSpent where it is
     the budget that does not have it."""
     try:
