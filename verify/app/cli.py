@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-import assay
 from assay.semantics.errors import EnvironmentFailure
 from assay.verify import children
 from assay.verify.app.commands.build import build
@@ -38,7 +37,9 @@ app = typer.Typer(
 def say_version(wanted: bool) -> None:
     """The answer to --version; nothing else is done."""
     if wanted:
-        Screen().print(f"assay {assay.__version__}")
+        from importlib.metadata import version  # it takes longer than all of --help
+
+        Screen().print(f"assay {version('assay')}")
         raise typer.Exit
 
 

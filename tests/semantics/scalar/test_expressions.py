@@ -84,7 +84,7 @@ def test_what_is_refused(label: str, make: Any) -> None:
 
 def test_every_label_has_a_negative_test() -> None:
     room = Path(arithmetic.__file__).parent
-    text = "".join((room / f"{name}.py").read_text() for name in ("arithmetic", "expression", "__init__"))
+    text = "".join((room / f"{name}.py").read_text() for name in ("arithmetic", "evaluation", "expression", "__init__"))
     assert {label for label, _ in INVALID} == set(re.findall(r'"(scalar\.[CT]\d+)"', text))
 
 
