@@ -288,7 +288,7 @@ STACKS = {
     "interp/tensor.py:_Run.execute": "for speed: each statement of a run comes here; loops are iterators",
     "interp/machine.py:_Machine.run": "the arms that are running",
     "lower/devices/instances.py:_units": "Tarjan's algorithm",
-    "lower/frontends/relay/infer.py:Inference.__init__": "a queue that what is taken out of it fills",
+    "lower/frontends/relay/infer.py:TypeInference.__init__": "a queue that what is taken out of it fills",
     "lower/schedule/__init__.py:reordered": "a queue: what is ready in turn",
     "lower/schedule/blocks.py:Blocks.contract": "a queue up to a fixpoint, in which a block may stand again",
     "verify/app/report/pictures.py:_arms": "the arms that end at a step",
