@@ -28,7 +28,7 @@ from assay.semantics.text.relax import ops as relax
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify import backends
-from assay.verify.oracle import dot, whole
+from assay.verify.oracle import dot, scaled_integers
 from assay.verify.oracle.layers import DECIDES
 
 
@@ -72,7 +72,7 @@ TABLES: dict[str, Table] = {
     "Relay": Table(OPERATORS.keys() & relay.ROWS.keys(), relay.UNREAD),
     "contents of sizes": Table(contents.RULES, contents.UNFOLLOWED, "add", takes_whole_numbers),
     "gradients": Table(gradient.RULES, gradient.REFUSED),
-    "whole tensors": Table(whole.RULES, whole.ROUNDING),
+    "whole tensors": Table(scaled_integers.RULES, scaled_integers.ROUNDING),
     "dot products": Table(dot.TERMS, dot.OTHERS, "sum"),
 }
 
