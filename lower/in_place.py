@@ -1,4 +1,4 @@
-"""Outputs in the bytes of operands that nobody needs any more (specs/lower.md, "in_place").
+"""Outputs in the bytes of operands that are not needed any more (specs/lower.md, "in_place").
 
 A step may compute an output in place of an input that it is the last to use, of as many bytes, if its tensor function
 never reads an element of that input after the same element of the output was stored. Here that is read off the affine

@@ -117,9 +117,11 @@ class Timing(Instrument):
         self._start = 0.0
 
     def before_pass(self, module: Module, name: str) -> None:
+        """Start the clock."""
         self._start = time.perf_counter()
 
     def after_pass(self, module: Module, name: str) -> None:
+        """Add the time since the start to that of the pass."""
         if self._start:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._start
         self._start = 0.0
@@ -129,6 +131,7 @@ class Validation(Instrument):
     """Holds each module to the static rules. Invalid with their label, and the name of the pass."""
 
     def after_pass(self, module: Module, name: str) -> None:
+        """Check the module; Invalid names the pass that made it."""
         try:
             check(module)
         except Invalid as wrong:
@@ -142,6 +145,7 @@ class Leaving(Instrument):
         self.names = names
 
     def should_run(self, module: Module, name: str) -> bool:
+        """Refuse the passes that are to be left out."""
         return name not in self.names
 
 
@@ -154,10 +158,12 @@ class Dump(Instrument):
         self._count = 0
 
     def enter(self) -> None:
+        """Make the directory; Invalid if that fails."""
         with _written(self.directory):
             directory_at(self.directory)
 
     def after_pass(self, module: Module, name: str) -> None:
+        """Write the module as text, and each planned program as a dump beside it."""
         self._count += 1
         stem = f"{self._count:02}-{name}"
         programs = {n: d for n, d in module.definitions.items() if isinstance(d, Program)}

@@ -23,7 +23,7 @@ Pass = Callable[[Module], Module]
 @dataclass(frozen=True)
 class Settings:
     """What the passes of one run are handed. `run_kernel` runs a tensor function and `evaluate` an expression:
-    folding is handed them. `memory` is what there is to plan with, by default one pool without a limit. `config` says
+    folding is handed them. `memory` has the pools to plan with, by default one pool without a limit. `config` says
     which devices there are; without it, those that the module names, and one where it names none."""
 
     run_kernel: Evaluate
@@ -42,6 +42,7 @@ class Settings:
 
     @property
     def alignment(self) -> int:
+        """The alignment of buffers in bytes."""
         return (self.memory or Memory()).alignment
 
     def host(self, module: Module) -> VirtualDevice:

@@ -37,6 +37,7 @@ class LetBlock:
 
     @staticmethod
     def of(body: Expr) -> LetBlock:
+        """Take a body apart into its chain of lets and its result."""
         return LetBlock(*let_chain(body))
 
 

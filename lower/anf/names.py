@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class FreshNames:
-    """Names that differ from each other and from all names that somebody else chose (`reserved`)."""
+    """Names that differ from each other and from all names that are taken already (`reserved`)."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
         self.reserved = set(reserved)

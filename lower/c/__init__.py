@@ -224,7 +224,7 @@ class _Emitter:
         return used | self.library.used_constants
 
     def tables(self, layout: EntryLayout) -> Iterator[str]:
-        """The constants that stand in the source: of those by themselves, only those that somebody reads."""
+        """The constants that stand in the source: of those by themselves, only those that are read."""
         yield from attribute_macros(layout.constants, self.macro)
         data, types = self.module.constants, {n: s.type.dtype for n, s in self.program.slots.items()}
         for table in layout.constants.tables:

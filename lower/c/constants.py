@@ -66,7 +66,7 @@ class Constants:
         return found
 
     def only(self, used: Collection[str]) -> Constants:
-        """Without the tables that nobody reads."""
+        """Without the tables that no kernel reads."""
         return replace(self, tables=tuple(t for t in self.tables if t.slot.name in used))
 
     @property

@@ -158,6 +158,7 @@ class ExprWriter:
         return close
 
     def place(self, buffer: Buffer) -> BufferPlace:
+        """Find where a buffer lies; Invalid (`tensor.C10`) if it is not allocated at this point."""
         if buffer not in self.buffers:
             raise Invalid(f"buffer {buffer.name} is not allocated here", label="tensor.C10")
         return self.buffers[buffer]

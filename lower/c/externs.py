@@ -25,6 +25,7 @@ class ExternParameter:
 
     @property
     def declaration(self) -> str:
+        """The C declaration of the parameter, type and name."""
         return f"{self.type}{'' if self.type.endswith('*') else ' '}{self.name}"
 
 
@@ -39,6 +40,7 @@ class Extern:
 
     @property
     def prototype(self) -> str:
+        """The C prototype of the function, which returns an int status."""
         return f"int {self.c}({', '.join(p.declaration for p in self.parameters) or 'void'});"
 
 
@@ -68,6 +70,7 @@ class Externs:
         return known.c
 
     def choose(self, name: str) -> str:
+        """The C name of an extern: the user's if one is given, else a fresh one. Invalid (`c.C22`) for a bad name."""
         if name not in self.given:
             return f"{self.prefix}_{self.names.fresh(f'extern_{name}')}"
         c = self.given[name]
@@ -80,7 +83,7 @@ class Externs:
         return c
 
     def header(self, foreign: int) -> Iterator[str]:
-        """The prototypes, and what there is to know of them; `foreign` is the least status of the user's own."""
+        """The prototypes, with comments; `foreign` is the least status of the user's own."""
         if not self.found:
             return
         yield f"""

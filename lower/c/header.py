@@ -46,6 +46,7 @@ FOREIGN = 256
 
 
 def statuses(interface: Interface) -> dict[str, str]:
+    """The status numbers that an interface may return, each with its meaning."""
     return STATUSES if interface is Interface.UNPACKED else {**STATUSES, **PACKED_STATUSES}
 
 
@@ -257,6 +258,7 @@ def _workspaces(layout: EntryLayout) -> str:
 
 
 def type_text(of: TensorType) -> str:
+    """A static tensor type for a comment of the header, such as `float32[2][3]`."""
     return f"{of.dtype}[{']['.join(map(str, of.static_shape))}]" if of.ndim else str(of.dtype)
 
 

@@ -463,6 +463,7 @@ class Library:
         self._functions[name] = text
 
     def has(self, name: str) -> bool:
+        """Whether a helper or extern of this name is in use already."""
         return name in self._functions
 
     def text(self) -> Iterable[str]:

@@ -33,6 +33,7 @@ class Argument:
 
     @property
     def nbytes(self) -> int:
+        """The size of the argument in bytes."""
         return self.type.nbytes
 
 
@@ -126,6 +127,7 @@ class EntryLayout:
         return f"int {self.name}_run({inner})"
 
     def hook(self, device: Device, verb: str) -> str:
+        """The name of the user's C function that does `verb`, such as "open", on a device."""
         return f"{self.name}_device_{device.c}_{verb}"
 
 

@@ -46,6 +46,7 @@ class Code:
 
     @property
     def operand(self) -> str:
+        """The text as an operand of a unary operator, in parentheses if it binds less tightly."""
         return self.at(UNARY)
 
 
@@ -74,6 +75,7 @@ def arithmetic(op: str, a: Code, b: Code, type_: str) -> Code:
 
 
 def integer_constant(value: int, of: DType, type_: str) -> Code:
+    """An integer literal of a dtype, held in the C type `type_`."""
     return Code(integer_literal(value, of), type_, level=ATOM if value >= 0 else UNARY)
 
 

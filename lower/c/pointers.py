@@ -95,6 +95,7 @@ class Pointers:
         yield "}"
 
     def pointer(self, buffer: Buffer, k: int) -> ExternParameter:
+        """The k-th parameter of an extern: a pointer to a buffer, const where it must not be changed."""
         place = self.exprs.place(buffer)
         place.used = place.read = True
         type_ = storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel}")
@@ -103,6 +104,7 @@ class Pointers:
         return ExternParameter(f"{'const ' if place.constant else ''}{type_} *", f"x{k}", about)
 
     def text(self, text: str, stmt: Call) -> str:
+        """A C string literal for a text operand. Unsupported (`c.C21`) if it is too long or holds a zero byte."""
         if "\0" in text or len(text.encode()) > MOST_TEXT:
             what = f"{self.kernel} hands a text of {len(text)} characters to the extern {stmt.function}: in C at most"
             raise Unsupported(f"{what} {MOST_TEXT} bytes, none of them 0", where=stmt.span, label="c.C21")

@@ -25,7 +25,7 @@ from assay.semantics.walk import post_order, rewrite
 
 def bind_constants(module: Module, arrays: Mapping[str, Array]) -> Module:
     """The module with other contents in constants of its table, by name, wherever they are used; at any stage after
-    constants. An array that nobody can write is not copied. A constant that was copied to other devices, as
+    constants. A read-only array is not copied. A constant that was copied to other devices, as
     `NAME@DEVICE`, follows.
 
     Invalid where the table has no constant of a name (`bind.C1`), or it has another dtype or shape (`bind.C2`).

@@ -1,6 +1,6 @@
 """The table of constants while a pass fills it: names by content, each content once (specs/lower.md, "constants").
 
-A constant that nobody has named is called after what it is: dtype, shape, bits and how it is to be stored. So its name
+A constant without a name is called after what it is: dtype, shape, bits and how it is to be stored. So its name
 is the same in every run and every module, and two that are equal have one. A name that a user gave stays and stands for
 that constant only, whatever it is equal to: its contents may be bound later.
 """

@@ -47,6 +47,7 @@ def extract_constants(module: Module) -> Module:
 
 
 def refuse_programs(module: Module) -> None:
+    """Unsupported (`constants.C1`) if the module has a planned program: its memory is decided already."""
     for name, d in module.definitions.items():
         if isinstance(d, Program):
             what = f"{name} is a planned program, whose memory is decided: do this before the stage liveness"

@@ -46,6 +46,7 @@ class Plan:
     _devices: dict[tuple[VirtualDevice, str], VirtualDevice] = field(default_factory=dict)
 
     def at(self, place: int, scope: int) -> VirtualDevice:
+        """The full device of a place and a scope, each given by the number of its domain."""
         return self.device(self.places.at(place), self.scopes.at(scope).scope)
 
     def device(self, place: VirtualDevice, scope: str) -> VirtualDevice:

@@ -155,6 +155,7 @@ class Constraints:
 
     @property
     def host(self) -> VirtualDevice:
+        """The part of the host's device that is constrained here: its place, or the global scope."""
         return self.config.host.place if self.part is DevicePart.PLACE else VirtualDevice(scope=GLOBAL)
 
     # --- the words in which the rules are said ---
@@ -181,7 +182,7 @@ class Constraints:
         return known[id(node)]
 
     def is_floating(self, node: Expr) -> bool:
-        """Whether a leaf is where it is used, at each use anew: a constant that nobody placed, and what is outside."""
+        """Whether a leaf is where it is used, at each use anew: a constant that is not placed, and what is outside."""
         match node:
             case Constant():
                 return self.part.of(node.device) == ANYWHERE
@@ -443,6 +444,7 @@ class Tensors:
         self._known: dict[int, tuple[Type, int | None]] = {}
 
     def __call__(self, of: Type) -> int | None:
+        """Count the tensors of a type, remembering each type seen; None if it cannot be copied."""
         if isinstance(of, TensorType):
             return 1
         if id(of) not in self._known:

@@ -36,10 +36,12 @@ class Flow:
         self.left: list[int] = []
 
     def node(self) -> int:
+        """Add a node and give its number."""
         self.out.append([])
         return len(self.out) - 1
 
     def arc(self, a: int, b: int, capacity: int) -> None:
+        """Add an arc from a to b and its reverse of capacity 0. Arcs that no flow can use are left out."""
         if a == b or b == 0 or a == 1:
             return
         for tail, head, c in ((a, b, capacity), (b, a, 0)):

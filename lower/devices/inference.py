@@ -82,6 +82,7 @@ class FunctionMemory:
                     self.said[self.root[b]].append(_Said("", by, stmt.span, stmt.function, k))
 
     def add(self, view: View, at: Stmt) -> None:
+        """Note a view: its root, whether it crosses the bytes of others, and the scope that it names."""
         self.views[view.buffer] = view
         root = self.root[view.buffer] = self.root[view.source]
         if crosses(view, self.views):
@@ -91,6 +92,7 @@ class FunctionMemory:
 
     @property
     def roots(self) -> Iterator[Buffer]:
+        """The buffers that are no views, parameters and allocations."""
         return iter(self.said)
 
 
@@ -121,6 +123,7 @@ class ScopeInference:
         return set(reached(found, callers.__getitem__))
 
     def says(self, of: _Said) -> str:
+        """The scope that a statement names, or that the callee's signature has for that parameter."""
         return self.signatures[of.callee][of.number] if of.callee else of.scope
 
     def scope(self, name: str, root: Buffer) -> str:
@@ -128,6 +131,7 @@ class ScopeInference:
         return root.scope or next((s for s in map(self.says, self.readings[name].said[root]) if s), "")
 
     def check(self, name: str, root: Buffer) -> None:
+        """Invalid (`scopes.C1`) if two statements put one root without a scope into different scopes."""
         if root.scope:
             return
         told = [(self.says(s), s) for s in self.readings[name].said[root]]

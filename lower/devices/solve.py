@@ -113,7 +113,7 @@ class _Solver:
         return sets.classes(roots)
 
     def watched(self, components: list[list[int]]) -> set[int]:
-        """The components in which nothing is computed, and at whose values nobody but the host looks."""
+        """The components in which nothing is computed, and at whose values only the host looks."""
         find = self.domains.find
         of = {m: i for i, members in enumerate(components) for m in members}
         busy = {of[find(d)] for d in self.all.busy}

@@ -40,7 +40,7 @@ def find_lives(
     """The module with `main` as a program whose slots have lives but no offsets yet.
 
     With `whole` every step takes one position: for kernels whose operands must not share bytes at any time, such as
-    those that somebody else compiles. Slots are on the devices that the expressions name; `host` is the one that reads
+    those that another compiler makes. Slots are on the devices that the expressions name; `host` is the one that reads
     the conditions of branches. Slots are aligned to `alignment` bytes, or more if their elements need more; with
     BY_ELEMENT to what these need, but to ALIGNMENT where others may look: on other devices than the cpu, in kernels
     that call functions or say how a buffer is aligned. Unsupported for what has no static plan (`liveness.C1` to `C6`,

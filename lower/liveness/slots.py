@@ -57,6 +57,7 @@ class Homes:
         """What is to be copied where, at the end of each branch of a choice; None: at the end of all."""
 
     def run(self) -> None:
+        """Make slots for parameters, constants and outputs, then a step for each item of the text."""
         main = self.module.main
         for p in main.params:
             assert isinstance(p.type, TensorType)
@@ -97,7 +98,7 @@ class Homes:
         self.copy_all(self.late[None][0])
 
     def used(self) -> set[Origin]:
-        """The origins that somebody reads; a branch's, if the choice's result is read."""
+        """The origins that are read; a branch's, if the choice's result is read."""
         found = set(self.text.result)
         for item in reversed(self.text.items):
             match item:
@@ -154,9 +155,12 @@ class Homes:
         return both
 
     def slot(self, origin: Origin) -> str:
+        """The name of the slot in which an origin lies."""
         return origin.name if origin.kind == "constant" else self.home[origin]
 
     def call(self, item: Run) -> None:
+        """Make a step from the call of a kernel, with slots for what it makes. Unsupported (`liveness.C9`) without a
+        result."""
         kernel = self.module.kernel(item.kernel)
         producer = f"{item.kernel} at {item.span}" if item.span else item.kernel
         if not item.makes:
@@ -186,6 +190,7 @@ class Homes:
         self.steps.append(replace(step, scalars=item.scalars, dims=dims))
 
     def phases(self, kernel: PrimFunc) -> int:
+        """How many positions a step of this kernel takes."""
         return 1 if self.whole else phases(kernel).count
 
     def add(self, name: str, type: TensorType, place: Place, producer: str, device: VirtualDevice) -> str:
@@ -195,6 +200,7 @@ class Homes:
         return unique
 
     def copy_all(self, late: Iterable[tuple[Origin, str]]) -> None:
+        """Make a step that copies each of these origins to its slot."""
         for origin, name in late:
             self.copy(origin, name)
 

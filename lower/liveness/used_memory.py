@@ -22,7 +22,7 @@ class UsedMemory:
 
 def used_memory(program: Program) -> UsedMemory:
     """Count every tensor where it is live, but an input only up to the last step that uses it. Constants are not
-    counted: they are in nobody's workspace."""
+    counted: they are in no workspace."""
     positions = program.positions
     last: dict[str, int] = {}
     for i, step in enumerate(program.steps):

@@ -32,39 +32,51 @@ class Schedule:
         return tuple(names(self.func))
 
     def split(self, loop: str, factor: int, names: tuple[str, str] | None = None) -> Schedule:
+        """Cut a loop into an outer one and an inner one of `factor` iterations."""
         return Schedule(nests.split(self.func, loop, factor, names))
 
     def fuse(self, outer: str, inner: str, name: str | None = None) -> Schedule:
+        """Make one loop of two that are directly nested."""
         return Schedule(nests.fuse(self.func, outer, inner, name))
 
     def reorder(self, *loops: str) -> Schedule:
+        """Nest the loops in this order, outermost first."""
         return Schedule(nests.reorder(self.func, *loops))
 
     def unroll(self, loop: str) -> Schedule:
+        """Write the body out once for each iteration."""
         return Schedule(nests.unroll(self.func, loop))
 
     def peel(self, loop: str, count: int) -> Schedule:
+        """Make the first `count` iterations a loop of their own, before the others."""
         return Schedule(nests.peel(self.func, loop, count))
 
     def fission(self, loop: str, at: int = 1) -> Schedule:
+        """Cut a loop in two, whose bodies are the statements before and from `at`."""
         return Schedule(nests.fission(self.func, loop, at))
 
     def merge(self, first: str, second: str, depth: int = 1) -> Schedule:
+        """Make one loop of two that follow each other, and so with the `depth` - 1 loops inside them."""
         return Schedule(nests.merge(self.func, first, second, depth))
 
     def parallelize(self, loop: str) -> Schedule:
+        """Mark a loop as parallel."""
         return Schedule(nests.mark(self.func, loop, "parallel"))
 
     def vectorize(self, loop: str) -> Schedule:
+        """Mark a loop as vectorized."""
         return Schedule(nests.mark(self.func, loop, "vectorized"))
 
     def serialize(self, loop: str) -> Schedule:
+        """Mark a loop as serial again."""
         return Schedule(nests.mark(self.func, loop, "serial"))
 
     def cache_read(self, buffer: str, at: str, scope: str = "global") -> Schedule:
+        """Copy what a loop's body reads of a buffer into memory of its own, in a memory scope."""
         return Schedule(cache.cache_read(self.func, buffer, at, scope))
 
     def cache_write(self, buffer: str, at: str, scope: str = "global") -> Schedule:
+        """Let a loop's body write into memory of its own, in a memory scope, and copy that to the buffer."""
         return Schedule(cache.cache_write(self.func, buffer, at, scope))
 
     def layout(self, buffer: str, layout: Layout) -> Schedule:

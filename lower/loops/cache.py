@@ -47,6 +47,7 @@ class Tile:
     """In which dimensions the box may reach over the start, and over the end, of the buffer."""
 
     def at(self, offsets: Sequence[Number]) -> tuple[Expr, ...]:
+        """The indices in the buffer of an element of the tile."""
         return tuple(expression(s) + o for s, o in zip(self.starts, offsets, strict=True))
 
     def copy(self, make: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Stmt]) -> Stmt:

@@ -52,6 +52,7 @@ class Layout:
         return tuple(-(-n // sizes.get(a, 1)) for a, n in enumerate(shape))
 
     def shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape that a buffer of this static shape has in the layout."""
         counts = self.counts(shape)
         return (*(counts[a] for a in self.order), *(n for _, n in self.blocks))
 

@@ -262,7 +262,7 @@ def _number(text: str, column: str, where: str) -> int:
 
 
 def short(text: str, most: int = SHOWN) -> str:
-    """What somebody wrote, to say it again: the middle is left out where it is long."""
+    """A text of the user's for a message: the middle is left out where it is long."""
     return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 4 :]} ({len(text)} characters)"
 
 

@@ -63,7 +63,7 @@ def plan_symbolic(
 
 
 def given_plan(problem: Problem, places: Mapping[str, Place]) -> Plan:
-    """The plan that somebody else has made: each pool ends where the highest of its buffers does."""
+    """A given plan: each pool ends where the highest of its buffers does."""
     sums = Sums(problem.bounds)
     ends: dict[str, list[Polynomial]] = {}
     for b in problem.buffers:

@@ -69,6 +69,7 @@ def _shift(direction: str) -> Rule:
 
 
 def relu(use: ExportedCall) -> Value:
+    """Export relu; unsigned integers stay as they are."""
     return use.op("Identity", *use.args) if use.dtype.kind == "uint" else use.carried("Relu", *use.args)
 
 
@@ -102,6 +103,7 @@ def clip(use: ExportedCall) -> Value:
 
 
 def astype(use: ExportedCall) -> Value:
+    """Export a cast. Unsupported where ONNX has none, or one that rounds otherwise."""
     to = dtype(use.attrs["dtype"])
     of = use.dtype
     if to is of:
@@ -116,6 +118,7 @@ def astype(use: ExportedCall) -> Value:
 
 
 def reinterpret(use: ExportedCall) -> Value:
+    """Export a bit cast. Unsupported to bool, of which only 0 and 1 have a meaning."""
     to = dtype(use.attrs["dtype"])
     if to is use.dtype:
         return use.op("Identity", *use.args)
@@ -128,10 +131,12 @@ def reinterpret(use: ExportedCall) -> Value:
 
 
 def not_equal(use: ExportedCall) -> Value:
+    """Export not_equal as Not of Equal."""
     return use.op("Not", use.carried("Equal", *use.args, of=BOOL))
 
 
 def where(use: ExportedCall) -> Value:
+    """Export where as Where."""
     condition, a, b = use.args
     return use.op("Where", condition, a, b, of=a.dtype)
 

@@ -17,25 +17,30 @@ from assay.semantics.types import TensorType, TupleType
 
 
 def reshape(use: ExportedCall) -> Value:
+    """Export reshape as Reshape to the shape of the result."""
     return use.shaped(use.args[0], use.type.shape)
 
 
 def squeeze(use: ExportedCall) -> Value:
+    """Export squeeze as Squeeze; without axes it is Identity."""
     axes = [a % use.rank for a in use.attrs["axis"]]
     return use.op("Squeeze", use.args[0], use.ints(axes)) if axes else use.op("Identity", *use.args)
 
 
 def expand_dims(use: ExportedCall) -> Value:
+    """Export expand_dims as Unsqueeze."""
     return use.op("Unsqueeze", use.args[0], use.ints([a % use.type.ndim for a in use.attrs["axis"]]))
 
 
 def permute_dims(use: ExportedCall) -> Value:
+    """Export permute_dims as Transpose; of rank 0 it is Identity."""
     axes = use.attrs["axes"]
     order = range(use.rank)[::-1] if axes is None else [a % use.rank for a in axes]
     return use.op("Transpose", *use.args, perm=list(order)) if use.rank else use.op("Identity", *use.args)
 
 
 def broadcast_to(use: ExportedCall) -> Value:
+    """Export broadcast_to as Expand."""
     return use.moved("Expand", use.args[0], use.dims(use.type.shape))
 
 
@@ -60,6 +65,7 @@ def strided_slice(use: ExportedCall) -> Value:
 
 
 def split(use: ExportedCall) -> Results:
+    """Export split as Split into sections of the given sizes."""
     assert isinstance(use.result, TupleType)
     sizes = use.dims(use.attrs["sections"])
     x, back = use.carrier("Split", use.args[0])
@@ -67,6 +73,7 @@ def split(use: ExportedCall) -> Results:
 
 
 def take(use: ExportedCall) -> Value:
+    """Export take as Gather; indices of other dtypes become int64."""
     x, indices = use.args
     if not accepts("Gather", 1, indices.dtype):
         indices = use.cast(indices, INT64)
@@ -74,6 +81,7 @@ def take(use: ExportedCall) -> Value:
 
 
 def pad(use: ExportedCall) -> Value:
+    """Export pad as Pad, with a value only in the mode "constant"."""
     mode = use.attrs["mode"]
     widths = use.ints(use.attrs["pad_width"])
     if mode != "constant":
@@ -82,6 +90,7 @@ def pad(use: ExportedCall) -> Value:
 
 
 def concat(use: ExportedCall) -> Value:
+    """Export concat as Concat, in a dtype that ONNX's takes."""
     carried = [use.carrier("Concat", x) for x in use.args]
     return carried[0][1](use.op("Concat", *(x for x, _ in carried), axis=use.axis()))
 
@@ -90,10 +99,12 @@ def concat(use: ExportedCall) -> Value:
 
 
 def gather_nd(use: ExportedCall) -> Value:
+    """Export gather_nd as GatherND with int64 indices."""
     return use.moved("GatherND", use.args[0], use.cast(use.args[1], INT64))
 
 
 def scatter_nd(use: ExportedCall) -> Value:
+    """Export scatter_nd as ScatterND with int64 indices."""
     x, indices, updates = use.args
     return use.op("ScatterND", x, use.cast(indices, INT64), updates, reduction=use.attrs["reduction"])
 
@@ -128,6 +139,7 @@ def nonzero(use: ExportedCall) -> Results:
 
 
 def unique(use: ExportedCall) -> Results:
+    """Export unique as Unique, its first places and counts filled with 0 to the static length."""
     rows = use.types[0].shape[:1]
     x = use.args[0]
     if not accepts("Unique", 0, x.dtype):
@@ -143,12 +155,14 @@ def unique(use: ExportedCall) -> Results:
 
 
 def full(use: ExportedCall) -> Value:
+    """Export full as Expand of a scalar."""
     of = dtype(use.attrs["dtype"])
     value = use.writer.constant(np.asarray(use.attrs["fill_value"]), of)
     return use.moved("Expand", value, use.dims(use.attrs["shape"]))
 
 
 def arange(use: ExportedCall) -> Value:
+    """Export arange as Range over int64 and a cast."""
     size = simplify(use.attrs["size"])
     end = use.number(size, INT64) if isinstance(size, int) else use.op("Squeeze", use.dims((size,)), use.ints([0]))
     counted = use.op("Range", use.number(0, INT64), end, use.number(1, INT64), of=INT64)

@@ -131,6 +131,7 @@ class Export:
     # --- the whole
 
     def model(self, tensors: dict[str, Expr] | None) -> onnx.ModelProto:
+        """The whole model, with the module's `main` as its graph. Unsupported where ONNX has no word for a part."""
         top = _Activation()
         inputs: list[ValueInfoProto] = []
         main = self.anf(self.main)
@@ -196,6 +197,7 @@ class Export:
         return found | {p.name: p for p in self.main.params}
 
     def anf(self, function: Function) -> Function:
+        """A function in A-normal form, converted once."""
         found = self.converted.get(id(function))
         if found is None:
             found = self.converted[id(function)] = function_to_anf(function, self.module)
@@ -223,6 +225,7 @@ class Export:
         return result
 
     def bind(self, at: _Activation, var: Var, item: Item, block: GraphBlock) -> None:
+        """Let a variable mean a value, and note the sizes that its type names."""
         at.values[var] = item
         work = Worklist[tuple[Type, Item]]([(var.type, item)])
         for of, part in work:
@@ -318,6 +321,7 @@ class Export:
         of: Type,
         at: _Activation,
     ) -> Item:
+        """Export the call of an operator. Unsupported (`onnx_export.C2`) without a rule or tensor operands."""
         if op.name not in RULES:
             why = UNSAID.get(op.name, "nobody has said how")
             raise Unsupported(f"{op.name} has no word in ONNX: {why}", label="onnx_export.C2")
@@ -363,6 +367,7 @@ class Export:
         return result
 
     def branches(self, node: If, at: _Activation) -> Task[Item]:
+        """Export an If, each side as a graph. Unsupported (`onnx_export.C6`) if they lie too deep for a file."""
         condition = yield self.value(node.condition, at)
         assert isinstance(condition, Value)
         if len(self.writer.blocks) > MOST_DEPTH:

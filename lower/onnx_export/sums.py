@@ -55,6 +55,7 @@ def _running(op: str) -> Rule:
 
 
 def topk(use: ExportedCall) -> Results:
+    """Export topk as TopK: values in the operand's dtype, and int64 places."""
     x = use.args[0]
     wide = x.dtype if accepts("TopK", 0, x.dtype) or x.dtype.is_float else INT32
     k = use.dims((use.attrs["k"],))
@@ -91,6 +92,7 @@ def max_pool(use: ExportedCall) -> Value:
 
 
 def average_pool(use: ExportedCall) -> Value:
+    """Export avg_pool as AveragePool."""
     return use.op("AveragePool", *use.args, **_windows(use), count_include_pad=int(use.attrs["count_include_pad"]))
 
 
@@ -145,6 +147,7 @@ def lrn(use: ExportedCall) -> Value:
 
 
 def dft(use: ExportedCall) -> Value:
+    """Export dft as DFT along the last axis but one; the last one holds real and imaginary parts."""
     flags: dict[str, Any] = {name: int(bool(use.attrs[name])) for name in ("inverse", "onesided")}
     length = use.number(use.attrs["length"], INT64)
     return use.op("DFT", use.args[0], length, use.number(use.rank - 2, INT64), **flags)

@@ -44,6 +44,7 @@ class ExportedCall:
 
     @property
     def rank(self) -> int:
+        """The rank of the first operand."""
         return self.types[0].ndim
 
     def axis(self, name: str = "axis") -> int:
@@ -65,6 +66,7 @@ class ExportedCall:
         return self.writer.node(op, inputs, of, attrs)
 
     def cast(self, x: Value, to: DType) -> Value:
+        """Cast a value, unless it has that dtype."""
         return x if x.dtype is to else self.op("Cast", x, of=to, to=element_type_number(to))
 
     def carried(self, op: str, *inputs: Value, of: DType | None = None, wide: DType = INT32, **attrs: Any) -> Value:
@@ -100,6 +102,7 @@ class ExportedCall:
         return self.writer.constant(np.asarray(value), of or self.dtype)
 
     def ints(self, numbers: Sequence[int]) -> Value:
+        """A constant int64 vector."""
         return self.writer.ints(numbers)
 
     def dims(self, shape: Sequence[Dim]) -> Value:
@@ -117,6 +120,7 @@ class ExportedCall:
             return bool(np.asarray(np.float32(value)).astype(to) == np.asarray(float(value)).astype(to))
 
     def unsupported(self, message: str) -> Unsupported:
+        """The failure (`onnx_export.C2`) for a use of this operator that ONNX cannot say."""
         return Unsupported(f"{self.name}: {message}", label="onnx_export.C2")
 
 

@@ -56,6 +56,7 @@ class Writer:
 
     @property
     def block(self) -> GraphBlock:
+        """The innermost graph that is being written."""
         return self.blocks[-1]
 
     def name(self, wanted: str, kept: bool = False) -> str:
@@ -131,6 +132,7 @@ class Writer:
         return self.constant(np.asarray(numbers, np.int64).reshape(len(numbers)), INT64)
 
     def count(self) -> int:
+        """How many nodes have been written in all open graphs."""
         return sum(len(b.nodes) for b in self.blocks)
 
 

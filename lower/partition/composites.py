@@ -35,6 +35,7 @@ class CompositeMatch:
 
     @property
     def root(self) -> int:
+        """The place of the binding that is the composite's result."""
         return self.members[-1]
 
 

@@ -30,7 +30,7 @@ from assay.semantics.scalar import Expr
 
 @dataclass(frozen=True)
 class Memory:
-    """What there is to plan with: pools in order of priority (none: one without a limit for each place and scope in
+    """The memory to plan with: pools in order of priority (none: one without a limit for each place and scope in
     which a slot is), and a planner by name or as a function. Constants go into the pools that are for them (kind
     "constant"), if there are any (`assay.lower.constants.pools`). With `io`, inputs
     and outputs lie in the pools too; with `in_place`, outputs may take the bytes of operands. With `by_bound`, a tensor

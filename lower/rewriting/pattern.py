@@ -101,6 +101,7 @@ class Where(Pattern):
 
 
 def anything() -> Pattern:
+    """A pattern that matches every expression."""
     return Anything()
 
 
@@ -110,10 +111,12 @@ def op(*names: str) -> Pattern:
 
 
 def constant() -> Pattern:
+    """A pattern that matches every constant."""
     return Anything().where(lambda e: isinstance(e, Constant))
 
 
 def fields(*patterns: Pattern) -> Pattern:
+    """A pattern that matches a tuple whose fields match these patterns."""
     return Fields(patterns)
 
 

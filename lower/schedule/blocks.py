@@ -145,6 +145,7 @@ class Blocks:
         return found
 
     def bytes(self, tensors: Iterable[int]) -> int:
+        """The total size of these tensors in bytes."""
         return sum(self.work.size[t] for t in tensors)
 
     def contract(self) -> bool:

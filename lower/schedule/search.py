@@ -79,6 +79,7 @@ class Walk:
 
     @property
     def first(self) -> tuple[int, ...]:
+        """The blocks that need no other, which may come first in this direction."""
         return tuple(i for i, need in enumerate(self.needs) if not need)
 
     def opened(self, gone: int, ready: tuple[int, ...], block: int) -> tuple[int, ...]:

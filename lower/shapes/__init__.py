@@ -122,6 +122,7 @@ class Lowering:
     # --- functions and blocks ------------------------------------------------------------------------------------
 
     def function(self, of: Function) -> Task[Function]:
+        """Lower a function: its parameters' sizes are matched or checked first, then its body."""
         mark = self.known.enter("function")
         out: list[Binding] = []
         self.meet(out, [Meeting(p.type, p, f"parameter {p.name!r}") for p in of.params], "", of.span, None)
@@ -145,6 +146,7 @@ class Lowering:
         return body
 
     def binding(self, of: Let, out: list[Binding]) -> Task[None]:
+        """Lower one binding: bodies inside it, the sizes that its value needs, then those of its type."""
         value: Expr = of.value
         match value:
             case If():
@@ -217,6 +219,7 @@ class Lowering:
             self.known.add(d)
 
     def not_negative(self, host: Host, d: Dim, node: Expr) -> None:
+        """Require that a size is at least 0, unless that is known."""
         if self.known.is_positive(d):
             return
         self.compute(host, d)
@@ -252,6 +255,7 @@ class Lowering:
         self.emit(out, host, mark)
 
     def compare(self, host: Host, d: Dim, size: Scalar, where: str) -> None:
+        """Require that a size of a value is what the type says it is."""
         unknown = [v.name for v in variables(d) if not self.known.has(v)]
         if unknown:
             host.never(f"{where} is {{}}, but {unknown[0]} has no value", [size])
@@ -283,6 +287,7 @@ class Lowering:
     # --- statements ----------------------------------------------------------------------------------------------
 
     def bind(self, out: list[Binding], name: str, value: Expr, mark: Dataflow | None) -> Var:
+        """Bind a value to a new variable."""
         new = var(self.names.fresh(name), value.type)
         out.append(Binding(new, value, mark))
         return new

@@ -45,6 +45,7 @@ class Host:
 
     @property
     def is_empty(self) -> bool:
+        """Whether the function neither stores nor checks anything."""
         return not self._steps
 
     def axis(self, vector: Expr, axis: int) -> Scalar:
@@ -83,9 +84,11 @@ class Host:
         )
 
     def equal(self, actual: Scalar, expected: Scalar, message: str, values: Sequence[Scalar]) -> None:
+        """Require that two scalars are equal; the message has a place for each of `values`."""
         self.require(apply("eq", actual, expected), message, values)
 
     def never(self, message: str, values: Sequence[Scalar]) -> None:
+        """Trap with this message whenever the function is called."""
         self.require(const(False, BOOL), message, values)
 
     def function(self, name: str) -> PrimFunc:
@@ -99,6 +102,7 @@ class Host:
         return PrimFunc(name, params, len(outputs), seq(*steps), {"host": True}, scalars)
 
     def call(self, name: str) -> CallTIR:
+        """The call of the host function, whose result is an int64 vector, or the empty tuple if it stores nothing."""
         result = TensorType((len(self.stored),), INT64) if self.stored else UNIT
         return call_tir(name, list(self.vectors), result, self.span, [d for _, d in self._scalars.values()])
 

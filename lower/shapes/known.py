@@ -37,6 +37,7 @@ class KnownSizes:
         return len(self._log)
 
     def leave(self, mark: int) -> None:
+        """Forget what became known since `mark`, and go back to the scope around."""
         self.scope = self.forest.parent[self.scope]
         while len(self._log) > mark:
             what, key = self._log.pop()
@@ -46,6 +47,7 @@ class KnownSizes:
                 self._positive.discard(key)
 
     def has(self, d: Dim) -> bool:
+        """Whether the value of a size is known here."""
         return isinstance(d, int) or self.number(d) in self._places
 
     def all_of(self, d: Dim) -> bool:
@@ -71,6 +73,7 @@ class KnownSizes:
         return d >= 0 if isinstance(d, int) else isinstance(d, Symbol) or self.number(d) in self._positive
 
     def positive(self, d: Dim) -> None:
+        """Note that a size is not negative."""
         key = self.number(d)
         if key not in self._positive:
             self._positive.add(key)

@@ -63,6 +63,7 @@ class Sharing:
         self.module = module
 
     def run(self) -> Module:
+        """Share in each function of the module but opaque ones."""
         changed = {
             n: self.function(d)
             for n, d in self.module.definitions.items()
@@ -71,6 +72,7 @@ class Sharing:
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
     def function(self, function: Function) -> Function:
+        """Share in one function; one that still has device annotations stays as it is."""
         root: Expr = function
         order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
         if self.unplaced(order):
@@ -82,6 +84,7 @@ class Sharing:
     # --- the rules ---------------------------------------------------------------------------------------------------
 
     def unplaced(self, order: list[Expr]) -> bool:
+        """Whether a node still is an annotation, so that it is not yet known where values live."""
         return any(isinstance(n, OnDevice) for n in order)
 
     def what(self, node: Expr) -> Key | None:

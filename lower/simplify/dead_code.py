@@ -1,4 +1,4 @@
-"""What nobody needs is left out: bindings (row R35) and definitions (row R24; specs/lower.md, "simplify").
+"""What is not needed is left out: bindings (row R35) and definitions (row R24; specs/lower.md, "simplify").
 
 A binding goes if its variable is not used, and evaluating its value neither acts nor can fail: not the value itself,
 nor anything that would be evaluated with it. What gives a size its value can fail, so it stays. Nothing is inlined, so
@@ -48,11 +48,12 @@ class DeadCode:
         self.module = module
 
     def run(self) -> Module:
+        """Remove dead bindings from each function of the module."""
         changed = {n: self.function(d) for n, d in self.module.definitions.items() if isinstance(d, Function)}
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
     def removable(self, node: Expr) -> bool:
-        """Whether nobody can tell if the node itself is evaluated."""
+        """Whether it makes no difference if the node itself is evaluated."""
         return not acts(node) and not can_fail(node, self.module)
 
     def uses(self, node: Expr) -> Sequence[Expr]:

@@ -73,6 +73,7 @@ class Folding:
         self.module, self.evaluate = module, evaluate
 
     def run(self) -> Module:
+        """Fold in each function of the module but opaque ones."""
         changed = {
             n: self.function(d)
             for n, d in self.module.definitions.items()
@@ -81,6 +82,7 @@ class Folding:
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
     def function(self, function: Function) -> Function:
+        """Fold in one function."""
         result = _Walk(self, function).run()
         assert isinstance(result, Function)
         return result
@@ -281,7 +283,7 @@ class _Walk:
         return (value if isinstance(value, tuple) else np.asarray(value)), operands
 
     def unneeded(self, node: Expr) -> bool:
-        """Whether nobody can tell that a node is not evaluated here: it is a name of what was evaluated, or silent."""
+        """Whether a node need not be evaluated here: it is a name of what was evaluated, or silent."""
         return isinstance(node, Var) or self.silent[id(node)]
 
 

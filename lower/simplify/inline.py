@@ -60,6 +60,7 @@ class Inlining:
         self.recursive = _recursive(self.calls)
 
     def run(self) -> Module:
+        """Open calls in each function, callees before their callers."""
         for name in needed_first(self.calls, self.calls.__getitem__):
             self.done[name] = self.function(self.functions[name])
         return replace(self.module, definitions={**self.module.definitions, **self.done})
@@ -114,6 +115,7 @@ class Inlining:
         return self.at(call, found)
 
     def size(self, function: Function) -> int:
+        """The size of a function's body: its nodes but variables and names of functions."""
         return sum(1 for n in post_order(function.body) if not isinstance(n, (Var, GlobalVar)))
 
     def at(self, call: Call, function: Function) -> Function | None:

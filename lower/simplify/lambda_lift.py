@@ -44,6 +44,7 @@ class Lifter:
     """For the variable of a local function that is gone: what is called instead, and what it gets first."""
 
     def run(self) -> Function:
+        """The top-level function without its local functions; those that are lifted become definitions."""
         if is_opaque(self.root):
             return self.root
         top: Expr = self.root
@@ -122,6 +123,7 @@ class Lifter:
         return bool(boundary & outer or used & outer - given) or _foreign(function, captured)
 
     def unique(self, name: str) -> str:
+        """A name for a lifted function that no definition of the module has."""
         return unused(f"{self.name}_{name}", self.definitions)
 
 

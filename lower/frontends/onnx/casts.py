@@ -21,6 +21,7 @@ SATURATING = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnu
 
 
 def cast(node: Node) -> Expr:
+    """Translate Cast: to text, or to the dtype of the attribute `to`."""
     to = node.attrs["to"]
     if to in (TensorProto.STRING, "STRING"):
         return to_text(node)
@@ -48,6 +49,7 @@ def _text(x: Any) -> str:
 
 
 def converted(node: Node, x: Expr, to: DType) -> Expr:
+    """Convert x to a dtype by ONNX's rules for float8 scales, saturation and 4-bit integers."""
     of = tensor(x).dtype
     if of is to:
         return x

@@ -49,6 +49,7 @@ def either(a: Shapes | None, b: Shapes | None) -> Shapes | None:
 
 
 def shape_of(of: TensorType) -> Shape:
+    """The shape of a tensor type, with None for each size that is not a number."""
     return tuple(d if isinstance(d, int) else None for d in of.shape)
 
 
@@ -63,6 +64,7 @@ def any_tensor(of: DType) -> DataDef:
 
 
 def sequence_type(of: DType) -> DataType:
+    """The type of a sequence of tensors of a dtype, of any shapes."""
     return list_of(any_tensor(of).type)
 
 
@@ -194,6 +196,7 @@ class Containers:
         return of
 
     def function(self, name: str) -> GlobalVar:
+        """A function of the library of containers, which becomes a definition of the module."""
         found = library().definitions[name]
         assert isinstance(found, graph.Function)
         self.definitions[name] = found

@@ -36,6 +36,7 @@ def objects(values: Any, shape: tuple[int, ...]) -> Contents:
 
 
 def is_symbolic(contents: Contents) -> bool:
+    """Whether an element is an expression and not a number."""
     return any(isinstance(v, Expr) for v in contents.reshape(-1))
 
 
@@ -62,6 +63,7 @@ def follows(of: TensorType) -> bool:
 
 
 def is_small(of: TensorType) -> bool:
+    """Whether a type is static and has at most `MOST` elements, few enough to follow."""
     return of.is_static and prod(of.static_shape) <= MOST
 
 

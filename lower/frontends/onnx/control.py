@@ -220,7 +220,7 @@ class _Loop:
         return out
 
     def _collected(self, k: int, of: TensorType, x: Expr, i: Var, outer: set[Symbol]) -> tuple[Var, Expr, Expr]:
-        """A scan output: the parameter with what there is so far, its start, and what there is after `x`.
+        """A scan output: the parameter that holds its elements so far, its start, and its elements after `x`.
 
         Sizes of the elements that are not known outside are taken from the first; without a first they are 0.
         """
@@ -280,6 +280,7 @@ def _met(node: Node, before: Sequence[Type], after: Sequence[Expr], own: set[Sym
 
 
 def loop(node: Node) -> Control:
+    """Translate Loop: a trip count and a start condition, either of which may be left out, and the states."""
     trips = node.cast(node.shaped(node[0], ()), INT64) if node.has(0) else None
     start = node.shaped(node[1], ()) if node.has(1) else None
     initial = [node[k] for k in range(2, len(node.inputs))]

@@ -73,6 +73,7 @@ class Builder:
         self._contents: dict[Expr, Contents | tuple[Contents, ...]] = {}
 
     def constant(self, data: Any, of: DType | None = None, span: Span | None = None) -> Constant:
+        """A constant of a dtype, by default NumPy's for the data. Invalid (`onnx.C12`) if a number does not fit."""
         try:
             with np.errstate(over="ignore"):
                 array = np.asarray(data, None if of is None else of.numpy)
@@ -239,6 +240,7 @@ class Node:
 
     @property
     def version(self) -> int:
+        """The version of the operator, by the schema that holds."""
         return self.schema.version
 
     def __str__(self) -> str:
@@ -246,6 +248,7 @@ class Node:
 
     @property
     def containers(self) -> Containers:
+        """The sequences and optionals of the model."""
         return self.builder.containers
 
     def named(self, x: Expr) -> Expr:
@@ -269,6 +272,7 @@ class Node:
     # --- operands
 
     def has(self, index: int) -> bool:
+        """Whether the operand of this index is given; an optional one may be left out."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def __getitem__(self, index: int) -> Expr:
@@ -350,12 +354,15 @@ class Node:
     # --- results
 
     def call(self, op: str, *args: Expr, **attrs: Any) -> Expr:
+        """Call an operator of the language, with the span of this node."""
         return self.builder.call(op, args, attrs, self.span)
 
     def fields(self, value: Expr, count: int) -> list[Expr]:
+        """The first `count` fields of a tuple."""
         return [self.builder.field(value, i, self.span) for i in range(count)]
 
     def constant(self, data: Any, of: DType | None = None) -> Expr:
+        """A constant with the span of this node."""
         return self.builder.constant(data, of, self.span)
 
     def shaped(self, x: Expr, shape: Sequence[Dim]) -> Expr:
@@ -402,7 +409,7 @@ class Node:
         return Unsupported(f"{self}: {message}", label="onnx.C14")
 
     def require_few(self, count: int, most: int, what: str) -> None:
-        """Unsupported where a translation has more nodes than anybody wants."""
+        """Unsupported where a translation has too many nodes."""
         if count > most:
             raise self.unsupported(f"more than {most} {what}")
 
@@ -411,6 +418,7 @@ class Node:
         claim(8 * count, f"{self}: a constant of {count} elements", self.span)
 
     def with_(self, **changes: Any) -> Node:
+        """A copy of the node with other fields."""
         return replace(self, **changes)
 
 

@@ -145,6 +145,7 @@ def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
 
 
 def domain_of(name: str) -> str:
+    """The domain of an operator, where "" and "ai.onnx" are one."""
     name = text(name, "a domain")
     return "" if name == "ai.onnx" else name
 

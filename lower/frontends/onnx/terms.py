@@ -36,6 +36,7 @@ class Term:
 
     @property
     def type(self) -> TensorType:
+        """The type of the tensor."""
         return tensor(self.expr)
 
     def like(self, other: Amount) -> Expr:
@@ -80,12 +81,15 @@ class Term:
         return Term(self.node, self.node.call("where", where.expr, self.expr, self.like(other)))
 
     def cast(self, to: DType) -> Term:
+        """Convert to a dtype."""
         return Term(self.node, self.node.cast(self.expr, to))
 
     def shaped(self, *shape: Dim) -> Term:
+        """Reshape; the number of elements stays."""
         return Term(self.node, self.node.shaped(self.expr, shape))
 
     def stretched(self, *shape: Dim) -> Term:
+        """Broadcast to a shape."""
         return Term(self.node, self.node.call("broadcast_to", self.expr, shape=shape))
 
     def moved(self, axes: Sequence[int]) -> Term:
@@ -93,9 +97,11 @@ class Term:
         return Term(self.node, self.node.call("permute_dims", self.expr, axes=tuple(axes)))
 
     def sum(self, *axes: int, keep: bool = False) -> Term:
+        """Sum over axes, which stay with size 1 if `keep`."""
         return Term(self.node, self.node.call("sum", self.expr, axis=axes, keepdims=keep))
 
     def max(self, *axes: int) -> Term:
+        """The maximum over axes, which go."""
         return Term(self.node, self.node.call("max", self.expr, axis=axes, keepdims=False))
 
     def picked(self, index: int, axis: int) -> Term:

@@ -30,9 +30,11 @@ class Relay(Build):
     """Makes the expressions for one Relay call."""
 
     def unsupported(self, what: str) -> Unsupported:
+        """The failure (`relay.C12`) for something that this operator may do and is not handled."""
         return Unsupported(f"{self.name} with {what} is not handled", label="relay.C12")
 
     def wrong(self, what: str) -> Invalid:
+        """The failure (`relay.C11`) for a call that the operator does not allow."""
         return Invalid(f"{self.name}: {what}", label="relay.C11")
 
     def relax(self, name: str, args: Sequence[Any], **attrs: Any) -> Expr:
@@ -40,11 +42,13 @@ class Relay(Build):
         return relax_ops.row(name).make(self, list(args), {**relax_ops.row(name).attrs, **attrs})
 
     def axis(self, axis: Any, rank: int) -> int:
+        """An axis as a number from 0; Invalid if it is no integer or not within the rank."""
         if not isinstance(axis, int) or isinstance(axis, bool):
             raise self.wrong(f"axis is {axis!r}, not a whole number")
         return normalize_axis(self.name, axis, rank)
 
     def known(self, size: Dim, what: str) -> int:
+        """The size as a number; Unsupported if it is symbolic."""
         if not isinstance(size, int):
             raise self.unsupported(f"{what} of unknown size")
         return size

@@ -85,6 +85,7 @@ class Expressions(TokenReader):
         return body
 
     def let(self, token: Token, outer: list[tuple[str, Binder | None]]) -> Task[RelayNode]:
+        """Read `let %x = value;` after the word; a function may refer to itself, other values may not."""
         binder: Binder = yield self.local_binder()
         self.need("=")
         if self.next.text == "fn":  # it may call itself
@@ -97,6 +98,7 @@ class Expressions(TokenReader):
         return syntax.Let(token.start, value.end, binder, value, value)
 
     def bind(self, binder: Binder, outer: list[tuple[str, Binder | None]]) -> None:
+        """Let a name mean this binder, and note in `outer` what it meant before."""
         outer.append((binder.name, self.names.get(binder.name)))
         self.names[binder.name] = binder
 
@@ -219,10 +221,12 @@ class Expressions(TokenReader):
         return found
 
     def fields_of(self, node: syntax.Maker) -> tuple[Type, ...]:
+        """The types of a constructor's fields, from the text or the prelude."""
         known = self.program.data.get(node.data) or self.prelude_types[node.data]
         return known.constructors[node.name]
 
     def arguments(self, callee: RelayNode) -> Task[RelayNode]:
+        """Read the arguments and attributes of a call, and what belongs to the callee."""
         self.need("(")
         args: list[RelayNode] = []
         attrs: dict[str, object] = {}
@@ -241,6 +245,7 @@ class Expressions(TokenReader):
         return syntax.Apply(callee.start, self.tokens[self.at - 1].end, callee, args, attrs)
 
     def atom(self) -> Task[RelayNode]:
+        """Read an expression that begins with the next word, before calls and projections after it."""
         token = self.take()
         match token.kind, token.text:
             case "sign", "(":
@@ -287,6 +292,7 @@ class Expressions(TokenReader):
         self.wrong(token, f"an expression expected, found {token.text!r}")
 
     def negative(self, token: Token) -> RelayNode:
+        """Read a number after one or more minus signs."""
         count = 1
         while self.when("-"):
             count += 1
@@ -296,6 +302,7 @@ class Expressions(TokenReader):
         return syntax.Literal(token.start, number.end, self.number(number, count % 2 == 1))
 
     def parenthesis(self, token: Token) -> Task[RelayNode]:
+        """Read to the closing parenthesis: a tuple, or the expression itself if there is one without a comma."""
         fields: list[RelayNode] = []
         for _ in self.items(")"):
             fields.append((yield self.inside_parenthesis()))
@@ -341,6 +348,7 @@ class Expressions(TokenReader):
         return Fn(token.start, token.end, tuple(own), params, result, body, attrs)
 
     def match(self, token: Token) -> Task[RelayNode]:
+        """Read a match after its word; `match?` may leave cases out. Invalid (`match.C1`) without a clause."""
         self.need("(")
         value: RelayNode = yield self.parenthesis(self.tokens[self.at - 1])
         self.need("{")
@@ -357,6 +365,7 @@ class Expressions(TokenReader):
         return syntax.RelayMatch(token.start, token.end, value, clauses, token.text == "match?")
 
     def pattern(self, outer: list[tuple[str, Binder | None]]) -> Task[RelayPattern]:
+        """Read a pattern and bind its names. Invalid (`relay.C5`) for a constructor that is not defined."""
         token = self.next
         if self.when("_"):
             return RelayPattern("any", token.start, token.end)

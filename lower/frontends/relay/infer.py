@@ -69,6 +69,7 @@ class TypeInference:
             of = rewrite(of, lambda t: self.head(t))
 
     def head(self, of: Type) -> Type:
+        """Follow what holes were solved with, to a type that is no solved hole."""
         while isinstance(of, Hole) and of in self.solved:
             of = self.solved[of]
         return of
@@ -92,6 +93,7 @@ class TypeInference:
                 work.add(zip(a.children, b.children, strict=True))
 
     def meet(self, a: TensorType, b: TensorType) -> None:
+        """Note the axes at which two tensor types have sizes that may differ: they will be left open."""
         for axis, (d, e) in enumerate(zip(a.shape, b.shape, strict=False)):
             if not (isinstance(d, int) and isinstance(e, int)) and not provably_equal(d, e):
                 self.mixed.setdefault(a, set()).add(axis)
@@ -100,10 +102,12 @@ class TypeInference:
     # --- functions -------------------------------------------------------------------------------------------------
 
     def declared(self, fn: Fn) -> FuncType:
+        """The type of a function as far as its text says, with holes for the rest."""
         params = tuple(self.binder(p) for p in fn.params)
         return FuncType(params, fn.result or Hole("r"), type_params=fn.type_params, pure=not self.program.references)
 
     def binder(self, b: Binder) -> Type:
+        """The type of a variable, a hole if the text leaves it out."""
         return self.binders.setdefault(id(b), b.type or Hole(b.name))
 
     def used(self, node: RelayNode, of: Type) -> Type:
@@ -117,9 +121,11 @@ class TypeInference:
         return instantiate(plain, dict(zip(of.type_params, holes, strict=True)))
 
     def visit(self, node: RelayNode) -> None:
+        """Find the type of a node whose children have theirs."""
         self.types[id(node)] = self.type_of(node)
 
     def type_of(self, node: RelayNode) -> Type:
+        """The type of a node from the types of its children; operators give a hole that is solved later."""
         match node:
             case syntax.Literal():
                 return graph.constant(node.data).type
@@ -167,6 +173,7 @@ class TypeInference:
                 return Hole("op")
 
     def bound(self, node: syntax.Let) -> None:
+        """Unify the variable of a let with its value; a generic function keeps its type parameters for its uses."""
         value = self.types[id(node.value)]
         if isinstance(node.value, Fn) and node.value.type_params and node.binder.type is None:
             # uses come before: those inside itself are of one type
@@ -175,6 +182,7 @@ class TypeInference:
             self.unify(self.binder(node.binder), value)
 
     def reference(self, node: syntax.Reference) -> Type:
+        """The type of making, reading or writing a reference."""
         first = self.types[id(node.args[0])]
         if node.kind == "ref":
             return RefType(first)
@@ -186,6 +194,7 @@ class TypeInference:
         return UNIT
 
     def applied(self, node: syntax.Apply) -> Type:
+        """The result of a call, after the arguments are unified with the parameters."""
         callee = self.head(self.types[id(node.callee)])
         args = tuple(self.types[id(a)] for a in node.args)
         if isinstance(callee, FuncType):
@@ -197,6 +206,7 @@ class TypeInference:
         return result
 
     def matched(self, node: syntax.RelayMatch) -> Type:
+        """The common type of all clauses, after each pattern is unified with the value."""
         result: Type = Hole("match")
         for pattern, body in node.clauses:
             self.pattern(pattern, self.types[id(node.value)])
@@ -204,6 +214,7 @@ class TypeInference:
         return result
 
     def pattern(self, pattern: RelayPattern, of: Type) -> None:
+        """Unify a pattern, and all patterns within it, with the type of what it is matched to."""
         work = Worklist([(pattern, of)])
         for p, of in work:
             fields: Sequence[Type] = ()

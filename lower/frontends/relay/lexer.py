@@ -60,6 +60,7 @@ class Places:
         return line, offset - self.starts[line - 1] + 1
 
     def span(self, offset: int, place: str = "") -> Span:
+        """The span of an offset: file, place, line and column."""
         line, column = self.at(offset)
         return Span(self.source.file, place, line, column)
 

@@ -74,6 +74,7 @@ class Metadata:
         raise places.failure(Unsupported, token.start, token.end, message, "relay.C9")
 
     def device(self, attrs: Mapping[str, Any]) -> VirtualDevice:
+        """The virtual device that a node of the section describes by DLPack's number, id, target and memory scope."""
         kind = int(attrs.get("device_type_int", -1))
         scope = self.nodes[int(attrs["memory_scope"])].get("repr_str", "") if "memory_scope" in attrs else ""
         target = self.nodes[int(attrs.get("target", 0))]

@@ -138,6 +138,7 @@ def _layout_transform(b: Relay, x: Expr, src_layout: str, dst_layout: str) -> Ex
 
 
 def widened(b: Relay, x: Expr, shape: tuple[Dim, ...]) -> Expr:
+    """Broadcast x to a shape, where a size that is known only at run time must be 1 or agree."""
     rank = b.tensor(x).ndim
     if rank > len(shape):
         raise b.wrong(f"{x.type} has more axes than {len(shape)}")

@@ -54,12 +54,15 @@ class TokenReader:
 
     @property
     def next(self) -> Token:
+        """The next word, which stays."""
         return self.tokens[self.at]
 
     def ahead(self, count: int) -> Token:
+        """The word `count` places ahead, or the end."""
         return self.tokens[min(self.at + count, len(self.tokens) - 1)]
 
     def take(self) -> Token:
+        """The next word, and go on past it; the end is never passed."""
         token = self.tokens[self.at]
         if token.kind != "end":
             self.at += 1
@@ -81,15 +84,18 @@ class TokenReader:
         return token
 
     def need_kind(self, kind: str, what: str) -> Token:
+        """Take a word of this kind; Invalid (`relay.C3`) if it is another."""
         token = self.take()
         if token.kind != kind:
             self.wrong(token, f"{what} expected, found {token.text!r}")
         return token
 
     def wrong(self, token: Token, message: str, label: str = "relay.C3") -> NoReturn:
+        """Raise Invalid at a word."""
         raise self.places.failure(Invalid, token.start, token.end, message, label)
 
     def unsupported(self, start: int, end: int, message: str, label: str) -> NoReturn:
+        """Raise Unsupported for the text between two offsets."""
         raise self.places.failure(Unsupported, start, end, message, label)
 
     def items(self, close: str) -> Iterator[None]:
@@ -129,12 +135,14 @@ class TokenReader:
         return (yield from self.data_type(token))
 
     def tuple_type(self, name: str, closed: str) -> Task[Type]:
+        """Read a tuple type after its parenthesis; one type without a comma is that type."""
         fields: list[Type] = []
         for _ in self.items(")"):
             fields.append((yield self.type(f"{name}_{len(fields)}", closed)))
         return fields[0] if len(fields) == 1 and not self.comma else TupleType(tuple(fields))
 
     def function_type(self) -> Task[Type]:
+        """Read `fn[T](...) -> R` after the word; its type parameters hold only inside."""
         outer, own = self.type_params, []
         if self.next.text == "[":
             own = self.type_parameters()
@@ -159,6 +167,7 @@ class TokenReader:
         return found
 
     def tensor_type(self, name: str, closed: str) -> TensorType:
+        """Read `Tensor[(sizes), dtype]` after the word."""
         self.need("[")
         self.need("(")
         dims: list[Dim] = []
@@ -170,6 +179,7 @@ class TokenReader:
         return TensorType(tuple(dims), of)
 
     def dim(self, name: str, closed: str) -> Dim:
+        """Read a size: a number, a symbol, or `?`, which is a new symbol. Unsupported (`relay.C7`) for others."""
         token = self.take()
         if token.text == "?" and closed:
             message = f"a size inside {closed} cannot be left open: no run would know it"
@@ -188,15 +198,18 @@ class TokenReader:
 
     @staticmethod
     def looks_scalar(name: str) -> bool:
+        """Whether a name is spelled as a dtype is, supported or not."""
         return name.rstrip("0123456789x") in ("int", "uint", "float", "bool", "bfloat") or name in DTYPES
 
     def dtype(self, token: Token) -> DType:
+        """The dtype that a word names; Unsupported (`relay.C8`) if it is none of ours."""
         name = "bool" if token.text == "uint1" else token.text
         if name not in DTYPES:
             self.unsupported(token.start, token.end, f"the dtype {name}; supported are {', '.join(DTYPES)}", "relay.C8")
         return DTYPES[name]
 
     def data_type(self, token: Token) -> Task[Type]:
+        """Read a data type after its name, with arguments. Invalid (`relay.C5`) if unknown or their number is wrong."""
         known = self.program.data.get(token.text)
         if known is None and token.text in self.prelude_types:
             known = self.prelude_types[token.text]

@@ -26,6 +26,7 @@ class RelayNode:
 
     @property
     def children(self) -> Sequence[RelayNode]:
+        """The nodes directly below, in the order of evaluation."""
         found: list[RelayNode] = []
         for name in self.parts:
             part = getattr(self, name)
@@ -46,11 +47,15 @@ class Binder:
 
 @dataclass(eq=False)
 class Literal(RelayNode):
+    """A number or tensor that stands in the text or the metadata."""
+
     data: np.ndarray[Any, Any]
 
 
 @dataclass(eq=False)
 class RelayVar(RelayNode):
+    """A use of a variable, resolved to its binder."""
+
     binder: Binder
 
 
@@ -63,11 +68,15 @@ class Shared(RelayNode):
 
 @dataclass(eq=False)
 class Global(RelayNode):
+    """A use of a function of the module, by name."""
+
     name: str
 
 
 @dataclass(eq=False)
 class RelayOp(RelayNode):
+    """An operator by name, as the callee of a call."""
+
     name: str
 
 
@@ -91,6 +100,8 @@ class Apply(RelayNode):
 
 @dataclass(eq=False)
 class Let(RelayNode):
+    """`let %x = value; body`."""
+
     binder: Binder
     value: RelayNode
     body: RelayNode
@@ -107,12 +118,15 @@ class Graph(RelayNode):
 
     @property
     def children(self) -> Sequence[RelayNode]:
+        """The value, if it is referred to, and the body."""
         assert self.body is not None
         return (self.value, self.body) if self.uses else (self.body,)
 
 
 @dataclass(eq=False)
 class Branch(RelayNode):
+    """`if (condition) { then } else { otherwise }`."""
+
     condition: RelayNode
     then: RelayNode
     otherwise: RelayNode
@@ -129,6 +143,8 @@ class RelayTuple(RelayNode):
 
 @dataclass(eq=False)
 class Item(RelayNode):
+    """`value.index`, a field of a tuple."""
+
     value: RelayNode
     index: int
     parts = ("value",)
@@ -169,17 +185,21 @@ class RelayPattern:
 
     @property
     def children(self) -> Sequence[RelayPattern]:
+        """The patterns of the fields."""
         return self.fields
 
 
 @dataclass(eq=False)
 class RelayMatch(RelayNode):
+    """`match (value) { pattern => body, ... }`; a `partial` one may leave cases out."""
+
     value: RelayNode
     clauses: list[tuple[RelayPattern, RelayNode]]
     partial: bool
 
     @property
     def children(self) -> Sequence[RelayNode]:
+        """The value, then the bodies of the clauses."""
         return (self.value, *(body for _, body in self.clauses))
 
 

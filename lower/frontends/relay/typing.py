@@ -99,9 +99,11 @@ class Typing:
         return not isinstance(of, TensorType) or (not self.mixed(of) and all(map(self.bound, of.shape)))
 
     def mixed(self, of: Type) -> set[int]:
+        """The axes of a tensor type at which inference met different sizes."""
         return set() if self.inference is None else self.inference.mixed.get(of, set())
 
     def bound(self, d: Dim) -> bool:
+        """Whether all symbols of a size have a value at this place."""
         return isinstance(d, int) or all(s in self.sizes for s in variables(d))
 
     def annotated(self, value: Expr, binder: Binder) -> Expr:
@@ -141,4 +143,5 @@ class Typing:
 
 
 def has_holes(of: Type) -> bool:
+    """Whether a part of the type is still unknown."""
     return any(isinstance(v, Hole) for v in free_type_vars(of))

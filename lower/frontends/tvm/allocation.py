@@ -35,9 +35,11 @@ class Allocation:
         self.reader = reader
 
     def knows(self, name: str) -> bool:
+        """Whether an extern function of this name makes or drops memory, keeps sizes or checks."""
         return name in KNOWN or name in CHECKS
 
     def unsupported(self, what: str) -> Unsupported:
+        """The failure (`tvm.C16`) for a call that is not handled."""
         return Unsupported(f"{what} is not handled", where=self.reader.place(), label="tvm.C16")
 
     def call(self, name: str, args: Sequence[Object], values: Sequence[Value]) -> Value:
@@ -77,12 +79,14 @@ class Allocation:
         return of.dims
 
     def dtype(self, args: Sequence[Object]) -> str:
+        """The dtype among the arguments of an allocation, by name; Unsupported unless there is one."""
         found = [a for a in args if type_key(a) == "ir.GenericConst" and not hasattr(a.value, "numpy")]
         if len(found) != 1:
             raise self.unsupported("an allocation without a dtype")
         return str(found[0].value)
 
     def cell(self, shape: tuple[Dim, ...], of: str, storage: Storage) -> Cell:
+        """A tensor that begins to live in a storage at this place."""
         return Cell(self.reader.at, TensorType(shape, dtype_of(of, self.reader.place())), storage, self.reader.depth)
 
     def planned(self, args: Sequence[Object], values: Sequence[Value]) -> Cell:
@@ -106,6 +110,7 @@ class Allocation:
     # --- sizes that a lowered function keeps -----------------------------------------------------------------------
 
     def heap(self, value: Value) -> Heap:
+        """The shape heap that a value is; a new one for the null value of a function of known sizes."""
         if isinstance(value, Heap):
             return value
         return Heap()  # a function of known sizes has none: it hands over a null value
@@ -134,6 +139,7 @@ class Allocation:
                 raise self.unsupported(f"match_shape of {expr.type}, a dim of which is not known to be {known},")
 
     def make_shape(self, args: Sequence[Object], values: Sequence[Value]) -> Held:
+        """Read a call that makes a shape, out of numbers and of slots of the shape heap."""
         heap = self.heap(values[0])
         rest = [plain_value(a) for a in args[1:]]
         pairs = zip(rest[1::2], rest[2::2], strict=True)
@@ -141,6 +147,7 @@ class Allocation:
         return Held(graph.shape(*dims, span=self.reader.span()))
 
     def slot(self, heap: Heap, number: int) -> Dim:
+        """The size in a slot of the shape heap; Invalid (`tvm.P3`) if none was stored there."""
         if number not in heap.sizes:
             raise self.reader.invalid(f"the size in slot {number} is read before it is known", "tvm.P3")
         return heap.sizes[number]

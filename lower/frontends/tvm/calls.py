@@ -40,9 +40,11 @@ class Calls:
         self.allocation = Allocation(reader)
 
     def unsupported(self, what: str) -> Unsupported:
+        """The failure (`tvm.C13`) for a call that is not handled."""
         return Unsupported(f"{what} is not handled", where=self.reader.place(), label="tvm.C13")
 
     def use(self, value: Value) -> Expr:
+        """The expression of a value that is used here."""
         return self.reader.use(value)
 
     def many(self, items: Sequence[Object]) -> Steps:
@@ -207,6 +209,7 @@ class Calls:
         return Group(tuple(parts))
 
     def changes_constant(self, name: str) -> Invalid:
+        """The failure (`tvm.P8`) for a function that writes into a constant."""
         return self.reader.invalid(f"{name} changes a constant in place: the next run reads other numbers", "tvm.P8")
 
     def kernel_call(
@@ -275,12 +278,14 @@ class Calls:
         return held(graph.tuple_of())
 
     def kernel_name(self, o: Object) -> str:
+        """The name of the tensor function that is called; Invalid (`tvm.C14`) if it is none."""
         name = str(getattr(o, "name_hint", ""))
         if type_key(o) != "ir.GlobalVar" or not self.reader.signatures.is_kernel(name):
             raise self.reader.invalid(f"call_tir of {name or type_key(o)}, which is no tensor function", "tvm.C14")
         return name
 
     def outputs_type(self, o: Object) -> Type:
+        """The tuple of result types that a call names."""
         return TupleType(tuple(self.reader.types.read(t) for t in o.ty_args))
 
     def known_type(self, o: Object, name: str) -> Type:
@@ -316,11 +321,13 @@ class Calls:
         return held(graph.tuple_of())
 
     def extern(self, name: str, inputs: Sequence[Value], result: Type, pure: bool) -> Held:
+        """Call an extern function of these operands; the result may be in their memory."""
         exprs = [self.use(v) for v in inputs]
         callee = graph.extern(name, [e.type for e in exprs], result, pure=pure)
         return held(graph.call(callee, *exprs, span=self.reader.span()), inputs)
 
     def extern_name(self, o: Object) -> str:
+        """The name of the extern function that is called; Unsupported for any other callee."""
         if type_key(o) != "relax.expr.ExternFunc":
             raise self.unsupported(f"a packed call of {type_key(o)}")
         return str(o.global_symbol)

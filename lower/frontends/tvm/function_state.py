@@ -52,6 +52,7 @@ class FunctionState:
         return f"{self.where}, {self.at}" if self.at else self.where
 
     def span(self) -> Span:
+        """The place that is being read: function and binding."""
         return Span(self.name, self.at)
 
     def invalid(self, message: str, label: str) -> Invalid:

@@ -199,6 +199,7 @@ class FunctionReader(FunctionState):
         return graph.constant(o.value, self.types.scalars.expr(o).dtype.name)
 
     def branch(self, o: Object) -> Steps:
+        """Read an If: both sides start from the same memory, and what is dead after either is dead."""
         condition = self.use((yield self.value(o.cond)))
         mark, self.mark = self.mark, None
         self.depth += 1

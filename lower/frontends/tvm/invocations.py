@@ -36,11 +36,17 @@ class StatementReader(Protocol):
     roots: dict[int, tuple[Buffer, Expr]]
 
     @property
-    def callee(self) -> Callable[[str], tuple[str, Sequence[int]]]: ...
+    def callee(self) -> Callable[[str], tuple[str, Sequence[int]]]:
+        """Finds a tensor function's name and which of its parameters are outputs."""
+        ...
 
-    def unsupported(self, what: str) -> Unsupported: ...
+    def unsupported(self, what: str) -> Unsupported:
+        """The failure for what is not handled."""
+        ...
 
-    def buffer(self, o: Object) -> Buffer: ...
+    def buffer(self, o: Object) -> Buffer:
+        """The buffer that a TVM buffer became."""
+        ...
 
 
 def is_invocation(o: Object) -> bool:

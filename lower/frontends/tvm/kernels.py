@@ -122,7 +122,7 @@ class Kernels:
         return self.stores[name]
 
     def rest(self) -> None:
-        """Make the functions that only tensor functions call, and those that nobody calls, by what they store to."""
+        """Make the functions that only tensor functions call, and those never called, by what they store to."""
         self.pending()
         tensor = [name for name, o in self.module.items() if type_key(o) == "tirx.PrimFunc"]
         called = {callee for name in tensor for callee, _ in calls_in(self.module[name].body)}
@@ -246,6 +246,7 @@ def spread(o: Object, builder: Statements, shape: tuple[Dim, ...]) -> Buffer | N
 
 
 def sized(dim: Dim, like: Object, where: str) -> Expr:
+    """A size as a scalar of the dtype that `like` has."""
     of = dtype_of(like.ty, where)
     return const(dim, of) if isinstance(dim, int) else cast(dim, of)
 

@@ -133,6 +133,7 @@ class Owners:
     storages: list[Storage] = field(default_factory=list)
 
     def new(self, name: str, nbytes: Dim | None = None) -> Storage:
+        """Add a storage, of unknown size without `nbytes`."""
         made = Storage(name, nbytes)
         self.storages.append(made)
         return made
@@ -165,9 +166,11 @@ class Owners:
         cell.storage.owner = cell
 
     def snapshot(self) -> dict[Storage, Cell | None]:
+        """The owner of each storage at this place."""
         return {s: s.owner for s in self.storages}
 
     def restore(self, state: dict[Storage, Cell | None]) -> None:
+        """Give the storages back the owners of a snapshot."""
         for s, owner in state.items():
             s.owner = owner
 
@@ -178,7 +181,7 @@ class Owners:
                 s.owner = None
 
     def either(self, known: tuple[Cell, int], value: Expr) -> tuple[Cell, int]:
-        """The memory that a branch's result may have, where the branch took `known`: nobody else may write it."""
+        """The memory that a branch's result may have, where the branch took `known`: nothing else may write it."""
         storage = known[0].storage
         owner = storage.owner
         if owner is None:

@@ -150,6 +150,7 @@ class Scalars:
         return dtype_of(o.ty, self.where, self.lanes)
 
     def unsupported(self, what: str) -> Unsupported:
+        """The failure (`tvm.C4`) for a scalar expression that is not handled."""
         return Unsupported(f"{what} is not handled", where=self.where, label="tvm.C4")
 
     def dim(self, o: Object) -> Dim:
@@ -271,6 +272,7 @@ class Scalars:
         raise self.unsupported("a choice of a lane that is not there")
 
     def binary(self, op: str, a: Expr, b: Expr) -> Expr:
+        """Apply a binary operation as TVM means it: div of integers truncates, and bools take logical operations."""
         if a.dtype.is_integer and op == "div":
             op = "truncdiv"
         if operation(op).has("divides"):
@@ -298,6 +300,7 @@ class Scalars:
         return reinterpret(value, self.dtype(o))
 
     def check_rank(self, buffer: Buffer, given: int) -> None:
+        """Unsupported unless a buffer is accessed with as many indices as it has axes."""
         if given != len(buffer.shape):
             raise self.unsupported(f"access of {buffer!r} with {given} indices")
 
@@ -358,6 +361,7 @@ def condition(value: Expr) -> Expr:
 
 
 def flipped(value: Expr) -> Expr:
+    """All bits of a value inverted; of a bool, its negation."""
     if value.dtype is BOOL:
         return apply("not", value)
     return apply("bitxor", value, const(-1 if value.dtype.kind == "int" else value.dtype.max, value.dtype))

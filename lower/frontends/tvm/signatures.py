@@ -24,6 +24,7 @@ class Signatures:
     known: dict[str, FuncType] = field(default_factory=dict)
 
     def is_kernel(self, name: str) -> bool:
+        """Whether the module has a tensor function of this name."""
         return name in self.module and type_key(self.module[name]) == "tirx.PrimFunc"
 
     def function_type(self, name: str) -> FuncType:

@@ -81,6 +81,7 @@ class Statements:
         self.before = self.scalars.external = Before(self)
 
     def unsupported(self, what: str) -> Unsupported:
+        """The failure (`tvm.C7`) for a statement that is not handled."""
         return Unsupported(f"{what} is not handled", where=self.where, label="tvm.C7")
 
     # --- buffers -------------------------------------------------------------------------------------------------
@@ -266,6 +267,7 @@ class Statements:
         return For(count, trips, LetStmt(var, value, body), kind, annotations=notes)
 
     def store(self, o: Object) -> Stmt:
+        """Read a store; one of several lanes becomes a store for each lane."""
         buffer = self.buffer(o.buffer)
         lanes = lanes_of(o.value.ty)[1]
         if lanes == 1:
@@ -278,6 +280,7 @@ class Statements:
         return store_lanes(stores)
 
     def store_one(self, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Store:
+        """A store of one element; Unsupported if the dtypes differ."""
         if value.dtype is not buffer.dtype:
             raise self.unsupported(f"a store of {value.dtype} into {buffer!r}")
         return Store(buffer, indices, value)
@@ -285,6 +288,7 @@ class Statements:
     # --- blocks --------------------------------------------------------------------------------------------------
 
     def block(self, o: Object, done: dict[int, Stmt], inside: object) -> Stmt:
+        """Read a block with its iterators and their values, around statements that are `done`."""
         block = o.block
         iterators = []
         for given, value in zip(block.iter_vars, o.iter_values, strict=True):
@@ -376,10 +380,12 @@ def is_row_major(layout: Object, shape: Sequence[Dim], scalars: Scalars) -> bool
 
 
 def expr_of(dim: Dim) -> Expr:
+    """A size as a scalar expression."""
     return dim if isinstance(dim, Expr) else const(dim)
 
 
 def provably_zero(value: Expr) -> bool:
+    """Whether a value is shown to be 0 for all sizes."""
     return provably_equal(cast(value, INT64), 0)
 
 

@@ -22,9 +22,11 @@ class Types:
         self.scalars = Scalars(symbols, where, self.no_buffer)
 
     def no_buffer(self, o: Object) -> Buffer:
+        """Crash: the type of a graph function never refers to a buffer."""
         raise Crash("a buffer in a graph function")
 
     def unsupported(self, what: str) -> Unsupported:
+        """The failure (`tvm.C9`) for a type that is not handled."""
         return Unsupported(f"{what} is not handled", where=self.where, label="tvm.C9")
 
     def read(self, root: Object) -> Type:
@@ -32,6 +34,7 @@ class Types:
         return fold_scoped(root, parts, self.build)
 
     def build(self, o: Object, below: Sequence[Type]) -> Type:
+        """Make a type from a TVM type and the types of its parts."""
         match type_key(o):
             case "relax.TensorType":
                 return self.tensor(o)
@@ -53,6 +56,7 @@ class Types:
                 raise self.unsupported(f"the type {key}")
 
     def tensor(self, o: Object) -> TensorType:
+        """A tensor type, with a new symbol for each size that is not said. Unsupported for unknown dtype or rank."""
         if o.dtype is None:
             raise self.unsupported("a tensor of unknown dtype")
         of = dtype_of(o.dtype, self.where)
@@ -61,6 +65,7 @@ class Types:
         return TensorType(self.unknown(int(o.ndim), o), of)
 
     def unknown(self, ndim: int, o: Object) -> tuple[Dim, ...]:
+        """A new symbol for each of `ndim` sizes; Unsupported if the rank is unknown."""
         if ndim < 0:
             raise self.unsupported(f"{type_key(o)} of unknown rank")
         return tuple(Var(f"unknown{k}") for k in range(ndim))
@@ -72,6 +77,7 @@ def says_shape(o: Object) -> bool:
 
 
 def parts(o: Object) -> list[Object]:
+    """The TVM types directly inside one: fields of a tuple, or parameters and result of a function."""
     match type_key(o):
         case "ir.TupleType":
             return list(o.fields)

@@ -85,6 +85,8 @@ SCALARS: dict[str, ScalarRule] = {
 
 
 def elementwise(rule: ScalarRule) -> Kernel:
+    """The kernel of a scalar rule: operands broadcast by NumPy's rule, one store for each element of the result."""
+
     def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
         inputs, (out,) = parameters("a b c" if len(operands) > 1 else "x", operands, result)
 

@@ -51,7 +51,7 @@ class Minimum:
         self._attacks: dict[int, Attack] = {}
 
     def offer(self, offsets: dict[int, int]) -> None:
-        """A plan that somebody else has found."""
+        """Take a plan that another search has found."""
         size = max((at + self.layout.nbytes[i] for i, at in offsets.items()), default=0)
         if (self.limit is None or size <= self.limit) and (self.best is None or size < self.best.size):
             self.best = FoundOffsets(offsets, size, self.bound)

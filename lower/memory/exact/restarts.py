@@ -1,6 +1,6 @@
 """Searches with other orders, again and again, most of them short, until one ends (specs/lower.md).
 
-Some orders end in hundreds of nodes where others take millions, and nobody knows beforehand which: so most searches
+Some orders end in hundreds of nodes where others take millions, and it is not known beforehand which: so most searches
 are given up soon, and now and then one may be long. What has failed in one holds in all: it is remembered, so that no
 search repeats it.
 """
@@ -45,7 +45,7 @@ class Attack:
         self.count = 0
 
     def run(self, budget: Budget) -> list[int] | None:
-        """Offsets in units within the capacity; None: it is proved that there are none. Spent: nobody knows yet."""
+        """Offsets in units within the capacity; None: it is proved that there are none. Spent: neither is known yet."""
         while True:
             k, self.count = self.count, self.count + 1
             style = STYLES[k % len(STYLES)]

@@ -103,7 +103,7 @@ class Search:
             self.beneath = [[p for p in self.pins if p != i and spans[p] & spans[i]] for i in range(n)]
 
     def run(self) -> list[int] | None:
-        """Offsets in units within the capacity; None: there are none. Spent: nobody knows yet."""
+        """Offsets in units within the capacity; None: there are none. Spent: neither is known yet."""
         r = self.r
         if not len(r.nbytes):
             return []

@@ -18,6 +18,7 @@ def elu(node: Node) -> Expr:
 
 
 def gelu(node: Node) -> Expr:
+    """Translate Gelu, exact or with tanh. Invalid for another `approximate`."""
     kinds = {"none": "nn.gelu", "tanh": "nn.gelu_tanh"}
     if node.attrs["approximate"] not in kinds:
         raise node.wrong(f"approximate is {node.attrs['approximate']!r}; none or tanh is wanted")

@@ -70,6 +70,7 @@ def _same(node: Node, size: Dim, taps: int, stride: int, dilation: int) -> int:
 
 
 def conv(node: Node) -> Expr:
+    """Translate Conv of any number of spatial axes. Invalid if X, W and `kernel_shape` do not agree."""
     rank = spatial_rank(node)
     w = tensor(node[1])
     if w.ndim != rank + 2:

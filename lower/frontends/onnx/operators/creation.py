@@ -67,6 +67,7 @@ def shape(node: Node) -> Expr:
 
 
 def size(node: Node) -> Expr:
+    """Translate Size: a constant for static shapes, else the product of the shape, int64 of rank 0."""
     x = tensor(node[0])
     if x.is_static:
         return node.constant(prod(x.static_shape), INT64)
@@ -74,6 +75,7 @@ def size(node: Node) -> Expr:
 
 
 def identity(node: Node) -> Expr:
+    """Translate Identity: the operand itself."""
     return node[0]
 
 

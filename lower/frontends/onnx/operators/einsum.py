@@ -116,6 +116,7 @@ def _product(node: Node, a: _Term, b: _Term, keep: set[str]) -> _Term:
 
 
 def einsum(node: Node) -> Expr:
+    """Translate Einsum: diagonals first, then products from left to right, then sums and an order of axes."""
     parts, out = _equation(node)
     terms = [_diagonal(node, x, letters) for x, letters in zip(node.operands(), parts, strict=True)]
     result = terms[0]

@@ -98,6 +98,7 @@ def bit_shift(node: Node) -> Expr:
 
 
 def is_infinite(node: Node) -> Expr:
+    """Translate IsInf, by comparison with the infinities of the signs that are asked for."""
     x = node[0]
     of = tensor(x).dtype
     signs = [sign for sign, name in ((1, "detect_positive"), (-1, "detect_negative")) if node.attrs.get(name, 1)]

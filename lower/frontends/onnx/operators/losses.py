@@ -53,6 +53,7 @@ def _loss(node: Node, scores: Expr) -> Expr:
 
 
 def softmax_cross_entropy(node: Node) -> Sequence[Result]:
+    """Translate SoftmaxCrossEntropyLoss: the loss, and the logarithms of the softmax along axis 1."""
     scores = node.call("nn.log_softmax", node[0], axis=1)
     return [_loss(node, scores), scores]
 

@@ -29,6 +29,7 @@ def array_feature_extractor(node: Node) -> Expr:
 
 
 def binarizer(node: Node) -> Expr:
+    """Translate Binarizer: 1 above the threshold, else 0, in the operand's dtype."""
     of = tensor(node[0]).dtype
     threshold = node.attrs["threshold"]
     if not of.is_float and threshold != int(threshold):  # above it is above the whole number below

@@ -67,11 +67,13 @@ def squeeze(node: Node) -> Expr:
 
 
 def unsqueeze(node: Node) -> Expr:
+    """Translate Unsqueeze; axes count in the result's rank."""
     axes = _axes(node) or ()
     return node.call("expand_dims", node[0], axis=normalize_axes(str(node), axes, tensor(node[0]).ndim + len(axes)))
 
 
 def transpose(node: Node) -> Expr:
+    """Translate Transpose; without `perm` the axes are reversed."""
     order = node.attrs["perm"]
     return node.call("permute_dims", node[0], axes=tuple(range(tensor(node[0]).ndim))[::-1] if order is None else order)
 
@@ -80,6 +82,7 @@ def transpose(node: Node) -> Expr:
 
 
 def concat(node: Node) -> Expr:
+    """Translate Concat along `axis`."""
     axis = 1 if node.attrs["axis"] is None else node.attrs["axis"]  # only version 1 may leave it out
     return node.call("concat", *node.operands(), axis=normalize_axis(str(node), axis, tensor(node[0]).ndim))
 
@@ -179,6 +182,7 @@ def _block(node: Node) -> tuple[int, str]:
 
 
 def depth_to_space(node: Node) -> Expr:
+    """Translate DepthToSpace: channels become blocks of the plane, in the order that `mode` says."""
     size, mode = _block(node)
     images, channels, height, width = tensor(node[0]).shape
     depth = _part(node, channels, size * size)
@@ -188,6 +192,7 @@ def depth_to_space(node: Node) -> Expr:
 
 
 def space_to_depth(node: Node) -> Expr:
+    """Translate SpaceToDepth: blocks of the plane become channels."""
     size, mode = _block(node)
     images, channels, *plane = tensor(node[0]).shape
     height, width = (_part(node, d, size) for d in plane)

@@ -136,6 +136,7 @@ def _statistics(node: Node, axes: tuple[int, ...], width: DType) -> list[Result]
 
 
 def lrn(node: Node) -> Expr:
+    """Translate LRN, which has the same attributes here."""
     names = ("size", "alpha", "beta", "bias")
     return node.call("nn.lrn", node[0], **{n: node.attrs[n] for n in names})
 

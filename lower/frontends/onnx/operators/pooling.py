@@ -36,6 +36,7 @@ def _windows(node: Node, op: str, **more: bool) -> Expr:
 
 
 def max_pool(node: Node) -> Sequence[Result]:
+    """Translate MaxPool: the maxima, and their flat positions if the node wants them."""
     return [_windows(node, "nn.max_pool"), *([_places(node)] if node.wants(1) else [])]
 
 
@@ -84,6 +85,7 @@ def _read(node: Node, axis: Axis, size: int) -> np.ndarray[Any, np.dtype[np.int6
 
 
 def average_pool(node: Node) -> Expr:
+    """Translate AveragePool; `count_include_pad` says whether padding counts in the divisor."""
     return _windows(node, "nn.avg_pool", count_include_pad=bool(node.attrs.get("count_include_pad")))
 
 
@@ -107,6 +109,7 @@ def lp_pool(node: Node) -> Expr:
 
 
 def global_lp_pool(node: Node) -> Expr:
+    """Translate GlobalLpPool: the p-norm over all spatial axes, which stay with size 1."""
     terms = _powers(node)
     if terms.type.ndim < 3:
         raise node.wrong(f"operand X is {node[0].type}; axes N, C and at least one spatial are wanted")

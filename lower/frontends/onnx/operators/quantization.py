@@ -131,6 +131,7 @@ def _along(node: Node, part: Expr, axis: int) -> Expr:
 
 
 def matmul_integer(node: Node) -> Expr:
+    """Translate MatMulInteger: the product of the operands less their zero points, int32."""
     a = _shifted(node, node[0], _zero_point(node, 2), -2)
     b = _shifted(node, node[1], _zero_point(node, 3), -1)
     return node.call("matmul", a, b)
@@ -159,6 +160,7 @@ def _integer_conv(node: Node, x: Expr, w: Expr, x_zero: Expr | None, w_zero: Exp
 
 
 def conv_integer(node: Node) -> Expr:
+    """Translate ConvInteger: the convolution of the operands less their zero points, int32."""
     return _integer_conv(node, node[0], node[1], _zero_point(node, 2), _zero_point(node, 3))
 
 

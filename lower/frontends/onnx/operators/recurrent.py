@@ -273,6 +273,7 @@ def _prepared(layer: _Layer, direction: int, folded: Callable[[int], bool]) -> t
 
 
 def rnn(node: Node) -> Sequence[Result]:
+    """Translate RNN: one gate, one state for each direction."""
     layer = _Layer.of(node, 1)
     functions = _Functions(node, ("Tanh",), layer.directions)
 

@@ -321,6 +321,7 @@ def _within(node: Node, axes: list[_Axis]) -> list[_Axis]:
 
 
 def resize(node: Node) -> Expr:
+    """Translate Resize of versions 10 and above. Invalid for a mode that the version does not have."""
     if node.version == 10:
         return _before_11(node, _scales(node, 1, _axes(node)))
     attrs = node.attrs
@@ -354,6 +355,7 @@ def _before_11(node: Node, axes: list[_Axis]) -> Expr:
 
 
 def upsample(node: Node) -> Expr:
+    """Translate Upsample of each version: scales are attributes before version 9, an operand from then on."""
     rank = tensor(node[0]).ndim
     if node.version >= 9:
         return _before_11(node, _scales(node, 1, range(rank)))

@@ -40,6 +40,7 @@ class Reads:
 
     @property
     def count(self) -> Dim:
+        """The number of elements that are read along the axis for each point."""
         return self.places.type.shape[-1]
 
 

@@ -23,6 +23,8 @@ from assay.semantics.scalar import Dim, provably_equal, simplify
 
 
 def conv_transpose(node: Node) -> Expr:
+    """Translate ConvTranspose. Invalid if the shapes and `group` do not agree, Unsupported for kernels of symbolic
+    sizes."""
     rank = spatial_rank(node)
     x, w = tensor(node[0]), tensor(node[1])
     kernel = tuple(k for k in w.shape[2:] if isinstance(k, int))

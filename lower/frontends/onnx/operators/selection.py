@@ -41,6 +41,7 @@ def gathered(node: Node, x: Expr, indices: Expr, axis: int) -> Expr:
 
 
 def gather_elements(node: Node) -> Expr:
+    """Translate GatherElements; data and indices must have one rank."""
     x, indices = tensor(node[0]), tensor(node[1])
     if indices.ndim != x.ndim:
         raise node.wrong(f"data is {x}, indices are {indices}; one rank is wanted")
@@ -61,6 +62,7 @@ def gather_nd(node: Node) -> Expr:
 
 
 def scatter_elements(node: Node) -> Expr:
+    """Translate ScatterElements as a scatter of whole index tuples; the operands must have one rank."""
     x, indices, updates = (tensor(node[i]) for i in range(3))
     if not x.ndim == indices.ndim == updates.ndim:
         raise node.wrong(f"data is {x}, indices are {indices}, updates are {updates}; one rank is wanted")
@@ -70,6 +72,7 @@ def scatter_elements(node: Node) -> Expr:
 
 
 def scatter_nd(node: Node) -> Expr:
+    """Translate ScatterND, with its reduction in the versions that have one."""
     reduction = node.attrs.get("reduction") or "none"
     return node.call("scatter_nd", node[0], node.cast(node[1], INT64), node[2], reduction=reduction)
 
@@ -194,6 +197,7 @@ def one_hot(node: Node) -> Expr:
 
 
 def nonzero(node: Node) -> Expr:
+    """Translate NonZero: the indices of elements that are not 0, cut to as many as there are."""
     places, count = node.fields(node.call("nonzero", node[0]), 2)
     return node.cut(places, count, 1)
 

@@ -21,11 +21,13 @@ MOST_PIECES = 10_000
 
 
 def construct(node: Node) -> Expr:
+    """Translate SequenceConstruct: a sequence of the operands."""
     items = [node.named(i) for i in node.operands()]
     return node.containers.sequence(tensor(items[0]).dtype, items)
 
 
 def empty(node: Node) -> Expr:
+    """Translate SequenceEmpty; without `dtype` it is one of float32 tensors."""
     of = node.attrs["dtype"]
     return node.containers.sequence(dtype_of(TensorProto.FLOAT if of is None else of, "the sequence"), ())
 
@@ -42,6 +44,7 @@ def _number(node: Node, index: Expr) -> Expr:
 
 
 def length(node: Node) -> Expr:
+    """Translate SequenceLength: a constant if the elements are known, else a call, int64."""
     known = node.containers.elements(node[0])
     if known is not None:
         return node.constant(np.int64(len(known)))
@@ -69,6 +72,7 @@ def _position(node: Node, operand: int) -> Expr:
 
 
 def at(node: Node) -> Expr:
+    """Translate SequenceAt: the element itself if it is known, else a call that traps outside of the sequence."""
     known = node.containers.elements(node[0])
     if known is not None and (place := _known_position(node, 1, len(known) - 1)) is not None:
         return known[place]
@@ -77,6 +81,7 @@ def at(node: Node) -> Expr:
 
 
 def insert(node: Node) -> Expr:
+    """Translate SequenceInsert; without a position the tensor goes to the end."""
     item = node.named(node[1])
     known = node.containers.elements(node[0])
     if known is not None:
@@ -91,6 +96,7 @@ def insert(node: Node) -> Expr:
 
 
 def erase(node: Node) -> Expr:
+    """Translate SequenceErase; without a position the last element goes. Invalid for a sequence known to be empty."""
     known = node.containers.elements(node[0])
     if known is not None:
         place = _known_position(node, 1, len(known) - 1) if node.has(1) else len(known) - 1
@@ -108,6 +114,7 @@ def erase(node: Node) -> Expr:
 
 
 def concat(node: Node) -> Expr:
+    """Translate ConcatFromSequence, along a new axis if `new_axis` is 1. Invalid for a sequence known to be empty."""
     new = node.attrs["new_axis"] == 1
     known = node.containers.elements(node[0])
     if known:
@@ -188,6 +195,7 @@ def split(node: Node) -> Expr:
 
 
 def optional(node: Node) -> Expr:
+    """Translate Optional: of the operand, or empty and of the declared type."""
     if node.has(0):
         inner = node[0]
         return node.containers.optional(node.named(inner) if isinstance(inner.type, TensorType) else inner, inner.type)
@@ -198,11 +206,13 @@ def optional(node: Node) -> Expr:
 
 
 def has_element(node: Node) -> Expr:
+    """Translate OptionalHasElement; False without an operand."""
     found = node.containers.has_element(node[0]) if node.has(0) else False
     return node.constant(np.bool_(found)) if isinstance(found, bool) else found
 
 
 def get_element(node: Node) -> Expr:
+    """Translate OptionalGetElement."""
     return node.containers.get_element(node[0], str(node))
 
 

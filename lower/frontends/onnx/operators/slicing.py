@@ -51,6 +51,7 @@ def _start(node: Node, begin: Dim, size: Dim, step: int) -> Dim:
 
 
 def gather(node: Node) -> Expr:
+    """Translate Gather: slices along one axis by index."""
     axis = normalize_axis(str(node), node.attrs["axis"], tensor(node[0]).ndim)
     return node.call("take", node[0], node[1], axis=axis)
 

@@ -62,6 +62,7 @@ def cast_from(node: Node) -> Expr:
 
 
 def concat(node: Node) -> Expr:
+    """Translate StringConcat of known strings, which broadcast. Invalid if their shapes do not."""
     try:
         joined = np.asarray(_known(node, 0) + _known(node, 1), object)
     except ValueError as wrong:
