@@ -28,8 +28,8 @@ def transfer(names: Iterable[str], source: Module, target: Module) -> tuple[Modu
     there.
 
     Constants that no user has named have one name in all modules, and are shared; two different constants of one name
-    that a user gave are told apart. Invalid where `source` has no such definition (`transfer.C1`) or the two have different
-    data types of one name (`transfer.C2`); Unsupported for planned programs (`constants.C1`).
+    that a user gave are told apart. Invalid where `source` has no such definition (`transfer.C1`) or the two have
+    different data types of one name (`transfer.C2`); Unsupported for planned programs (`constants.C1`).
     """
     refuse_programs(source)
     source = source.resolved()
