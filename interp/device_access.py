@@ -28,7 +28,7 @@ class StepAcross:
         return bool(self.wrong)
 
     def check(self) -> None:
-        """Traps if there is anything."""
+        """Raise the trap of the first access that was found wrong, if there is one."""
         for buffer, (what, right) in self.wrong.items():
             raise wrong_device(what, right, buffer)
 

@@ -53,6 +53,7 @@ class Memory:
         del self.cells[buffer]
 
     def cell(self, buffer: Buffer) -> BufferCell:
+        """The life that a buffer is in now; traps (tensor.T1) where the buffer does not exist."""
         try:
             return self.cells[buffer]
         except KeyError:

@@ -38,6 +38,7 @@ def at(buffer: Buffer, index: Index | None = None) -> dict[str, Any]:
 
 
 def outside(buffer: Buffer, index: Index, axis: int, size: int) -> Trap:
+    """tensor.T2: an index lies outside its dimension `axis`, which has `size` elements."""
     right = (
         f"dimension {axis} takes indices from 0 to {size - 1}"
         if size > 0
@@ -67,6 +68,7 @@ def outside_source(view: View, index: Index, flat: int, source_shape: Sequence[i
 
 
 def unwritten(buffer: Buffer, index: Index, byte: int | None = None) -> Trap:
+    """tensor.T3: an element, or one `byte` of it, is read before anything was stored there."""
     return Trap(
         "unwritten read",
         f"{element(buffer, index, byte)} is read before it is written",
@@ -91,6 +93,7 @@ def unwritten_output(buffer: Buffer, written: Array) -> Trap:
 
 
 def absent(buffer: Buffer) -> Trap:
+    """tensor.T1: a buffer is used before it begins or after it ends."""
     return Trap(
         "use outside lifetime",
         f"buffer {buffer.name} does not exist here",
@@ -101,6 +104,7 @@ def absent(buffer: Buffer) -> Trap:
 
 
 def read_only(buffer: Buffer, index: Index) -> Trap:
+    """tensor.T4: a store to an element of an input or a constant."""
     return Trap(
         "store to constant",
         f"store to {element(buffer, index)}: {buffer.name} is read-only (an input or a constant)",
@@ -111,6 +115,7 @@ def read_only(buffer: Buffer, index: Index) -> Trap:
 
 
 def no_bool(buffer: Buffer, index: Index, byte: int) -> Trap:
+    """tensor.T15: the byte of a bool element is neither 0 nor 1."""
     return Trap(
         "cast",
         f"{element(buffer, index)} is the byte {byte}",
@@ -124,6 +129,7 @@ def no_bool(buffer: Buffer, index: Index, byte: int) -> Trap:
 
 
 def race(var: Var, other: int, now: int, buffer: Buffer, index: Index, byte: int | None = None) -> Trap:
+    """tensor.T6: two iterations of a parallel loop touch one element, or one `byte` of it, and at least one writes."""
     return Trap(
         "race",
         f"iterations {other} and {now} of the loop over {var.name} both touch {element(buffer, index, byte)},"
@@ -174,6 +180,7 @@ def undeclared(
 
 
 def outside_domain(block: Block, iterator: IterVar, value: Any, domain: range) -> Trap:
+    """tensor.T8: a block's iterator gets a value that is not in its domain."""
     name = iterator.var.name
     return Trap(
         "assertion",
@@ -199,6 +206,7 @@ def misaligned(buffer: Buffer, unit: str, place: int, claim: str, number: int) -
 
 
 def other_scope(view: View, scope: str) -> Trap:
+    """tensor.T12: a view is declared in another storage scope than the memory that it is a view of."""
     own, source = view.buffer, view.source
     return Trap(
         "wrong scope",
@@ -274,6 +282,7 @@ def _short(condition: Expr) -> str:
 
 
 def too_deep(node: Call) -> Trap:
+    """tensor.T13: a call would put more than `DEEPEST` activations inside one another."""
     return Trap(
         "recursion",
         f"{node.function} is called {DEEPEST} activations deep",
@@ -283,6 +292,7 @@ def too_deep(node: Call) -> Trap:
 
 
 def no_number(node: Call) -> Trap:
+    """call.T1: an extern whose result is stored as a number returned something else."""
     assert node.result is not None
     of = node.result.dtype
     return Trap(

@@ -86,6 +86,7 @@ class ShadowRegion:
         return ShadowRegion(name, whole[first : first + size], owner, slots, alignment or slots.alignment)
 
     def span(self, slot: Slot) -> slice:
+        """The bytes of a slot in this region, by its offset (0 where it has none)."""
         first = slot.offset or 0
         return slice(first, first + slot.nbytes)
 
@@ -175,6 +176,7 @@ class ShadowMemory(Memory):
         self.shapes: dict[Buffer, tuple[int, ...]] = {}
 
     def begin(self, buffer: Buffer, shape: tuple[int, ...], contents: Array | None = None) -> None:
+        """As the base's; a buffer with a slot takes its bytes, which are unwritten unless it is an input."""
         if buffer not in self.homes:  # a constant of the kernel itself
             super().begin(buffer, shape, contents)
             return
@@ -186,24 +188,29 @@ class ShadowMemory(Memory):
             region.forget(slot)
 
     def end(self, buffer: Buffer) -> None:
+        """As the base's; the bytes of a slot keep their contents and owners."""
         if buffer not in self.homes:
             super().end(buffer)
         else:
             del self.shapes[buffer]
 
     def shape(self, buffer: Buffer) -> tuple[int, ...]:
+        """As the base's, from the shape with which a slot's buffer began."""
         return self.shapes[buffer] if buffer in self.shapes else super().shape(buffer)
 
     def address(self, buffer: Buffer) -> int:
+        """The byte of its region at which the buffer's slot begins."""
         if buffer not in self.homes:
             return super().address(buffer)
         slot, region = self.homes[buffer]
         return int(region.span(slot).start)
 
     def is_constant(self, buffer: Buffer) -> bool:
+        """As the base's; of the buffers with slots, the inputs are read-only."""
         return buffer in self.inputs if buffer in self.homes else super().is_constant(buffer)
 
     def is_written(self, buffer: Buffer, index: Sequence[Any]) -> bool:
+        """Whether all bytes of the element at `index` belong to the buffer's slot."""
         if buffer not in self.homes:
             return super().is_written(buffer, index)
         _, place = self.locate(buffer, index)
@@ -222,6 +229,7 @@ class ShadowMemory(Memory):
         return at, slice(place * size, place * size + size)
 
     def load(self, buffer: Buffer, index: Sequence[Any]) -> Any:
+        """As the base's; traps where a byte of the element belongs to another slot or to none."""
         if buffer not in self.homes:
             return super().load(buffer, index)
         at, place = self.locate(buffer, index)
@@ -232,6 +240,7 @@ class ShadowMemory(Memory):
         return region.bytes(slot)[place].view(buffer.dtype.numpy)[0]
 
     def store(self, buffer: Buffer, index: Sequence[Any], value: Any) -> None:
+        """As the base's; makes the buffer's slot the owner of the element's bytes."""
         if buffer not in self.homes:
             super().store(buffer, index, value)
             return
@@ -243,6 +252,7 @@ class ShadowMemory(Memory):
         region.owners(slot)[place] = region.slots.numbers[slot.name]
 
     def is_byte_written(self, buffer: Buffer, index: Sequence[Any], byte: int) -> bool:
+        """Whether this one byte of the element belongs to the buffer's slot."""
         if buffer not in self.homes:
             return super().is_byte_written(buffer, index, byte)
         _, place = self.locate(buffer, index)
@@ -250,6 +260,7 @@ class ShadowMemory(Memory):
         return bool(region.owners(slot)[place.start + byte] == region.slots.numbers[slot.name])
 
     def load_byte(self, buffer: Buffer, index: Sequence[Any], byte: int) -> int:
+        """As the base's; traps where the byte belongs to another slot or to none."""
         if buffer not in self.homes:
             return super().load_byte(buffer, index, byte)
         at, place = self.locate(buffer, index)
@@ -259,6 +270,7 @@ class ShadowMemory(Memory):
         return to_bytes(region.bytes(slot)[place].view(buffer.dtype.numpy)[0])[byte]
 
     def store_byte(self, buffer: Buffer, index: Sequence[Any], byte: int, value: int) -> None:
+        """As the base's; makes the buffer's slot the owner of this one byte."""
         if buffer not in self.homes:
             super().store_byte(buffer, index, byte, value)
             return
@@ -271,6 +283,7 @@ class ShadowMemory(Memory):
         region.owners(slot)[place.start + byte] = region.slots.numbers[slot.name]
 
     def result(self, buffer: Buffer) -> Array:
+        """An output's slot, in the buffer's shape; traps where it is kept and a byte of it is another's or none's."""
         slot, region = self.homes[buffer]
         if buffer in self.kept:
             region.check(slot, "an output")

@@ -401,7 +401,7 @@ class _Run:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every buffer is its own memory and nobody watches."""
+        """Whether every buffer is its own memory and no watcher is told of accesses."""
         return not (self.views or self.races or self.declared)
 
     def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any) -> None:

@@ -35,6 +35,8 @@ class Race:
         """The first iteration that read an element: if another than the present one did, it is that other."""
 
     def touch(self, place: Spot, write: bool) -> None:
+        """One access of the iteration that runs; traps (tensor.T6) where another iteration touched it and one of
+        them writes."""
         other = self.writer.get(place, self.now)
         if write and other == self.now:
             other = self.reader.get(place, self.now)
@@ -57,6 +59,7 @@ class Latest:
     """The lane of `before`."""
 
     def step(self, lane: int, position: Position) -> None:
+        """Lane `lane` touches the element at `position`."""
         if lane != self.by:
             if self.before is None or self.own > self.before:
                 self.before, self.lane = self.own, self.by
@@ -65,6 +68,8 @@ class Latest:
             self.own = max(self.own, position)
 
     def others(self, lane: int) -> tuple[Position | None, int]:
+        """The latest position at which a lane other than `lane` touched the element (None: never), and which lane
+        that was."""
         if lane != self.by and (self.before is None or self.own > self.before):
             return self.own, self.by
         return self.before, self.lane
@@ -83,6 +88,7 @@ class LaneWatch:
         self.reads: dict[Spot, Latest] = {}
 
     def touch(self, place: Spot, write: bool, position: Position) -> None:
+        """One access of the lane that runs, at `position`; traps where lanes side by side would see another value."""
         wrote = self.writes.get(place)
         if wrote is not None:
             other, lane = wrote.others(self.now)
@@ -108,6 +114,7 @@ class DeclaredBox:
     bounds: tuple[tuple[int, int] | None, ...]
 
     def holds(self, index: Index) -> bool:
+        """Whether the element at `index` is in the box."""
         return all(b is None or b[0] <= i < b[1] for b, i in zip(self.bounds, index, strict=True))
 
     def __str__(self) -> str:

@@ -34,6 +34,7 @@ class Window:
 
     @property
     def buffer(self) -> Buffer:
+        """The buffer by whose name the view is accessed."""
         return self.view.buffer
 
     def element(self, index: tuple[Any, ...]) -> tuple[Buffer, tuple[Any, ...]]:

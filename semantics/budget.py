@@ -46,9 +46,11 @@ class Budget:
         )
 
     def left(self) -> float | None:
+        """The seconds until the time is up, 0.0 from then on; None where there is no limit."""
         return None if self.seconds is None else max(0.0, self.started + self.seconds - time.monotonic())
 
     def late(self) -> str:
+        """The message that says that the run has taken its time."""
         return f"the run has taken the {self.seconds:g} seconds that it may; --timeout raises that"
 
 
@@ -66,6 +68,7 @@ def of(budget: Budget) -> Iterator[Budget]:
 
 
 def current() -> Budget | None:
+    """The budget in force, None where nothing is limited."""
     return _current[-1] if _current else None
 
 

@@ -25,10 +25,12 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether it is of kind "float"."""
         return self.kind == "float"
 
     @property
     def is_integer(self) -> bool:
+        """Whether it is of kind "int" or "uint"; bool is neither."""
         return self.kind in ("int", "uint")
 
     @property
@@ -43,14 +45,17 @@ class DType:
 
     @cached_property
     def smallest_subnormal(self) -> float:
+        """The least positive number of a float dtype."""
         return float(ml_dtypes.finfo(self.numpy).smallest_subnormal)
 
     @cached_property
     def smallest_normal(self) -> float:
+        """The least positive normal number of a float dtype."""
         return float(ml_dtypes.finfo(self.numpy).smallest_normal)
 
     @cached_property
     def max(self) -> float | int:
+        """The greatest finite number of the dtype; True for bool."""
         if self.kind == "bool":
             return True
         if self.is_float:
@@ -59,6 +64,7 @@ class DType:
 
     @cached_property
     def min(self) -> float | int:
+        """The least finite number of the dtype; False for bool."""
         if self.kind == "bool":
             return False
         if self.is_float:

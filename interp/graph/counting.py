@@ -1,7 +1,7 @@
 """Calls that a run makes for certain, counted before it begins (specs/interp.md, "Graph"; specs/semantics.md,
 "Budgets").
 
-A few functions that call each other twice make more calls than anybody waits for; the text says so before one is made.
+A few functions that call each other twice make more calls than can be waited for; the text says so before one is made.
 """
 
 from __future__ import annotations

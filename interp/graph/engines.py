@@ -1,4 +1,4 @@
-"""Running parts of a module on somebody's engine (row R29; specs/interp.md, "Engines").
+"""Running parts of a module on an engine from outside (row R29; specs/interp.md, "Engines").
 
 A function with the attribute `compiler` means what its body says; `graph.run` evaluates that. Here an engine runs it
 instead. An engine is a Python callable: it is handed the region, with its constants, and the arrays of one call.

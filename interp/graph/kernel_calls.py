@@ -29,7 +29,8 @@ from assay.semantics.walk import occurrences, post_order
 class Kernel(Protocol):
     """How a tensor function runs: `interp.vector.run`, or `interp.tensor.run`, the definition."""
 
-    def __call__(self, func: PrimFunc, inputs: Sequence[Value], *, scalars: Sequence[Any] = ()) -> Sequence[Value]: ...
+    def __call__(self, func: PrimFunc, inputs: Sequence[Value], *, scalars: Sequence[Any] = ()) -> Sequence[Value]:
+        """The outputs of `func` run on `inputs`, with a value for each of its scalar parameters in `scalars`."""
 
 
 class Filler:

@@ -1,7 +1,7 @@
 """Values that no memory holds (trap `memory_traps`; specs/interp.md, "Graph").
 
-A tensor larger than the machine's memory is refused before anybody tries: NumPy might give a view in its place, and run
-for ever on that.
+A tensor larger than the machine's memory is refused before it is allocated: NumPy might give a view in its place, and
+run for ever on that.
 """
 
 from __future__ import annotations

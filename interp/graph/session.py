@@ -34,7 +34,7 @@ class Session:
         self.trace: list[Event] = []
 
     def input_index(self, name: str) -> int:
-        """The position of an input."""
+        """The position of an input among the parameters; Invalid (input.C1) where none has that name."""
         if name not in self.params:
             raise Invalid(
                 f"unknown input {name!r}; the inputs are {', '.join(self.params) or 'none'}", label="input.C1"
@@ -75,6 +75,7 @@ class Session:
         self.outputs = run(self.module, inputs, externs=self.externs, trace=self.trace, entry=target)
 
     def function(self, name: str) -> Function:
+        """The module's graph function of that name; Invalid (session.C3) where there is none."""
         found = self.module.definitions.get(name)
         if not isinstance(found, Function):
             there = ", ".join(n for n, d in self.module.definitions.items() if isinstance(d, Function))
@@ -133,7 +134,7 @@ class Session:
 
 
 def _literal(value: Value, name: str) -> Expr:
-    """An expression that has a value, without a reference to anybody's memory."""
+    """An expression that has a value, without a reference to the caller's memory."""
 
     def made(value: Value, fields: list[Expr]) -> Expr:
         match value:

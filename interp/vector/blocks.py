@@ -41,6 +41,8 @@ class Loop:
 
 @dataclass(eq=False)
 class Branch:
+    """`then` where `condition` holds, else `otherwise`."""
+
     condition: Expr
     then: Block
     otherwise: Block

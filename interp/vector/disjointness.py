@@ -66,7 +66,7 @@ def _unsatisfiable(facts: Sequence[Term]) -> bool:
 
 @dataclass(eq=False)
 class _Query:
-    """What both sides share."""
+    """What the two iterations that are compared share."""
 
     blocks: Blocks
     terms: Terms = field(default_factory=Terms)
@@ -102,7 +102,7 @@ class _Side:
         return self.query.terms.value(expr, self, {})
 
     def load(self, node: Load, indices: Sequence[Term]) -> Term:
-        """An element of what nobody writes is a function of its index; any other is unknown."""
+        """An element of a buffer without writes is a function of its index; any other is unknown."""
         terms = self.query.terms
         if node.buffer in self.query.fixed:
             return terms.function(self.query.fixed[node.buffer], indices, node.dtype)

@@ -46,7 +46,7 @@ def compile_plan(plan: Plan) -> tuple[Kernel, str]:
 
 
 class Emitter(Values):
-    """Emits blocks."""
+    """Emits blocks as Python source, and all that the generated source refers to."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
@@ -58,6 +58,7 @@ class Emitter(Values):
         """The place in the source of what is being emitted."""
 
     def function_body(self) -> None:
+        """Emits the function `kernel(inputs, outputs, scratch)`, and the check that its outputs are fully written."""
         blocks = self.plan.blocks
         with self.text.inside("def kernel(inputs, outputs, scratch):"):
             for what, buffers in (("inputs", blocks.inputs), ("outputs", blocks.outputs)):
@@ -126,6 +127,7 @@ class Emitter(Values):
         self.strides[view] = steps
 
     def extent(self, var: Var) -> int:
+        """The most iterations that the loop over `var` can have."""
         return self.plan.blocks.ranges[var][1] + 1
 
     def at(self) -> str:
@@ -135,12 +137,14 @@ class Emitter(Values):
         return f"(({loops}), ({starts}))"
 
     def site(self, buffer: Buffer | None, indices: Iterable[Expr]) -> str:
+        """The name of the `Site` that a message about an access at `indices` needs: loops, lanes and span around it."""
         site = runtime.Site(
             buffer, tuple(indices), tuple(self.serial), tuple(lane.var for lane in self.lanes), self.span
         )
         return self.known(site, "s")
 
     def load(self, node: Load, index: list[Value]) -> Value:
+        """The value of a load: its strided view if it has one, else a gather by index; checks what may be unwritten."""
         view = self.plan.views.get(id(node))
         if view is None:
             return self.irregular(node, index)
@@ -171,6 +175,7 @@ class Emitter(Values):
     # --- blocks --------------------------------------------------------------------------------------------------
 
     def block(self, block: Block) -> None:
+        """Emits the items of a block; the names that they bind are out of force after it."""
         held: list[Value] = []
         before = dict(self.bound), dict(self.arrays), dict(self.records)
         for item in block:
@@ -180,6 +185,7 @@ class Emitter(Values):
             self.release(value.temp)
 
     def item(self, item: Item, held: list[Value]) -> None:
+        """Emits one item, or a call of `assay.interp.vector.lanes` where the plan runs it by index."""
         if item in self.plan.scattered:
             self.scattered(item)
             return
@@ -229,6 +235,8 @@ class Emitter(Values):
         return self.plain(f"array({value.text})", [value])
 
     def write(self, item: Write) -> None:
+        """Emits a store: into the item's strided view if it has one, else a scatter by index; marks the elements as
+        written."""
         view = self.plan.views.get(id(item))
         if view is None:
             index = [self.value(i) for i in item.indices]
@@ -247,6 +255,7 @@ class Emitter(Values):
             self.text.add(f"{self.current[shadow]}.fill(True)")
 
     def fresh(self, item: Fresh) -> None:
+        """Emits an allocation: `scratch` where the caller gives some, else a new array, with a copy for each lane."""
         buffer = item.buffer
         name = self.arrays[buffer] = self.text.name("a")
         if item.data is not None:
@@ -263,6 +272,7 @@ class Emitter(Values):
     # --- loops ---------------------------------------------------------------------------------------------------
 
     def loop(self, loop: Loop) -> None:
+        """Emits a loop, as lanes where the plan says so, else as a loop of Python."""
         views, vectors = dict(self.current), dict(self.vectors)
         if loop in self.plan.lane:
             self.lane_loop(loop)
@@ -275,6 +285,7 @@ class Emitter(Values):
         return [v for v in self.plan.within[loop] if v in self.current and loop.var in v.flat.terms]
 
     def python_loop(self, loop: Loop) -> None:
+        """Emits a `for` over the iterations and over the views that move with them."""
         number = self.text.name("i")
         if loop.trip is not None:
             count = str(loop.trip)
@@ -297,6 +308,7 @@ class Emitter(Values):
         del self.numbers[loop.var]
 
     def lane_loop(self, loop: Loop) -> None:
+        """Emits a loop as an axis of lanes, at most as many at once as the plan allows."""
         assert loop.most is not None
         cut = self.plan.lane[loop]
         if loop.trip is None:

@@ -52,7 +52,7 @@ class Lane:
 
 @dataclass(eq=False)
 class Temp:
-    """A temporary array and what it is good for."""
+    """A temporary array: its name, and the key under which it is reused."""
 
     name: str
     key: tuple[str, Axes, tuple[Var, ...]]
@@ -93,15 +93,18 @@ class Values:
         return name
 
     def function(self, meaning: Callable[..., Any], name: str) -> str:
+        """The name by which generated code refers to `meaning`."""
         self.globals[name] = meaning
         return name
 
     @property
     def rank(self) -> int:
+        """The rank of an array of lanes: one axis for each lane loop in force, after the first of size 1."""
         return 1 + len(self.lanes)
 
     @property
     def all_axes(self) -> Axes:
+        """The variables of all lane loops in force."""
         return frozenset(lane.var for lane in self.lanes)
 
     # --- temporaries ---------------------------------------------------------------------------------------------
@@ -120,14 +123,17 @@ class Values:
         return temp
 
     def release(self, temp: Temp | None) -> None:
+        """Gives a temporary back, to be used again; None is no temporary."""
         if temp is not None:
             self.free[temp.key].append(temp)
 
     def shape(self, axes: Axes) -> str:
+        """The text of the shape that an array over these lanes has: 1 for each lane loop that is not among `axes`."""
         sizes = (lane.size if lane.var in axes else "1" for lane in self.lanes)
         return f"({', '.join(['1', *sizes])},)"
 
     def dtype_name(self, of: DType) -> str:
+        """The name of a NumPy dtype in generated code."""
         return self.function(of.numpy, f"d_{of.name}")  # type: ignore[arg-type]
 
     # --- values --------------------------------------------------------------------------------------------------
@@ -157,6 +163,7 @@ class Values:
         return () if isinstance(node, Load) and id(node) in self.plan.views else node.children
 
     def node(self, node: Expr, args: list[Value], dying: list[Temp], out: str | None) -> Value:
+        """The value of one node from those of its operands; `dying` are temporaries that nothing uses after it."""
         match node:
             case Const():
                 return Value(self.known(node.value, "c"), frozenset(), None)
@@ -175,6 +182,7 @@ class Values:
         return result
 
     def variable(self, var: Var) -> Value:
+        """The value of a variable: bound to a value, counted by a Python loop, or one of the lane loops in force."""
         if var in self.bound:
             return replace(self.bound[var], temp=None)  # the binding owns it
         if var in self.numbers:
@@ -199,9 +207,11 @@ class Values:
         return self.vectors[key]
 
     def load(self, node: Load, index: list[Value]) -> Value:
+        """The value of an element at `index`; `Emitter` says how."""
         raise NotImplementedError
 
     def union(self, args: Sequence[Value]) -> Axes:
+        """The lanes that any of the values depends on."""
         return frozenset().union(*(a.axes for a in args))
 
     def plain(self, call: str, args: Sequence[Value], axes: Axes | None = None) -> Value:
@@ -219,6 +229,7 @@ class Values:
         return Value(temp.name, axes, self.rank, temp)
 
     def cast(self, node: Cast, arg: Value, out: str | None) -> Value:
+        """Emits a conversion: `copyto` between NumPy's own dtypes where nothing can trap, else a call of `convert`."""
         to, source = node.dtype, node.arg.dtype
         checked = source.is_float and to.is_integer
         native = source.numpy.isbuiltin == to.numpy.isbuiltin == 1
@@ -230,6 +241,7 @@ class Values:
         return result
 
     def apply(self, node: Apply, args: list[Value], dying: list[Temp], out: str | None) -> Value:
+        """Emits an operation: a ufunc where one computes the same bits, else a call of the scalar table's own entry."""
         axes, of = self.union(args), node.args[-1].dtype
         op = node.op
         if axes and (op in UFUNCS or (op in EXTREMES and not of.is_float and of.numpy.kind != "V")):
@@ -262,6 +274,8 @@ class Values:
     def ufunc(
         self, f: Callable[..., Any], op: str, node: Apply, args: list[Value], dying: list[Temp], out: str | None
     ) -> Value:
+        """Emits a call of a ufunc with `out`: where the result is stored, or a temporary, perhaps that of an
+        operand."""
         axes = self.union(args)
         texts = []
         for a in args:

@@ -89,8 +89,10 @@ class Asking:
 
     @property
     def places(self) -> dict[int, Place]:
+        """For each access, by identity, the place that it stands at."""
         return self.found[0]
 
     @property
     def work(self) -> dict[Loop, float]:
+        """For each loop, how much work it is estimated to do."""
         return self.found[1]

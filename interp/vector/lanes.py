@@ -53,6 +53,8 @@ class Scattered:
     def __call__(
         self, at: At, sizes: tuple[int, ...], values: Sequence[Any], arrays: Sequence[tuple[Array, Array | None]]
     ) -> None:
+        """Runs the item for all lanes: `at` and `sizes` say which these are, `arrays` has each buffer's elements and
+        written bits."""
         env: Env = {v: v.dtype.numpy.type(n) for v, n in zip(self.serial, at[0], strict=True)}
         places = [p.reshape(-1) for p in np.indices(sizes)]
         for var, first, place in zip(self.lanes, at[1], places, strict=True):
@@ -84,6 +86,7 @@ class Lanes:
         return Lanes(env, len(which), self.loops)
 
     def bind(self, var: Var, value: Any) -> Lanes:
+        """These lanes, in which `var` has a value: a number for each lane, or one for all."""
         return Lanes({**self.env, var: value}, self.count, self.loops)
 
     def enter(self, var: Var, value: Any) -> Lanes:
@@ -148,6 +151,7 @@ class LaneSite(Site):
     where: Lanes
 
     def iteration(self, bad: Array, at: At) -> dict[Var, int]:
+        """The loop variables' values in the first lane for which `bad` holds."""
         lane = int(np.argmax(bad)) if bad.ndim else 0
         values = ((v, self.where.env[v]) for v in self.where.loops)
         return {v: int(x[lane] if isinstance(x, np.ndarray) else x) for v, x in values}

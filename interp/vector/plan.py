@@ -59,7 +59,7 @@ class View:
 
 @dataclass(eq=False)
 class Plan:
-    """The decisions for one function."""
+    """The decisions for one function: which loops are lanes, how many at once, and the view of each access."""
 
     blocks: Blocks
     regions: Regions

@@ -44,6 +44,8 @@ class IndexBox:
     lengths: tuple[int, ...]
 
     def contains(self, forms: Sequence[Affine | None], ranges: Ranges) -> bool:
+        """Whether indices of these forms lie in the box for all values of the loop variables; False where that is
+        not shown."""
         for form, start, length in zip(forms, self.starts, self.lengths, strict=True):
             inside = None if form is None else form.plus(start, -1).interval(ranges)
             if inside is None or inside[0] < 0 or inside[1] >= length:
@@ -81,6 +83,7 @@ class IndexBox:
         return self.replaced(d, self.starts[d].plus(Affine({}, low)), high - low)
 
     def replaced(self, axis: int, start: Affine, length: int) -> IndexBox:
+        """The same box with another start and length in dimension `axis`."""
         starts, lengths = list(self.starts), list(self.lengths)
         starts[axis], lengths[axis] = start, length
         return IndexBox(tuple(starts), tuple(lengths))
@@ -135,6 +138,7 @@ def analyse(blocks: Blocks, ask: Decider | None = None) -> Regions:
 
 
 def loads_in(expr: Expr) -> list[Load]:
+    """The loads in an expression, operands before what uses them."""
     return [n for n in post_order(expr) if isinstance(n, Load)]
 
 

@@ -341,8 +341,10 @@ def fill(found: list[Any], to: Array) -> Array | None:
 
 
 def unread(buffer: Buffer, index: Sequence[int], *here: Any) -> Trap:
+    """The trap of a load that finds an element unwritten; `here` is the site and the iteration."""
     return located(unwritten(buffer, index), *here)
 
 
 def beyond(axis: int, size: int, buffer: Buffer, index: Sequence[int], *here: Any) -> Trap:
+    """The trap of an index outside dimension `axis`; `here` is the site and the iteration."""
     return located(outside(buffer, index, axis, size), *here)

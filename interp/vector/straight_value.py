@@ -51,6 +51,7 @@ class StraightValues:
         self.steps = 0
 
     def element(self, node: Load, indices: Sequence[str | None]) -> str:
+        """The value of a load; Crash here, for only the emitter of blocks has memory."""
         raise Crash(f"{node} has no meaning without memory")
 
     def failure(self) -> str:
@@ -80,6 +81,7 @@ class StraightValues:
         return name
 
     def shared(self, value: Any, name: str) -> str:
+        """`name`, by which generated code refers to an object that is the same wherever it is used."""
         self.globals[name] = value
         return name
 
@@ -129,6 +131,7 @@ class StraightValues:
         return text if not text.startswith("-") else f"({text})"
 
     def multiple(self, atom: Var | Quotient, factor: int) -> str:
+        """A term of an affine form as Python: a variable or a quotient, times a constant."""
         text = self.names[atom] if isinstance(atom, Var) else f"({self.number(atom.form)} // {atom.divisor})"
         return text if factor == 1 else f"{text} * {factor}" if factor >= 0 else f"{text} * ({factor})"
 
@@ -163,6 +166,7 @@ class StraightValues:
         return forms[id(node)]
 
     def node(self, node: Expr, args: Sequence[str]) -> str:
+        """The value of one node from those of its operands."""
         match node:
             case Const():
                 return self.literal(node)
@@ -176,6 +180,7 @@ class StraightValues:
                 raise Crash(f"no such scalar node: {type(node).__name__}")
 
     def literal(self, node: Const) -> str:
+        """A literal: of integer or bool dtype as Python writes it, of float dtype a name that is set once."""
         if node.dtype is BOOL:
             return str(bool(node.value))
         if node.dtype.is_integer:
@@ -201,6 +206,7 @@ class StraightValues:
         return value if of.is_float else f"{self.shared(of.numpy.type, f'as_{of.name}')}({value})"
 
     def unpacked(self, value: str, of: DType) -> str:
+        """A number of dtype `of` that NumPy gave, as it is kept here: an integer as a Python int."""
         return f"int({value})" if of.is_integer else value
 
     def table(self, node: Apply, args: Sequence[str]) -> str:
@@ -210,6 +216,7 @@ class StraightValues:
         return self.step(self.unpacked(f"{meaning}({', '.join(packed)})", node.dtype))
 
     def applied(self, node: Apply, args: Sequence[str]) -> str:
+        """Emits an operation, by the dtype of its operands."""
         of = node.args[-1].dtype
         if node.op == "select":
             return self.step(f"{args[1]} if {args[0]} else {args[2]}")
@@ -222,6 +229,7 @@ class StraightValues:
         return self.on_integers(node, of, args)
 
     def on_floats(self, node: Apply, of: DType, args: Sequence[str]) -> str:
+        """Emits an operation on NumPy float scalars, each step rounded once in dtype `of`."""
         match node.op:
             case "neg":
                 return self.step(f"-{args[0]}")
@@ -243,6 +251,7 @@ class StraightValues:
                 return self.table(node, args)
 
     def on_bools(self, node: Apply, args: Sequence[str]) -> str:
+        """Emits an operation on truth values; a result has the right truth, and may be no `bool`."""
         match node.op:
             case "and" | "min":
                 return self.step(f"{args[0]} and {args[1]}")
@@ -258,6 +267,8 @@ class StraightValues:
                 return self.table(node, args)
 
     def on_integers(self, node: Apply, of: DType, args: Sequence[str]) -> str:
+        """Emits an operation on Python ints, checks what may trap, and brings a result that may wrap back into its
+        dtype."""
         op, row = node.op, operation(node.op)
         match op:
             case "neg":
@@ -282,10 +293,12 @@ class StraightValues:
         return self.wrapped(result, of) if row.has("wraps") else result
 
     def check_divisor(self, node: Apply, divisor: str) -> None:
+        """Emits the trap of a division by zero, unless the divisor is known not to be 0."""
         if may_trap(node):
             self.text.add(f"if {divisor} == 0: raise {self.stop(divided_by_zero())}")
 
     def divided(self, op: str, a: str, b: str) -> str:
+        """Emits a division or remainder, by Python's operator where it rounds down, else by magnitudes and signs."""
         if symbol := operation(op).symbol:
             return self.step(f"{a} {symbol} {b}")
         q = self.step(f"abs({a}) // abs({b})")
@@ -293,6 +306,7 @@ class StraightValues:
         return q if op == "truncdiv" else self.step(f"{a} - {b} * {q}")
 
     def converted(self, node: Cast, value: str) -> str:
+        """Emits a conversion; none where the value is the same Python object in both dtypes."""
         of, to = node.arg.dtype, node.dtype
         if of is to:
             return value
@@ -319,6 +333,7 @@ class StraightValues:
             return self.step(self.unpacked(call, to))
 
     def packed_as(self, value: str, to: DType) -> str:
+        """A value as a NumPy scalar of dtype `to`."""
         return f"{self.shared(to.numpy.type, f'as_{to.name}')}({value})"
 
 

@@ -14,6 +14,7 @@ class Spot:
         self.lines: list[str] = []
 
     def add(self, line: str) -> None:
+        """Adds a line here, at the indentation of this place."""
         self.lines.append("    " * self.depth + line)
 
 
@@ -26,6 +27,7 @@ class Text:
         self.count = 0
 
     def add(self, line: str) -> None:
+        """Adds a line at the end, at the indentation in force."""
         self.spots[-1].lines.append("    " * self.depth + line)
 
     def spot(self) -> Spot:

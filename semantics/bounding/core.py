@@ -126,14 +126,17 @@ class Bounded(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """As NumPy's: the number of elements along each axis."""
         return self._raw.shape
 
     @property
     def ndim(self) -> int:
+        """As NumPy's: the number of axes."""
         return self._raw.ndim
 
     @property
     def size(self) -> int:
+        """As NumPy's: the number of elements."""
         return self._raw.size
 
     @property
@@ -143,6 +146,7 @@ class Bounded(NDArrayOperatorsMixin):
 
     @property
     def T(self) -> Bounded:
+        """The axes in reverse order."""
         return self.transpose()
 
     def __len__(self) -> int:
@@ -199,42 +203,55 @@ class Bounded(NDArrayOperatorsMixin):
             return METHODS[name](self, *args, **kwargs)
 
     def astype(self, to: Any, copy: bool = True) -> Any:
+        """The intervals converted to dtype `to`, by the rule for `astype`; `copy` is there for NumPy's sake."""
         return self._method("astype", dtype(to))
 
     def reshape(self, *shape: Any) -> Bounded:
+        """The same elements in another shape."""
         return moved(self, lambda a: a.reshape(*shape))
 
     def ravel(self) -> Bounded:
+        """The same elements along one axis."""
         return self.reshape(-1)
 
     def copy(self) -> Bounded:
+        """The same intervals in memory of their own."""
         return moved(self, lambda a: a.copy())
 
     def transpose(self, *axes: Any) -> Bounded:
+        """The axes in the order `axes`, reversed where none is given."""
         return moved(self, lambda a: a.transpose(*axes))
 
     def squeeze(self, axis: Any = None) -> Bounded:
+        """Without the axes of size 1, or without `axis` alone."""
         return moved(self, lambda a: a.squeeze(axis))
 
     def sum(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
+        """The bound of a sum over `axis` in any order of its terms, as `np.sum`."""
         return self._method("sum", axis, dtype, keepdims, **more)
 
     def mean(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        """The bound of a mean over `axis` in any order of its terms, as `np.mean`."""
         return self._method("mean", axis, dtype, keepdims)
 
     def prod(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
+        """The bound of a product over `axis` in any order of its factors, as `np.prod`."""
         return self._method("prod", axis, dtype, keepdims, **more)
 
     def max(self, axis: Axis = None, keepdims: bool = False, **more: Any) -> Any:
+        """The bound of the greatest element over `axis`, as `np.max`."""
         return self._method("max", axis, keepdims, **more)
 
     def min(self, axis: Axis = None, keepdims: bool = False, **more: Any) -> Any:
+        """The bound of the least element over `axis`, as `np.min`."""
         return self._method("min", axis, keepdims, **more)
 
     def any(self, axis: Axis = None, keepdims: bool = False) -> Any:
+        """Whether an element over `axis` is true, undecided where the intervals leave it open."""
         return self._method("any", axis, keepdims)
 
     def all(self, axis: Axis = None, keepdims: bool = False) -> Any:
+        """Whether every element over `axis` is true, undecided where the intervals leave it open."""
         return self._method("all", axis, keepdims)
 
     __hash__ = None  # type: ignore[assignment]

@@ -65,44 +65,52 @@ equal = implements(np.equal)(_compare(False, True))
 
 @implements(np.greater)
 def greater(a: Any, b: Any) -> Any:
+    """`b < a`, by the rule for `less`."""
     return less(b, a)
 
 
 @implements(np.greater_equal)
 def greater_equal(a: Any, b: Any) -> Any:
+    """`b <= a`, by the rule for `less_equal`."""
     return less_equal(b, a)
 
 
 @implements(np.not_equal)
 def not_equal(a: Any, b: Any) -> Any:
+    """The negation of `equal`."""
     return logical_not(equal(a, b))
 
 
 @implements(np.isnan)
 def isnan(x: Bounded) -> Any:
+    """True where the value is NaN for certain, undecided where the radius is infinite."""
     return truth(np.isnan(x.value) & ~np.isinf(x.radius), np.isnan(x.value) | np.isinf(x.radius))
 
 
 @implements(np.logical_not, np.invert)
 def logical_not(x: Any) -> Any:
+    """Not, of three truth values; undecided stays undecided."""
     certain, possible = certain_and_possible(x)
     return truth(~possible, ~certain)
 
 
 @implements(np.logical_and, np.bitwise_and)
 def logical_and(a: Any, b: Any) -> Any:
+    """And, of three truth values: decided where one operand is false or both are true."""
     (a_sure, a_may), (b_sure, b_may) = certain_and_possible(a), certain_and_possible(b)
     return truth(a_sure & b_sure, a_may & b_may)
 
 
 @implements(np.logical_or, np.bitwise_or)
 def logical_or(a: Any, b: Any) -> Any:
+    """Or, of three truth values: decided where one operand is true or both are false."""
     (a_sure, a_may), (b_sure, b_may) = certain_and_possible(a), certain_and_possible(b)
     return truth(a_sure | b_sure, a_may | b_may)
 
 
 @implements(np.logical_xor, np.bitwise_xor)
 def logical_xor(a: Any, b: Any) -> Any:
+    """Exclusive or, of three truth values: undecided where an operand is, unless both are one array."""
     if is_same(a, b):
         return np.zeros(a.shape, bool)
     (a_sure, a_may), (b_sure, b_may) = certain_and_possible(a), certain_and_possible(b)

@@ -67,6 +67,7 @@ _pieces(np.array_split)
 
 @implements(np.take)
 def take(x: Bounded, indices: Any, axis: int | None = None, **kwargs: Any) -> Bounded:
+    """As `np.take`; Unpredictable (bounds.C4) where the indices are intervals."""
     if isinstance(indices, Bounded):
         raise Unpredictable("the bounds leave open which elements are taken", label="bounds.C4")
     return moved(x, lambda a: np.take(a, indices, axis=axis, **kwargs))
@@ -74,6 +75,7 @@ def take(x: Bounded, indices: Any, axis: int | None = None, **kwargs: Any) -> Bo
 
 @implements(np.pad)
 def pad(x: Bounded, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Bounded:
+    """As `np.pad`; what is filled in with a constant is exact."""
     value = np.pad(x.raw if x.raw.dtype == x.dtype else x.value, pad_width, mode, **kwargs)
     if x.is_exact:
         return Bounded(value, 0, x.of)
@@ -83,21 +85,25 @@ def pad(x: Bounded, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Bo
 
 @implements(np.shape)
 def shape(x: Bounded) -> tuple[int, ...]:
+    """As `np.shape`."""
     return x.shape
 
 
 @implements(np.ndim)
 def ndim(x: Bounded) -> int:
+    """As `np.ndim`."""
     return x.ndim
 
 
 @implements(np.size)
 def size(x: Bounded, axis: int | None = None) -> int:
+    """As `np.size`: of all elements, or along `axis`."""
     return x.size if axis is None else x.shape[axis]
 
 
 @implements(np.full_like)
 def full_like(x: Bounded, fill_value: Any, dtype: Any = None, shape: Any = None, **kwargs: Any) -> Any:
+    """As `np.full_like`: exact intervals in the dtype of `x`, a plain array in another dtype."""
     like = np.dtype(dtype or x.dtype)
     out = np.full(x.shape if shape is None else shape, fill_value, like)
     return Bounded.exact(out) if like == x.dtype else out
@@ -105,11 +111,13 @@ def full_like(x: Bounded, fill_value: Any, dtype: Any = None, shape: Any = None,
 
 @implements(np.zeros_like, np.empty_like)
 def zeros_like(x: Bounded, dtype: Any = None, **kwargs: Any) -> Any:
+    """As `np.zeros_like`, and so is what `np.empty_like` gives."""
     return full_like(x, 0, dtype, **kwargs)
 
 
 @implements(np.ones_like)
 def ones_like(x: Bounded, dtype: Any = None, **kwargs: Any) -> Any:
+    """As `np.ones_like`."""
     return full_like(x, 1, dtype, **kwargs)
 
 

@@ -79,6 +79,7 @@ def _taken_up(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
 
 @implements(np.subtract)
 def subtract(a: Any, b: Any) -> Bounded:
+    """a - b, exactly 0 where both are the same finite array."""
     a, b = coerce(a, b)
     if is_same(a, b):
         return _itself(a, 0.0, np.isfinite(a.value))
@@ -126,6 +127,7 @@ def _same_sign(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
 
 @implements(np.square)
 def square(x: Any) -> Bounded:
+    """x * x of one and the same operand."""
     return multiply(x, x)
 
 
@@ -151,6 +153,7 @@ def divide(a: Any, b: Any) -> Bounded:
 
 @implements(np.reciprocal)
 def reciprocal(x: Any) -> Bounded:
+    """1 / x, rounded once."""
     return divide(1.0, x)
 
 
@@ -172,6 +175,7 @@ def sqrt(x: Bounded) -> Bounded:
 
 @implements(np.exp)
 def exp(x: Bounded) -> Bounded:
+    """The exponential function, never below 0."""
     value = np.exp(x.value)
     spread = 0.0 if x.is_exact else np.exp(x.interval()[1]) - value  # rises faster above than it falls below
     out = rounded(
@@ -182,6 +186,7 @@ def exp(x: Bounded) -> Bounded:
 
 @implements(np.log)
 def log(x: Bounded) -> Bounded:
+    """The natural logarithm; NaN may be the answer where the interval reaches below 0."""
     low, high = x.interval()
     value = np.log(x.value)
     # log1p: the logarithm falls off faster below than it rises above; NaN from 0 downwards goes to the corners
@@ -205,6 +210,7 @@ def monotone(name: str, f: Callable[[Any], Any], x: Bounded) -> Bounded:
 
 @implements(np.tanh)
 def tanh(x: Bounded) -> Bounded:
+    """The hyperbolic tangent, by its values at the ends of the interval."""
     return monotone("tanh", np.tanh, x)
 
 
@@ -247,6 +253,7 @@ def mirrored(x: Bounded) -> Bounded:
 
 @implements(np.negative)
 def negative(x: Bounded) -> Bounded:
+    """-x, exact in a float dtype; of integer dtypes, anything goes where it may wrap."""
     if x.of.is_integer:  # which wraps: 0 - x for unsigned, the least number for itself
         if x.is_exact:
             return Bounded(np.negative(x.raw.astype(x.of.numpy)), 0, x.of)
@@ -259,11 +266,13 @@ def negative(x: Bounded) -> Bounded:
 
 @implements(np.positive)
 def positive(x: Bounded) -> Bounded:
+    """The operand itself."""
     return x
 
 
 @implements(np.absolute)
 def absolute(x: Bounded) -> Bounded:
+    """|x|; of signed integers, anything goes where the least number, which stays itself, is in the interval."""
     if x.is_exact:
         return Bounded(np.abs(x.raw if x.of.is_float else x.raw.astype(x.of.numpy)), 0, x.of)
     out = not_below_zero(Bounded(np.abs(x.value), x.radius, x.of))
@@ -291,6 +300,7 @@ def _larger(a: Bounded, b: Bounded) -> Bounded:
 
 @implements(np.maximum)
 def maximum(a: Any, b: Any) -> Bounded:
+    """The larger of two, exact on exact operands; NaN where one is NaN."""
     if is_same(a, b):
         return positive(a)
     return _larger(*coerce(a, b))
@@ -298,6 +308,7 @@ def maximum(a: Any, b: Any) -> Bounded:
 
 @implements(np.minimum)
 def minimum(a: Any, b: Any) -> Bounded:
+    """The smaller of two, as `maximum` of their negations."""
     if is_same(a, b):
         return positive(a)
     a, b = coerce(a, b)
@@ -306,6 +317,7 @@ def minimum(a: Any, b: Any) -> Bounded:
 
 @implements(np.clip)
 def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    """x, at least `low` and at most `high`; None sets no limit."""
     if low is not None:
         x = maximum(x, low)
     return x if high is None else minimum(x, high)

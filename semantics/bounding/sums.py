@@ -265,6 +265,7 @@ def _special_product(a: Bounded, b: Bounded, u: Floats, v: Floats, bad: Array) -
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Bounded:
+    """As `np.tensordot`, as one `matmul` of the operands with free and summed axes brought together."""
     a, b = coerce(a, b)
     if isinstance(axes, int):
         axes = (range(a.ndim - axes, a.ndim), range(axes))
