@@ -137,6 +137,7 @@ def guarded(place: Path) -> None:
 
 
 def remove_folder(place: Path) -> None:
+    """Delete a temporary folder with its contents; failures are ignored."""
     with uninterrupted():
         shutil.rmtree(place, ignore_errors=True)
         _folders.discard(place)

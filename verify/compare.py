@@ -83,6 +83,7 @@ class Comparison:
 
     @cached_property
     def helpers(self) -> HelperTrials:
+        """The trials of the C helpers that the source has."""
         return HelperTrials(self.c)
 
     @property

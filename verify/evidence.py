@@ -63,22 +63,27 @@ class Context:
 
 
 def proved(detail: str, **data: Any) -> Evidence:
+    """Evidence for a claim that is shown for every input."""
     return Evidence("proved", True, detail, data)
 
 
 def checked(detail: str, **data: Any) -> Evidence:
+    """Evidence for a claim that rules alone decide."""
     return Evidence("checked", True, detail, data)
 
 
 def tested(detail: str, **data: Any) -> Evidence:
+    """Evidence for a claim that was seen to hold on the inputs that were run."""
     return Evidence("tested", True, detail, data)
 
 
 def refuted(how: How, detail: str, **data: Any) -> Evidence:
+    """Evidence against a claim."""
     return Evidence(how, False, detail, data)
 
 
 def unknown(how: How, detail: str, outcome: str = "", **data: Any) -> Evidence:
+    """Evidence that decides nothing."""
     return Evidence(how, None, detail, data, outcome)
 
 

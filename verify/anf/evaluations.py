@@ -37,6 +37,7 @@ class Allowance:
 
 
 def allowance(source: Numbered, table: Table) -> Allowance:
+    """Count what a numbered source evaluates in each scope. UndecidedNumbering if too many paths lead to a node."""
     nest, of = source.nest, source.of
     found = Allowance()
     places: dict[int, list[Place]] = {}

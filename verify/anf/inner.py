@@ -68,6 +68,7 @@ class Inner:
         self.partial = [n for n in order if isinstance(n, Match) and n.partial]
 
     def __call__(self, function: Function, key: Key, walk: BodyEvents, numbering: Numbering) -> Key:
+        """The key of an inner function: `key` with the events of the source's function that it is, or its own."""
         known = self.known.get(key, [])
         if walk.events in known:
             return (*key, walk.events)

@@ -244,8 +244,7 @@ def _devices_of(data: Any) -> CompilationConfig:
 
 
 class Stored:
-    """The artefacts of a certificate; an `Origin` of `assay.verify.app.check`. Nothing outside of its directory is
-    opened."""
+    """The artefacts of a certificate, an `Origin` of `assay.verify.app.check`; only its directory is read."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -294,6 +293,7 @@ class Stored:
         self.arrays = ArrayReader(directory / TENSORS, self.sealed.open(TENSORS))
 
     def module(self, stage: str, before: Module | None) -> Module:
+        """The module after `stage`, decoded from the certificate on first use."""
         if stage not in self.modules:
             index = next(i for i, s in enumerate(with_passes(self.passes)) if s.name == stage)
             name = f"{FOLDER}/{index + 1}-{stage}.json"

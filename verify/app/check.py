@@ -52,6 +52,7 @@ class Line:
     seconds: float
 
     def as_data(self) -> dict[str, Any]:
+        """The line as plain data, for JSON."""
         return {
             "stage": self.stage,
             "did": self.did,
@@ -71,7 +72,9 @@ class Origin(Protocol):
         """The module that `stage` makes of the one before."""
         ...
 
-    def c_source(self, module: Module) -> CSource: ...
+    def c_source(self, module: Module) -> CSource:
+        """The C that a planned module becomes."""
+        ...
 
     @property
     def passes(self) -> str:
@@ -109,6 +112,7 @@ class Lowering:
     _digest: dict[str, str] = field(default_factory=dict)
 
     def module(self, stage: str, before: Module | None) -> Module:
+        """Run the pass of `stage`; the first module, before any pass, is digested if a digest is wanted."""
         made = self._module(stage, before)
         if before is None and self.digest is not None:
             self._digest["digest"] = self.digest(made)
@@ -133,6 +137,7 @@ class Lowering:
         return {**found, **self.changed}
 
     def c_source(self, module: Module) -> CSource:
+        """Print the module as C, with the model's digest in it if there is one."""
         return self.emitter(module, self.name, **self._digest)
 
 

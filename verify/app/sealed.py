@@ -74,6 +74,7 @@ class Sealed:
         return os.fdopen(handle, "rb")
 
     def read(self, name: str) -> bytes:
+        """The bytes of a file of the directory."""
         with self.open(name) as file:
             return file.read()
 
@@ -89,6 +90,7 @@ class Sealed:
             ) from None
 
     def digest(self, name: str) -> str:
+        """The SHA-256 of a file, in hexadecimal."""
         with self.open(name) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -49,10 +49,12 @@ class Screen(Console):
         super().__init__(**{"emoji": False, **options})
 
     def print(self, *objects: Any, **options: Any) -> None:
+        """Print lines or renderables; text is escaped and cut, and never read as markup."""
         lines = [Text(printable(o)) if isinstance(o, str) else o for o in objects]
         super().print(*lines, **{"soft_wrap": isinstance(objects[0], str) if objects else None, **options})
 
     def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """Render, with every character that cannot be printed escaped."""
         for part in super().render(renderable, options):
             plain = part.control or part.text.isprintable()
             yield part if plain else Segment(escaped(part.text), part.style)
@@ -76,13 +78,16 @@ class Stream:
             self.inner.reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
+        """Write a text; EnvironmentFailure if the stream cannot be written to."""
         self._try(lambda: self.inner.write(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
+        """Write lines, as one text."""
         self.write("".join(lines))
 
     def flush(self) -> None:
+        """Flush; EnvironmentFailure if the stream cannot be written to."""
         self._try(self.inner.flush)
 
     def _try(self, act: Any) -> None:

@@ -305,6 +305,7 @@ def headline(value: Value) -> str:
 
 
 def kind(value: Value) -> str:
+    """What a value is, in a few words for a message."""
     match value:
         case Closure() | External() | Maker():
             return "a function"

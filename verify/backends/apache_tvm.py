@@ -22,6 +22,8 @@ class Tvm:
     of_target: bool = False
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Import and compile the model with TVM. Invalid: TVM is not installed (backend.C1) or cannot do it
+        (backend.C2)."""
         try:
             import tvm
             from tvm import relax

@@ -23,6 +23,7 @@ KEPT = 16
 
 
 def main() -> None:
+    """Answer requests on standard input until it ends; what backends print goes to standard error."""
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         answer_requests(requests, answers)
@@ -48,6 +49,7 @@ def answer_requests(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 
 def handle(request: tuple[Any, ...], prepared: dict[int, tuple[str, Prepared]]) -> Any:
+    """Do one request: prepare a backend, or run a prepared one; None for a number that is not prepared any more."""
     match request:
         case ("prepare", number, name, data, dims, wanted):
             subject = subject_of_model(onnx.load_model_from_string(data), dims)

@@ -56,6 +56,7 @@ class Isolated:
         return getattr(backend(self.name), "accepts", EVERYTHING_KEPT)
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Prepare in the other process; a run prepares once more if that process has been replaced."""
         number = next(self._numbers)
         request = ("prepare", number, self.name, subject.model.SerializeToString(), dict(subject.dims), list(wanted))
         self._ask(request)

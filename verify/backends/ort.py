@@ -27,6 +27,7 @@ class OnnxRuntime:
     threads: int = 0
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Make a session for the model. Invalid: not installed (backend.C1) or refused (backend.C2)."""
         try:
             import onnxruntime as ort
         except ImportError:

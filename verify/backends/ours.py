@@ -143,6 +143,7 @@ class Numpy:
     change: Change | None = None
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Give a function that interprets the module, changed first if a change is wanted."""
         module = with_results(subject, wanted)
         if self.change is not None:
             try:
@@ -178,6 +179,7 @@ class OwnC:
     flags: tuple[str, ...] = FLAGS
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Lower and compile the module, at once if its sizes are static, else at the first run of each set of sizes."""
         module = with_results(subject, wanted)
         known: dict[tuple[tuple[int, ...], ...], tuple[Compiled, dict[str, str]]] = {}
         if not any(symbols(p.type) for p in module.main.params):

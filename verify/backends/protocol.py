@@ -66,9 +66,13 @@ class Backend(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name by which a person calls the backend."""
+        ...
 
-    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared: ...
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Compile the subject; give a function from inputs to the tensors `wanted`, by name."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ class Torch:
     core: bool = False
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Build and export a module of PyTorch. Invalid: not installed (backend.C1), or it cannot be said
+        (backend.C2)."""
         try:
             import torch
 
@@ -98,6 +100,7 @@ def to_torch(torch: Any, array: Array) -> Any:
 
 
 def from_torch(torch: Any, x: Any) -> Array:
+    """The array of a PyTorch tensor, copied; dtypes that NumPy lacks go by their bits."""
     of: DType = DTYPES[str(x.dtype).removeprefix("torch.")]
     x = x.detach().contiguous()
     if of.numpy.isbuiltin == 1:

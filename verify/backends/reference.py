@@ -18,6 +18,7 @@ class Reference:
     name: str = "reference"
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Make an evaluator for the model. Invalid (backend.C2) if it refuses."""
         from onnx.reference import ReferenceEvaluator
 
         names = list(wanted)

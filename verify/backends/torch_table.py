@@ -40,6 +40,7 @@ BINARY = {
 
 
 def torch_dtype(name: str) -> torch.dtype:
+    """PyTorch's dtype of this name; NotImplementedError if it has none."""
     found = getattr(torch, name, None)
     if not isinstance(found, torch.dtype):
         raise NotImplementedError(f"no element type {name}")

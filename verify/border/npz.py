@@ -35,7 +35,11 @@ _FILE = 0o600 << 16
 
 
 class Writable(Protocol):
-    def write(self, data: Any, /) -> Any: ...
+    """Takes bytes, such as a file that is open for writing."""
+
+    def write(self, data: Any, /) -> Any:
+        """Write bytes."""
+        ...
 
 
 def write_npz(to: Writable, members: Mapping[str, Array]) -> None:

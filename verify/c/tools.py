@@ -99,6 +99,7 @@ def check_inputs(source: CSource, inputs: Mapping[str, Array]) -> list[Array]:
 
 
 def defines(source: CSource, reproducible: bool) -> list[str]:
+    """The compiler's options that choose the reproducible mode of a source, or none."""
     return [f"-D{source.macro}_REPRODUCIBLE"] if reproducible else []
 
 
@@ -140,6 +141,7 @@ def compiler(words: Sequence[str], place: Path) -> subprocess.CompletedProcess[b
 
 
 def command() -> str:
+    """The compiler's command, quoted for a shell."""
     return shlex.join(find_compiler())
 
 
@@ -215,6 +217,7 @@ def add_externs(source: CSource, text: str, flags: Sequence[str], place: Path) -
 
 
 def raw(array: Array) -> Array:
+    """The bytes of an array as a vector of uint8."""
     return array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
 
 

@@ -24,17 +24,20 @@ class DeviceCells:
         self.said: list[VirtualDevice] = []
 
     def cell(self, said: VirtualDevice = ANYWHERE) -> int:
+        """Make a new cell, of which `said` is said."""
         self.above.append(len(self.above))
         self.said.append(said)
         return len(self.above) - 1
 
     def find(self, cell: int) -> int:
+        """The cell that stands for all that are united with this one."""
         while (up := self.above[cell]) != cell:
             self.above[cell] = self.above[up]
             cell = up
         return cell
 
     def at(self, cell: int) -> VirtualDevice:
+        """What is said of a cell and of those united with it."""
         return self.said[self.find(cell)]
 
     def fresh(self, of: Type, said: VirtualDevice = ANYWHERE) -> Domain:
@@ -72,6 +75,7 @@ class DeviceCells:
 
 
 def leaves(of: Domain) -> Iterator[int]:
+    """The cells of a domain, in order."""
     return (d for d in occurrences(of, lambda d: () if isinstance(d, int) else d) if isinstance(d, int))
 
 

@@ -101,6 +101,7 @@ class Demands:
 
     @property
     def default(self) -> VirtualDevice:
+        """Where a value is of which nothing is said."""
         return self.config.default.place if self.part == "place" else VirtualDevice(scope=GLOBAL)
 
     def whole(self, said: VirtualDevice) -> VirtualDevice:
@@ -109,11 +110,13 @@ class Demands:
 
     @property
     def host(self) -> VirtualDevice:
+        """Where the host is."""
         return self.config.host.place if self.part == "place" else VirtualDevice(scope=GLOBAL)
 
     # --- where things are ---
 
     def domain(self, of: Expr) -> Domain:
+        """The domain of an expression, made on first use with what its node or type says."""
         if isinstance(of, GlobalVar) and isinstance(target := self.module.definitions.get(of.name), Function):
             self.said(of, self.domain(target), of.device)
             return self.domain(target)
@@ -134,6 +137,7 @@ class Demands:
         self.firm(node, result(domain), self.cells.cell(self.of(device)))
 
     def firm(self, node: Expr, a: Domain, b: Domain) -> None:
+        """Unite two domains; a contradiction is noted as broken."""
         wrong = self.cells.unite(a, b)
         if wrong is not None:
             self.broken.append(
@@ -162,6 +166,7 @@ class Demands:
             self.pulls.append((at, wanted))
 
     def wanted(self, node: Expr, index: int, wanted: Domain) -> None:
+        """Note that an operand is used at a place, unless it is copied anyway."""
         child = node.children[index]
         key, at = self.real(child)
         if (id(node), index) not in self.apart and isinstance(at, int) and isinstance(wanted, int):
@@ -191,6 +196,7 @@ class Demands:
     # --- rules ---
 
     def function(self, root: Function) -> None:
+        """Note the demands of all nodes of a function."""
         whole: Expr = root
         order = list(post_order(whole, lambda n: () if is_opaque(n) else n.children))
         for node in order:
@@ -222,6 +228,7 @@ class Demands:
             self.held.add(id(value))
 
     def node(self, node: Expr, domain: Domain) -> None:
+        """Note the demands of one node, whose value is where `domain` says."""
         match node:
             case OnDevice():
                 self.annotation(node, domain)
@@ -273,6 +280,7 @@ class Demands:
                 pass
 
     def all_at(self, node: Expr, domain: Domain, first: int = 0) -> None:
+        """The node wants all children, from the one numbered `first` on, where `domain` is."""
         for i in range(first, len(node.children)):
             self.use(node, i, domain)
 
@@ -284,6 +292,7 @@ class Demands:
             self.use(node, i, host, pulls=False)
 
     def annotation(self, node: OnDevice, domain: Domain) -> None:
+        """Note what an annotation says of the value inside, of its own value, or of both."""
         inner = self.constants[id(node)] if id(node) in self.constants else self.domain(node.value)
         if node.constrain_body:
             self.said(node, inner, node.wanted)
@@ -298,6 +307,7 @@ class Demands:
             self.pulls.append((inner, domain))
 
     def call(self, node: Call, domain: Domain) -> None:
+        """Note the demands of a call: operands where the callee's parameters are, the result where its result is."""
         if isinstance(node.op, (Operator, ExternFunc)) and not is_copy(node, self.module):
             self.made.add(result(domain))
         if isinstance(node.op, Operator):
@@ -315,6 +325,7 @@ class Demands:
             self.use(node, i + 1, callee[i])
 
     def tensor_call(self, node: CallTIR, domain: Domain) -> None:
+        """Note the demands of a call of a tensor function: one place for all, or the scopes of its parameters."""
         if is_copy(node, self.module):
             return
         self.made.add(result(domain))

@@ -86,6 +86,7 @@ class Eraser:
     """Digests of the constants that are fields of tuples, by the identity of their data."""
 
     def function(self, of: Function) -> Function:
+        """The function without devices."""
         for node in post_order(of):
             if id(node) not in self.bare:
                 self.bare[id(node)] = self.node(node)
@@ -94,6 +95,7 @@ class Eraser:
         return found
 
     def var(self, of: Var) -> Var:
+        """The variable without its device, one for each."""
         found = self.bare.get(id(of))
         if found is None:
             found = self.bare[id(of)] = of if of.device == ANYWHERE else replace(of, device=ANYWHERE)
@@ -114,6 +116,7 @@ class Eraser:
                 return id(of)
 
     def node(self, of: Expr) -> Expr:
+        """A node without its device, over children that have none; copies and annotations become their operand."""
         parts = [self.bare[id(c)] for c in of.children]
         if isinstance(of, OnDevice) or is_copy(of, self.module):
             return parts[0]

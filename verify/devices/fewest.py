@@ -101,6 +101,8 @@ def _weigh(
 
 @dataclass(frozen=True)
 class Least:
+    """The fewest copies found, and whether it is proved."""
+
     copies: int
     sure: bool
     """Whether z3 has shown that there are no fewer."""

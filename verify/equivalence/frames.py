@@ -49,6 +49,7 @@ class LaneFrame:
     """What was looked up around before."""
 
     def inside(self, count: int | None = None, lane: Lane = None, **holds: Any) -> LaneFrame:
+        """A frame inside this one; `lane` gives for each of its activations the one around it, None: the same."""
         special = self.special or "guard" in holds or "race" in holds
         return LaneFrame(self.count if count is None else count, self, lane, special=special, **holds)
 
@@ -75,6 +76,7 @@ class LaneFrame:
         return self.found[var]
 
     def place(self, buffer: Buffer) -> BufferCells:
+        """The cells of a buffer for the lanes of this frame; Trap (`tensor.T1`) where it does not exist."""
         if buffer not in self.found:
             for frame, lane in self.around():
                 if buffer in frame.cells:
@@ -103,12 +105,14 @@ class LaneFrame:
         return found
 
     def guards(self) -> tuple[tuple[Known, bool], ...]:
+        """The conditions around this place, outermost first, each with the side on which it is."""
         if not self.special:
             return ()
         found = [(Known(f.guard[0], lane), f.guard[1]) for f, lane in self.around() if f.guard is not None]
         return tuple(reversed(found))
 
     def races(self) -> tuple[tuple[int, Array], ...]:
+        """The parallel loops around this place, each with the lanes of its frame."""
         if not self.special:
             return ()
         every = np.arange(self.count)

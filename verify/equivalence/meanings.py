@@ -31,9 +31,13 @@ class Meaning(Protocol):
         """One of two words, by a condition that does not depend on data."""
         ...
 
-    def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr: ...
+    def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        """A scalar operation on operands of dtype `of`."""
+        ...
 
-    def cast(self, of: DType, to: DType, arg: Expr) -> Expr: ...
+    def cast(self, of: DType, to: DType, arg: Expr) -> Expr:
+        """A conversion from one dtype to another."""
+        ...
 
 
 class Fingerprint:
@@ -43,19 +47,24 @@ class Fingerprint:
         self.names: dict[Any, int] = {}
 
     def code(self, *name: Any) -> int:
+        """A number for a name, the same each time."""
         return self.names.setdefault(name, len(self.names) + 1)
 
     def number(self, value: Any, of: DType) -> Expr:
+        """The word of a literal."""
         return self.known(const(value, of))
 
     def known(self, value: Expr) -> Expr:
+        """The word of a value that does not depend on data."""
         bits = apply("bits_of", cast(value, FLOAT64)) if value.dtype.is_float else value
         return self.mix(("literal", value.dtype), cast(cast(bits, INT64), UINT64))
 
     def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        """One of two words by a condition that is known."""
         return select(condition, then, otherwise)
 
     def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        """Mix the operands with the operation; commuting operands and mirrored comparisons come out equal."""
         if op in MIRRORED:
             op, args = MIRRORED[op], (args[1], args[0])
         if operation(op).has("commutes"):
@@ -63,9 +72,11 @@ class Fingerprint:
         return self.mix((op, of), *args)
 
     def cast(self, of: DType, to: DType, arg: Expr) -> Expr:
+        """Mix the operand with the two dtypes."""
         return self.mix(("cast", of, to), arg)
 
     def mix(self, name: tuple[Any, ...], *args: Expr) -> Expr:
+        """A word of 64 bits from a name and words, by xor-shifts and odd multipliers drawn for the name."""
         rng = np.random.default_rng([self.code(*name), 7])
         word: Expr = const(int(rng.integers(1 << 63)), UINT64)
         for a in args:
@@ -84,9 +95,11 @@ class Field:
         """By identity of a word, how large it can be: it is reduced only where it has to be."""
 
     def bound(self, word: Expr) -> int:
+        """The largest value that a word can have."""
         return int(word.value) if isinstance(word, Const) else self.most.get(id(word), (word, PRIME + 1))[1]
 
     def note(self, word: Expr, most: int) -> Expr:
+        """Note the largest value of a word; Crash if it does not fit in 64 bits."""
         if most >= 1 << 64:
             raise Crash("a word overflows")
         self.most[id(word)] = (word, most)
@@ -107,12 +120,14 @@ class Field:
         return self.note(apply("floormod", word, PRIME), PRIME - 1)
 
     def number(self, value: Any, of: DType) -> Expr:
+        """A finite literal as its exact fraction modulo the prime; an infinity or NaN as a number of its own."""
         if of.is_float and not np.isfinite(value):
             return self.mixed(("literal", str(float(value))))
         exact = Fraction(float(value))
         return const(exact.numerator * pow(exact.denominator, -1, PRIME) % PRIME, UINT64)
 
     def known(self, value: Expr) -> Expr | None:
+        """An integer that does not depend on data, modulo the prime; None for floats."""
         if value.dtype.is_float:
             return None
         if value.dtype is UINT64:
@@ -120,9 +135,11 @@ class Field:
         return self.note(cast(apply("floormod", cast(value, INT64), PRIME), UINT64), PRIME - 1)
 
     def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        """One of two words by a condition that is known."""
         return self.note(select(condition, then, otherwise), max(self.bound(then), self.bound(otherwise)))
 
     def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        """Arithmetic of the field where there is such an operation, else a mix of the operands."""
         if of.kind == "bool":
             return self.uninterpreted(op, of, args)
         match op:
@@ -143,6 +160,7 @@ class Field:
                 return self.uninterpreted(op, of, args)
 
     def small(self, word: Expr, bits: int) -> Expr:
+        """The word, reduced unless it is below 2 to the power `bits`."""
         return word if self.bound(word) < 1 << bits else self.reduced(word)
 
     def inverse(self, word: Expr) -> Expr:
@@ -156,16 +174,20 @@ class Field:
         return power
 
     def times(self, a: Expr, b: Expr) -> Expr:
+        """The product of two words, reduced."""
         return self.reduced(self.note(a * b, self.bound(a) * self.bound(b)))
 
     def uninterpreted(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        """An operation that the field does not have, as a fingerprint of its exact operands."""
         word = self.other.apply(op, of, [self.exact(a) for a in args])
         return self.note(apply("bitand", word, PRIME), PRIME)
 
     def mixed(self, name: tuple[Any, ...]) -> Expr:
+        """A number of the field for a name."""
         return self.note(apply("bitand", self.other.mix(name, const(0, UINT64)), PRIME), PRIME)
 
     def cast(self, of: DType, to: DType, arg: Expr) -> Expr:
+        """The same number where the conversion loses nothing or goes to a float, else a fingerprint."""
         if to.is_float and of.kind != "bool":
             return arg  # over the reals nothing is rounded
         if of.is_integer and to.is_integer and to.min <= of.min and of.max <= to.max:
@@ -182,15 +204,20 @@ class Degree:
         self.quotients = quotients
 
     def number(self, value: Any, of: DType) -> Expr:
+        """0: a literal is a constant polynomial."""
         return const(0, UINT64)
 
     def known(self, value: Expr) -> Expr:
+        """0: what does not depend on data is a constant polynomial."""
         return const(0, UINT64)
 
     def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        """The larger degree of the two."""
         return apply("max", then, otherwise)
 
     def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        """The degree of a result: the sum for products, and with quotients for sums too; else the larger; 1 if
+        mixed."""
         if of.kind == "bool" or op not in (*LINEAR, "div"):
             return const(1, UINT64)
         if len(args) == 1:
@@ -198,4 +225,5 @@ class Degree:
         return apply("max" if op in ("add", "sub") and not self.quotients else "add", *args)
 
     def cast(self, of: DType, to: DType, arg: Expr) -> Expr:
+        """The degree of the operand, at least 1, for the cast may be mixed."""
         return apply("max", arg, 1)

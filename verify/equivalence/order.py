@@ -47,9 +47,11 @@ class Clock:
         return len(self.groups) - 1
 
     def leaf(self, group: int) -> int:
+        """Add a single event inside a group; gives its number."""
         return self._add(Group(group, is_leaf=True, total=1))
 
     def loop(self, group: int, lane: Array, iteration: Array) -> int:
+        """Add a loop inside a group: for each of its lanes the lane around it and the iteration."""
         return self._add(Group(group, lane, iteration))
 
     def some(self, group: int, which: Array) -> int:

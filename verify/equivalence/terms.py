@@ -56,6 +56,7 @@ class Terms:
     # --- the table -----------------------------------------------------------------------------------------------
 
     def reserve(self, more: int) -> None:
+        """Make room for so many more terms; UndecidedTrace if there would be more than `MOST_TERMS`."""
         if self.count + more > MOST_TERMS:
             raise UndecidedTrace(f"more than {MOST_TERMS} terms")
         size = len(self.keys)
@@ -126,6 +127,7 @@ class Terms:
         return result
 
     def code(self, name: str, of: DType | None = None) -> int:
+        """The number of an operation by its name and dtype; UndecidedTrace if there are too many."""
         found = self.codes.get((name, of))
         if found is None:
             found = self.codes[name, of] = len(self.names)
@@ -218,6 +220,7 @@ class Terms:
         return result[()]
 
     def cast(self, of: DType, to: DType, arg: Words) -> Words:
+        """Convert: literals at once, other terms as a new term."""
         arg = np.asarray(arg)
         code = self.code(f"cast {of}", to)
         both = self.literal[arg]
@@ -234,6 +237,7 @@ class Terms:
         return result[()]
 
     def select(self, of: DType, condition: Words, then: Words, otherwise: Words) -> Words:
+        """Choose by a condition: at once where it is a literal or both sides are one, else as a new term."""
         condition, then, otherwise = np.broadcast_arrays(condition, then, otherwise)
         result: Array = np.asarray(np.where(condition == self.false, otherwise, then))
         open_ = (condition != self.true) & (condition != self.false) & (then != otherwise)
@@ -250,6 +254,7 @@ class Terms:
         return self.intern(self.code(f"element of {name}", of), rest)
 
     def negation(self, condition: Words) -> Words:
+        """The negation of a condition."""
         return self.apply("not", BOOL, BOOL, condition)
 
     def can_trap(self, op: str, args: Sequence[Words], of: DType) -> Array:

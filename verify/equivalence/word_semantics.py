@@ -168,4 +168,5 @@ def has_division(func: PrimFunc) -> bool:
 
 
 def random_words(shape: Sequence[int], rng: np.random.Generator, field: bool) -> np.ndarray[Any, Any]:
+    """Random uint64 words: of the prime field if `field`, else of all 64 bits."""
     return rng.integers(0, PRIME if field else 1 << 64, shape, dtype=np.uint64)

@@ -18,7 +18,9 @@ from assay.verify.fuzz.worker import ExampleReport, Failure, Task
 class Workers(Protocol):
     """Whoever does tasks: processes of this machine, or a cluster."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[ExampleReport]: ...
+    def run(self, tasks: Iterable[Task]) -> Iterator[ExampleReport]:
+        """Do tasks, and give their reports as they are finished."""
+        ...
 
 
 @dataclass(frozen=True)

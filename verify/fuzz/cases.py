@@ -36,6 +36,7 @@ class Recipe:
     switches: tuple[str, ...] = EXPORTED
 
     def as_data(self) -> dict[str, Any]:
+        """The recipe as plain data, for JSON."""
         return {"operators": list(self.operators), "size": self.size, "switches": list(self.switches)}
 
 

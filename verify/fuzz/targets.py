@@ -47,6 +47,7 @@ class Result:
 
     @property
     def failed(self) -> bool:
+        """Whether this is a failure to report."""
         return self.kind in FAILURES
 
     @property
@@ -55,6 +56,7 @@ class Result:
         return self.kind, self.where, self.culprit
 
     def as_data(self) -> dict[str, str]:
+        """The result as plain data, for JSON."""
         return asdict(self)
 
 
@@ -62,9 +64,13 @@ class Target(Protocol):
     """Somebody who is judged. `judge` may raise whatever a program can cause."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of what is judged."""
+        ...
 
-    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result: ...
+    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+        """Run the module on the inputs and judge what comes of it."""
+        ...
 
 
 def from_verdict(verdict: Verdict) -> Result:
@@ -81,9 +87,11 @@ class BackendTarget:
 
     @property
     def name(self) -> str:
+        """The name of the backend."""
         return self.backend.name
 
     def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+        """Judge the backend on the module as ONNX; a module that ONNX cannot say, or that it refuses, is no failure."""
         try:
             subject = subject_of_module(module)
         except Unsupported as wrong:
@@ -105,6 +113,7 @@ class Values:
     name: str = "values"
 
     def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+        """Judge the interpreter's outputs, or its trap, by the oracle."""
         check(module)
         outputs: Any
         try:
@@ -123,6 +132,7 @@ class Stages:
     name: str = "passes"
 
     def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+        """Lower stage by stage with the check of each, then judge the machine's outputs by the oracle."""
         made, context = passes(), Context()
         before = module
         for stage in STAGES:

@@ -50,6 +50,7 @@ class ExampleReport:
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: ExampleReport) -> None:
+        """Add the counts and failures of another report."""
         self.numbers += other.numbers
         for mine, theirs in zip(self.counters, other.counters, strict=True):
             mine.update(theirs)
@@ -57,6 +58,7 @@ class ExampleReport:
 
     @property
     def counters(self) -> tuple[Counter[str], ...]:
+        """What is counted: kinds of results, operators, constructs and layers."""
         return self.kinds, self.operators, self.constructs, self.layers
 
 

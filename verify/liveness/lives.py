@@ -32,6 +32,7 @@ class Graph:
     position: list[int | None] = field(default_factory=list)
 
     def node(self, behind: Iterable[int], position: int | None = None) -> int:
+        """Add a node after those of `behind`, at a position or at none; gives its number."""
         new = len(self.after)
         self.after.append([])
         self.before.append([])
@@ -41,6 +42,7 @@ class Graph:
         return new
 
     def edge(self, a: int, b: int) -> None:
+        """Add an edge from a to b."""
         self.after[a].append(b)
         self.before[b].append(a)
 
@@ -90,6 +92,7 @@ class ProgramFlow:
             self.use(name, [self.exit], -1)
 
     def steps(self, low: int, high: int, ends: list[int]) -> Task[list[int]]:
+        """Add the steps from `low` to before `high` behind the nodes `ends`; gives the last nodes."""
         i = low
         while i < high:
             step = self.program.steps[i]
@@ -140,6 +143,7 @@ class ProgramFlow:
         return ends
 
     def use(self, name: str, nodes: Iterable[int], index: int) -> None:
+        """Note that nodes use a slot; Invalid (`lives.C3`) if there is no slot of this name."""
         if name not in self.uses:
             where = describe(self.program.steps[index], index) if index >= 0 else "the exit"
             raise Invalid(f"{where} uses {name}, which is no slot", label="lives.C3")

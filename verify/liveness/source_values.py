@@ -68,12 +68,15 @@ class TrapEvents:
     open: list[list[int]] = field(default_factory=lambda: [[]])
 
     def add(self, number: int) -> None:
+        """Note an event in the innermost block."""
         self.open[-1].append(number)
 
     def enter(self) -> None:
+        """Begin a block."""
         self.open.append([])
 
     def leave(self) -> Numbers:
+        """End the innermost block and give its events."""
         return tuple(self.open.pop())
 
     def choose(self, condition: int, then: Numbers, otherwise: Numbers) -> None:

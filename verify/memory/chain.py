@@ -39,6 +39,7 @@ class Spell:
 
     @property
     def name(self) -> str:
+        """The name of the spell in the text of the query."""
         return f"{'t' if self.above == TOP else self.above}_{self.number}"
 
 

@@ -67,6 +67,7 @@ class Fault:
     positions: Interval | None = None
 
     def evidence(self, how: How, **data: object) -> Evidence:
+        """The fault as evidence, with the place as data."""
         where = {"pool": self.pool, "buffers": self.buffers, "bytes": self.bytes, "positions": self.positions}
         return refuted(how, self.detail, claim=self.claim, **where, **data)
 
@@ -234,6 +235,7 @@ def _shared(plan: Plan, b: BufferInfo) -> Interval:
 
 
 def clash(a: BufferInfo, b: BufferInfo, pool: str, bytes_: Interval, when: Interval) -> Fault:
+    """The fault that two buffers share bytes while both are live."""
     what = (
         f"buffers {titled(a)} and {titled(b)} share {shown(bytes_)} of pool {pool} while both are live, at"
         f" {shown(when, 'position')}"
@@ -259,5 +261,6 @@ def shown(interval: Interval, noun: str = "byte") -> str:
 
 
 def number(dim: object) -> int:
+    """A size that was evaluated, as an int."""
     assert isinstance(dim, int), "a size was not evaluated"
     return dim

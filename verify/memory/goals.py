@@ -58,6 +58,7 @@ class Goals:
         return Way(total, tuple(more), tuple(less))
 
     def of_pool(self, pool: Pool) -> Iterator[PlanGoal]:
+        """The goals about a pool: its size is not negative and within its limit."""
         size = self.plan.sizes.get(pool.name, 0)
         about = f"pool {pool.name}"
         yield PlanGoal("size", f"{about} has no less than 0 bytes", pool.name, (), (self._way([size], []),))
@@ -76,9 +77,11 @@ class Goals:
         yield replace(aligned, multiple=b.alignment)
 
     def sized(self, b: BufferInfo) -> PlanGoal:
+        """The goal that a buffer's size is not negative."""
         return self._goal("size", b, "has no less than 0 bytes", self._way([b.nbytes], []))
 
     def inside(self, b: BufferInfo) -> PlanGoal:
+        """The goal that a buffer ends within its pool."""
         place = self.plan.places[b.name]
         way = self._way([self.plan.sizes[place.pool]], [place.offset, b.nbytes])
         return self._goal("inside", b, "ends within its pool", way)
@@ -198,9 +201,11 @@ class PlanTerms:
     env: Mapping[Var, Term]
 
     def load(self, node: Load, indices: Sequence[Term]) -> Term:
+        """Crash: a size never depends on memory."""
         raise Crash(f"{show(node)}: a size cannot depend on memory")
 
     def exact(self, node: Expr) -> bool:
+        """True: no expression is taken to wrap here."""
         return True
 
 

@@ -188,6 +188,7 @@ def comment(text: str, most: int = 200) -> str:
 
 
 def literal(value: int) -> str:
+    """An integer as SMT-LIB text."""
     return str(value) if value >= 0 else f"(- {-value})"
 
 

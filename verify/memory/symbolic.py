@@ -63,6 +63,8 @@ class Proofs:
     unknown: list[str] = field(default_factory=list)
 
     def prove(self) -> Evidence:
+        """Try samples of the sizes, then prove each goal; refuted by a fault, unknown where the solver does not
+        decide."""
         for at in samples(self.symbols, self.forms):
             self.deadline.check()
             if (found := self._fault(at)) is not None:
@@ -455,5 +457,6 @@ def smaller(low: int, than: int) -> Iterator[int]:
 
 
 def shown_bounds(v: Var, within: Range) -> str:
+    """The range of a symbol for a message, such as `n in 1 to 8`."""
     low, high = within
     return f"{v.name} >= {low}" if high is None else f"{v.name} in {low} to {high}"

@@ -47,6 +47,7 @@ class Adversary:
     accepts: Accepts = Accepts(flushes=True)
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Give a function that runs the module once, in its own way. Invalid (backend.C2) for tensors it cannot see."""
         main = subject.module.main
         outputs = subject.outputs
         where = places(subject.module, subject.tensors)
@@ -92,6 +93,7 @@ class Attempt:
         return graph.run(self.module, inputs, apply=self.apply, kernel=kernel.run)
 
     def apply(self, node: Call | CallTIR, attrs: Attrs, args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
+        """Compute a node in this run's own way, and keep the tensors that are asked for."""
         # of a tensor function the order of operations is the meaning (rule M10): only its loops are free
         result = self.value(node.op, attrs, args, ordinary) if isinstance(node, Call) else ordinary(*args)
         for tensor, index in (self.where or {}).get(id(node), []):
@@ -118,6 +120,7 @@ class Attempt:
     # --- sums of products in any order and tree ---------------------------------------------------------------------
 
     def in_pieces(self, op: Operator, attrs: Attrs, args: Sequence[Array]) -> Array:
+        """A contraction or sum as partial results over pieces of an axis, added up in a random tree."""
         of = args[0].dtype
         match op.name:
             case "matmul":
@@ -164,6 +167,7 @@ class Attempt:
     # --- anywhere in the interval -----------------------------------------------------------------------------------
 
     def noisy(self, op: Operator, attrs: Attrs, args: Sequence[Array], ordinary: Callable[..., Value]) -> Any:
+        """A result picked anywhere within the operator's bound, or the exact one."""
         plain: Any = ordinary(*args)
         if exact_result(op, attrs, args) is not None:
             return plain

@@ -82,6 +82,7 @@ class Disturbed:
     def run(
         self, func: PrimFunc, inputs: Sequence[Value], *, scalars: Sequence[Any] = (), **more: Any
     ) -> Sequence[Value]:
+        """Run the disturbed form of a tensor function on the vector engine."""
         if func not in self.made:
             self.made[func] = poisoned(shuffled(func, self.rng))
         return vector.run(self.made[func], inputs, scalars=scalars, **more)

@@ -48,6 +48,7 @@ class Expected:
 
     @cached_property
     def possible(self) -> Possible:
+        """What the run may give: outputs with bounds, or a Trap, or why nothing can be said."""
         try:
             found = self.walk.run(self.inputs)
         except (Trap, Unpredictable) as why:

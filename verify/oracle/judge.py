@@ -53,10 +53,12 @@ class Oracle:
 
     @cached_property
     def named(self) -> Named:
+        """The module's tensors by name, with where they are made."""
         return Named(self.tensors, places(self.module, self.tensors), self.nodes)
 
     @property
     def places(self) -> Places:
+        """Which tensors each node makes."""
         return self.named.places
 
     def expected(self, inputs: Mapping[str, Array] | Expected, flushing: bool = False) -> Expected:

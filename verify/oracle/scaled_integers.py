@@ -50,14 +50,17 @@ class ScaledIntegers:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of the tensor."""
         return tuple(self.value.shape)
 
     @property
     def ndim(self) -> int:
+        """The rank of the tensor."""
         return self.value.ndim
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """NumPy's dtype of the tensor."""
         of: np.dtype[Any] = self.value.dtype
         return of
 

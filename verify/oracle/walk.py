@@ -77,12 +77,14 @@ class BoundedRun:
         self.inside = Inside(self.module, self.accepts.within)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Value]:
+        """Run the module on inputs: each output with its bounds."""
         found = graph.run(self.module, inputs, bounds=True, apply=self.apply)
         return {n: self.kept.show(v) for n, v in found.items()} if self.accepts.holds else found
 
     def apply(
         self, node: Call | CallTIR, attrs: Mapping[str, Any], args: Sequence[Value], ordinary: Callable[..., Value]
     ) -> Value:
+        """Compute a node with bounds and judge the given tensors that it makes, which are used from there on."""
         found = meant(node, attrs, self.module)
         op, given = found if found is not None else (None, {})
         used = args = self.inside.read(node, args)
@@ -160,10 +162,12 @@ class OpenWalk(BoundedRun):
     silence: Silence = field(default_factory=Silence)
 
     def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
+        """Widen the result by what a standard leaves open at this node."""
         self.others = {i or 0: np.asarray(self.theirs[t]) for t, i in judged if t in self.theirs}
         return self.silence.widen(by, result, judged)
 
     def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> TensorFinding:
+        """Keep the earlier verdict if it stands; judge a tensor again where openness may excuse it."""
         before = self.before.get(tensor)
         if before is None:
             return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
@@ -179,6 +183,7 @@ class RecordingRun(BoundedRun):
     ours: dict[str, Any] = field(default_factory=dict)
 
     def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
+        """Settle as before and keep each tensor by our definition."""
         made = super().settled(by, result, judged)
         for tensor, i in judged:
             if i is not None or not isinstance(made, tuple):

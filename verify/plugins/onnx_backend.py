@@ -86,6 +86,7 @@ class AssayBackend(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> AssayRep:
+        """Read a model for repeated runs. Unsupported (`onnx_backend.C3`) for a device but the CPU."""
         del kwargs
         if not cls.supports_device(device):
             raise Unsupported(f"device {device}; CPU is wanted", label="onnx_backend.C3")
@@ -93,6 +94,7 @@ class AssayBackend(Backend):
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+        """Prepare the model and run it once."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -117,6 +119,7 @@ class AssayBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
+        """Whether the device is the CPU."""
         return device == "CPU"
 
 

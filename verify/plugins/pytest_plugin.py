@@ -44,6 +44,7 @@ processes = pytest.StashKey[dict[str, "Isolated"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that names backends."""
     parser.getgroup("assay").addoption(
         OPTION, metavar="NAME", action="append", default=[], dest="assay_backend",
         help="a backend that tests with the fixture assay_backend judge, such as onnxruntime; may be given several"
@@ -52,16 +53,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and make a table for the processes of backends."""
     config.addinivalue_line("markers", MARKER)
     config.stash[processes] = {}
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the processes of backends."""
     for process in config.stash.get(processes, {}).values():
         process.close()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with the fixture `assay_backend` once for each backend that the option names."""
     if "assay_backend" in metafunc.fixturenames:
         names = list(dict.fromkeys(metafunc.config.getoption("assay_backend")))
         if names:

@@ -29,10 +29,12 @@ class ReducedCase:
 
     @property
     def nodes(self) -> Sequence[onnx.NodeProto]:
+        """The nodes of the model's graph."""
         return list(self.model.graph.node)
 
     @cached_property
     def initializers(self) -> dict[str, Array]:
+        """The arrays that the model brings along, by name."""
         return {t.name: numpy_helper.to_array(t) for t in self.model.graph.initializer}
 
     @cached_property
@@ -92,6 +94,7 @@ def rebuilt(
 
 
 def outputs_of(case: ReducedCase) -> list[str]:
+    """The names of the model's outputs."""
     return [o.name for o in case.model.graph.output]
 
 

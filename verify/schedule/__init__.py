@@ -31,6 +31,7 @@ class Claim:
 
     @property
     def optimal(self) -> bool:
+        """Whether the new peak equals the bound, so that no order is better."""
         return self.bound == self.after
 
 

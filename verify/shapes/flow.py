@@ -92,11 +92,13 @@ class Scoped:
     log: list[Any] = field(default_factory=list)
 
     def add(self, key: Any, value: Any) -> None:
+        """Enter a value, unless the key has one."""
         if key not in self.table:
             self.table[key] = value
             self.log.append(key)
 
     def leave(self, mark: int) -> None:
+        """Forget what was entered since `mark`."""
         while len(self.log) > mark:
             del self.table[self.log.pop()]
 
@@ -130,6 +132,7 @@ class SizeFlow:
     # --- blocks --------------------------------------------------------------------------------------------------
 
     def function(self, of: Function) -> Task[None]:
+        """Follow a function: the sizes of its parameters, then its body. Wrong without explicit shapes."""
         if not has_explicit_shapes(of):
             raise Wrong("a function without explicit shapes")
         marks = self.marks()
@@ -138,6 +141,7 @@ class SizeFlow:
         self.leave(marks)
 
     def block(self, body: Expr, of: Function | None = None) -> Task[None]:
+        """Follow the lets of a body, and check the type of the result if it is that of a function."""
         lets, body = let_chain(body)
         for let in lets:
             if let.var in self.added:
@@ -149,6 +153,7 @@ class SizeFlow:
         self.settle()
 
     def let(self, of: Let) -> Task[None]:
+        """Follow a let of the program: what must be checked before its value, its bodies, its type."""
         value = of.value
         self.before(value)
         self.settle()
@@ -174,9 +179,11 @@ class SizeFlow:
             self.met([(value.type, self.shown(value), (of.var, ()))], show_head(value))
 
     def marks(self) -> tuple[int, int, int]:
+        """How much each table holds, to come back to with `leave`."""
         return len(self.named.log), len(self.truth.log), len(self.positive.log)
 
     def leave(self, marks: tuple[int, int, int]) -> None:
+        """Forget in all tables what was entered since `marks`."""
         for table, mark in zip((self.named, self.truth, self.positive), marks, strict=True):
             table.leave(mark)
 
@@ -252,6 +259,7 @@ class SizeFlow:
     # --- statements about sizes ----------------------------------------------------------------------------------
 
     def added_let(self, of: Let) -> None:
+        """Follow a let about sizes; Wrong if its value is no statement about them."""
         value = of.value
         match value:
             case TupleGetItem():
@@ -278,6 +286,7 @@ class SizeFlow:
                 raise Wrong(f"{of.var.name} is no statement about sizes: {show_head(value)}")
 
     def name(self, d: Dim, n: Scalar) -> None:
+        """Give a size its value; Wrong if it has one."""
         if isinstance(d, int) or self.number(d) in self.named.table:
             raise Wrong(f"the size {show(d)} is written twice")
         self.named.add(self.number(d), n)
@@ -382,18 +391,22 @@ class SizeFlow:
         self.events, self.duties, self.new = [], [], []
 
     def dim(self, event: SizeEvent) -> Dim:
+        """The size whose slot an event stores."""
         assert event.heap is not None
         return self.heaps[event.heap, event.slot]
 
     def is_event(self, event: SizeEvent, kind: str, sizes: tuple[Scalar, Scalar]) -> bool:
+        """Whether an event is of this kind and about these two sizes."""
         return event.kind == kind and self.equal(event.left, sizes[0]) and self.equal(event.right, sizes[1])
 
     def is_positive(self, n: Scalar) -> bool:
+        """Whether a size is known to be at least 0."""
         if isinstance(n, Const):
             return bool(n.value >= 0)
         return isinstance(n, Symbol) or self.number(n) in self.positive.table
 
     def equal(self, a: Scalar, b: Scalar) -> bool:
+        """Whether two sizes have the same structure."""
         return self.number(a) == self.number(b)
 
     # --- sizes ---------------------------------------------------------------------------------------------------
@@ -419,6 +432,7 @@ class SizeFlow:
         return self.globals.setdefault(of.name, of) if isinstance(of, GlobalVar) else of
 
     def place(self, of: Expr) -> Place:
+        """The value that an expression is part of, and the path in it."""
         return self.parts.get(of, (self.root(of), ()))
 
     def meant(self, d: Dim) -> Scalar:

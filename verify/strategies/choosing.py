@@ -35,6 +35,7 @@ class Tape:
     taken: list[int] = field(default_factory=list)
 
     def __call__(self, n: int) -> int:
+        """Choose a number below n, and keep it."""
         at = len(self.taken)
         if at < len(self.given):
             chosen = min(self.given[at], n - 1)

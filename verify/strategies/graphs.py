@@ -76,6 +76,7 @@ class Maker(Language):
     sizes: tuple[Symbol, ...] = ()
 
     def module(self) -> Module:
+        """Make the module, with `main` and what it calls."""
         on = self.features
         if on.language:
             n = Symbol("n")
@@ -118,6 +119,7 @@ class Maker(Language):
         return (unused or made[-1:] or [self.fresh(a_tensor_type(self.pick, self.features.dtypes))])[-RESULTS:]
 
     def pool_of_tensors(self) -> list[Expr]:
+        """The tensors made so far that may be used here."""
         return [e for kind in ("I", "B", "V", *self.types) for e in self.pool.get(kind, ()) if self.usable(e)]
 
     # --- growing -----------------------------------------------------------------------------------------------------
@@ -248,14 +250,17 @@ class Maker(Language):
 
     @property
     def has_weights(self) -> bool:
+        """Whether constants may be made, within the text or in the table."""
         return self.features.constants or self.features.named_constants
 
     def parameter(self, of: TensorType) -> Expr:
+        """Add a parameter to `main`."""
         p = var(f"p{len(self.params)}", of)
         self.params.append(p)
         return self.add(p, 0)
 
     def weight(self, of: TensorType) -> Expr:
+        """A constant with chosen contents, within the text or by name in the table."""
         data = an_array(self.pick, of.static_shape, of.dtype)
         if self.features.named_constants and (self.pick(2) or not self.features.constants):
             name = f"w{len(self.constants)}"
@@ -264,12 +269,15 @@ class Maker(Language):
         return self.add(constant(data))
 
     def least_tensor(self, of: TensorType) -> Expr:
+        """A new tensor of a static type where constants are allowed."""
         return self.fresh(of) if of.is_static and self.has_weights else super().least_tensor(of)
 
     def least(self, kind: str) -> Expr:
+        """The smallest expression of a kind; without the language's constructs a bool is a new tensor."""
         return self.fresh(B) if kind == "B" and not self.features.language else super().least(kind)
 
     def tensor_ways(self, kind: str) -> list[Callable[[], Expr]]:
+        """The calls that give a tensor of a kind: elementwise operators on its dtype, or a new tensor."""
         of = self.types[kind]
         names = alike(of.dtype.name, self.features.operators)
         if not names:
@@ -282,6 +290,7 @@ class Maker(Language):
         return [called]
 
     def ways(self, kind: str) -> list[Callable[[], Expr]]:
+        """The ways to make an expression of a kind; without the language's constructs a bool is old or negated."""
         if self.features.language or kind in self.types:
             return super().ways(kind)
         assert kind == "B"

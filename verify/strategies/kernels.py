@@ -70,17 +70,21 @@ class Kernels:
         self.writable = [self.out]
 
     def pick(self, of: Sequence[T]) -> T:
+        """Choose one of these."""
         return of[self.choose(len(of))]
 
     def fresh(self, base: str) -> str:
+        """A name, mostly new: names may meet."""
         self.count += 1
         return f"{base}{self.count}" if self.choose(4) else base
 
     def make(self) -> PrimFunc:
+        """Make the kernel, whose output is filled with zeros first."""
         start = loops("i j", self.out.static_shape, lambda i, j: store(self.out, (i, j), self.zero(self.out.dtype)))
         return PrimFunc(self.name, (*self.inputs, self.out), 1, seq(start, self.statement(3)))
 
     def zero(self, of: DType) -> Expr:
+        """The value with which memory is filled at first."""
         return const(0, of)
 
     # --- expressions ---------------------------------------------------------------------------------------------
@@ -111,6 +115,7 @@ class Kernels:
                 return apply("min", inside, extent - 1)
 
     def load(self, of: DType, depth: int) -> Expr:
+        """A load from a buffer that may be read, converted to a dtype."""
         b = self.pick([b for b in self.readable if b.dtype is of] or self.readable)
         return self.convert(b[tuple(self.index(n, depth) for n in b.shape)], of)
 
@@ -122,6 +127,7 @@ class Kernels:
         return cast(value, of)
 
     def expr(self, of: DType, depth: int) -> Expr:
+        """An expression of a dtype, of at most `depth` levels."""
         known = [v for v in self.scalars if v.dtype is of]
         if depth == 0:
             if known and self.choose(2):
@@ -146,6 +152,7 @@ class Kernels:
                 return self.binary(of, self.expr(of, depth - 1), self.expr(of, depth - 1))
 
     def binary(self, of: DType, a: Expr, b: Expr) -> Expr:
+        """A binary operation of two operands, for a bool maybe a comparison; mostly with a safe divisor or shift."""
         if of is BOOL and self.choose(2) and (not self.valid or self.choose(2)):  # of valid ones every fourth
             like = DTYPES[self.pick(DATA)]
             return apply(self.pick(("eq", "ne", "lt", "le", "gt", "ge")), self.expr(like, 1), self.expr(like, 1))
@@ -158,6 +165,7 @@ class Kernels:
         return apply(op, a, b)
 
     def literal(self, of: DType) -> Expr:
+        """A literal of a dtype, often a special one."""
         if of is BOOL:
             return const(bool(self.choose(2)), BOOL)
         if of.is_float:
@@ -167,6 +175,7 @@ class Kernels:
     # --- statements ----------------------------------------------------------------------------------------------
 
     def statement(self, depth: int) -> Stmt:
+        """A statement of at most `depth` levels."""
         if depth == 0:
             return self.store()
         kinds = (
@@ -183,13 +192,16 @@ class Kernels:
         return self.pick(kinds)(depth)
 
     def block(self, depth: int) -> Stmt:
+        """One to three statements."""
         return seq(*(self.statement(depth - 1) for _ in range(1 + self.choose(3))))
 
     def store(self, depth: int = 0) -> Stmt:
+        """A store into a buffer that may be written."""
         b = self.pick(self.writable)
         return store(b, tuple(self.index(n, 1) for n in b.static_shape), self.expr(b.dtype, 1 + self.choose(3)))
 
     def loop(self, depth: int) -> Stmt:
+        """A loop of a few iterations, maybe as many as data says."""
         shape = self.pick((self.out, *self.inputs[:2])).static_shape
         extent: Expr = const(self.pick((*shape, 1, 0, 4)))
         if not self.choose(6):
@@ -198,12 +210,14 @@ class Kernels:
         return For(var, extent, self.inside(var, depth))
 
     def inside(self, var: Var, depth: int) -> Stmt:
+        """A statement in which a variable is in scope."""
         self.scalars.append(var)
         body = self.statement(depth - 1)
         self.scalars.pop()
         return body
 
     def branch(self, depth: int) -> Stmt:
+        """A branch by data or by the loops around, with or without another side."""
         ints = [v for v in self.scalars if v.dtype is INT64]
         condition = self.expr(BOOL, 2)
         if ints and self.choose(3):
@@ -212,11 +226,13 @@ class Kernels:
         return when(condition, self.statement(depth - 1), self.statement(depth - 1) if self.choose(2) else None)
 
     def let(self, depth: int) -> Stmt:
+        """A statement in which a variable has a value."""
         value = self.expr(DTYPES[self.pick(DATA)], 2)
         var = Var(self.fresh("v"), value.dtype)
         return LetStmt(var, value, self.inside(var, depth))
 
     def allocate(self, depth: int) -> Stmt:
+        """A statement with workspace, filled first."""
         shape = self.pick(((), (1,), (3,), (2, 3)))
         buffer = Buffer(self.fresh("acc"), shape, DTYPES[self.pick(DATA)])
         names = " ".join(f"k{i}" for i in range(len(shape)))
@@ -229,6 +245,7 @@ class Kernels:
         return Allocate(buffer, seq(first, body))
 
     def table(self, depth: int) -> Stmt:
+        """A statement with a linked constant of three elements."""
         of = DTYPES[self.pick(DATA)]
         buffer = Buffer(self.fresh("lut"), (3,), of)
         data = np.array([0, 1, 2]) if of.kind != "float" else np.array([np.inf, -0.5, np.nan])
@@ -238,6 +255,7 @@ class Kernels:
         return AllocateConst(buffer, data.astype(of.numpy), body)
 
     def while_loop(self, depth: int) -> Stmt:
+        """A while loop of at most three iterations."""
         counter = Buffer(self.fresh("n"), (), INT64)
         self.readable.append(counter)
         more = apply("lt", counter[()], 3)
@@ -248,6 +266,7 @@ class Kernels:
         return Allocate(counter, seq(store(counter, (), 0), While(more, body)))
 
     def test(self, depth: int) -> Stmt:
+        """An expression that is evaluated for its traps, or an assertion before a statement."""
         if self.choose(4):
             return Evaluate(self.expr(DTYPES[self.pick(DATA)], 2))
         return seq(Assert(self.expr(BOOL, 2), "as it happens */"), self.statement(depth - 1))

@@ -97,6 +97,7 @@ class Language:
     # --- bookkeeping -------------------------------------------------------------------------------------------------
 
     def name(self, stem: str) -> str:
+        """A name with this stem, which may be in use already."""
         self.names += self.pick(2)  # names may meet
         return f"{stem}{self.names}"
 
@@ -129,17 +130,20 @@ class Language:
         return node
 
     def usable(self, node: Expr) -> bool:
+        """Whether a node may be an operand here: its variables are in scope, and it is unused if sharing is off."""
         if not self.features.sharing and id(node) in self.used and not isinstance(node, (Var, Constant)):
             return False
         return self.needs[id(node)] <= set(self.scopes)
 
     def open(self) -> int:
+        """Open a scope; gives its number."""
         self.names += 1
         scope = 1000 + len(self.keep) * 64 + len(self.scopes)
         self.scopes.append(scope)
         return scope
 
     def close(self, scope: int) -> None:
+        """Close the innermost scope, which must be this one."""
         assert self.scopes.pop() == scope
 
     def left(self) -> bool:
@@ -161,6 +165,7 @@ class Language:
         return node
 
     def least(self, kind: str) -> Expr:
+        """The smallest expression of a kind."""
         match kind:
             case "I":
                 return self.add(constant(np.int32(self.pick(4))))
@@ -265,6 +270,7 @@ class Language:
         return value if self.features.traps else self.add(call("clip", value, min=low, max=high - 1))
 
     def branch(self, kind: str) -> Expr:
+        """An If of a kind."""
         condition = self.some("B")
         return self.add(if_(condition, self.some(kind), self.some(kind)))
 
@@ -312,22 +318,28 @@ class Language:
         return self.leave(self.add(let(v, value, body)), scope)
 
     def prints(self) -> Expr:
+        """A print."""
         return self.add(print_(self.some("I"), format=str(self.pick(3))))
 
     def asserts(self) -> Expr:
+        """An assertion, with a span of its own."""
         return self.add(assert_op(self.some("B"), span=Span("program", str(len(self.keep)))))
 
     def makes_ref(self) -> Expr:
+        """A new reference."""
         return self.add(ref(self.some("I")))
 
     def cell(self) -> Var:
+        """A variable of a reference."""
         return self.refs[-1 - self.pick(len(self.refs))][0]
 
     def writes(self) -> Expr:
+        """A write to a reference."""
         r = self.cell()
         return self.add(write(r, self.some("I")))
 
     def does_read(self) -> Expr:
+        """A read of a reference, or an old value if there is none."""
         return self.add(read(self.cell())) if self.refs else self.old("I")
 
     def called(self) -> Expr:
@@ -340,6 +352,7 @@ class Language:
     # --- functions ---------------------------------------------------------------------------------------------------
 
     def body(self, k: Var, acting: bool) -> Expr:
+        """The body of a closure; unless it acts, references and functions that act are out of reach."""
         refs, calls = self.refs, self.calls
         if not acting:
             self.refs, self.calls = [], []
@@ -353,6 +366,7 @@ class Language:
         return self.old("I") if id(made) in self.doing else made
 
     def closure(self, acting: bool | None) -> Expr:
+        """A function from an integer to an integer, over variables in scope."""
         scope = self.open()
         k = var(self.name("k"), I)
         self.add(k, scope)
@@ -362,12 +376,14 @@ class Language:
         return self.leave(self.add(f), scope)
 
     def closure_that_acts(self) -> Expr:
+        """A function whose call may act; it must be used where it stands."""
         f = self.closure(True)
         if isinstance(f, Function) and not f.func_type.pure:
             self.needs.setdefault(id(f), frozenset())
         return f
 
     def applied(self) -> Expr:
+        """A call of a closure."""
         return self.add(call(self.some("f"), self.some("I"), span=Span("program", str(len(self.keep)))))
 
     def wrapped(self, kind: str) -> Expr:
@@ -416,12 +432,14 @@ class Language:
         return self.leave(self.add(let(f, loop, result)), scope)
 
     def helped(self) -> Expr:
+        """A call of the recursive helper, with a small argument."""
         small = self.add(call("minimum", self.some("I"), self.add(constant(np.int32(3)))))
         return self.add(call(GlobalVar(PURE, "helper"), small))
 
     # --- data and sizes ----------------------------------------------------------------------------------------------
 
     def matched(self) -> Expr:
+        """A match of data with a clause for each constructor; it may leave one out where traps are allowed."""
         value = self.some("D")
         scope = self.open()
         a, b = var(self.name("a"), I), var(self.name("a"), I)

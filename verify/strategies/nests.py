@@ -40,18 +40,22 @@ class Nests:
         self.count = 0
 
     def pick(self, of: Sequence[T]) -> T:
+        """Choose one of these."""
         return of[self.choose(len(of))]
 
     def make(self) -> PrimFunc:
+        """Make the function: both buffers filled, then one to three nests."""
         body: list[Stmt] = [self.fill(self.t), self.fill(self.out)]
         body += [self.nest() for _ in range(1 + self.choose(3))]
         return PrimFunc("nests", (self.x, self.y, self.out), 1, Allocate(self.t, seq(*body)))
 
     def fill(self, b: Buffer) -> Stmt:
+        """A nest that fills a buffer with zeros."""
         n, m = b.static_shape
         return loops("p q", (n, m), lambda p, q: store(b, (p, q), const(0, b.dtype)), self.pick(("serial", "parallel")))
 
     def nest(self) -> Stmt:
+        """A nest of one to three loops, maybe with a guard, or with statements after an inner loop."""
         depth = 1 + self.choose(3)
         vars = [Var(self.pick("ijkl"), INT64) for _ in range(depth)]
         extents = [self.pick((3, 4, 5, 6, 1)) for _ in range(depth)]
@@ -65,6 +69,7 @@ class Nests:
         return body
 
     def inside(self, vars: Sequence[Var]) -> Stmt:
+        """One or two assignments, over these loop variables."""
         return seq(*(self.assign(vars) for _ in range(1 + self.choose(2))))
 
     def index(self, vars: Sequence[Var]) -> Expr:
@@ -83,12 +88,14 @@ class Nests:
                 return 7 - a
 
     def load(self, vars: Sequence[Var]) -> Expr:
+        """A load at an affine index."""
         b = self.pick((self.x, self.y, self.t, self.out))
         if b is self.y:
             return self.y[self.index(vars) * 2 + self.pick(vars)]
         return b[self.index(vars), self.index(vars)]
 
     def assign(self, vars: Sequence[Var]) -> Stmt:
+        """A store at affine indices of what is loaded, maybe added to what is there."""
         b = self.pick((self.out, self.out, self.t))
         at = (self.index(vars), self.index(vars))
         value = self.load(vars)

@@ -68,6 +68,7 @@ class ValidMaker(Kernels):
         """Variables, each from 0 to below a number; of symbolic extents nothing is said."""
 
     def whole(self) -> PrimFunc:
+        """Make the function: one or two outputs, each filled."""
         outputs = []
         body: list[Stmt] = []
         for k in range(1 + self.choose(2)):
@@ -80,12 +81,14 @@ class ValidMaker(Kernels):
         return PrimFunc(self.name, (*self.inputs, *outputs), len(outputs), seq(*body))
 
     def shape(self) -> tuple[Dim, ...]:
+        """A shape of rank 0 to 3, maybe with the symbol n."""
         rank = self.pick((1, 2, 2, 3, 0))
         return tuple(self.n if self.choose(6) == 0 else 1 + self.choose(5) for _ in range(rank))
 
     # --- expressions that cannot fail ----------------------------------------------------------------------------
 
     def index(self, extent: Dim, depth: int) -> Expr:
+        """An index that is within the extent."""
         size = extent if isinstance(extent, int) else None
         known = [v for v, n in self.ranges.items() if size is not None and n <= size]
         match self.choose(6):
@@ -105,10 +108,12 @@ class ValidMaker(Kernels):
                 return apply("floormod", e, extent)
 
     def gathered(self) -> Expr:
+        """An index that is read from the table among the inputs, int64."""
         table = self.inputs[-1]
         return cast(table[self.choose(table.static_shape[0])], INT64)
 
     def expr(self, of: DType, depth: int) -> Expr:
+        """As for `Kernels`, and choices by data and padding, whose sides are evaluated only where they hold."""
         if depth and not self.choose(8):
             return choice(self.expr(BOOL, depth - 1), self.expr(of, depth - 1), self.expr(of, depth - 1))
         if depth and not self.choose(10):
@@ -135,6 +140,7 @@ class ValidMaker(Kernels):
         return self.pick(ways)(target, depth)
 
     def nest(self, target: Buffer, depth: int) -> Stmt:
+        """A nest of loops that writes each element of `target`."""
         return self.loops(target.shape, lambda index: self.element(target, index, depth))
 
     def element(self, target: Buffer, index: Sequence[Expr], depth: int) -> Stmt:
@@ -168,6 +174,7 @@ class ValidMaker(Kernels):
                 return self.plain(target, index)
 
     def plain(self, target: Buffer, index: Sequence[Expr]) -> Stmt:
+        """One store to `target[index]`."""
         return store(target, tuple(index), self.expr(target.dtype, 1 + self.choose(2)))
 
     def loops(self, shape: Sequence[Dim], body: Any) -> Stmt:
@@ -207,6 +214,7 @@ class ValidMaker(Kernels):
         return stmt
 
     def loop_var(self, extent: Dim, added: list[Var]) -> Var:
+        """A new loop variable in scope, with its extent if that is static; noted in `added`."""
         var = self.named(INT64)
         self.scalars.append(var)
         added.append(var)
@@ -215,14 +223,17 @@ class ValidMaker(Kernels):
         return var
 
     def forget(self, var: Var) -> None:
+        """Take a variable out of scope."""
         self.scalars.remove(var)
         self.ranges.pop(var, None)
 
     def named(self, of: DType) -> Var:
+        """A variable with a new name."""
         self.count += 1
         return Var(f"v{self.count}", of)
 
     def fresh_buffer(self, shape: tuple[Dim, ...]) -> Buffer:
+        """Workspace with a new name, in some memory scope."""
         self.count += 1
         scope = self.pick(("global", "global", "local", "shared"))
         return Buffer(f"tmp{self.count}", shape, DTYPES[self.pick(DATA)], scope)
@@ -297,6 +308,7 @@ class ValidMaker(Kernels):
         return self.loops(target.shape, summed)
 
     def combined(self, target: Buffer, at: tuple[Expr, ...]) -> Expr:
+        """An element of `target`, by a binary operation with another value."""
         return self.binary(target.dtype, target[at], self.expr(target.dtype, 1))
 
     def twice(self, target: Buffer, depth: int) -> Stmt:
@@ -315,6 +327,7 @@ class ValidMaker(Kernels):
         return For(v, extent, store(out, v, out[apply("min", v + 1, extent - 1)]), self.pick(("serial", "vectorized")))
 
     def with_workspace(self, target: Buffer, depth: int) -> Stmt:
+        """Fill workspace, then `target`, which may read it."""
         own = self.fresh_buffer(self.shape())
         if own.scope == "local":
             own = Buffer(own.name, own.shape, own.dtype, "global")  # its fill may be parallel
@@ -325,6 +338,7 @@ class ValidMaker(Kernels):
         return Allocate(own, seq(first, rest))
 
     def with_table(self, target: Buffer, depth: int) -> Stmt:
+        """Fill `target`, which may read a linked constant of three elements."""
         of = DTYPES[self.pick(DATA)]
         table = Buffer(f"table{self.count}", (3,), of)
         self.count += 1
@@ -356,6 +370,7 @@ class ValidMaker(Kernels):
         return Alias(View(view, target, offset, strides), self.fill(view, depth - 1))
 
     def permuted(self, target: Buffer, depth: int) -> Stmt:
+        """Fill a vector in a permuted order, by a step that is coprime to its length."""
         (n,) = target.shape
         if not isinstance(n, int):
             return self.nest(target, depth)
@@ -365,6 +380,7 @@ class ValidMaker(Kernels):
         )
 
     def by_while(self, target: Buffer, depth: int) -> Stmt:
+        """Fill a vector in a while loop with a counter in memory."""
         (n,) = target.shape
         self.count += 1
         counter = Buffer(f"count{self.count}", (1,), INT64, "local")

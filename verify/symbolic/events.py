@@ -63,6 +63,7 @@ class Loop:
 
     @property
     def var(self) -> Var:
+        """The loop's variable."""
         return self.stmt.var
 
 
@@ -94,6 +95,8 @@ class Fact:
 
 @dataclass(eq=False)
 class Let:
+    """A variable with its value, from a let around a place."""
+
     var: Var
     value: Expr
     site: Site
@@ -130,6 +133,8 @@ What: TypeAlias = Mark | Loop | Again | Guard | Fact | Let | Life | ViewWindow
 
 @dataclass(eq=False)
 class EventScope:
+    """A place inside others: what it adds to those of its parent, such as a loop, a let or a condition."""
+
     what: What
     parent: EventScope | None
     depth: int
@@ -147,6 +152,7 @@ class AccessEvent:
 
     @property
     def order(self) -> int:
+        """Its place within an iteration: loads of a statement come before its store."""
         return 2 * self.site.number + self.write
 
 
@@ -367,4 +373,5 @@ def is_within(frame: EventScope | None, outer: EventScope) -> bool:
 
 
 def push(frame: EventScope | None, what: What) -> EventScope:
+    """The scope inside `frame` that adds `what`."""
     return EventScope(what, frame, 0 if frame is None else frame.depth + 1)

@@ -71,6 +71,7 @@ class Function:
         self.steps = _steps(self.events)
 
     def query(self) -> InstanceQuery:
+        """A query with what is known of the symbols."""
         return InstanceQuery(self.symbols, frozenset(self.func.inputs))
 
     def lazy(self, site: Site) -> bool:
@@ -80,6 +81,7 @@ class Function:
     def run(
         self, query: InstanceQuery, frame: EventScope | None, given: Mapping[EventScope, Term] | None = None
     ) -> Instance:
+        """A new instance of the place `frame`, in which the loops of `given` have these values."""
         return instantiate(query, frame, given or {}, self.numbers)
 
     def sizes(self, query: InstanceQuery, instance: Instance) -> list[Term]:
@@ -234,8 +236,10 @@ def access_names(a: AccessEvent) -> list[str]:
 
 
 def element_text(a: AccessEvent) -> str:
+    """The element that an access is about, for a message."""
     return f"{a.buffer.name}[{', '.join(map(show, a.indices))}]"
 
 
 def box_text(buffer: Buffer) -> str:
+    """The shape of a buffer, for a message."""
     return f"({', '.join(map(show, buffer.shape))}{',' if len(buffer.shape) == 1 else ''})"

@@ -92,6 +92,7 @@ class ProofReport:
         return "refuted" if "refuted" in found else "unknown" if "unknown" in found else "proved"
 
     def of(self, verdict: Verdict) -> list[Goal]:
+        """The goals with this verdict."""
         return [g for g in self.goals if g.verdict == verdict]
 
 

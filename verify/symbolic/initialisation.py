@@ -53,6 +53,7 @@ class ElementRead:
 
     @property
     def order(self) -> float:
+        """Its place within an iteration; an output is read after everything."""
         return float("inf") if self.access is None else self.access.order
 
 

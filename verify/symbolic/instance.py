@@ -92,6 +92,7 @@ class SiteScope:
     env: dict[Var, Term]
 
     def load(self, node: Load, indices: Sequence[Term]) -> Term:
+        """What a load gives: a function of its indices for memory that does not change, else of the iteration."""
         query = self.instance.query
         begin = beginning(node.buffer, self.site.frame)
         fixed = constant_contents(begin)
@@ -109,6 +110,7 @@ class SiteScope:
         return self.instance.numbers.setdefault((self.site.number, id(node)), len(self.instance.numbers))
 
     def exact(self, node: Expr) -> bool:
+        """Whether an expression is shown not to wrap at this site."""
         return id(node) in self.site.exact
 
 
@@ -151,6 +153,7 @@ class Instance:
         return self.shapes[begin]
 
     def indices(self, access: AccessEvent) -> tuple[Term, ...]:
+        """The indices of an access in this instance."""
         return tuple(self.value(i, access.site) for i in access.indices)
 
     def place(self, buffer: Buffer, indices: Sequence[Term], frame: EventScope | None) -> Place:
@@ -185,6 +188,7 @@ class Instance:
         return Place(*names[-1], own, claims, names[:-1])
 
     def element(self, access: AccessEvent) -> Place:
+        """The element of memory that an access is about in this instance."""
         return self.place(access.buffer, self.indices(access), access.site.frame)
 
 
@@ -211,6 +215,7 @@ class Place:
         ]
 
     def number(self) -> Term:
+        """The element's number in row-major order."""
         if self.indices is None:
             return self.flat
         result = z3.IntVal(0)

@@ -181,10 +181,12 @@ def _exact(node: Expr, args: Sequence[int]) -> int:
 
 
 def inside_dtype(node: Expr, value: int) -> bool:
+    """Whether an integer fits the dtype of an expression."""
     return bool(node.dtype.min <= value <= node.dtype.max)
 
 
 def in_dtype(var: Var, value: int) -> Any:
+    """An integer as a value of the variable's dtype."""
     return bool(value) if var.dtype is BOOL else var.dtype.numpy.type(value)
 
 

@@ -189,6 +189,7 @@ def meeting(x: Array, others: Sequence[Array], rng: np.random.Generator, surely:
 
 
 def pick(some: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """An array of this shape, of elements chosen at random."""
     return np.asarray(some[rng.integers(0, len(some), shape)])
 
 

@@ -97,6 +97,7 @@ def try_group(
 
 
 def symbolic(kernel: PrimFunc) -> bool:
+    """Whether a kernel has scalar parameters or symbolic sizes."""
     return bool(kernel.scalars) or not all(isinstance(d, int) for b in kernel.params for d in b.shape)
 
 

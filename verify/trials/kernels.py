@@ -52,6 +52,7 @@ class KernelTrials:
     """Those that are too large for any."""
 
     def add(self, other: KernelTrials) -> None:
+        """Add the counts of other trials."""
         self.functions += other.functions
         self.through += other.through
         self.part += other.part
@@ -284,10 +285,12 @@ def domain(name: str, attrs: Mapping[str, Any], rows: Operands) -> Array | None:
 
 
 def lift(x: Array) -> Any:
+    """An array of floats as exact bounds; others as they are."""
     return Bounded.exact(x) if dtype(x.dtype).is_float else x
 
 
 def is_inexact(x: Any) -> bool:
+    """Whether a value has bounds that are not single numbers."""
     return isinstance(x, Bounded) and not x.is_exact
 
 
@@ -328,6 +331,7 @@ def different(wanted: Array, got: Array) -> str | None:
 
 
 def outside_allowed(allowed: Bounded, got: Array) -> str | None:
+    """The first element outside of its interval, and how many there are, as text; None if all are inside."""
     with np.errstate(all="ignore"):
         inside = contains(allowed, got)
     if bool(np.all(inside)):

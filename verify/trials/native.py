@@ -174,6 +174,7 @@ class Trials:
         return [np.asarray(self.module.constants[n]) for n in names if self.program.slots[n].place == "constant"]
 
     def reads_inputs(self, index: int) -> bool:
+        """Whether a step reads an input of the program."""
         step = self.program.steps[index]
         return isinstance(step, Step) and any(self.program.slots[n].place == "input" for n in step.reads)
 
@@ -212,6 +213,7 @@ class Trials:
 
 
 def describe_branch(step: Branch, index: int) -> str:
+    """A branch of the program for a message."""
     at = f" at {step.span}" if step.span else ""
     return f"the choice by {step.condition} (step {index}{at})"
 

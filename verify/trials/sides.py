@@ -44,6 +44,7 @@ class Sides:
 
     @staticmethod
     def of(kernel: PrimFunc) -> Sides:
+        """The conditions of a kernel; none are watched where it calls functions or its blocks cannot be removed."""
         made = Sides(kernel)
         try:
             flat = without_blocks(kernel)
@@ -54,6 +55,7 @@ class Sides:
         return made
 
     def watch(self, flat: PrimFunc) -> None:
+        """Put in stores that show which way each condition goes; those that cannot be watched are `missed`."""
         before: dict[int, list[Stmt]] = {}
         buffers: list[Buffer] = []
         left = MOST

@@ -124,6 +124,7 @@ def node_cases(match: str = "") -> Iterator[TvmCase]:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run the campaign from the command line; the status is 1 if something was found."""
     parser = argparse.ArgumentParser(
         description="Judge the node models of the onnx package in apache-tvm, pass by pass."
     )

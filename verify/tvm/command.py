@@ -127,6 +127,7 @@ def say(out: Screen, as_json: bool, head: str, lines: Sequence[str], wrong: str 
 
 
 def counted(kinds: Iterator[str]) -> str:
+    """How often each kind occurs, as text."""
     return ", ".join(f"{n} {kind}" for kind, n in Counter(kinds).items())
 
 

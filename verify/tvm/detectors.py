@@ -65,14 +65,17 @@ class Subjects:
 
     @cached_property
     def stages(self) -> list[WatchedPass]:
+        """The passes that TVM ran."""
         return list(self.trace.stages())
 
     @cached_property
     def verdicts(self) -> list[JudgedPass]:
+        """The verdict on each pass."""
         return list(verdicts(self.trace, Judge(self.arguments)))
 
     @cached_property
     def calls(self) -> KernelReport:
+        """The verdicts on the calls of kernels."""
         return judge_calls(self.trace, self.arguments)
 
 

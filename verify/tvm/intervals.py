@@ -147,6 +147,7 @@ class Intervals(Memory):
         """The buffer whose elements are being summed up: they are read as they stand."""
 
     def begin(self, buffer: Buffer, shape: tuple[int, ...], contents: Any = None) -> None:
+        """Begin the life of a buffer, with contents or unwritten, and with no sums."""
         super().begin(buffer, shape, np.empty(shape, object) if contents is not None else None)
         cell = self.cells[buffer]
         cell.data = np.empty(shape, object)
@@ -155,6 +156,7 @@ class Intervals(Memory):
         self.sums = {key: s for key, s in self.sums.items() if key[0] is not buffer}
 
     def load(self, buffer: Buffer, index: Sequence[Any]) -> Any:
+        """An element, widened by the orders in which it may have been summed."""
         value = super().load(buffer, index)
         return value if buffer is self.adding else self.reordered(buffer, tuple(map(int, index)), value)
 
@@ -166,6 +168,7 @@ class Intervals(Memory):
         return _wider(value, gamma(known.terms + SLACK, value.of) * known.magnitude)
 
     def result(self, buffer: Buffer) -> Any:
+        """A buffer's contents, each element widened by the orders in which it may have been summed."""
         data = super().result(buffer).copy()
         for at in np.ndindex(data.shape):
             data[at] = self.reordered(buffer, at, data[at])
@@ -190,6 +193,7 @@ class IntervalRun(_Run):
     memory: Intervals
 
     def perform(self, node: Store | Assert | Evaluate) -> None:
+        """Do a statement; a store that adds a term to its element counts as a step of a sum."""
         if not isinstance(node, Store) or node.buffer in self.views:  # through a view each step of a sum is widened
             super().perform(node)
             return
@@ -210,6 +214,7 @@ class IntervalRun(_Run):
         self.memory.sums[node.buffer, at] = after
 
     def compile(self, expr: Expr) -> Callable[[], Any]:
+        """A function that evaluates the expression on intervals."""
         return lambda: self.evaluated(expr)
 
     def evaluated(self, root: Expr, env: Mapping[Var, Any] | None = None) -> Any:
@@ -223,6 +228,7 @@ class IntervalRun(_Run):
         return value[id(root)]
 
     def meaning(self, node: Expr, args: list[Any], env: Mapping[Var, Any] | None) -> Any:
+        """The value of a node from those of its operands. Unsupported (`tvm.C24`) if it has none on intervals."""
         match node:
             case Const():
                 return _element(node.value) if node.dtype.is_float else node.value

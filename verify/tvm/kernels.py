@@ -68,6 +68,7 @@ class KernelReport:
 
     @property
     def holds(self) -> bool:
+        """Whether no call is wrong."""
         return self.first is None
 
 
@@ -92,6 +93,7 @@ class KernelRecording:
     open: list[tuple[Any, ...]] = field(default_factory=list)
 
     def __call__(self, func: Any, name: Any, before: bool, result: Any, *args: Any) -> Any:
+        """Keep a call's arguments before and after it; new memory is filled with garbage if wanted."""
         if not before and self.poison and str(name) == "vm.builtin.alloc_tensor" and is_tensor(result):
             fill(result)
         if str(name) in self.kernels:
@@ -105,6 +107,7 @@ class KernelRecording:
 
 
 def memory_place(value: Any) -> tuple[int, int]:
+    """The address and the bytes of a tensor; (0, 0) for a scalar."""
     if not is_tensor(value):
         return 0, 0
     return int(value.data_ptr()), int(np.prod(value.shape, dtype=np.int64)) * np.dtype(value.numpy().dtype).itemsize
@@ -144,6 +147,7 @@ class StageKernels:
         self.kernels = Kernels(self.functions, VariableTable(), set(self.functions))
 
     def get(self, name: str, use: KernelUse) -> tuple[Kernel, Module]:
+        """The kernel of this name for a use, and a module with all that were made."""
         made = self.kernels.get(name, use)
         self.kernels.pending()
         return made, Module({k.func.name: k.func for k in self.kernels.made.values()})

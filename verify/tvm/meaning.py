@@ -68,12 +68,14 @@ class Recorder:
     def __call__(
         self, func: PrimFunc, inputs: Sequence[Any], *, scalars: Sequence[Any] = (), **more: Any
     ) -> Sequence[Any]:
+        """Run a tensor function and keep the call."""
         self.begun[func.name] = None
         results = run_kernel(func, inputs, self.note, scalars=scalars, **more)
         self.calls.append(KernelCall(func.name, tuple(inputs), tuple(scalars), tuple(results)))
         return results
 
     def note(self, claim: Trap) -> None:
+        """Keep the first claim that is not so."""
         self.claims = self.claims or str(claim)
 
 
@@ -120,6 +122,8 @@ def observed(module: Module, arguments: Sequence[Any]) -> RunOutcome:
 def run_main(
     module: Module, arguments: Sequence[Any], kernel: Any, bounds: bool = False, apply: Any = None
 ) -> tuple[Any, ...]:
+    """Run `main`: its results, flat. Unsupported (`tvm.C19`) for extern functions, Invalid (`tvm.C22`) for a wrong
+    count."""
     main = module.main
     for f in module.definitions.values():
         if not isinstance(f, Function):

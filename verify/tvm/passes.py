@@ -48,6 +48,7 @@ class JudgedPass:
 
     @property
     def wrong(self) -> bool:
+        """Whether the pass changed the meaning."""
         return self.how in WRONG
 
     def __str__(self) -> str:
@@ -69,6 +70,7 @@ class PassReport:
 
     @property
     def holds(self) -> bool:
+        """Whether no pass changed the meaning."""
         return self.first is None
 
 
@@ -120,6 +122,7 @@ class Judge:
     # --- stages with graph functions -----------------------------------------------------------------------------
 
     def graph(self, stage: WatchedPass) -> JudgedPass:
+        """Read the module after a pass, run it, and compare with what it meant before."""
         reading = read_tvm(stage.module)
         rules.check(reading.module)
         got = observed(reading.module, self.arguments)

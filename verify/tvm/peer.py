@@ -28,11 +28,13 @@ def tvm() -> Any:
 
 
 def relax() -> Any:
+    """The module `tvm.relax`. Unsupported (tvm.C1) without TVM."""
     tvm()
     return importlib.import_module("tvm.relax")
 
 
 def tvm_target() -> Any:
+    """TVM's target for the CPU."""
     return tvm().target.Target("llvm")
 
 
@@ -73,6 +75,7 @@ def from_script(text: str) -> Object:
 
 
 def first_line(wrong: BaseException) -> str:
+    """The name of an exception with the last line of its text."""
     lines = [line for line in str(wrong).splitlines() if line.strip()]
     return f"{type(wrong).__name__}: {lines[-1].strip()}" if lines else type(wrong).__name__
 
@@ -103,6 +106,7 @@ def as_tvm(value: Any) -> Any:
 
 
 def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of TVM."""
     return hasattr(value, "numpy") and hasattr(value, "shape")
 
 
@@ -126,6 +130,7 @@ def parameters(mod: Object) -> list[str]:
 
 
 def main_of(mod: Object) -> Object:
+    """The function `main` of a TVM module; Invalid (backend.C2) if it has none."""
     for name, f in mod.functions.items():
         if str(name.name_hint) == "main":
             return f

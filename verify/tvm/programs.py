@@ -66,9 +66,11 @@ class Writer:
         return other[0]
 
     def emit(self, value: Any, shape: tuple[Any, ...], of: str) -> None:
+        """Bind a value, which may be used from then on."""
         self.values.append((self.builder.emit(value), shape, of))
 
     def constant(self, shape: tuple[int, ...], of: str) -> Any:
+        """A constant of small whole numbers."""
         numbers = [self.random.randrange(0, 2 if of == "bool" else 5) for _ in range(int(np.prod(shape)))]
         return relax().const(np.array(numbers).reshape(shape).astype(of), of)
 
@@ -130,6 +132,7 @@ class Writer:
                 pass
 
     def binary(self, of: str) -> Any:
+        """One of the binary operators for a dtype."""
         op = relax().op
         return self.random.choice(
             [op.logical_and, op.logical_or] if of == "bool" else [op.add, op.subtract, op.multiply, op.maximum]
@@ -289,6 +292,7 @@ def _tell(there: Any, seed: int, name: str) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Judge random programs from the command line; the status is 1 if something was found or a process died."""
     parser = argparse.ArgumentParser(description="Judge random programs in apache-tvm, pass by pass and call by call.")
     parser.add_argument("--seconds", type=float, default=60, help="of time on the clock")
     parser.add_argument("--first", type=int, default=0, help="the first seed")

@@ -214,6 +214,7 @@ class Numbering:
         """For a node the recursive functions around it, by identity, that it names from inside."""
 
     def run(self, fold: Fold | None, seal: Seal | None) -> Numbered:
+        """Number all nodes, operands first, with a rule that folds constants and one for inner functions."""
         for node in self.nest.order:
             if not isinstance(node, Var):
                 self.of[id(node)] = self._number(node, fold, seal)
@@ -414,9 +415,11 @@ class Numbering:
         return f"#{self.symbols[of]}" if of in self.symbols else f"@{self.table.symbol(of)}"
 
     def dim_key(self, dim: Dim) -> str:
+        """A size as text, the same for the same size."""
         return dim_text(dim, self._symbol)
 
     def type_key(self, of: Type) -> str:
+        """A type as text, the same for equal types."""
         if isinstance(of, TensorType) and of.is_static:
             return str(of)
         return type_text(of, self.dim_key, self.table) if symbols(of) else self.table.type_key(of)

@@ -24,12 +24,18 @@ class NumberTable(Protocol):
     """A table of numbers: one for each key."""
 
     @property
-    def keys(self) -> list[tuple[Any, ...]]: ...
+    def keys(self) -> list[tuple[Any, ...]]:
+        """The key of each number."""
+        ...
 
     @property
-    def constants(self) -> dict[int, Any]: ...
+    def constants(self) -> dict[int, Any]:
+        """The arrays of the numbers that are constants."""
+        ...
 
-    def number(self, *key: Any) -> int: ...
+    def number(self, *key: Any) -> int:
+        """The number of a key, a new one if it has none."""
+        ...
 
 
 @dataclass(eq=False)
@@ -39,6 +45,7 @@ class Budget:
     steps: int
 
     def spend(self, steps: int, node: Expr) -> None:
+        """Take steps off; UndecidedNumbering if there are none left."""
         self.steps -= steps
         if self.steps < 0:
             at = f" at {node.span}" if node.span else ""
@@ -58,6 +65,7 @@ class BodyEvents:
 
 
 def root_path(table: NumberTable) -> int:
+    """The number of the path to a function's own body."""
     return table.number("path")
 
 

@@ -60,6 +60,7 @@ class Table:
         return self.told[id(kernel)][1]
 
     def number(self, *key: Any) -> int:
+        """The number of a key, a new one if it has none."""
         found = self.numbers.get(key)
         if found is None:
             found = self.numbers[key] = len(self.keys)
@@ -67,6 +68,7 @@ class Table:
         return found
 
     def constant(self, array: Array) -> int:
+        """The number of an array by dtype, shape and bytes."""
         number = self.number(*constant_key(array))
         self.constants.setdefault(number, array)
         return number

@@ -121,4 +121,5 @@ class CheckReport:
         return next((s for s in self.stages if s.holds is False), None)
 
     def as_data(self) -> dict[str, Any]:
+        """The report as plain data, with the name of its format."""
         return {"format": "assay-report-1", **asdict(self)}

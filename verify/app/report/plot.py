@@ -43,9 +43,11 @@ class PlotWindow:
         return WIDTH - LEFT - RIGHT, self.height - TOP - BOTTOM
 
     def x(self, at: float) -> float:
+        """The horizontal place of a value, in units of the picture."""
         return round(LEFT + (at - self.x0) / (self.x1 - self.x0) * self.inner[0], 2)
 
     def y(self, at: float) -> float:
+        """The vertical place of a value, in units of the picture from the top."""
         return round(TOP + (self.y1 - at) / (self.y1 - self.y0) * self.inner[1], 2)
 
 
