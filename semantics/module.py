@@ -60,6 +60,7 @@ class Slot:
 
     @property
     def nbytes(self) -> int:
+        """The bytes that it takes."""
         return self.type.nbytes
 
     @property
@@ -74,6 +75,7 @@ class Slot:
                 return self.offset is not None
 
     def is_live(self, position: int) -> bool:
+        """Whether it is live at a position."""
         return any(start <= position < stop for start, stop in self.live)
 
 
@@ -112,14 +114,17 @@ class Branch:
 
     @property
     def reads(self) -> tuple[str, ...]:
+        """The slot of the condition."""
         return (self.condition,)
 
     @property
     def writes(self) -> tuple[str, ...]:
+        """Nothing: a choice writes no slot."""
         return ()
 
     @property
     def scratch(self) -> tuple[str, ...]:
+        """Nothing: a choice needs no workspace."""
         return ()
 
     @property
@@ -312,6 +317,7 @@ class Module:
     """How constants are to be stored; one that is not named here has nothing special."""
 
     def info(self, name: str) -> ConstantInfo:
+        """How the constant of that name is to be stored, the usual way where nothing is said."""
         return self.infos.get(name, PLAIN)
 
     def resolved(self) -> Module:
@@ -347,15 +353,18 @@ class Module:
 
     @property
     def kernels(self) -> dict[str, PrimFunc]:
+        """The tensor functions, by name."""
         return {n: d for n, d in self.definitions.items() if isinstance(d, PrimFunc)}
 
     def data(self, name: str) -> DataDef:
+        """The data type of that name; Invalid (module.C4) where there is none."""
         found = self.definitions.get(name)
         if not isinstance(found, DataDef):
             raise Invalid(f"the module has no data type {name}", label="module.C4")
         return found
 
     def kernel(self, name: str) -> PrimFunc:
+        """The tensor function of that name; Invalid (module.C3) where there is none."""
         found = self.definitions.get(name)
         if not isinstance(found, PrimFunc):
             raise Invalid(f"the module has no tensor function {name}", label="module.C3")

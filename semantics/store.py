@@ -73,6 +73,7 @@ class ArrayWriter:
         self.known: dict[str, int] = {}
 
     def add(self, array: np.ndarray[Any, Any]) -> dict[str, Any]:
+        """A reference (dtype, shape, offset, SHA-256) to the array's bytes; appends them where they are new."""
         data = raw(array)
         digest = hashlib.sha256(data).hexdigest()
         if digest not in self.known:
@@ -97,6 +98,7 @@ class ArrayReader:
         self.checked: set[tuple[int, int, str]] = set()
 
     def get(self, ref: Any) -> np.ndarray[Any, Any]:
+        """The array that a reference names, not copied; Invalid where it lies outside the file or has changed."""
         name, shape, offset, digest = ref
         of = dtype(name)
         size = size_in_bytes(shape, of)

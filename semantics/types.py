@@ -29,10 +29,12 @@ class TensorType:
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def is_static(self) -> bool:
+        """Whether every dim is a number."""
         return all(isinstance(d, int) for d in self.shape)
 
     @property
@@ -45,13 +47,16 @@ class TensorType:
 
     @property
     def nbytes(self) -> int:
+        """The bytes that it takes; Invalid where a dim is symbolic."""
         return size_in_bytes(self.static_shape, self.dtype)
 
     @property
     def children(self) -> Sequence[Type]:
+        """Nothing: it has no types inside."""
         return ()
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        """Itself: it has no types inside."""
         return self
 
     def __str__(self) -> str:
@@ -68,9 +73,11 @@ class TupleType:
 
     @property
     def children(self) -> Sequence[Type]:
+        """The types of the fields."""
         return self.fields
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        """A tuple of other fields."""
         return self if _same_parts(children, self.fields) else TupleType(tuple(children))
 
     def __str__(self) -> str:
@@ -94,9 +101,11 @@ class FuncType:
 
     @property
     def children(self) -> Sequence[Type]:
+        """The types of the parameters, then that of the result."""
         return (*self.params, self.result)
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        """The same function type with other parameters and another result."""
         if _same_parts(children, self.children):
             return self
         return replace(self, params=tuple(children[:-1]), result=children[-1])
@@ -115,9 +124,11 @@ class RefType:
 
     @property
     def children(self) -> Sequence[Type]:
+        """The type of what the cell holds."""
         return (self.value,)
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        """A reference to a value of another type."""
         return self if children[0] is self.value else RefType(children[0])
 
     def __str__(self) -> str:
@@ -135,9 +146,11 @@ class DataType:
 
     @property
     def children(self) -> Sequence[Type]:
+        """The type arguments."""
         return self.args
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        """The same data type at other type arguments."""
         return self if _same_parts(children, self.args) else replace(self, args=tuple(children))
 
     def __str__(self) -> str:
@@ -154,9 +167,11 @@ class ShapeType:
 
     @property
     def children(self) -> Sequence[Type]:
+        """Nothing: it has no types inside."""
         return ()
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        """Itself: it has no types inside."""
         return self
 
     def __str__(self) -> str:
@@ -173,9 +188,11 @@ class TypeVar:
 
     @property
     def children(self) -> Sequence[Type]:
+        """Nothing: it has no types inside."""
         return ()
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        """Itself: it has no types inside."""
         return self
 
     def __str__(self) -> str:
@@ -190,9 +207,11 @@ class ObjectType:
 
     @property
     def children(self) -> Sequence[Type]:
+        """Nothing: it has no types inside."""
         return ()
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        """Itself: it has no types inside."""
         return self
 
     def __str__(self) -> str:
@@ -216,6 +235,7 @@ class DataDef:
 
     @property
     def type(self) -> DataType:
+        """The data type at its own type parameters."""
         return DataType(self.name, self.type_params)
 
 

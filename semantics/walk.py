@@ -14,7 +14,8 @@ class Tree(Protocol):
     """A node that knows its parts, which are of the same language. Nodes are compared by identity."""
 
     @property
-    def children(self) -> Sequence[Any]: ...
+    def children(self) -> Sequence[Any]:
+        """The parts of the node, in order."""
 
 
 class Node(Tree, Protocol):

@@ -254,6 +254,7 @@ class Builder(Bindings):
 
     @contextmanager
     def if_(self, condition: Expr) -> Iterator[IfScope]:
+        """Opens a branch on a bool scalar; both its blocks must be built before the `with` ends."""
         scope = IfScope(self, self.atom(condition))
         yield scope
         scope.done = self.bind(scope.close())
@@ -268,6 +269,7 @@ class Builder(Bindings):
 
     @contextmanager
     def match(self, value: Any, partial: bool = False) -> Iterator[MatchScope]:
+        """Opens a match of `value`; a `partial` one traps where no case matches."""
         scope = MatchScope(self, self.atom(value), partial)
         yield scope
         scope.done = self.bind(scope.close())
@@ -364,30 +366,39 @@ class Builder(Bindings):
         return self.emit(graph.match_cast(self.atom(value), described(to, self.symbol)), name)
 
     def shape(self, *dims: Dim | str) -> Var:
+        """Emits a shape as a value; a dim that is a string is the symbol of that name."""
         return self.emit(graph.shape(*(self.symbol(d) if isinstance(d, str) else d for d in dims)))
 
     def constant(self, data: Any, of: str | None = None, name: str = "") -> Var:
+        """Emits a tensor literal; `of` names its dtype where `data` is not a NumPy array."""
         return self.emit(graph.constant(data, of), name)
 
     def tuple(self, *fields: Any) -> Var:
+        """Emits a tuple of values."""
         return self.emit(self.operand(fields))
 
     def get(self, value: Expr, index: int) -> Var:
+        """Emits field `index` of a tuple."""
         return self.emit(graph.get(self.atom(value), index))
 
     def ref(self, value: Any) -> Var:
+        """Emits a fresh mutable cell that holds `value`."""
         return self.emit(graph.ref(self.operand(value)))
 
     def read(self, ref: Expr) -> Var:
+        """Emits a read of the cell that `ref` is."""
         return self.emit(graph.read(ref))
 
     def write(self, ref: Expr, value: Any) -> Var:
+        """Emits a write of `value` to the cell that `ref` is."""
         return self.emit(graph.write(ref, self.operand(value)))
 
     def print(self, *values: Any, format: str = "") -> Var:
+        """Emits a print of `values`, by `format`."""
         return self.emit(graph.print_(*map(self.operand, values), format=format))
 
     def assert_(self, condition: Expr, *values: Any, format: str = "") -> Var:
+        """Emits a trap unless `condition`, a bool scalar, holds; it shows `values` by `format`."""
         return self.emit(graph.assert_op(condition, *map(self.operand, values), format=format))
 
     def __getattr__(self, name: str) -> Namespace:

@@ -41,6 +41,7 @@ class Bindings:
 
     @property
     def frame(self) -> OpenBody:
+        """The innermost open body; Invalid (builder.C12) where no function is open."""
         if self._frame is None:
             raise Invalid("no function is open: with builder.function(...)", label="builder.C12")
         return self._frame

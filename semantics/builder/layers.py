@@ -59,6 +59,7 @@ class Parameter:
 
     @property
     def value(self) -> Var:
+        """Its variable; Invalid (layers.C1) unless the model is being exported."""
         if self.var is None:
             raise Invalid("a parameter is used outside of export", label="layers.C1")
         return self.var
@@ -68,9 +69,11 @@ class Layer:
     """Base of layers: `forward` says what it does to its inputs."""
 
     def forward(self, b: Builder, *inputs: Any) -> Any:
+        """Emits the layer's computation with `b`, and returns its result."""
         raise NotImplementedError
 
     def __call__(self, b: Builder, *inputs: Any) -> Any:
+        """The same as `forward`."""
         return self.forward(b, *inputs)
 
     def parameters(self) -> Iterator[tuple[str, Parameter]]:
@@ -149,6 +152,7 @@ class Linear(Layer):
         self.bias = Parameter(outputs, of=of) if bias else None
 
     def forward(self, b: Builder, x: Expr) -> Expr:
+        """Emits x @ weight, plus the bias if there is one."""
         y = b.matmul(x, self.weight.value)
         return b.add(y, self.bias.value) if self.bias else y
 
@@ -160,4 +164,5 @@ class LayerNorm(Layer):
         self.weight, self.bias = Parameter(size, of=of), Parameter(size, of=of)
 
     def forward(self, b: Builder, x: Expr) -> Expr:
+        """Emits the normalisation of `x`, in its own shape."""
         return b.nn.layer_norm(x, self.weight.value, self.bias.value, axes=(-1,))

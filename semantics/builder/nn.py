@@ -48,6 +48,7 @@ class Identity(Layer):
     """Its input."""
 
     def forward(self, b: Builder, x: Expr) -> Expr:
+        """The operand itself; nothing is emitted."""
         return x
 
 
@@ -56,10 +57,14 @@ class Dropout(Identity):
 
 
 class ReLU(_Activation):
+    """max(x, 0), elementwise."""
+
     op = "nn.relu"
 
 
 class LeakyReLU(_Activation):
+    """x where it is positive, else alpha * x, elementwise."""
+
     op = "nn.leakyrelu"
 
     def __init__(self, alpha: float = 0.01) -> None:
@@ -70,6 +75,7 @@ class SiLU(Layer):
     """x * sigmoid(x)"""
 
     def forward(self, b: Builder, x: Expr) -> Expr:
+        """Emits x * sigmoid(x)."""
         return b.multiply(x, b.sigmoid(x))
 
 
@@ -82,14 +88,20 @@ class GELU(_Activation):
 
 
 class Sigmoid(_Activation):
+    """1 / (1 + exp(-x)), elementwise."""
+
     op = "sigmoid"
 
 
 class Tanh(_Activation):
+    """The hyperbolic tangent, elementwise."""
+
     op = "tanh"
 
 
 class Softmax(_Activation):
+    """exp(x) over its sum along an axis."""
+
     op = "nn.softmax"
 
     def __init__(self, axis: int = -1) -> None:
@@ -100,6 +112,7 @@ class Flatten(Layer):
     """All axes but the first in one."""
 
     def forward(self, b: Builder, x: Expr) -> Expr:
+        """Emits a reshape of x[n, ...] to two axes, the first of size n."""
         return b.reshape(x, shape=(_type(x).shape[0], -1))
 
 
@@ -110,6 +123,7 @@ class ModuleList(Layer):
         self.layers = list(layers)
 
     def append(self, layer: Layer) -> None:
+        """Adds a layer at the end."""
         self.layers.append(layer)
 
     def __getitem__(self, index: int) -> Layer:
@@ -122,6 +136,7 @@ class ModuleList(Layer):
         return len(self.layers)
 
     def forward(self, b: Builder, x: Any) -> Any:
+        """Emits each layer on the result of the one before."""
         for layer in self.layers:
             x = layer(b, x)
         return x
@@ -141,6 +156,7 @@ class Embedding(Layer):
         self.weight = Parameter(count, size, of=of)
 
     def forward(self, b: Builder, indices: Expr) -> Expr:
+        """Emits the rows of the table at integer `indices`, in the shape of these with the row's axis after it."""
         return b.take(self.weight.value, indices, axis=0)
 
 
@@ -152,6 +168,7 @@ class RMSNorm(Layer):
         self.weight = Parameter(size, of=of)
 
     def forward(self, b: Builder, x: Expr) -> Expr:
+        """Emits the normalisation of `x`, in its own shape."""
         mean = b.mean(b.multiply(x, x), axis=(-1,), keepdims=True)
         return b.multiply(b.divide(x, b.sqrt(b.add(mean, self.epsilon))), self.weight.value)
 
@@ -167,6 +184,7 @@ class GroupNorm(Layer):
         self.weight, self.bias = Parameter(channels, of=of), Parameter(channels, of=of)
 
     def forward(self, b: Builder, x: Expr) -> Expr:
+        """Emits the normalisation of x[batch, channels, ...], in its own shape."""
         shape = _type(x).shape
         y = b.reshape(x, shape=(shape[0], self.groups, -1))
         centred = b.subtract(y, b.mean(y, axis=(2,), keepdims=True))
@@ -189,6 +207,7 @@ class BatchNorm2d(Layer):
         self.running_mean, self.running_var = Parameter(channels, of=of), Parameter(channels, of=of)
 
     def forward(self, b: Builder, x: Expr) -> Expr:
+        """Emits the normalisation of x[batch, channels, ...], in its own shape."""
         given = (self.weight, self.bias, self.running_mean, self.running_var)
         return b.nn.batch_norm(x, *(p.value for p in given), axis=1, epsilon=self.epsilon)
 
@@ -224,14 +243,20 @@ class _Conv(Layer):
 
 
 class Conv1d(_Conv):
+    """A convolution of x[batch, inputs, length]."""
+
     axes = 1
 
 
 class Conv2d(_Conv):
+    """A convolution of x[batch, inputs, height, width]."""
+
     axes = 2
 
 
 class Conv3d(_Conv):
+    """A convolution of x[batch, inputs, depth, height, width]."""
+
     axes = 3
 
 
@@ -286,14 +311,20 @@ def _spread(b: Builder, x: Expr, axis: int, stride: int, size: Any) -> Expr:
 
 
 class ConvTranspose1d(_ConvTranspose):
+    """A transposed convolution of x[batch, inputs, length]."""
+
     axes = 1
 
 
 class ConvTranspose2d(_ConvTranspose):
+    """A transposed convolution of x[batch, inputs, height, width]."""
+
     axes = 2
 
 
 class ConvTranspose3d(_ConvTranspose):
+    """A transposed convolution of x[batch, inputs, depth, height, width]."""
+
     axes = 3
 
 
@@ -303,10 +334,14 @@ class _Pool2d(_Activation):
 
 
 class MaxPool2d(_Pool2d):
+    """The greatest element of each window of x[batch, channels, height, width]."""
+
     op = "nn.max_pool2d"
 
 
 class AvgPool2d(_Pool2d):
+    """The mean of each window of x[batch, channels, height, width]."""
+
     op = "nn.avg_pool2d"
 
 
@@ -331,6 +366,7 @@ class MultiHeadAttention(Layer):
         self.q_proj, self.k_proj, self.v_proj, self.out_proj = (Linear(size, size, bias, of) for _ in range(4))
 
     def forward(self, b: Builder, x: Expr, memory: Expr | None = None, mask: Expr | None = None) -> Expr:
+        """Emits attention of `x` to itself or to `memory`, where `mask` allows it, in the shape of `x`."""
         memory = x if memory is None else memory
         q, k, v = (
             self.split(b, p.forward(b, y)) for p, y in ((self.q_proj, x), (self.k_proj, memory), (self.v_proj, memory))
@@ -339,6 +375,7 @@ class MultiHeadAttention(Layer):
         return self.out_proj.forward(b, b.reshape(y, shape=_type(x).shape))
 
     def split(self, b: Builder, x: Expr) -> Expr:
+        """Emits x[batch, positions, size] as [batch, heads, positions, size // heads]."""
         batch, positions, size = _type(x).shape
         assert isinstance(size, int)
         return b.permute_dims(b.reshape(x, shape=(batch, positions, self.heads, size // self.heads)), axes=(0, 2, 1, 3))

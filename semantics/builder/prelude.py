@@ -40,14 +40,17 @@ zero, succ = graph.constructor(NAT, "zero"), graph.constructor(NAT, "succ")
 
 
 def list_of(of: Type) -> DataType:
+    """The prelude's type of lists whose items are of type `of`."""
     return DataType("List", (of,))
 
 
 def option_of(of: Type) -> DataType:
+    """The prelude's type of what is one value of type `of`, or none."""
     return DataType("Option", (of,))
 
 
 def tree_of(of: Type) -> DataType:
+    """The prelude's type of trees with a value of type `of` at each node."""
     return DataType("Tree", (of,))
 
 

@@ -36,14 +36,17 @@ def tensor(*dims: Dim | str, of: str = "float32") -> Described:
 
 
 def tuple_type(*fields: Described) -> Described:
+    """A tuple type; its fields may name symbols."""
     return Template(lambda s: TupleType(tuple(described(f, s) for f in fields)))
 
 
 def func_type(params: Sequence[Described], result: Described, pure: bool = True) -> Described:
+    """A function type; its parameters and result may name symbols."""
     return Template(lambda s: FuncType(tuple(described(p, s) for p in params), described(result, s), pure=pure))
 
 
 def described(of: Described, symbol: Callable[[str], Symbol]) -> Type:
+    """The type that a description stands for, with the symbols that `symbol` gives for its names."""
     return of.make(symbol) if isinstance(of, Template) else of
 
 
@@ -82,11 +85,14 @@ class OpenBody:
 class Binder(Protocol):
     """What a scope asks of its builder."""
 
-    def body(self, what: str) -> AbstractContextManager[OpenBody]: ...
+    def body(self, what: str) -> AbstractContextManager[OpenBody]:
+        """Opens a body; `what` is its name in messages."""
 
-    def unique(self, name: str) -> str: ...
+    def unique(self, name: str) -> str:
+        """A name like `name` that is not in use."""
 
-    def call(self, callee: FunctionScope, /, *args: Any, type_args: Sequence[Type] = ()) -> Var: ...
+    def call(self, callee: FunctionScope, /, *args: Any, type_args: Sequence[Type] = ()) -> Var:
+        """Emits a call of a function that is built, or being built."""
 
 
 @dataclass(eq=False)
@@ -106,6 +112,7 @@ class FunctionScope:
 
     @property
     def params(self) -> tuple[Var, ...]:
+        """The parameters, in order."""
         return tuple(self.by_name.values())
 
     def __iter__(self) -> Iterator[Var]:
@@ -132,6 +139,7 @@ class FunctionScope:
         return self.value
 
     def __call__(self, *args: Any, type_args: Sequence[Type] = ()) -> Var:
+        """Emits a call of the function."""
         return self.builder.call(self, *args, type_args=type_args)
 
 
@@ -148,6 +156,7 @@ class BranchValue:
 
     @property
     def value(self) -> Var:
+        """The variable that the result is bound to; Invalid (builder.C5) while the block is open."""
         if self.done is None:
             raise Invalid(f"the value of {self.what} is there when its block is closed", label="builder.C5")
         return self.done
@@ -162,9 +171,11 @@ class IfScope(BranchValue):
         self.bodies: dict[str, Expr] = {}
 
     def then(self) -> AbstractContextManager[None]:
+        """Opens the branch that is taken where the condition holds."""
         return self._branch("then")
 
     def otherwise(self) -> AbstractContextManager[None]:
+        """Opens the branch that is taken where the condition does not hold."""
         return self._branch("otherwise")
 
     @contextmanager
@@ -176,6 +187,7 @@ class IfScope(BranchValue):
         self.bodies[which] = frame.body()
 
     def close(self) -> Expr:
+        """The `if`; Invalid (builder.C6) where a branch was not built."""
         for which in ("then", "otherwise"):
             if which not in self.bodies:
                 raise Invalid(f"the if_ has no branch {which}", label="builder.C6")
@@ -205,9 +217,11 @@ class MatchScope(BranchValue):
         self.clauses.append((pattern, frame.body()))
 
     def otherwise(self) -> AbstractContextManager[tuple[Var, ...]]:
+        """Opens the case for every value that no case before it matches."""
         return self.case("_")
 
     def pattern(self, spec: Any) -> tuple[Pattern, list[Var]]:
+        """The pattern that `spec` describes (else Invalid, builder.C7), and the variables that it binds, in order."""
         vars: list[Var] = []
 
         def made(spec: Any, of: Type) -> Task[Pattern]:
@@ -246,4 +260,5 @@ class MatchScope(BranchValue):
         return types
 
     def close(self) -> Expr:
+        """The match, with its cases in the order in which they were built."""
         return graph.match(self.of, *self.clauses, partial=self.partial)

@@ -37,6 +37,7 @@ class Computed:
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """One dim for each index of the formula."""
         return self.buffer.shape
 
     def __getitem__(self, indices: Number | tuple[Number, ...]) -> Load:

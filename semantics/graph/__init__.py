@@ -136,6 +136,7 @@ __all__ = [
 
 
 def var(name: str, type: Type) -> Var:
+    """A fresh variable: no other Var is equal to it, whatever its name."""
     return Var(type, name)
 
 
@@ -198,6 +199,7 @@ def _applied(func: Type, args: Sequence[Type], type_args: Sequence[Type]) -> Typ
 def call_tir(
     func: str, args: Sequence[Expr], result: Type, span: Span | None = None, scalars: Sequence[Dim] = ()
 ) -> CallTIR:
+    """A call of the module's tensor function `func`; `result` is the type of the tensors that it fills."""
     return CallTIR(result, func, tuple(args), tuple(scalars), span=span)
 
 
@@ -216,16 +218,19 @@ def constructor(data: DataDef, name: str) -> Constructor:
 
 
 def tuple_of(*fields: Expr, span: Span | None = None) -> Tuple:
+    """A tuple of these fields."""
     return Tuple(TupleType(tuple(f.type for f in fields)), fields, span=span)
 
 
 def get(value: Expr, index: int, span: Span | None = None) -> TupleGetItem:
+    """Field `index`, from 0, of a tuple; Invalid (tuple.C1) where there is none."""
     if not isinstance(value.type, TupleType) or not 0 <= index < len(value.type.fields):
         raise Invalid(f"no field {index} in {value.type}", where=span, label="tuple.C1")
     return TupleGetItem(value.type.fields[index], value, index, span=span)
 
 
 def let(var: Var, value: Expr, body: Expr, span: Span | None = None, dataflow: Dataflow | None = None) -> Let:
+    """`body` with `var` bound to `value`; Invalid (let.C1) where their types differ."""
     if not same_type(var.type, value.type):
         raise Invalid(f"{var.name} is {var.type}, but its value is {value.type}", where=span, label="let.C1")
     return Let(body.type, var, value, body, span=span, dataflow=dataflow)
@@ -271,14 +276,17 @@ def function(
 
 
 def ref(value: Expr, span: Span | None = None) -> RefCreate:
+    """A fresh mutable cell that holds `value`."""
     return RefCreate(RefType(value.type), value, span=span)
 
 
 def read(ref: Expr, span: Span | None = None) -> RefRead:
+    """What the cell `ref` holds; Invalid where `ref` is no reference."""
     return RefRead(_cell(ref, span), ref, span=span)
 
 
 def write(ref: Expr, value: Expr, span: Span | None = None) -> RefWrite:
+    """A write of `value` to the cell `ref`; Invalid (ref.C2) where the cell is of another type."""
     if not same_type(_cell(ref, span), value.type):
         raise Invalid(f"{value.type} is written to {ref.type}", where=span, label="ref.C2")
     return RefWrite(UNIT, ref, value, span=span)
@@ -291,10 +299,12 @@ def _cell(ref: Expr, span: Span | None) -> Type:
 
 
 def print_(*values: Expr, format: str = "", span: Span | None = None) -> Print:
+    """A print of `values`, by `format`; its result is the empty tuple."""
     return Print(UNIT, values, format, span=span)
 
 
 def assert_op(condition: Expr, *values: Expr, format: str = "", span: Span | None = None) -> AssertOp:
+    """A trap unless `condition`, a bool scalar, holds; its result is the empty tuple."""
     _condition(condition, span)
     return AssertOp(UNIT, condition, values, format, span=span)
 
@@ -334,10 +344,12 @@ def device_copy(value: Expr, to: VirtualDevice = ANYWHERE, span: Span | None = N
 
 
 def shape(*dims: Dim, span: Span | None = None) -> ShapeExpr:
+    """A shape as a value, of these dims."""
     return ShapeExpr(ShapeType(dims), dims, span=span)
 
 
 def shape_of(value: Expr, span: Span | None = None) -> ShapeOf:
+    """The shape of a tensor as a value; Invalid (shape_of.C1) where `value` is no tensor."""
     if not isinstance(value.type, TensorType):
         raise Invalid(f"{value.type} has no shape", where=span, label="shape_of.C1")
     return ShapeOf(ShapeType(value.type.shape), value, span=span)
@@ -358,6 +370,7 @@ def match(value: Expr, *clauses: tuple[Pattern, Expr], partial: bool = False, sp
 
 
 def bind_pattern(var: Var) -> Bind:
+    """A pattern that matches everything and names it `var`."""
     return Bind(var)
 
 

@@ -193,6 +193,7 @@ def provably_different(a: Dim, b: Dim) -> bool:
 
 
 def instantiate_dim(dim: Dim, bound: Mapping[Var | TypeVar, Dim | Type]) -> Dim:
+    """A dim with the dims that `bound` has for its symbols; those that it does not have stay."""
     if not isinstance(dim, Expr):
         return dim
     known: dict[Var, Dim] = {}

@@ -30,9 +30,11 @@ class Expr:
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The parts of the node, in the order in which `with_children` takes them."""
         return ()
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same node around other parts; itself where all parts are the same objects."""
         return self
 
     def __repr__(self) -> str:
@@ -47,9 +49,11 @@ class Unary(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The one part, `value`."""
         return (self.value,)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same node around another `value`."""
         return self if children[0] is self.value else replace(self, value=children[0])
 
 
@@ -103,9 +107,11 @@ class Call(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The callee, if it is an expression, and the arguments."""
         return (self.op, *self.args) if isinstance(self.op, Expr) else self.args
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same call of other parts."""
         if _same_parts(children, self.children):
             return self
         if isinstance(self.op, Expr):
@@ -126,26 +132,34 @@ class CallTIR(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The arguments."""
         return self.args
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same call with other arguments."""
         return self if _same_parts(children, self.args) else replace(self, args=tuple(children))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuple(Expr):
+    """Several values as one."""
+
     fields: tuple[Expr, ...]
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The fields."""
         return self.fields
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """A tuple of the same type with other fields."""
         return self if _same_parts(children, self.fields) else replace(self, fields=tuple(children))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TupleGetItem(Unary):
+    """Field `index`, from 0, of the tuple `value`."""
+
     index: int
 
 
@@ -169,9 +183,11 @@ class Let(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The value, then the body."""
         return (self.value, self.body)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same variable, with another value and body."""
         if _same_parts(children, self.children):
             return self
         return replace(self, value=children[0], body=children[1])
@@ -196,9 +212,11 @@ class If(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The condition and both branches."""
         return (self.condition, self.then, self.otherwise)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """A branch of the same type, with other parts."""
         if _same_parts(children, self.children):
             return self
         condition, then, otherwise = children
@@ -218,9 +236,11 @@ class RefRead(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The reference."""
         return (self.ref,)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """A read of another reference."""
         return self if children[0] is self.ref else replace(self, ref=children[0])
 
 
@@ -233,9 +253,11 @@ class RefWrite(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The reference, then the value."""
         return (self.ref, self.value)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """A write with another reference and value."""
         return self if _same_parts(children, self.children) else replace(self, ref=children[0], value=children[1])
 
 
@@ -248,9 +270,11 @@ class Print(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The values."""
         return self.values
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same print of other values."""
         return self if _same_parts(children, self.values) else replace(self, values=tuple(children))
 
 
@@ -264,9 +288,11 @@ class AssertOp(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The condition, then the values."""
         return (self.condition, *self.values)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same assertion with other parts."""
         if _same_parts(children, self.children):
             return self
         return replace(self, condition=children[0], values=tuple(children[1:]))
@@ -309,6 +335,7 @@ class Wildcard:
 
     @property
     def children(self) -> Sequence[Pattern]:
+        """Nothing: it has no fields."""
         return ()
 
 
@@ -320,6 +347,7 @@ class Bind:
 
     @property
     def children(self) -> Sequence[Pattern]:
+        """Nothing: it has no fields."""
         return ()
 
 
@@ -332,6 +360,7 @@ class Made:
 
     @property
     def children(self) -> Sequence[Pattern]:
+        """The patterns of the constructor's fields."""
         return self.fields
 
 
@@ -343,6 +372,7 @@ class Fields:
 
     @property
     def children(self) -> Sequence[Pattern]:
+        """The patterns of the tuple's fields."""
         return self.fields
 
 
@@ -375,9 +405,11 @@ class Match(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The value, then the body of each clause."""
         return (self.value, *(c.body for c in self.clauses))
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same patterns, with another value and other bodies."""
         if _same_parts(children, self.children):
             return self
         clauses = tuple(replace(c, body=b) for c, b in zip(self.clauses, children[1:], strict=True))
@@ -394,18 +426,22 @@ class Function(Expr):
 
     @property
     def func_type(self) -> FuncType:
+        """The node's type, as the function type that it is."""
         assert isinstance(self.type, FuncType)
         return self.type
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The body; parameters bind and are no parts."""
         return (self.body,)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same function with another body."""
         return self if children[0] is self.body else replace(self, body=children[0])
 
     @property
     def result_type(self) -> Type:
+        """The type of what a call gives."""
         return self.func_type.result
 
 

@@ -16,6 +16,7 @@ EXPLICIT = "explicit_shapes"
 
 
 def has_explicit_shapes(function: Function) -> bool:
+    """Whether the function's own statements check and name its sizes: its attribute `EXPLICIT` is True."""
     return function.attrs.get(EXPLICIT) is True
 
 

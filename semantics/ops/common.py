@@ -29,6 +29,7 @@ def broadcast_shapes(what: str, shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim,
 
 
 def show_shapes(shapes: Sequence[tuple[Dim, ...]]) -> str:
+    """Shapes as messages show them: "(n, 4) and (4, 8)"."""
     return " and ".join("(" + ", ".join(map(show, s)) + ")" for s in shapes)
 
 
@@ -42,6 +43,7 @@ def same_dtype(what: str, types: Sequence[TensorType]) -> DType:
 
 
 def require_kind(what: str, of: DType, kinds: Sequence[str]) -> None:
+    """Invalid (dtype.C3) unless the dtype is of one of these kinds; `what` is the subject of the message."""
     if of.kind not in kinds:
         raise Invalid(f"{what} is not defined on {of}", label="dtype.C3")
 

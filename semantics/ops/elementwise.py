@@ -68,6 +68,7 @@ def extreme(name: str, a: Any, b: Any) -> Any:
 
 
 def relu(attrs: Attrs, x: Any) -> Any:
+    """max(x, 0), with +0 for zeros of either sign and NaN for NaN."""
     zero = x.dtype.type(0)
     result = np.maximum(x, zero)
     # adding +0 turns -0 into +0 and changes nothing else
@@ -104,6 +105,7 @@ def _gelu(attrs: Attrs, x: Any) -> Any:
 
 
 def gelu_tanh(x: Any, root: float = math.sqrt(2 / math.pi), cubic: float = 0.044715) -> Any:
+    """GELU by its approximation: x / 2 * (1 + tanh(root * (x + cubic * x^3))), in the dtype of `x`."""
     half, one = x.dtype.type(0.5), x.dtype.type(1)
     inner = x + rounded_literal(x, cubic) * (x * x * x)
     return half * x * (one + np.tanh(rounded_literal(x, root) * inner))
@@ -197,6 +199,7 @@ def unary(
     name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: Source,
     uses: Sequence[Attrs] = ({},), plain: bool = False, **more: Any,
 ) -> Operator:  # fmt: skip
+    """The record of an operator on one tensor of these kinds of dtypes; `plain`: `value` needs no wrapping for int4."""
     examples = [Example((((2, 3), of),), uses[0]) for of in _dtypes(kinds)]
     examples += [Example((((5,), _dtypes(kinds)[0]),), use) for use in uses[1:]]
     examples.append(Example((((), _dtypes(kinds)[0]),), uses[0]))
@@ -218,6 +221,7 @@ def binary(
     name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: Source,
     result: str = "same", plain: bool = False, **more: Any,
 ) -> Operator:  # fmt: skip
+    """The record of an operator on two tensors of one dtype, broadcast; `result` is "same" or "bool", for its dtype."""
     # a divisor is to be free of zeros
     safe = {1: (1, 7)} if more.get("can_trap") else {}
     first = _dtypes(kinds)[0]
@@ -232,6 +236,7 @@ def binary(
 
 
 def documents(name: str, relax: str) -> str:
+    """The citation of an ONNX operator and of the Relax operator that mean the same."""
     return f"ONNX {name}, docs/Operators.md; TVM relax.op.{relax}"
 
 

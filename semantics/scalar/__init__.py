@@ -143,6 +143,7 @@ class Interner:
         self._seen: list[Expr] = []  # keeps what is numbered alive, so that no other node gets its identity
 
     def __call__(self, expr: Number) -> int:
+        """The number of an expression's structure; a plain number counts as a literal of dtype int64 or float64."""
         if not isinstance(expr, Expr):
             expr = const(expr, INT64 if isinstance(expr, int) else "float64")
         number = self._number

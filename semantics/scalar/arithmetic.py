@@ -39,6 +39,7 @@ class Operation:
     """What changes nothing as an operand: a number, -1 for all bits, or an infinity for the number at that end."""
 
     def has(self, wanted: Property) -> bool:
+        """Whether the operation has a property."""
         return wanted in self.properties
 
     @property
@@ -79,10 +80,12 @@ def _any(condition: Any) -> bool:
 
 
 def divided_by_zero() -> Trap:
+    """scalar.T1: an integer is divided by 0."""
     return Trap("division by zero", "integer division by zero", right="the divisor must not be 0", label="scalar.T1")
 
 
 def shifted_too_far(width: int) -> Trap:
+    """scalar.T2: an integer of `width` bits is shifted by a negative number, or by `width` or more bits."""
     what = f"shift by less than 0 or by {width} or more bits"
     return Trap("shift", what, right=f"the shift must be by 0 to {width - 1} bits", label="scalar.T2")
 

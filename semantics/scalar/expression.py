@@ -25,9 +25,11 @@ class Expr:
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The parts of the node, in the order in which `with_children` takes them."""
         return ()
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same node around other parts; itself where all parts are the same objects."""
         return self
 
     def __add__(self, other: Number) -> Expr:
@@ -117,9 +119,11 @@ class Apply(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The operands."""
         return self.args
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same operation on other operands; its dtype follows from theirs."""
         if all(a is b for a, b in zip(children, self.args, strict=True)):
             return self
         return apply(self.op, *children)
@@ -133,9 +137,11 @@ class Cast(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The one operand."""
         return (self.arg,)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """The same conversion of another operand."""
         return self if children[0] is self.arg else cast(children[0], self.dtype)
 
 
@@ -158,6 +164,7 @@ class Buffer:
 
     @property
     def static_shape(self) -> tuple[int, ...]:
+        """The shape in numbers; Invalid (tensor.C1) where a dim is symbolic."""
         shape = tuple(d for d in self.shape if isinstance(d, int))
         if len(shape) != len(self.shape):
             raise Invalid(f"buffer {self.name} has symbolic dims", label="tensor.C1")
@@ -165,6 +172,7 @@ class Buffer:
 
     @property
     def nbytes(self) -> int:
+        """The bytes that it takes; Invalid (tensor.C1) where a dim is symbolic."""
         return size_in_bytes(self.static_shape, self.dtype)
 
     def __repr__(self) -> str:
@@ -191,9 +199,11 @@ class Load(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The indices."""
         return self.indices
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """A load of the same buffer at other indices."""
         if all(a is b for a, b in zip(children, self.indices, strict=True)):
             return self
         return Load(self.dtype, self.buffer, tuple(children))
@@ -214,9 +224,11 @@ class Choice(Expr):
 
     @property
     def children(self) -> Sequence[Expr]:
+        """The condition and both branches."""
         return (self.condition, self.then, self.otherwise)
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
+        """A choice between other parts."""
         if all(a is b for a, b in zip(children, self.children, strict=True)):
             return self
         return choice(*children, as_select=self.as_select)
@@ -374,6 +386,7 @@ def reinterpret(arg: Expr, to: DType | str) -> Expr:
 
 
 def select(condition: Number, then: Number, otherwise: Number) -> Expr:
+    """`then` where `condition` holds, else `otherwise`; both are evaluated, and may trap."""
     (condition,) = _lift([condition])
     then, otherwise = _lift([then, otherwise])
     return apply("select", condition, then, otherwise)

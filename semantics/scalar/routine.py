@@ -47,19 +47,23 @@ class RoutineBuilder:
         self.lets: list[tuple[Var, Expr]] = []
 
     def let(self, name: str, value: Expr) -> Var:
+        """Binds `name` to `value` and returns the variable."""
         var = Var(name, value.dtype)
         self.lets.append((var, value))
         return var
 
     def returns(self, name: str, result: Expr, ulps: float, doc: str) -> Routine:
+        """The finished routine; `ulps` bounds the error of `result` in units in the last place."""
         return Routine(name, self.params, tuple(self.lets), result, ulps, doc)
 
 
 def hexadecimal(text: str) -> tuple[float, ...]:
+    """The float64 numbers of a text: hexadecimal words with spaces between them."""
     return tuple(float.fromhex(word) for word in text.split())
 
 
 def pattern(x: float) -> int:
+    """The 64 bits of a float64 as a signed integer."""
     return int(np.float64(x).view(np.int64))
 
 
@@ -72,6 +76,7 @@ def polynomial(coefficients: tuple[float, ...], x: Expr) -> Expr:
 
 
 def bits_of(x: Expr) -> Expr:
+    """The bits of a float as an integer of its width."""
     return apply("bits_of", x)
 
 
@@ -81,6 +86,7 @@ def high_part(x: Expr) -> Expr:
 
 
 def is_nan(x: Expr) -> Expr:
+    """Whether `x` is NaN: it differs from itself."""
     return apply("ne", x, x)
 
 

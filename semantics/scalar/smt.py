@@ -30,11 +30,14 @@ class SmtContext(Protocol):
     """What an expression is translated in: its variables, its loads, and which steps are known not to wrap."""
 
     @property
-    def env(self) -> Mapping[Var, Term]: ...
+    def env(self) -> Mapping[Var, Term]:
+        """The term of each variable in scope."""
 
-    def load(self, node: Load, indices: Sequence[Term]) -> Term: ...
+    def load(self, node: Load, indices: Sequence[Term]) -> Term:
+        """The term of an element of a buffer at `indices`."""
 
-    def exact(self, node: Expr) -> bool: ...
+    def exact(self, node: Expr) -> bool:
+        """Whether this step is known to stay inside its dtype, so that its term needs no wrapping."""
 
 
 @dataclass(eq=False)
@@ -143,6 +146,7 @@ class Terms:
         return z3.Const(f"{node.dtype.name} {node.value.tobytes().hex()}", VALUE)
 
     def applied(self, node: Apply, args: Sequence[Term]) -> Term:
+        """The term of an operation, not wrapped; an unknown function of the operands where there is no better one."""
         known = node.args[-1].dtype
         if known.is_float and node.op != "select":
             return self.function(f"{node.op} {known.name}", args, node.dtype)
@@ -153,6 +157,7 @@ class Terms:
         return found
 
     def converted(self, value: Term, node: Cast) -> Term:
+        """The term of a conversion, not wrapped; one from or to a float dtype is an unknown function of the value."""
         of, to = node.arg.dtype, node.dtype
         if of.is_float or to.is_float:
             return self.function(f"cast {of.name} {to.name}", [value], to)
@@ -162,6 +167,7 @@ class Terms:
 
 
 def sort(of: DType) -> Any:
+    """The z3 sort of a dtype: Bool, Int for every integer dtype, or the sort of floats, which are opaque."""
     return z3.BoolSort() if of is BOOL else z3.IntSort() if of.is_integer else VALUE
 
 

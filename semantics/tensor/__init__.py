@@ -120,6 +120,7 @@ def loops(names: str, extents: Sequence[Dim], body: Callable[..., Stmt], kind: L
 
 
 def when(condition: Expr, then: Stmt, otherwise: Stmt | None = None) -> If:
+    """`then` where `condition` holds, else `otherwise`; Invalid (tensor.C5) unless the condition is of dtype bool."""
     if condition.dtype is not BOOL:
         raise Invalid(f"a condition is bool, not {condition.dtype}", label="tensor.C5")
     return If(condition, then, otherwise)

@@ -37,6 +37,7 @@ DEEPEST = 200
 
 
 def callee(call: Call, functions: Mapping[str, PrimFunc]) -> PrimFunc:
+    """The tensor function that is called; Invalid (tensor.C15) where there is none of that name."""
     found = functions.get(call.function)
     if found is None:
         raise Invalid(f"there is no tensor function {call.function}", where=call.span, label="tensor.C15")
@@ -130,10 +131,12 @@ def shape_checks(
 
 
 def as_expr(dim: Number) -> Expr:
+    """A dim as an int64 expression."""
     return cast(dim, INT64) if isinstance(dim, Expr) else const(dim)
 
 
 def size_of(shape: Sequence[Dim]) -> Dim:
+    """The number of elements of a shape, an expression where a dim is one."""
     numbers = prod(d for d in shape if isinstance(d, int))
     total: Dim = numbers
     for d in shape:

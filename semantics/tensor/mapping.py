@@ -51,18 +51,23 @@ class Mapper:
         return made
 
     def var(self, of: Var) -> Var:
+        """What a variable that is bound here becomes; Crash where that is no variable."""
         found = self.vars.get(of, of)
         if not isinstance(found, Var):
             raise Crash(f"{of.name} is bound here and became {found}")
         return found
 
     def buffer(self, of: Buffer) -> Buffer:
+        """What a buffer becomes."""
         return self.buffers.get(of, of)
 
     def dim(self, of: Dim) -> Dim:
+        """What a dim becomes; numbers stay."""
         return self.expr(of) if isinstance(of, Expr) else of
 
     def expr(self, of: Expr) -> Expr:
+        """An expression over what its variables and buffers become."""
+
         def change(node: Expr) -> Expr:
             if isinstance(node, Var):
                 return self.vars.get(node, node)
@@ -73,9 +78,11 @@ class Mapper:
         return rewrite(of, change)
 
     def exprs(self, of: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Several expressions, each as `expr`."""
         return tuple(map(self.expr, of))
 
     def maybe(self, of: Expr | None) -> Expr | None:
+        """An expression as `expr`; None stays."""
         return None if of is None else self.expr(of)
 
     def run(self, body: Stmt) -> Stmt:
@@ -125,12 +132,15 @@ class Mapper:
                 raise Crash(f"no such statement: {type(s).__name__}")
 
     def iterator(self, i: IterVar) -> IterVar:
+        """An iterator of a block over what its variable and expressions become."""
         return IterVar(self.var(i.var), i.kind, self.expr(i.extent), self.expr(i.value), self.maybe(i.start))
 
     def region(self, r: Region) -> Region:
+        """A region of what its buffer becomes, between what its bounds become."""
         return Region(self.buffer(r.buffer), self.exprs(r.starts), tuple(map(self.maybe, r.stops)))
 
     def view(self, v: View) -> View:
+        """A view with what its buffers, offset, strides and region become."""
         region = None if v.region is None else self.region(v.region)
         return replace(
             v,

@@ -100,6 +100,7 @@ class Memory:
 
     @property
     def root_view(self) -> View:
+        """All of the memory as one dense view, in elements of its own buffer."""
         root = self.buffers[self.root]
         return View(root, self.whole, const(0), tuple(map(as_expr, strides_of(root.shape))))
 

@@ -89,6 +89,7 @@ class AtMost:
     message: str
 
     def is_evident(self, within: Within) -> bool:
+        """Whether it holds by the ranges and facts of `within`, so that a run needs no check."""
         least = _least(self.high, self.low, within)
         return provably_equal(self.low, self.high) or (least is not None and least >= 0)
 
@@ -119,6 +120,7 @@ def _int64(e: Expr | int) -> Expr:
 
 
 def simplified(e: Expr) -> Expr:
+    """The expression in its normal form."""
     made = simplify(e)
     return made if isinstance(made, Expr) else const(made)
 

@@ -27,6 +27,7 @@ class Stmt:
 
     @property
     def children(self) -> Sequence[Stmt]:
+        """The statements inside this one, in the order in which `with_children` takes them."""
         return ()
 
     @property
@@ -73,15 +74,18 @@ class Around(Stmt):
 
     @property
     def children(self) -> Sequence[Stmt]:
+        """The one statement inside, `body`."""
         return (self.body,)
 
     def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        """The same statement around another body."""
         (body,) = children
         changed: dict[str, Any] = {"body": body}
         return self if body is self.body else replace(self, **changed)
 
 
 def same_objects(new: Sequence[Stmt], old: Sequence[Stmt]) -> bool:
+    """Whether two sequences of one length hold the same objects, by identity."""
     return all(a is b for a, b in zip(new, old, strict=True))
 
 
@@ -106,6 +110,7 @@ class For(Around):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The start, if it is said, and the extent."""
         return (self.extent,) if self.start is None else (self.start, self.extent)
 
     def shown(self) -> Sequence[Shown]:
@@ -122,6 +127,7 @@ class While(Around):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The condition."""
         return (self.condition,)
 
     def shown(self) -> Sequence[Shown]:
@@ -136,9 +142,11 @@ class Seq(Stmt):
 
     @property
     def children(self) -> Sequence[Stmt]:
+        """The statements, in order."""
         return self.body
 
     def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        """Other statements one after another."""
         return self if same_objects(children, self.body) else replace(self, body=tuple(children))
 
     def shown(self) -> Sequence[Shown]:
@@ -155,9 +163,11 @@ class If(Stmt):
 
     @property
     def children(self) -> Sequence[Stmt]:
+        """The branches that are there."""
         return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
 
     def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        """The same condition before other branches."""
         if same_objects(children, self.children):
             return self
         then, *rest = children
@@ -165,6 +175,7 @@ class If(Stmt):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The condition."""
         return (self.condition,)
 
     def shown(self) -> Sequence[Shown]:
@@ -182,6 +193,7 @@ class LetStmt(Around):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The value."""
         return (self.value,)
 
     def shown(self) -> Sequence[Shown]:
@@ -247,6 +259,7 @@ class Store(Stmt):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The indices, then the value."""
         return (*self.indices, self.value)
 
     def shown(self) -> Sequence[Shown]:
@@ -265,6 +278,7 @@ class Assert(Stmt):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The condition, then the values of the message."""
         return (self.condition, *self.values)
 
     def shown(self) -> Sequence[Shown]:
@@ -279,6 +293,7 @@ class Evaluate(Stmt):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The value."""
         return (self.value,)
 
     def shown(self) -> Sequence[Shown]:
@@ -300,6 +315,7 @@ class Call(Stmt):
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
+        """The buffers among the arguments."""
         return tuple(a for a in self.args if isinstance(a, Buffer))
 
     @property
@@ -322,6 +338,7 @@ class Alias(Around):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The offset and strides of the view."""
         return self.view.expressions
 
     def shown(self) -> Sequence[Shown]:
@@ -355,9 +372,11 @@ class IterVar:
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The start of the domain, if it is said, its extent, and the value."""
         return (self.extent, self.value) if self.start is None else (self.start, self.extent, self.value)
 
     def line(self) -> str:
+        """The line by which messages show it."""
         start = "" if self.start is None else f"{show(self.start)}, "
         return f"{self.var.name} = T.axis.{self.kind}({start}{show(self.extent)}, {show(self.value)})"
 
@@ -385,9 +404,11 @@ class Block(Stmt):
 
     @property
     def children(self) -> Sequence[Stmt]:
+        """The statement that comes first in a reduction, if there is one, and the body."""
         return (self.body,) if self.init is None else (self.init, self.body)
 
     def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        """The same block around other statements."""
         if same_objects(children, self.children):
             return self
         *init, body = children
@@ -401,6 +422,7 @@ class Block(Stmt):
 
     @property
     def inner_expressions(self) -> Sequence[Expr]:
+        """The expressions that are evaluated inside the block: those of its views and declared regions."""
         places = tuple(e for v in self.views for e in v.expressions)
         return (*places, *(e for r in (*(self.reads or ()), *(self.writes or ())) for e in r.expressions))
 
@@ -429,10 +451,12 @@ class PrimFunc:
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:
+        """The parameters that are read."""
         return self.params[: len(self.params) - self.num_outputs]
 
     @property
     def outputs(self) -> tuple[Buffer, ...]:
+        """The parameters that are written."""
         return self.params[len(self.params) - self.num_outputs :]
 
     @property

@@ -27,9 +27,11 @@ class View:
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The offset, then the strides."""
         return (self.offset, *self.strides)
 
     def line(self) -> str:
+        """The line by which messages show it."""
         strides = ", ".join(map(show, self.strides))
         return f"{self.buffer!r} views {self.source.name} from {show(self.offset)} in steps of ({strides})"
 
@@ -44,4 +46,5 @@ class Region:
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The starts, then the stops that are said."""
         return (*self.starts, *(e for e in self.stops if e is not None))

@@ -52,6 +52,7 @@ class Source:
 
     @property
     def text(self) -> str:
+        """The whole text."""
         return "\n".join(self.lines)
 
     def parse(self) -> ast.Module:

@@ -49,9 +49,11 @@ class Written:
 
     @property
     def children(self) -> Sequence[Written]:
+        """The types that it is made of."""
         return self.parts or ()
 
     def with_children(self, children: Sequence[Written]) -> Written:
+        """Itself: a type as written is not built anew."""
         return self
 
     @property

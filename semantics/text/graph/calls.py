@@ -41,6 +41,7 @@ class Calls(Values):
     # --- Relax ---------------------------------------------------------------------------------------------------
 
     def relax(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
+        """What `R.name(...)` stands for: a type, an expression or a plain value."""
         if name in TYPES:
             return self._type(node, name, args, given)
         span = self.source.span(node)
@@ -124,6 +125,7 @@ class Calls(Values):
         return found
 
     def exprs(self, node: ast.Call, args: Sequence[Any]) -> list[Expr]:
+        """The arguments as graph expressions."""
         return [self.as_expr(a, n) for a, n in zip(args, node.args, strict=True)]
 
     def _assert(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
@@ -246,6 +248,7 @@ class Calls(Values):
         )
 
     def type_vars(self, value: Any, node: ast.AST) -> tuple[TypeVar, ...]:
+        """A list of type parameters; Invalid (text.C6) where it has anything else."""
         if not isinstance(value, (tuple, list)) or not all(isinstance(t, TypeVar) for t in value):
             raise self.source.error(node, "type_params is a tuple of type parameters", "text.C6")
         return tuple(value)
@@ -253,6 +256,7 @@ class Calls(Values):
     # --- the house's own -----------------------------------------------------------------------------------------
 
     def house(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
+        """What `A.name(...)` stands for: a type, an expression, a device or a plain value."""
         span = self.source.span(node)
         one: dict[str, Callable[..., Expr]] = {
             "ref": graph.ref,
@@ -359,6 +363,7 @@ class Calls(Values):
             return VirtualDevice(kind or "", -1 if number is None else number, target or "", scope or "")
 
     def joined(self, a: VirtualDevice, b: VirtualDevice, node: ast.AST) -> VirtualDevice:
+        """The device with all that both say; Invalid (device.C3) where they contradict each other."""
         both = a.join(b)
         if both is None:
             raise self.source.error(node, f"this lives on {a}, and cannot live on {b}", "device.C3")

@@ -44,6 +44,7 @@ class NamePool:
         self.next: dict[str, int] = {}
 
     def fresh(self, name: str, otherwise: str = "v") -> str:
+        """A legal name like `name` that was not handed out, `otherwise` where nothing of `name` is legal."""
         base = legal(name, otherwise)
         found = base
         while found in self.taken:
@@ -63,6 +64,7 @@ class SymbolNames(dict[Any, str]):
         self.declared: list[str] = []
 
     def get(self, of: Any, default: Any = None) -> Any:
+        """The name of a symbol, a fresh one if it has none yet; `default` is never given."""
         if of not in self:
             self[of] = self.pool.fresh(of.name, "n")
             self.declared.append(self[of])

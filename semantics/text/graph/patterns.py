@@ -31,6 +31,7 @@ class PatternReader:
         self.source = calls.source
 
     def match(self, stmt: ast.Match, target: str | None) -> Task[Expr]:
+        """Reads a match statement; its clauses are worth what their bodies give to `target`, or return."""
         subject, partial = stmt.subject, False
         if isinstance(subject, ast.Call) and self.calls.path(subject.func) == Path(("A", "partial")):
             if len(subject.args) != 1 or subject.keywords:
@@ -50,6 +51,7 @@ class PatternReader:
             return graph.match(value, *clauses, partial=partial, span=self.source.span(stmt))
 
     def pattern(self, node: ast.pattern, of: Type) -> Task[Pattern]:
+        """Reads a pattern for values of type `of` and declares the names that it binds."""
         fields: list[Pattern] = []
         match node:
             case ast.MatchAs(pattern=None, name=None):

@@ -45,6 +45,7 @@ class Sink:
     annotation: str = ""
 
     def text(self, value: str) -> str:
+        """The statement that puts `value` where it goes."""
         return f"return {value}" if self.name is None else f"{self.name}{self.annotation} = {value}"
 
 

@@ -33,12 +33,14 @@ class Scope:
         self.undo: list[tuple[str, Any]] = []
 
     def get(self, name: str) -> Any:
+        """What a name stands for, None if nothing."""
         return self.table.get(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self.table
 
     def declare(self, name: str, meaning: Any, lasting: bool = False) -> None:
+        """Lets a name stand for `meaning`, beyond the block it is in if `lasting`."""
         if not lasting:
             self.undo.append((name, self.table.get(name)))
         self.table[name] = meaning
@@ -48,6 +50,7 @@ class Scope:
         return {name for name, _ in self.undo[mark:]}
 
     def mark(self) -> int:
+        """The place to which `leave` goes back."""
         return len(self.undo)
 
     def leave(self, mark: int) -> None:

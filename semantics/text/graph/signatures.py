@@ -35,6 +35,7 @@ class Signature:
 
     @property
     def type(self) -> FuncType | None:
+        """The function's type, None where its result is not said."""
         if self.result is None:
             return None
         return FuncType(tuple(p.type for p in self.params), self.result, type_params=self.type_params, pure=self.pure)
@@ -47,6 +48,7 @@ class SignatureReader:
         self.calls = calls
 
     def read(self, node: ast.FunctionDef) -> Signature:
+        """Reads a function's decorator, parameters and result, and declares the parameters."""
         flags = self._decorator(node)
         a = node.args
         if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults:

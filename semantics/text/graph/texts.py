@@ -69,6 +69,7 @@ class NodeTexts:
         """What says nothing of its device, since it lives where its function says."""
 
     def dim(self, dim: Dim) -> str:
+        """The text of a dim."""
         return self.scalars.dim(dim, INT64)
 
     # --- atoms ---------------------------------------------------------------------------------------------------
@@ -81,6 +82,7 @@ class NodeTexts:
         return self.on(self.leaf(node), self.said(node))
 
     def leaf(self, node: Expr) -> str:
+        """The text of a node without parts; Unsupported (text.C10) for a variable that nothing declares."""
         match node:
             case Constant():
                 return self.constant(node)
@@ -98,6 +100,7 @@ class NodeTexts:
                 raise Crash(f"{type(node).__name__} has no text yet")
 
     def constant(self, node: Constant) -> str:
+        """The text of a tensor literal: inline, in the metadata, as `A.tensor`, or beside the text if it is large."""
         inline = constants_text.inline(node.data)
         if inline is not None:
             return inline
@@ -108,6 +111,7 @@ class NodeTexts:
         return f'metadata["ir.GenericConst"][{self.module.place(node.data)}]'
 
     def global_(self, node: GlobalVar) -> str:
+        """The text of a name of the module, with its type where that is not the declared one."""
         declared = self.module.types.get(node.name)
         if declared is None or not same_type(declared, node.type):
             return f"A.global_({quoted(self.module.globals.get(node.name, node.name))}, {self.types.text(node.type)})"
@@ -115,6 +119,7 @@ class NodeTexts:
         return f"cls.{self.module.globals[node.name]}"
 
     def on(self, text: str, device: VirtualDevice) -> str:
+        """A text with its device, if there is one."""
         return text if device == ANYWHERE else f"A.on({text}, {self.module.device(device)})"
 
     def said(self, node: Expr) -> VirtualDevice:
@@ -122,6 +127,7 @@ class NodeTexts:
         return ANYWHERE if id(node) in self.unsaid else node.device
 
     def on_device(self, node: OnDevice) -> str:
+        """The text of an `A.on_device`, without what is the default."""
         given = [self.atom(node.value), *([self.module.device(node.wanted)] if node.wanted != ANYWHERE else [])]
         if not node.constrain_body:
             given.append("constrain_body=False")
@@ -130,9 +136,11 @@ class NodeTexts:
         return f"A.on_device({', '.join(given)})"
 
     def annotation(self, of: Type, device: VirtualDevice = ANYWHERE, signature: bool = False) -> str:
+        """The text of a type with its device; `signature`: as it stands in a function's signature."""
         return self.on(self.types.text(of, quoted=signature), device)
 
     def value(self, value: Any) -> str:
+        """The text of an attribute's value."""
         return value_text(value, self.scalars.text)
 
     # --- nodes ---------------------------------------------------------------------------------------------------
@@ -183,9 +191,11 @@ class NodeTexts:
                 return self.leaf(node)
 
     def atoms(self, nodes: Sequence[Expr]) -> list[str]:
+        """The texts of operands."""
         return [self.atom(n) for n in nodes]
 
     def call(self, node: Call) -> str:
+        """The text of a call: as Relax writes it where that means the same, else as `A.name(...)` or by its callee."""
         if isinstance(node.op, Operator):
             relax = to_relax(node)
             if relax is not None:
@@ -199,12 +209,14 @@ class NodeTexts:
         return f"{self.atom(node.op)}({', '.join([*self.atoms(node.args), *types])})"
 
     def relax(self, call: RelaxCall) -> str:
+        """The text of a call of a Relax operator."""
         parts = [self.operand(v) for v in call.operands]
         parts += [f"{k}={self.value(v)}" for k, v in call.attrs.items()]
         field = "" if call.field is None else f"[{call.field}]"
         return f"R.{call.name}({', '.join(parts)}){field}"
 
     def operand(self, value: Any) -> str:
+        """The text of an operand of a Relax call."""
         match value:
             case Shape():
                 return f"R.shape([{', '.join(map(self.dim, value.dims))}])"
@@ -232,6 +244,7 @@ class NodeTexts:
         return f"R.{name}({', '.join([quoted(callee.name), *self.atoms(node.args), f'ty_args=({result},)'])})"
 
     def call_tir(self, node: CallTIR) -> str:
+        """The text of a call of a tensor function."""
         self.uses_module = True
         name = self.module.globals.get(node.func, node.func)
         if isinstance(node.type, TupleType):
@@ -245,6 +258,7 @@ class NodeTexts:
         return f"R.call_tir(cls.{name}, {args}, out_ty={out}{sizes})"
 
     def function(self, node: Function) -> str:
+        """The text of a function as one expression, `A.function(...)`."""
         of = node.func_type
         parts = [listed(self.atoms(node.params)), self.atom(node.body), self.types.text(of.result)]
         if not of.pure:

@@ -55,6 +55,7 @@ class Values:
         return self.as_expr(self.value(node), node)
 
     def as_expr(self, value: Any, node: ast.AST) -> Expr:
+        """A value as a graph expression: a tuple or list becomes a tuple; else Invalid (text.C4)."""
         if isinstance(value, Expr):
             return value
         if isinstance(value, (tuple, list)):
@@ -75,6 +76,7 @@ class Values:
         return self.as_type(self.value(node), node)
 
     def as_type(self, value: Any, node: ast.AST) -> Written:
+        """A value as a type that is written; Unsupported (text.C17) where it is none."""
         match value:
             case Written():
                 return value
@@ -127,6 +129,7 @@ class Values:
             self.locate(wrong, node)
 
     def path(self, node: ast.expr) -> Path | None:
+        """The name with dots that a node is, None where it is none or starts with no known module."""
         return self.module.path(node, self.scope)
 
     def _parts(self, node: ast.expr) -> Sequence[ast.expr]:
@@ -252,6 +255,7 @@ class Values:
                 return path
 
     def global_(self, name: str, node: ast.AST) -> Any:
+        """The function of the module that has this name in the text; Invalid (text.C3) where there is none."""
         exact_name = self.module.exact.get(name, name)
         if exact_name in self.module.kernels:
             return Kernel(exact_name)
@@ -261,6 +265,7 @@ class Values:
         return GlobalVar(self.module.globals[exact_name], exact_name, span=self.source.span(node))
 
     def constructor(self, name: str, made: str, node: ast.AST) -> Constructor:
+        """The constructor `made` of the data type that is called `name` in the text."""
         return replace(graph.constructor(self.module.data[name], made), span=self.source.span(node))
 
     def _subscript(self, node: ast.Subscript, parts: list[Any]) -> Any:
@@ -354,9 +359,11 @@ class Values:
         return graph.call(callee, *exprs, type_args=type_args, span=self.source.span(node))
 
     def relax(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
+        """What `R.name(...)` stands for; `Calls` says it."""
         raise NotImplementedError
 
     def house(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
+        """What `A.name(...)` stands for; `Calls` says it."""
         raise NotImplementedError
 
     # --- parts that several calls have ---------------------------------------------------------------------------
@@ -412,6 +419,7 @@ class Values:
         return same[at]
 
     def written_dtype(self, value: Any, node: ast.AST) -> Any:
+        """The dtype that a value names, None where it is left open; Invalid (text.C6) where it is no name."""
         if value is None or value in ("", "void"):
             return None
         if not isinstance(value, str):
@@ -420,4 +428,5 @@ class Values:
             return dtype(value) if value in DTYPES else dtype({"boolean": "bool"}.get(value, value))
 
     def on(self, node: Expr, device: VirtualDevice) -> Expr:
+        """The node with a device; itself where nothing is said of one."""
         return node if device == ANYWHERE else replace(node, device=device)

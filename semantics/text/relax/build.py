@@ -86,9 +86,11 @@ class Build:
     span: Span | None
 
     def call(self, op: str, *args: Expr, **attrs: Any) -> Call:
+        """A call of the operator `op`."""
         return graph.call(op, *args, span=self.span, **attrs)
 
     def constant(self, value: Any, of: DType) -> Constant:
+        """A tensor literal of `value`, converted to dtype `of`."""
         with np.errstate(all="ignore"):
             return graph.constant(np.asarray(np.asarray(value).astype(of.numpy)), span=self.span)
 
@@ -97,6 +99,7 @@ class Build:
         return self.constant(value, self.tensor(x).dtype)
 
     def tuple_of(self, *fields: Expr) -> Tuple:
+        """A tuple of these fields."""
         return graph.tuple_of(*fields, span=self.span)
 
     def tensor(self, x: Any) -> TensorType:
@@ -148,9 +151,11 @@ class Build:
         raise Invalid(f"R.{self.name}: {value!r} is no axis and no list of axes", label="relax.C3")
 
     def unsupported(self, what: str) -> Unsupported:
+        """The failure (relax.C4) for a use of the operator that is not handled."""
         return Unsupported(f"R.{self.name} with {what} is not handled", label="relax.C4")
 
     def at(self, node: Expr) -> Expr:
+        """The node where the call stands, unless it has a place of its own."""
         return node if node.span is not None else replace(node, span=self.span)
 
 

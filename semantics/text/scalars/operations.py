@@ -45,11 +45,13 @@ class Operations:
         return const(value, BOOL if isinstance(value, bool) else self.integer if isinstance(value, int) else FLOAT32)
 
     def condition(self, value: Value) -> Expr:
+        """A value as a bool expression: a number holds where it is not 0."""
         if not isinstance(value, Expr):
             return const(bool(value), BOOL)
         return value if value.dtype is BOOL else apply("ne", value, 0)
 
     def binary(self, op: str, a: Value, b: Value) -> Value:
+        """An operation on two values; on two plain numbers a plain number, where Python computes the same."""
         if not isinstance(a, Expr) and not isinstance(b, Expr):
             return _python(op, a, b) if _in_python(op) else self.apply(op, [self.typed(a), self.typed(b)])
         return self.apply(op, [a, b])
@@ -99,6 +101,7 @@ class Operations:
         return [self.converted(a, widest) for a in args]
 
     def converted(self, value: Value, of: DType) -> Expr:
+        """A value brought to dtype `of` where that is the wider one; else it stays, for the operation to refuse."""
         if not isinstance(value, Expr):
             return const(value, of)
         if value.dtype is of or _wider(value.dtype, of) is not of:

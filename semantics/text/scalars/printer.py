@@ -69,6 +69,7 @@ class ScalarPrinter:
         return str(dim) if number is self.integer else f"{self.module}.{number or 'int64'}({dim})"
 
     def name(self, of: Var | Buffer) -> str:
+        """The name of a variable or buffer; Unsupported (text.C10) where nothing declares it."""
         found = self.names.get(of)
         if found is None:
             raise Unsupported(f"{of.name} is used where nothing declares it", label="text.C10")

@@ -134,6 +134,7 @@ class BlockLines(Declarations):
         return True
 
     def iterate(self, name: ast.expr, kind: IterKind, start: Expr | None, extent: Expr, value: Expr) -> None:
+        """Adds an iterator to the block that is being read, and declares its name."""
         if not isinstance(name, ast.Name):
             raise self.source.error(name, "the name of a block's variable expected", "text.C4")
         var = Var(name.id, value.dtype)
@@ -159,6 +160,7 @@ class BlockLines(Declarations):
         return True
 
     def condition(self, node: ast.expr) -> Expr:
+        """Reads a condition: a number holds where it is not 0."""
         found = self.scalars.expr(node)
         return found if found.dtype is BOOL else apply("ne", found, 0)
 
@@ -175,12 +177,15 @@ def difference(stop: Expr, start: Expr) -> Expr:
 def for_(
     var: Var, extent: Expr, kind: LoopKind, start: Expr | None, annotations: dict[str, Any], span: Span, body: Stmt
 ) -> Stmt:
+    """A loop, with the body last so that a reader can bind the rest first."""
     return For(var, extent, body, kind, start, annotations, span=span)
 
 
 def let(var: Var, value: Expr, span: Span, body: Stmt) -> Stmt:
+    """A `LetStmt`, with the body last so that a reader can bind the rest first."""
     return LetStmt(var, value, body, span=span)
 
 
 def pragma(key: str, value: Any, span: Span, body: Stmt) -> Stmt:
+    """A `Pragma`, with the body last so that a reader can bind the rest first."""
     return Pragma(key, value, body, span=span)

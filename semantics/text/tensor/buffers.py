@@ -323,6 +323,7 @@ class Declarations:
     # --- regions, attributes -------------------------------------------------------------------------------------
 
     def regions(self, node: ast.Call) -> tuple[Region, ...]:
+        """Reads the regions of `T.reads` or `T.writes`, listed or not."""
         parts: list[ast.expr] = []
         for a in node.args:
             parts += a.elts if isinstance(a, (ast.List, ast.Tuple)) else [a]
@@ -360,17 +361,20 @@ class Declarations:
         return Region(buffer, tuple(starts), tuple(stops))
 
     def integer(self, node: ast.expr) -> Expr:
+        """Reads an integer expression; else Invalid (text.C6)."""
         found = self.scalars.expr(node)
         if not found.dtype.is_integer:
             raise self.source.error(node, f"an integer expected, this is {found.dtype}", "text.C6")
         return found
 
     def string(self, node: ast.expr) -> str:
+        """Reads a string literal; else Invalid (text.C4)."""
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             raise self.source.error(node, "a string expected", "text.C4")
         return node.value
 
     def truth(self, node: ast.expr) -> bool:
+        """Reads True or False; else Invalid (text.C4)."""
         if not (isinstance(node, ast.Constant) and isinstance(node.value, bool)):
             raise self.source.error(node, "True or False expected", "text.C4")
         return node.value
@@ -437,6 +441,7 @@ class Declarations:
         return AllocateConst(buffer, data, Seq(()), index, annotations or {}, span=self.source.span(node))
 
     def contents(self, node: ast.Call, given: ast.expr, buffer: Buffer) -> np.ndarray[Any, Any] | None:
+        """Reads the contents of a constant: encoded, or one literal for each element; None stays None."""
         match given:
             case ast.Constant(value=None):
                 return None

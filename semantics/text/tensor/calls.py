@@ -53,6 +53,7 @@ class Calls(BlockLines):
         return place
 
     def result_dtype(self, call: ast.Call) -> DType:
+        """The dtype that a `T.call_extern` says it returns."""
         if len(call.args) < 2 or call.keywords:
             raise self.source.error(
                 call, "T.call_extern takes a dtype, the name of a function and its arguments", "text.C5"
@@ -88,6 +89,7 @@ class Calls(BlockLines):
     def called(
         self, call: ast.Call, name: str, args: Sequence[ast.expr], extern: bool, span: Span, result: Load | None = None
     ) -> Stmt:
+        """A call of `name`, inside the views that its arguments need."""
         if call.keywords:
             raise self.source.error(call, "the arguments of a call have no names", "text.C5")
         views: list[View] = []
@@ -98,6 +100,7 @@ class Calls(BlockLines):
         return body
 
     def argument(self, node: ast.expr, views: list[View]) -> Buffer | Expr | str:
+        """Reads an argument: a string, a buffer or a number; a pointer into a buffer adds a view to `views`."""
         match node:
             case ast.Constant(value=str(text)):
                 return text

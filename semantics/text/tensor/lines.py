@@ -42,6 +42,7 @@ class Lines(Calls):
     """Reads statements that have no statements inside."""
 
     def span(self, node: ast.AST) -> Span:
+        """The place of a node in the text."""
         return self.source.span(node)
 
     def scalar_type(self, node: ast.expr | None) -> DType | None:
@@ -74,6 +75,7 @@ class Lines(Calls):
         return Assert(self.condition(node.test), message, kind, shown, span=self.span(node))
 
     def call(self, node: ast.Expr, call: ast.Call) -> Item:
+        """Reads a call that is a line by itself: a statement, what opens a scope, or None where it only declares."""
         name = self.member(call)
         span = self.span(node)
         match name:
@@ -120,6 +122,7 @@ class Lines(Calls):
                 return Evaluate(self.scalars.expr(call), span=span)
 
     def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> Item:
+        """Reads an assignment: a store, a scalar or a declaration; None where it only declares."""
         if isinstance(target, ast.Subscript):
             return self.store(node, target, value)
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
@@ -227,6 +230,7 @@ class Lines(Calls):
         return lambda rest: Allocate(buffer, seq(*first, rest), span=span)
 
     def store(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
+        """Reads a store to an element, or to each lane of a vector."""
         lanes = self.scalars.lanes_of(target.slice) * self.scalars.lanes_in(target.value)
         if lanes > 1:
             stores = self.scalars.each_lane(lanes, lambda: self.store_one(node, target, value))
@@ -234,6 +238,7 @@ class Lines(Calls):
         return self.store_one(node, target, value)
 
     def store_one(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
+        """Reads a store to one element."""
         place = self.scalars.expr(target)
         assert isinstance(place, Load)
         if isinstance(value, ast.Call) and self.member(value) in EXTERNAL and self.scalars.lanes == 1:
@@ -315,6 +320,7 @@ class Lines(Calls):
         self.names.declare(buffer.name, buffer if window is None else window.buffer)
 
     def alias(self, name: str, call: ast.Call, source: Buffer, given: dict[str, ast.expr], span: Span) -> Opener:
+        """Reads a declared view of `source`, and gives what puts it around the statements that follow."""
         view = self.view(name, call, source, given)
         self.names.declare(name, view.buffer)
         return lambda body: Alias(view, body, span=span)

@@ -65,6 +65,7 @@ class PrintedNames(Mapping["Var | Buffer", str]):
         return name
 
     def leave(self, *those: Var | Buffer) -> None:
+        """Leaves the scope of these: their names are free again."""
         for of in those:
             name = self.table.pop(of)
             self.used[name] -= 1
@@ -145,6 +146,7 @@ class BufferText:
         return f"{self.T}.match_buffer({region}, {self.buffer(view.buffer, None, view.source.scope)})"
 
     def region(self, region: Region) -> str:
+        """The text of a region: `A[i, 0:4]`."""
         parts = []
         for start, stop in zip(region.starts, region.stops, strict=True):
             text = self.scalars.text(start)
@@ -198,6 +200,7 @@ class BufferText:
         return f"{self.T}.allocate_const({contents}, {self.buffer_head(buffer)}{notes})"
 
     def buffer_head(self, buffer: Buffer) -> str:
+        """The first arguments of a buffer's declaration: dtype, shape, and scope unless it is "global"."""
         scope = "" if buffer.scope == "global" else f", scope={quoted(buffer.scope)}"
         return f"{quoted(buffer.dtype.name)}, {self.shape(buffer)}{scope}"
 
@@ -210,6 +213,7 @@ class BufferText:
 
 
 def dense(shape: Sequence[Dim]) -> tuple[Expr, ...]:
+    """The strides of a row-major buffer of that shape, counted in elements."""
     return tuple(s if isinstance(s, Expr) else const(s) for s in strides_of(shape))
 
 

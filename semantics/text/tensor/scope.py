@@ -32,6 +32,7 @@ class Names(Mapping[str, Meaning]):
         return len(self.table)
 
     def declare(self, name: str, meaning: Meaning) -> None:
+        """Lets a name stand for `meaning` until the scope is left."""
         self.undo.append((name, self.table.get(name)))
         self.table[name] = meaning
 
@@ -60,6 +61,7 @@ class BlockHead:
     init: Stmt | None = None
 
     def block(self, body: Stmt) -> Block:
+        """The block of all that was said, around `body`."""
         return Block(
             self.name,
             tuple(self.iterators),
