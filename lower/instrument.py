@@ -26,10 +26,10 @@ class Instrument:
     """Looks on and does nothing: the base of all instruments. Each method may be overridden."""
 
     def enter(self) -> None:
-        """Before the first pass."""
+        """Called before the first pass."""
 
     def leave(self) -> None:
-        """After the last pass, or after one that failed."""
+        """Called after the last pass, or after one that failed."""
 
     def should_run(self, module: Module, name: str) -> bool:
         """Whether a pass of that name is to run. A pass runs if no instrument says no; not all may be left out."""

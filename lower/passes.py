@@ -94,7 +94,7 @@ without_dataflow: Pass = function_pass(_unmarked)
 
 
 def sequence(*steps: Pass) -> Pass:
-    """One pass after another."""
+    """A pass that runs these passes, one after another."""
 
     def run(module: Module) -> Module:
         for step in steps:

@@ -1,7 +1,7 @@
 """Run and compare (specs/verify.md, "compare").
 
 The planned program runs on the byte machine, step by step; the C text, compiled in its reproducible mode, must leave
-the same bytes after every step (rule M10). The graph runs with bounds; what anybody computed must lie inside them
+the same bytes after every step (rule M10). The graph runs with bounds; what the others compute must lie inside them
 (rule M9). Where something does not, the first operator that differs is named.
 """
 

@@ -17,7 +17,7 @@ output. *tested*: on the inputs of this run."""
 @dataclass(frozen=True)
 class Evidence:
     """One verdict. `holds` is None where nothing was shown either way. `detail` says what was shown or, where it does
-    not hold, what is wrong and where. `outcome` is the verdict on somebody's run, such as "undecided"; "" for a stage
+    not hold, what is wrong and where. `outcome` is the verdict on a backend's run, such as "undecided"; "" for a stage
     of ours.
     """
 
@@ -88,7 +88,7 @@ def unknown(how: How, detail: str, outcome: str = "", **data: Any) -> Evidence:
 
 
 def of_outcome(outcome: str, detail: str, **data: Any) -> Evidence:
-    """What a verdict on somebody's run is worth: it holds where the exit code says so, and is not known where nothing
+    """What a verdict on a backend's run is worth: it holds where the exit code says so, and is not known where nothing
     is wrong."""
     code = OF_OUTCOME[outcome]
     holds = True if code is Exit.HOLDS else False if code is Exit.WRONG else None

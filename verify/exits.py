@@ -9,7 +9,7 @@ from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invali
 
 
 class Exit(IntEnum):
-    """How a command ends."""
+    """The exit codes of a command."""
 
     HOLDS = 0
     """Everything that was asked for holds."""

@@ -1,4 +1,4 @@
-"""Whether a pass of somebody's own keeps the module (specs/verify.md, "Optional passes").
+"""Whether a pass of the user's own keeps the module (specs/verify.md, "Optional passes").
 
 Nothing is known of such a pass. Where value numbering shows the same value, that is a proof; else the module that it
 made is run, and its outputs must lie in the bounds of the module before.

@@ -236,7 +236,7 @@ def _normal(function: Function, module: Module, table: Table) -> Numbered:
             return all(n in table.constants for n in parts)
 
         def total(node: Expr) -> bool:
-            """Whether nobody can tell that a value is not computed: it is there already, or cannot fail or act."""
+            """Whether a value need not be computed: it is there already, or cannot fail or act."""
             if isinstance(node, Var):
                 return True
             return not any(acts(n) or can_fail(n, module) and not constant_(n) for n in post_order(node))

@@ -217,7 +217,7 @@ class _Waiting:
             self.present.discard(self.units.pop())
 
     def flush(self) -> list[Var]:
-        """All that waits."""
+        """Give all variables that wait, in order, and keep none."""
         units, self.units = self.units, []
         self.present.clear()
         return units

@@ -346,7 +346,7 @@ class _Pointers:
         return self.given[slot.name]
 
     def typed(self, slot: Slot, ctype: str, const: bool) -> str:
-        """A pointer to `ctype`."""
+        """C text for a slot's address as a pointer to `ctype`, const or not."""
         text = self.plain(slot)
         if " + " not in text:
             return text

@@ -69,7 +69,7 @@ def workspace_names(pools: Sequence[str]) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class EntryLayout:
-    """Where everything lies."""
+    """Where the arguments and slots of an entry function lie, and the C names of it and its hooks."""
 
     name: str
     macro: str

@@ -144,7 +144,7 @@ def entry_head(layout: EntryLayout) -> Iterator[str]:
 
 
 def entry_names(layout: EntryLayout) -> Iterator[str]:
-    """The arguments as locals."""
+    """C declarations of locals for inputs, outputs and workspaces, with the names that they have as parameters."""
     words = [(a.name, f"const {a.ctype} *") for a in by_pointer(layout.inputs)]
     words += [(a.name, f"{a.ctype} *") for a in by_pointer(layout.outputs)]
     words += [(w.name, "void *") for w in layout.workspaces]

@@ -2,9 +2,9 @@
 
 What makes a constant is written in operators, so it has a meaning of its own: `pack` lets tensor functions read a
 constant in another layout and hands them the operators that lay it so; `quantise_weights` puts the operators that round
-a weight to int8 and back in place of the weight, because somebody asked for that. `make_constants` then evaluates what
+a weight to int8 and back in place of the weight, because the user asked for that. `make_constants` then evaluates what
 is constant, and says of each constant that it makes which one it comes from, and by which function.
-`assay.verify.constants.made` holds both to it. A constant that nobody needs any more goes.
+`assay.verify.constants.made` holds both to it. A constant that is not needed any more goes.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def default_config(module: Module) -> CompilationConfig | None:
 
     A device that is named in part is the first that there is with that part, else one with the id 0 and the target of
     its type. The host is the first cpu, `cpu:0` with the target "c" where none is named; it is the default too: what
-    nobody says runs where everything can. Invalid (config.C3): one device is named with two targets.
+    is left open runs where everything can. Invalid (config.C3): one device is named with two targets.
     """
     named = dict.fromkeys(_named(module))
     if not named:

@@ -1,7 +1,7 @@
 """Domains: variables that stand for where a value lives, and their unification (rule M8; specs/lower.md, "devices").
 
 A domain is *first-order*, one variable, or that of a function: one domain for each parameter and one for the result.
-A function's domain has the structure of its type, and is made only as deep as somebody looks. Where a function meets a
+A function's domain has the structure of its type, and is made only as deep as it is looked at. Where a function meets a
 first-order domain (it is in a tuple, say), all its domains become that one. So no domain ever contains itself: a
 variable is never bound to a structure, it swallows it.
 """

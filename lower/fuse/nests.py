@@ -258,7 +258,7 @@ def _is_one(loop: For) -> bool:
 
 def _private(a: For, b: For) -> bool:
     """Whether iteration i of each loop touches only elements i, in some dimension, of what one writes and the other
-    touches; a single iteration has nobody to meet."""
+    touches; a single iteration has none to meet."""
     if _is_one(a):
         return True
     (reads_a, writes_a), (reads_b, writes_b) = touched(a), touched(b)

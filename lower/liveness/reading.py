@@ -77,7 +77,7 @@ class Otherwise:
 
 @dataclass(frozen=True)
 class End:
-    """Here a choice ends."""
+    """The end of a choice in the text."""
 
     of: Choose
 

@@ -2,7 +2,7 @@
 
 A layout puts the axes in another order and cuts some of them into blocks, whose insides come last: `Layout((1, 0))`
 transposes a matrix, `Layout((1, 0), ((1, 8),))` of a matrix k by n gives n/8 by k by 8. A block that the axis does not
-fill is filled with zeros, which nobody reads.
+fill is filled with zeros, which are never read.
 """
 
 from __future__ import annotations

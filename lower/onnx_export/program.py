@@ -97,7 +97,7 @@ Item: TypeAlias = "Value | tuple[Item, ...] | _Closure"
 
 
 class Export:
-    """One export."""
+    """The export of one module as an ONNX model."""
 
     def __init__(self, module: Module) -> None:
         self.module = module.resolved()

@@ -51,7 +51,7 @@ class Pattern:
 
 @dataclass(frozen=True, eq=False)
 class Anything(Pattern):
-    """Every expression."""
+    """Matches every expression."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Op(Pattern):
 
 @dataclass(frozen=True, eq=False)
 class Applied(Pattern):
-    """A call."""
+    """Matches a call whose callee and arguments match."""
 
     op: Pattern
     args: tuple[Pattern, ...]
@@ -71,14 +71,14 @@ class Applied(Pattern):
 
 @dataclass(frozen=True, eq=False)
 class Fields(Pattern):
-    """A tuple."""
+    """Matches a tuple whose fields match, one by one."""
 
     fields: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Field(Pattern):
-    """A projection."""
+    """Matches a projection of a value that matches, at `index` or (None) at any."""
 
     value: Pattern
     index: int | None

@@ -99,7 +99,7 @@ class Blocks:
         return found
 
     def settle(self, tensor: int, later: Callable[[int], bool]) -> None:
-        """Who frees a tensor."""
+        """Note which block frees a tensor, or -1 if a call in no block reads it later, as `later` says."""
         inside: set[int] = set()
         for call in self.work.readers[tensor]:
             if call in self.block:

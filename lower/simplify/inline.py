@@ -7,7 +7,7 @@ polymorphic in types, marked (primitive, compiler), or where it gives a size its
 arguments must say all sizes. What is annotated is not placed yet: such a function stays until devices are
 planned.
 
-A module in A-normal form may need `to_anf` again, which keeps the names. Definitions that nobody needs are for
+A module in A-normal form may need `to_anf` again, which keeps the names. Definitions that are not needed are for
 `remove_unreachable`.
 """
 
@@ -161,8 +161,8 @@ def _function(node: Expr) -> Function:
 
 
 def _recursive(calls: Mapping[str, Sequence[str]]) -> set[str]:
-    """The names that reach themselves: one after another, what nobody left calls, or what calls nobody left, is
-    none."""
+    """The names that reach themselves: a name that none of those left calls, or that calls none of those left, is
+    none, one after another."""
     left = {n: set(c) for n, c in calls.items()}
     callers: dict[str, set[str]] = {n: set() for n in calls}
     for n, c in left.items():

@@ -88,7 +88,7 @@ class Origin(Protocol):
 
     @property
     def config(self) -> CompilationConfig | None:
-        """The devices that there are; None where nobody said."""
+        """The devices to compile for; None where none are given."""
         ...
 
 
@@ -172,7 +172,7 @@ class CheckRun:
 
     def lines(self) -> Iterator[Line]:
         """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and
-        somebody is judged, that is a line too and they are judged all the same, as they are after `stop_after`: it
+        outputs are judged, that is a line too and they are judged all the same, as they are after `stop_after`: it
         needs no lowering.
         """
         try:

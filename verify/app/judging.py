@@ -1,4 +1,4 @@
-"""Somebody else's outputs, as a line of `assay check` (specs/verify.md, "Backends")."""
+"""Another implementation's outputs, as a line of `assay check` (specs/verify.md, "Backends")."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def isolated(name: str) -> Isolated:
 
 @dataclass
 class JudgedOutputs:
-    """Somebody else's outputs; or a backend, the one of that name by default, on the model, whose symbolic dims `dims`
+    """Outputs that were given; or a backend, the one of that name by default, on the model, whose symbolic dims `dims`
     are numbers, or on the module exported."""
 
     name: str

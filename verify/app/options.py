@@ -22,7 +22,7 @@ MOST_ALIGNMENT = 1 << 16
 
 
 def memory_of(pools: str, planner: str, io: bool, constants: str = "", alignment: int = ALIGNMENT) -> Memory:
-    """What there is to plan with."""
+    """The pools and the planner that the options ask for."""
     called(planner)  # before anything long begins
     work = [replace(p, alignment=max(p.alignment, alignment)) for p in parse_pools(pools)] if pools else []
     memories = (*work, *(parse_constant_pools(constants) if constants else ()))
@@ -30,7 +30,7 @@ def memory_of(pools: str, planner: str, io: bool, constants: str = "", alignment
 
 
 def alignment_of(given: int | None, interface: Interface = Interface.UNPACKED) -> int:
-    """Bytes to which buffers are aligned. Kernels of a packed interface may be somebody else's, who expects a cache
+    """Bytes to which buffers are aligned. Kernels of a packed interface may be another compiler's: they expect a cache
     line."""
     if given is None:
         return BY_ELEMENT if interface is Interface.UNPACKED else ALIGNMENT
@@ -40,7 +40,7 @@ def alignment_of(given: int | None, interface: Interface = Interface.UNPACKED) -
 
 
 def devices_of(on: Sequence[str], host: str) -> CompilationConfig | None:
-    """What there is to compile for; None where nothing is said."""
+    """The devices to compile for; None where nothing is said."""
     if not on and host:
         raise Invalid("--host goes with --on: name the devices, the first as --on", label="cli.C3")
     return CompilationConfig.read(list(on), host or None, on[0]) if on else None

@@ -2,7 +2,7 @@
 
     with spending(memory, seconds): ...        # BudgetSpent, whatever it is that takes too much
 
-Most of it is counted before it is made (`assay.semantics.budget`). What nobody counts is held by the system's limit of
+Most of it is counted before it is made (`assay.semantics.budget`). What is not counted is held by the system's limit of
 this process's memory, and by a thread that looks at the memory of the process and its children and at the clock. It
 interrupts the work; where that does not end within GRACE seconds, it ends the process, with the same words and code.
 """
@@ -85,7 +85,7 @@ def require_seconds(option: str, limit: float) -> None:
 
 
 def default_memory() -> int | None:
-    """A share of what there is: of the machine's memory, or of what the control group may take; None where that is not
+    """A share of all: of the machine's memory, or of what the control group may take; None where that is not
     told."""
     found = []
     with suppress(AttributeError, ValueError, OSError):

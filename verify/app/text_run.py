@@ -1,7 +1,7 @@
 """`assay run FILE.py`: a module written as text, TVMScript or Relay, on inputs from files or from a seed
 (specs/verify.md, "Command line").
 
-Sizes that nobody gives are small and different from one another, so that a wrong axis shows.
+Sizes that are not given are small and different from one another, so that a wrong axis shows.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def python_object(what: str, place: str) -> Any:
 
 
 def _trapping(name: str, act: Callable[..., Value]) -> Callable[..., Value]:
-    """Somebody's function; what it raises is a trap of the run."""
+    """A user's function; what it raises is a trap of the run."""
 
     def call(*args: Value) -> Value:
         try:

@@ -124,7 +124,7 @@ class Isolated:
                 raise self._garbled("neither tensors nor a reason")
 
     def _garbled(self, why: str) -> Unsupported:
-        """It says what nobody that keeps to the protocol says; from then on nothing that it says can be understood."""
+        """It says what the protocol does not allow; from then on nothing that it says can be understood."""
         self.close()
         return Unsupported(f"the process of backend {self.name} answers what is no answer: {why}", label="backend.C9")
 

@@ -57,7 +57,7 @@ def subject_of_module(module: Module) -> Subject:
 
 @runtime_checkable
 class Backend(Protocol):
-    """Somebody who runs programs, and whose outputs are judged.
+    """An implementation that runs programs, and whose outputs are judged.
 
     `name` is how a person calls it. `prepare` compiles the subject and gives a function that may be called often. It
     raises Invalid or Unsupported: backend.C1 where the tool is not installed, backend.C2 where it cannot run this
@@ -103,7 +103,7 @@ FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refuse
 
 
 def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Any]:
-    """What a prepared backend gives, in arrays that nobody else writes; sequences are lists of them. It gets copies of
+    """What a prepared backend gives, in arrays of the caller's own; sequences are lists of them. It gets copies of
     the inputs.
 
     Invalid: what it gives is no mapping of names to arrays (backend.C7), or it has changed its inputs (backend.C8).
@@ -136,7 +136,7 @@ def is_sequence(value: Any) -> bool:
 
 def as_tensor(value: Any) -> Array:
     """What was given where a tensor is wanted. A sequence is none: it is held in an array of no axes, which is no
-    tensor either, and not made one, for it would be told as a tensor that nobody gave."""
+    tensor either, and not made one, for it would be told as a tensor that was not given."""
     if not is_sequence(value):
         return np.asarray(value)
     made = np.empty((), object)

@@ -1,7 +1,7 @@
 """Inputs of an ONNX model that have a default (specs/verify.md, "Inputs").
 
-An initializer that has the name of an input is what that input is where nobody gives it. What is given stands in the
-model in its place, for the definition and for everybody who is judged: the rest of the model stays as it is, and what
+An initializer that has the name of an input is what that input is where none is given. What is given stands in the
+model in its place, for the definition and for all that are judged: the rest of the model stays as it is, and what
 has to be known before a run, a shape or an axis, is known. Old exporters list all weights as inputs, so a default that
 is not given must stay the constant that it is.
 """

@@ -18,7 +18,7 @@ from assay.verify.c.tools import WRONG_HOOKS
 
 
 def caller(source: CSource) -> str:
-    """The C text."""
+    """The C text of `assay_call`, which calls the entry function with an array of pointers."""
     return "".join(_caller(source))
 
 

@@ -189,7 +189,7 @@ class Demands:
                 return (id(value), *reversed(steps)), self.domain(top)
 
     def is_anywhere(self, value: Expr) -> bool:
-        """Whether a value is a constant that nobody has placed: it is one wherever it is used."""
+        """Whether a value is a constant that is not placed: it is one wherever it is used."""
         named = isinstance(value, GlobalVar) and value.name in self.module.constants
         return (named or isinstance(value, Constant)) and self.of(self.written(value)) == ANYWHERE
 

@@ -61,7 +61,7 @@ class Result:
 
 
 class Target(Protocol):
-    """Somebody who is judged. `judge` may raise whatever a program can cause."""
+    """An implementation that is judged. `judge` may raise whatever a program can cause."""
 
     @property
     def name(self) -> str:

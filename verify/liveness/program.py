@@ -1,7 +1,7 @@
 """Programs of steps against the graph function they come from (specs/verify.md, "liveness").
 
 Values are numbered slot by slot, from the steps alone: what the planner thought is not read. Behind a branch a slot
-holds a choice between what its arms have left in it; what only one arm has written is nobody's to read.
+holds a choice between what its arms have left in it; what only one arm has written may not be read.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ the end of the pool. The sweep here finds these spells, and none of it is truste
 From that alone no two share a byte. Going up from a live buffer, each step is to one that begins no lower than the last
 one ends, so all ways end at the end of the pool. No two ways meet, for only one buffer is next beneath any. So there is
 one way, all that is live is on it, and each on it ends before those further up begin. A spell that is left out, or too
-short, leaves somebody uncovered: the list is not believed.
+short, leaves one uncovered: the list is not believed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Lives, offsets and sizes stand in the formulas, so the text alone decides. Up to `SMALL` buffers it states the
 definition: two buffers, a position in both lives and a byte in both; and, for a good counterexample, a claim for each
 two that are adjacent by offset. Of more the definition is too much for any solver: the text states what lies next
-beneath each buffer, and that this leaves nobody out (`assay.verify.memory.adjacency`), in linearly many claims.
+beneath each buffer, and that this leaves none out (`assay.verify.memory.adjacency`), in linearly many claims.
 """
 
 from __future__ import annotations

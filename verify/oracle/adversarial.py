@@ -1,9 +1,9 @@
 """A backend that is right and nasty (specs/verify.md, "Adversarial runs").
 
-`Adversary` runs a graph as rule M9 allows and nobody would: sums of products in a random order and tree, rounded in
-their own dtype at every step; elementwise results anywhere in their interval, at its ends too; subnormal numbers
-flushed, all or none; tensor functions with independent iterations shuffled and fresh memory full of garbage. A seed
-replays exactly.
+`Adversary` runs a graph as rule M9 allows and no other backend would: sums of products in a random order and tree,
+rounded in their own dtype at every step; elementwise results anywhere in their interval, at its ends too; subnormal
+numbers flushed, all or none; tensor functions with independent iterations shuffled and fresh memory full of garbage.
+A seed replays exactly.
 
 What the oracle calls wrong here is a false alarm of the oracle; what a test calls wrong is too strict a test.
 """

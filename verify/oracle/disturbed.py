@@ -2,7 +2,7 @@
 
 A loop whose iterations are independent (rule M6) runs in a random order, and workspace and results are full of garbage
 before anything is written. A right function gives the same; one that is wrong in saying "parallel", or reads what
-nobody wrote, does not.
+was never written, does not.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 An operator then reads numbers that were not rounded to 16 bits, or overflowed there. `Kept` runs an operator so: a
 tensor of 16 bits is carried as intervals that hold the number before it was rounded and after, and shown as what is
-left of it in 16 bits where somebody looks at it.
+left of it in 16 bits where it is looked at.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def carried(x: Bounded, of: DType) -> Bounded:
 
 
 def own(x: Any) -> Any:
-    """Somebody's tensor, of which its operators may have read what it was before it had 16 bits. An infinity may have
+    """A backend's tensor, of which its operators may have read what it was before it had 16 bits. An infinity may have
     been any large number."""
     of = dtype(x.dtype)
     if not is_narrow(of):

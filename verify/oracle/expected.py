@@ -34,7 +34,7 @@ Possible: TypeAlias = dict[str, Value] | Trap | Unpredictable
 
 @dataclass
 class Expected:
-    """`possible` is the set of outcomes; where it is values, `findings` judges somebody's outputs by it."""
+    """`possible` is the set of outcomes; where it is values, `findings` judges given outputs by it."""
 
     module: Module
     inputs: Mapping[str, Array]

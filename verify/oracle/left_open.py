@@ -149,7 +149,7 @@ class Silence:
         return tensor in self.nodes and not any(n in self.open_names for n in self.nodes[tensor].inputs)
 
     def beside(self, tensor: str, given: Mapping[str, Any]) -> dict[int, Array]:
-        """What somebody gave for the results of the node that makes a tensor, by place, if it is of their shape."""
+        """What was given for the results of the node that makes a tensor, by place, if it is of their shape."""
         node = self.nodes.get(tensor)
         names = node.outputs if node is not None else ()
         return {
@@ -161,7 +161,7 @@ class Silence:
     def admitted(
         self, wide: Any, strict: Any, got: Array, others: Mapping[int, Array], node: Mapping[int, Array]
     ) -> tuple[Array, tuple[str, ...]]:
-        """Where somebody's elements are what is left open, and by which entries."""
+        """Where given elements are what is left open, and by which entries."""
         opened = self.results.get(id(wide))
         found = np.zeros(got.shape, bool)
         by: dict[str, None] = {}

@@ -114,7 +114,7 @@ def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected, u
 
 
 def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Mapping[str, Any] | None:
-    """What it gives on inputs that we chose; None where it refuses these: nobody asked for them."""
+    """What it gives on inputs that we chose; None where it refuses these: they are not the user's."""
     try:
         return call_prepared(backend.name, run, on.inputs) if on is not None else None
     except Unsupported as wrong:

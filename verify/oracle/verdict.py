@@ -49,7 +49,7 @@ class Verdict:
     - open: so, but for elements that a standard leaves open; the entry of `assay.semantics.left_open` is named.
     - wrong: `worst` is not, and no choice that implementations have can make it so.
     - undecided: nothing is wrong, but for some elements the intervals leave a decision open, or say nothing.
-    - unpredictable: the comparison is waived, for the reason in `detail`: nobody can tell what is right here.
+    - unpredictable: the comparison is waived, for the reason in `detail`: what is right here cannot be told.
 
     `layer` is the rule that decided (see `assay.verify.oracle.layers`). `culprit` is the first operator, with its
     tensor, whose result is wrong on the very operands that the backend gave it; `judged` is how many tensors were

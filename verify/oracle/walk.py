@@ -1,4 +1,4 @@
-"""One run of a program with bounds, in which somebody's own tensors may take the place of ours (specs/verify.md,
+"""One run of a program with bounds, in which given tensors may take the place of ours (specs/verify.md,
 "Verdict")."""
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class BoundedRun:
         return ours
 
     def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> TensorFinding:
-        """The verdict on somebody's tensor."""
+        """The verdict on a given tensor."""
         return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
 
     def split(self, op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], result: Bounded) -> Bounded:

@@ -67,7 +67,7 @@ class _Owners:
         return left
 
     def join(self, then: Left, otherwise: Left) -> None:
-        """Both arms have been left: where their owners differ, nobody can rely on one."""
+        """Both arms have been left: where their owners differ, a byte has none any more."""
         for memory in {**then, **otherwise}:
             arms = [arm[memory] for arm in (then, otherwise) if memory in arm]
             first, last = min(at for at, _ in arms), max(at + len(owners) for at, owners in arms)
@@ -210,7 +210,7 @@ def sweep(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Ev
 
     Bytes between two places at which slots begin or end are one: what this takes grows with slots, not with bytes.
 
-    Bytes of which the last writer depends on the path are nobody's. `kernels` are asked for steps that have phases. A
+    Bytes of which the last writer depends on the path have no owner. `kernels` are asked for steps that have phases. A
     program with symbols runs at some sizes, which the evidence names.
     """
     if is_symbolic(program):

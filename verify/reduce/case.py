@@ -57,7 +57,7 @@ class ReducedCase:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """Operators, attributes, elements."""
+        """How large the case is: the numbers of operators, attributes and elements, compared in this order."""
         arrays = (*self.inputs.values(), *self.initializers.values())
         return len(self.nodes), sum(len(n.attribute) for n in self.nodes), sum(a.size for a in arrays)
 

@@ -64,7 +64,7 @@ def alike(of: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(eq=False)
 class Maker(Language):
-    """Makes one module."""
+    """Makes one random module, by choices of `pick`."""
 
     features: Features = LANGUAGE
     params: list[Var] = field(default_factory=list)
@@ -109,7 +109,7 @@ class Maker(Language):
         return Module({"main": function(params, body), **self.definitions}, self.constants)
 
     def loose(self) -> list[Expr]:
-        """What nobody has used: the newest first in the order of making, and the newest value at least."""
+        """What is not used yet: the newest first in the order of making, and the newest value at least."""
         made = [
             e
             for e in (*self.pool_of_tensors(), *self.sinks)
@@ -138,7 +138,7 @@ class Maker(Language):
                 return
 
     def given_back(self, made: Expr) -> Expr:
-        """A value that nobody uses yet, though it was made as an operand."""
+        """A value that is not used yet, though it was made as an operand."""
         if not self.features.sharing:
             self.used.discard(id(made))
         return made

@@ -159,7 +159,7 @@ class Language:
         return self.taken(found[self.pick(len(found))]) if found else self.least(kind)
 
     def taken(self, node: Expr) -> Expr:
-        """A node that is an operand from now on: without sharing nobody else gets it."""
+        """A node that is an operand from now on: without sharing it is no other's."""
         if not self.features.sharing:
             self.used.add(id(node))
         return node
@@ -318,7 +318,7 @@ class Language:
         return self.leave(self.add(let(v, value, body)), scope)
 
     def prints(self) -> Expr:
-        """A print."""
+        """A print of an integer, with one of three formats."""
         return self.add(print_(self.some("I"), format=str(self.pick(3))))
 
     def asserts(self) -> Expr:
@@ -326,7 +326,7 @@ class Language:
         return self.add(assert_op(self.some("B"), span=Span("program", str(len(self.keep)))))
 
     def makes_ref(self) -> Expr:
-        """A new reference."""
+        """A new reference to an integer."""
         return self.add(ref(self.some("I")))
 
     def cell(self) -> Var:

@@ -244,7 +244,7 @@ def instantiate(
 
 
 def enter(made: Instance, frame: EventScope, given: Term | None) -> None:
-    """One frame further inside."""
+    """Add to an instance what one frame further inside brings: a variable, a guard, a fact or a shape."""
     terms = made.query.terms
     match frame.what:
         case Loop(stmt=stmt, site=site):

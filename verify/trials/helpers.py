@@ -305,7 +305,7 @@ def pairs(a: str, b: str) -> tuple[Array, Array]:
 
 
 def operands(h: Helper) -> Iterator[tuple[Array, ...]]:
-    """The operands that a helper is tried on: its type's table, or pairs; fewer for transcendental functions of 16 bits."""
+    """The operands that a helper is tried on: its type's table, or pairs; fewer for 16-bit transcendental functions."""
     types = [CTYPES[p.removeprefix("const ")] for p in h.params]
     short = _transcendental(h)
     made: tuple[Array, ...] = pairs(types[0], types[1]) if len(types) == 2 else (operand_table(types[0]),)

@@ -132,7 +132,7 @@ def counted(kinds: Iterator[str]) -> str:
 
 
 def load_tvm(request: TvmRequest) -> tuple[Object, list[Any], Module | None]:
-    """TVM's module, arguments for its `main`, and what it means where somebody else says that."""
+    """TVM's module, arguments for its `main`, and what it means where the model says that."""
     if request.model.suffix == ".py":
         mod = from_script(module_text(request.model))
         try:

@@ -76,7 +76,7 @@ class PassReport:
 
 @dataclass
 class Judge:
-    """Judges one stage after another. `meant` is what the module should mean, where somebody else says it."""
+    """Judges one stage after another. `meant` is what the module should mean, where that is known from outside."""
 
     arguments: Sequence[Any]
     meant: Module | None = None

@@ -75,7 +75,7 @@ class Writer:
         return relax().const(np.array(numbers).reshape(shape).astype(of), of)
 
     def step(self) -> None:
-        """One more value."""
+        """Write one more value, by an operation chosen at random."""
         op = relax().op
         value = self.pick() or self.values[0]
         x, shape, of = value
@@ -164,7 +164,7 @@ class Writer:
         self.emit(relax().If(self.condition, *sides), shape, of)
 
     def change(self, value: Value) -> None:
-        """A tensor function that changes an operand in place: a copy that nobody else reads, as its rule wants."""
+        """A tensor function that changes an operand in place: a copy that nothing else reads, as its rule wants."""
         x, shape, of = value
         key = shape, of
         if key not in self.in_place:

@@ -60,7 +60,7 @@ ACTING = ("relax.call_packed", "relax.print", "relax.assert_op", "relax.call_bui
 
 
 def acts(value: Object) -> bool:
-    """Whether a binding matters though nobody uses it: a kernel called on memory, an effect, a function of the
+    """Whether a binding matters though it is not used: a kernel called on memory, an effect, a function of the
     module."""
     if type_key(value) != "ir.Call":
         return False

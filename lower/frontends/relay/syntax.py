@@ -135,7 +135,7 @@ class Branch(RelayNode):
 
 @dataclass(eq=False)
 class RelayTuple(RelayNode):
-    """A tuple."""
+    """`(a, b, ...)`."""
 
     fields: list[RelayNode]
     parts = ("fields",)

@@ -60,7 +60,7 @@ class Minimum:
 
     @property
     def bound(self) -> int:
-        """No plan is smaller."""
+        """A size in bytes that no plan is below."""
         return max(self._least, self._rest)
 
     @property
@@ -76,7 +76,7 @@ class Minimum:
         return self.enough or unreachable or (top is not None and self.bound > top)
 
     def result(self) -> FoundOffsets:
-        """What is known."""
+        """The best plan found, with the bound that is proved."""
         if self.best is None:
             return FoundOffsets(None, 0, self.bound)
         return FoundOffsets(self.best.offsets, self.best.size, min(self.bound, self.best.size))

@@ -31,7 +31,7 @@ def _ticking(tell: Callable[[str], None]) -> Callable[[], None]:
 
 
 def rest_of(options: Options, layout: IndexedProblem) -> Options:
-    """Options for a climb."""
+    """Options for a climb: at most `ATTEMPTS` of effort for each buffer."""
     effort = None if options.effort is None else min(options.effort, ATTEMPTS * len(layout.buffers))
     return replace(options, effort=effort)
 

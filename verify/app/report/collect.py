@@ -41,7 +41,7 @@ def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, 
 
 
 def of_program(report: CheckReport, program: Program) -> CheckReport:
-    """A report with what there is to say of a program."""
+    """A report with all that is said of a program."""
     numbers = {name: i for i, name in enumerate(program.slots)}
     starts = program.positions
     steps = tuple(_step(i, s, starts[i], numbers) for i, s in enumerate(program.steps))

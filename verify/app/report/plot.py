@@ -18,12 +18,12 @@ DENSE = 300
 
 
 def cut(given: str, most: int = 160) -> str:
-    """Somebody's text; what is very long is cut in the middle."""
+    """A text from outside; what is very long is cut in the middle."""
     return given if len(given) <= most else f"{given[: most // 2]}…{given[-(most // 2 - 1) :]}"
 
 
 def escaped(given: str, most: int = 160) -> str:
-    """Somebody's text for HTML and SVG: cut, escaped, and what cannot be printed replaced."""
+    """A text from outside for HTML and SVG: cut, escaped, and what cannot be printed replaced."""
     return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in cut(given, most)))
 
 

@@ -36,7 +36,7 @@ def tuples(node: Node, indices: Expr, axis: int, axes: Sequence[int]) -> Expr:
 
 
 def gathered(node: Node, x: Expr, indices: Expr, axis: int) -> Expr:
-    """GatherElements."""
+    """The elements of x at `indices` along an axis and at the same place along the others, as GatherElements means."""
     return node.call("gather_nd", x, tuples(node, indices, axis, range(tensor(x).ndim)))
 
 
