@@ -74,7 +74,7 @@ class ShadowRegion:
     @staticmethod
     def make(name: str, size: int, slots: Slots, garbage: Array | None, alignment: int | None = None) -> ShadowRegion:
         """Memory of `size` bytes, of which is said that it is aligned to `alignment`, or else as any slot asks; with
-        `garbage` in it, written by nobody."""
+        `garbage` in it that has no owner."""
         whole = (
             np.zeros(size + slots.alignment, np.uint8)
             if garbage is None

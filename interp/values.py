@@ -191,7 +191,7 @@ def copied(root: Value) -> Value:
                 return cells[id(value)][1]
             case np.ndarray() | Bounded(is_exact=True):
                 view = plain(value).view()
-                view.flags.writeable = False  # nobody who is shown it can change what it shows
+                view.flags.writeable = False  # who is shown it cannot change it
                 return view
             case _:
                 return value

@@ -53,7 +53,7 @@ def bindings(function: Function) -> Iterator[tuple[Var, Expr]]:
 
 
 def result(function: Function) -> Expr:
-    """What stands at the end of the let chain."""
+    """The expression at the end of the let chain, which is the function's result."""
     return let_chain(function.body)[1]
 
 

@@ -51,8 +51,8 @@ def digest(array: Array, *more: str) -> str:
 
 
 def is_fixed(array: Array) -> bool:
-    """Whether nobody can change what an array shows: neither it nor any array whose memory it is can be written, and
-    the memory is NumPy's own, bytes, or a file that is mapped."""
+    """Whether an array's elements cannot change: neither it nor any array whose memory it is can be written, and the
+    memory is NumPy's own, bytes, or a file that is mapped."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
@@ -64,8 +64,8 @@ def is_fixed(array: Array) -> bool:
 
 
 def fixed(array: Array) -> Array:
-    """The same array, where nobody can change it; else a copy that nobody can. What is repeated in it stays so, without
-    memory of its own."""
+    """The same array, where it cannot change (`is_fixed`); else a read-only copy. What is repeated in it stays so,
+    without memory of its own."""
     if is_fixed(array):
         return array
     core = array[
@@ -77,7 +77,7 @@ def fixed(array: Array) -> Array:
 
 
 def frozen(array: Array) -> Array:
-    """A row-major array of the same contents that nobody can change; itself where it is one."""
+    """A row-major array of the same contents that cannot change; itself where it is one."""
     if array.flags.c_contiguous:
         return fixed(array)
     data = np.ascontiguousarray(array).reshape(array.shape)  # NumPy makes a vector of a scalar

@@ -23,7 +23,7 @@ SMALL = 1 << 20
 
 @dataclass(frozen=True)
 class Budget:
-    """`memory` in bytes and `seconds` for the whole run, None where there is no limit. `chosen`: somebody gave the
+    """`memory` in bytes and `seconds` for the whole run, None where there is no limit. `chosen`: the user gave the
     time."""
 
     memory: int | None = None
@@ -112,7 +112,7 @@ def left() -> float | None:
 
 
 def patience(seconds: float) -> float:
-    """How long to wait for another process that is usually done sooner: `seconds`, or what somebody gave the run."""
+    """How long to wait for another process that is usually done sooner: `seconds`, or what the user gave the run."""
     found = current()
     rest = None if found is None else found.left()
     if found is None or rest is None:

@@ -28,7 +28,7 @@ class Deadline:
 
     @property
     def endless(self) -> bool:
-        """Whether there is no end."""
+        """Whether there is no limit."""
         return self._end is None
 
     def share(self, part: float) -> Deadline:
@@ -46,12 +46,12 @@ class Deadline:
         return self._end is not None and self._clock() >= self._end
 
     def check(self) -> None:
-        """Late: the time is up."""
+        """Raise `Late` once the time is up."""
         if self._end is not None and self._clock() >= self._end:
             raise Late
 
     def turn(self) -> None:
-        """A turn of a loop of cheap ones. Late: the time is up."""
+        """Count one turn of a loop of cheap ones; raise `Late` once the time is up, which is seen every so often."""
         self._turns += 1
         if self._turns % OFTEN == 0:
             self.check()

@@ -1,4 +1,4 @@
-"""The three failures of rule M1, which never mix, and what nobody can tell (specs/semantics.md, "Observation").
+"""The three failures of rule M1, which never mix, and what cannot be told (specs/semantics.md, "Observation").
 
 *Invalid* is said before anything runs, *Trap* is a run that fails as the rules say, *Crash* cannot happen. Beside them
 stands *EnvironmentFailure*, which is about none of them: the surroundings failed, or a budget is spent.
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Span:
-    """A place in somebody's source: the file or model, and what in it (a node's name, or line and column)."""
+    """A place in a source: the file or model, and what in it (a node's name, or line and column)."""
 
     source: str
     place: str = ""

@@ -1,4 +1,4 @@
-"""Files that somebody gave: regular ones, and nothing that waits (specs/semantics.md, "Files").
+"""Files that a user names: regular ones, and nothing that waits (specs/semantics.md, "Files").
 
     with open_regular(path) as file: ...
 

@@ -92,8 +92,8 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
 
 
 def place_of(program: Program, slot: Slot) -> Place | None:
-    """Where a slot lies in a pool: bytes from its start, which may be an expression. None: it lies in none, or nobody
-    has said where."""
+    """Where a slot lies in a pool: bytes from its start, which may be an expression. None: it lies in none, or has no
+    offset yet."""
     if program.plan is not None and slot.name in program.plan.places:
         return program.plan.places[slot.name]
     return None if slot.offset is None or not slot.is_pooled else Place(program.pool_of(slot).name, slot.offset)

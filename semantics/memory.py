@@ -102,7 +102,7 @@ class Plan:
     """The place of every buffer, the size of every pool in bytes, and what the planner says of it.
 
     `bound` is a size of the first pool that holds anything: its planner says that no plan with the same buffers there
-    needs less. `optimal` says that this plan needs no more. Neither is trusted by anybody.
+    needs less. `optimal` says that this plan needs no more. Neither is trusted by a check.
     """
 
     places: Mapping[str, Place]

@@ -83,7 +83,7 @@ class Slot:
 class Step:
     """A call of a tensor function on slots, in the order of its parameters; `scratch` backs its allocations.
 
-    `device` is where the call runs, as far as somebody has said (rule M8). `phases` is the number of positions that it
+    `device` is where the call runs, as far as that is said (rule M8). `phases` is the number of positions that it
     takes: those of the tensor function (`assay.semantics.tensor.phases`), or 1 where nothing needs them. `in_place` are
     pairs (number of a written slot, number of a read one): the two lie in the same bytes. `scalars` are its scalar
     arguments, `dims` what the symbols in the shapes of its parameters are here, both over the symbols in the program's

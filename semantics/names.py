@@ -1,4 +1,4 @@
-"""Names that nobody has yet (specs/semantics.md, "Modules")."""
+"""Names that are not taken (specs/semantics.md, "Modules")."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Operator:
 
     @property
     def required(self) -> list[str]:
-        """The attributes that every use gives."""
+        """The attributes without a default: every use gives them."""
         return [name for name, attr in self.attrs.items() if attr.default is REQUIRED]
 
     def check_attrs(self, given: Attrs) -> dict[str, Any]:

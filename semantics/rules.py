@@ -65,7 +65,7 @@ CLAIMS: dict[str, tuple[type, str]] = {
 
 
 def _check_claims(func: PrimFunc) -> None:
-    """Invalid where a tensor function says in its attributes what nobody can read (claims.C1, link.C2)."""
+    """Invalid where a claim in a tensor function's attributes does not have its form (claims.C1, link.C2)."""
     for name, (form, want) in CLAIMS.items():
         said = func.attrs.get(name)
         is_read = isinstance(said, form) and (not isinstance(said, Mapping) or all(isinstance(k, str) for k in said))

@@ -1,4 +1,4 @@
-"""Disjoint sets (specs/semantics.md, "Graph IR")."""
+"""Disjoint sets, kept by union and find (specs/semantics.md, "Graph IR")."""
 
 from __future__ import annotations
 

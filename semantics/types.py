@@ -67,7 +67,7 @@ class TensorType:
 
 @dataclass(frozen=True, eq=False)
 class TupleType:
-    """A tuple of values."""
+    """A tuple of values, each of the type of its field."""
 
     fields: tuple[Type, ...]
 

@@ -69,7 +69,7 @@ class _Dump:
         return out
 
     def head(self, node: Node) -> str:
-        """What a node is, in one line."""
+        """A node in one line, without the nodes that it refers to."""
         if isinstance(node, Program):
             return f"Program of {len(node.steps)} steps over {len(node.slots)} slots"
         if _is_type(node) or isinstance(node, Scalar):

@@ -1,8 +1,8 @@
 """Every node of every language as a head and parts: what equality, hash and dump read (specs/semantics.md, "Equality").
 
 A head is what a node says itself, as plain values that compare exactly: numbers by type and bits, operators by name.
-Its parts are the nodes that it refers to, types and variables included. Names that are only for people and places in
-somebody's source are left out. The fields of a node's class say which is which, so a new node needs nothing here.
+Its parts are the nodes that it refers to, types and variables included. Names that are only for people and places in a
+source are left out. The fields of a node's class say which is which, so a new node needs nothing here.
 """
 
 from __future__ import annotations

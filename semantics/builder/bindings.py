@@ -1,4 +1,4 @@
-"""What a builder does with expressions: names, scopes and bindings in A-normal form (specs/semantics.md, "Builder")."""
+"""How a builder binds expressions: names, scopes and bindings in A-normal form (specs/semantics.md, "Builder")."""
 
 from __future__ import annotations
 

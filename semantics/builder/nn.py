@@ -45,7 +45,7 @@ class _Activation(Layer):
 
 
 class Identity(Layer):
-    """Its input."""
+    """A layer whose result is its input."""
 
     def forward(self, b: Builder, x: Expr) -> Expr:
         """The operand itself; nothing is emitted."""
@@ -53,7 +53,7 @@ class Identity(Layer):
 
 
 class Dropout(Identity):
-    """What it does when a model is used: nothing."""
+    """Its input, as where a trained model is used: elements are dropped in training alone."""
 
 
 class ReLU(_Activation):

@@ -64,7 +64,7 @@ def make_list(b: Builder, of: Type, *items: Expr) -> Var:
 
 @cache
 def prelude() -> Module:
-    """All of it, as a module."""
+    """A module with all data types and functions of the prelude."""
     b = Builder()
     for data in (LIST, OPTION, TREE, NAT):
         b.data(data)

@@ -141,8 +141,8 @@ def var(name: str, type: Type) -> Var:
 
 
 def constant(data: Any, of: str | None = None, span: Span | None = None) -> Constant:
-    """A tensor literal; `of` names its dtype where `data` is not a NumPy array. An array that somebody can write is
-    copied: what is done to it later changes no program."""
+    """A tensor literal; `of` names its dtype where `data` is not a NumPy array. An array that can be written is copied:
+    what is done to it later changes no program."""
     array = fixed(np.asarray(data, dtype=None if of is None else dtype(of).numpy))
     return Constant(TensorType(array.shape, dtype(array.dtype)), array, span=span)
 

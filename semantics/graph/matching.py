@@ -63,7 +63,7 @@ Path: TypeAlias = "tuple[Path | None, int]"
 
 @dataclass(frozen=True, eq=False)
 class _Mismatch:
-    """A part of an argument that is not what is wanted. It is put into words only where somebody will read them."""
+    """A part of an argument that is not what is wanted. It is put into words only for a message that is shown."""
 
     what: Path
     got: Type

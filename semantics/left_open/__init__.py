@@ -46,7 +46,7 @@ class OperatorUse:
 
     @property
     def is_float(self) -> bool:
-        """Whether the first result is."""
+        """Whether the first result is of a float dtype."""
         return dtype(self.results[0].dtype).is_float
 
 
@@ -68,7 +68,7 @@ class Opening:
     """Which result of the operator it is."""
 
     def admits(self, got: Array, others: Fields | None = None) -> Flags:
-        """Which elements of somebody's result are open, and are what is allowed there."""
+        """Which elements of another implementation's result are open, and are what is allowed there."""
         if self.low is None or self.high is None:
             inside = np.ones(got.shape, bool)
         else:

@@ -53,7 +53,7 @@ class Axis:
         return floor_div(simplify(room + self.stride), self.stride)
 
     def count(self, size: int) -> int:
-        """The same for a size that is a number."""
+        """The number of windows along an axis whose size is a number."""
         found = self.windows(size)
         assert isinstance(found, int)
         return found

@@ -280,7 +280,7 @@ DERIVED: dict[str, Operation] = {}
 
 
 def operation(name: str) -> Operation:
-    """The row of that name."""
+    """The record of the operation of that name; Invalid (scalar.C1) where there is none."""
     if name in OPERATIONS:
         return OPERATIONS[name]
     if name in TRANSCENDENTAL:

@@ -172,7 +172,7 @@ def sort(of: DType) -> Any:
 
 
 def inside(value: Term, of: DType) -> Term:
-    """Whether an integer is one of a dtype."""
+    """The condition that an integer is a number of the dtype."""
     return z3.And(int(of.min) <= value, value <= int(of.max))
 
 

@@ -48,7 +48,7 @@ NOTHING = EnclosingBlocks()
 
 
 class Claims:
-    """The claims of one function."""
+    """The claims of one function, and the checks that they become."""
 
     def __init__(self, func: PrimFunc, within: Within) -> None:
         self.within = within

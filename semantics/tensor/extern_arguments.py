@@ -43,7 +43,7 @@ def is_dense(view: View) -> bool:
 
 
 def is_read_only(buffer: Buffer, views: Mapping[Buffer, View], fixed: set[Buffer]) -> bool:
-    """Whether nobody may store to a buffer; `fixed` are inputs and constants."""
+    """Whether stores to a buffer are not allowed; `fixed` are inputs and constants."""
     while buffer in views:
         if views[buffer].constant:
             return True

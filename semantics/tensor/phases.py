@@ -65,7 +65,7 @@ def phases(func: PrimFunc) -> Phases:
     - The arms of an `If` exclude each other.
     - A use of a view is a use of the memory that it is a view of; a call uses all that it is given.
     - An allocation that is not used is live where it begins, a parameter that is not used at the start: they are handed
-      over. `AllocateConst` is not memory that anybody plans.
+      over. `AllocateConst` is not memory that is planned.
     """
     found = _known.get(func)
     if found is None:
@@ -124,7 +124,7 @@ class _Reading:
         live = {b: union(i for one in parts for i in paths.live(one)) for b, parts in uses.items()}
         before = {b: paths.before(uses[b][0]) for b in self.func.params}
         after = {b: paths.after(uses[b][0]) for b in self.func.params}
-        # an input holds something before: when it is first read here is nobody's concern
+        # an input holds something before: when it is first read here does not matter
         seen = [*before.values(), *(after[b] for b in self.func.outputs), *(live[b] for b in uses if b not in before)]
         starts = _cuts(seen)
 

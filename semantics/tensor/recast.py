@@ -2,8 +2,8 @@
 
 `in_units(func)` writes a function so that each memory has one dtype: where all who look at it have one width that is
 the memory's own, and they convert bits; else the memory is made of units, unsigned integers of the least width, and a
-number is put together from some of them, the lowest first. So nobody needs to know in which order a machine keeps
-bytes, and every byte is written, read and raced for by itself.
+number is put together from some of them, the lowest first. So the order in which a machine keeps bytes
+does not matter, and every byte is written, read and raced for by itself.
 
 An allocation of units takes the place of the one that was asked for; a parameter is copied into one, and an output out
 of it. With `pointers` the unit is a byte, and memory stays where it is: a byte view of it is left, for C to point at.

@@ -111,7 +111,7 @@ class _ModuleParser:
     # --- around the module ---------------------------------------------------------------------------------------
 
     def _outside(self, node: ast.stmt) -> None:
-        """Imports, symbols, type parameters and the section metadata; the rest is somebody's program."""
+        """Imports, symbols, type parameters and the section metadata; the rest is passed over."""
         match node:
             case ast.Import():
                 for a in node.names:

@@ -32,7 +32,7 @@ _TYPES = ("ty_args", "sinfo_args", "type_args")
 
 
 class Calls(Values):
-    """Reads the calls of both prefixes."""
+    """Reads the calls of both prefixes, `R.name(...)` and `A.name(...)`."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

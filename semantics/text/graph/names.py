@@ -149,7 +149,7 @@ def unknown_sizes(function: Function) -> set[Symbol]:
 
 
 def value_text(value: Any, scalar: Callable[[Scalar], str]) -> str:
-    """An attribute's value."""
+    """The text of an attribute's value."""
     match value:
         case None | bool() | int():
             return str(value)

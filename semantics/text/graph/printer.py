@@ -62,7 +62,7 @@ def print_function(
 
 
 _HIDDEN = re.compile(rf"\b{HOUSE}\b(?!\.)")
-"""The prefix of the house as somebody's name."""
+"""The prefix of the house as a name of the program."""
 _HOUSE = re.compile(rf"\b{HOUSE}\.")
 
 

@@ -65,7 +65,7 @@ class RelaxCall:
 
 @dataclass(frozen=True)
 class Shape:
-    """An operand that is a shape."""
+    """An operand that is a shape, by its dims."""
 
     dims: tuple[Dim, ...]
 
@@ -197,7 +197,7 @@ MISFITS = (TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError)
 
 
 def misfit(name: str, operands: Sequence[Any], given: Attrs) -> str:
-    """The message for these."""
+    """The message for operands that do not fit."""
     shown = ", ".join(f"{k}={v!r}" for k, v in given.items()) or "no attributes"
     return f"{name} cannot have these operands and attributes: {len(operands)} operands, {shown}"
 

@@ -25,7 +25,7 @@ READ = 1
 
 
 class Calls(BlockLines):
-    """Reads calls."""
+    """Reads calls of tensor functions and externs, and the views that their arguments are."""
 
     def function_of_module(self, func: ast.expr) -> str | None:
         """`name` for `cls.name` and `Module.name`."""

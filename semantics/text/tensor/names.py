@@ -50,7 +50,7 @@ class PrintedNames(Mapping["Var | Buffer", str]):
         return len(self.table)
 
     def declare(self, of: Var | Buffer) -> str:
-        """A fresh name, like its own."""
+        """A name like its own that is free in this scope."""
         base = re.sub(r"\W", "_", of.name) or "v"
         base = f"v{base}" if base[0].isdigit() else base
         k = self.alike[base]
@@ -73,7 +73,7 @@ class PrintedNames(Mapping["Var | Buffer", str]):
 
 
 def quoted(text: str) -> str:
-    """A string literal."""
+    """The text of a string literal."""
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else repr(text)
 
 
@@ -154,7 +154,7 @@ class BufferText:
         return f"{self.scalars.name(region.buffer)}[{', '.join(parts) or '()'}]"
 
     def data(self, value: Any) -> str:
-        """A literal of an attribute."""
+        """The text of an attribute's value."""
         match value:
             case None | bool() | int():
                 return str(value)
