@@ -270,7 +270,7 @@ class Language:
         return value if self.features.traps else self.add(call("clip", value, min=low, max=high - 1))
 
     def branch(self, kind: str) -> Expr:
-        """An If of a kind."""
+        """An If whose result is of a kind."""
         condition = self.some("B")
         return self.add(if_(condition, self.some(kind), self.some(kind)))
 

@@ -95,7 +95,7 @@ class Nests:
         return b[self.index(vars), self.index(vars)]
 
     def assign(self, vars: Sequence[Var]) -> Stmt:
-        """A store at affine indices of what is loaded, maybe added to what is there."""
+        """A store at affine indices of what is loaded, maybe combined with what is there."""
         b = self.pick((self.out, self.out, self.t))
         at = (self.index(vars), self.index(vars))
         value = self.load(vars)
