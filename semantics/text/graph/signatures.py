@@ -48,7 +48,7 @@ class SignatureReader:
         self.calls = calls
 
     def read(self, node: ast.FunctionDef) -> Signature:
-        """Reads a function's decorator, parameters and result, and declares the parameters."""
+        """Reads a function's decorator, parameters and result; the names that these declare are left again."""
         flags = self._decorator(node)
         a = node.args
         if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults:
