@@ -12,7 +12,7 @@ pytest.importorskip("tvm", reason="the peer apache-tvm is not installed")
 
 from assay.verify.tvm import judge_passes
 from assay.verify.tvm.passes import PassReport, repeated
-from assay.verify.tvm.programs import IN_PLACE, passes_of
+from tests.verify.tvm.programs import IN_PLACE, passes_of
 from tests.verify.tvm.tvm_faults import program
 
 pytestmark = [pytest.mark.peer]

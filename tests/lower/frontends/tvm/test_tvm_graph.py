@@ -371,11 +371,11 @@ def chain(length: int) -> Any:
 
 
 @pytest.mark.slow
-def test_a_chain_of_a_hundred_thousand_bindings() -> None:
+def test_a_long_chain_of_bindings() -> None:
     module = from_tvm(chain(MANY))
     assert sum(isinstance(n, Let) for n in post_order(module.main)) == MANY
     (got,) = graph.run(module, {"x": np.ones(2, np.float32)}).values()
-    assert got.tolist() == [100_001, 100_001]
+    assert got.tolist() == [MANY + 1, MANY + 1]
 
 
 def nest(depth: int) -> Any:

@@ -1,6 +1,6 @@
 """Models through TVM, judged inside (specs/verify.md, "Inside a backend"): what differs, where it first does, and why.
 
-    python -m assay.verify.tvm.campaign --seconds 60 --match Conv     # the node models of the onnx package
+    python -m tests.verify.tvm.campaign --seconds 60 --match Conv     # the node models of the onnx package
 
 A *finding* is the first stage whose meaning is another one: the frontend, a pass, or the code generator. A model that
 TVM refuses, or that our import does not read, is counted and not a finding.

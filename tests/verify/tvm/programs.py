@@ -1,6 +1,6 @@
 """Random programs of Relax, in favour of what planners of memory get wrong (specs/verify.md, "Inside a backend").
 
-    python -m assay.verify.tvm.programs --seconds 60       # random programs through every pipeline
+    python -m tests.verify.tvm.programs --seconds 60       # random programs through every pipeline
 
 Views by reshape and by match_cast, copies that may be lowered to views, parts of a split, concat, tuples that are made
 and taken apart, values that live long, branches, tensor functions that change an operand in place, several sizes of
