@@ -201,12 +201,13 @@ class OwnC:
     def _compiled(self, module: Module) -> tuple[Compiled, dict[str, str]]:
         names = module.main.attrs["outputs"]
         try:
-            compiled = compile_c(emit(run_passes(module, passes()), "model"), reproducible=False, flags=self.flags)
+            planned = run_passes(module, passes())
+            compiled = compile_c(emit(planned, "model"), reproducible=False, flags=self.flags)
         except Crash:
             raise
         except AssayError as wrong:
             raise cannot(self.name, wrong) from None
-        return compiled, dict(zip(module.program.outputs, names, strict=True))
+        return compiled, dict(zip(planned.program.outputs, names, strict=True))
 
 
 NUMPY = (Numpy("numpy"), Numpy("numpy:wide", widened), Numpy("numpy:reversed", reordered))

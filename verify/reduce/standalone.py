@@ -73,7 +73,7 @@ def write_standalone(directory: Path, name: str, case: ReducedCase, backend: str
     if all(a.size <= INLINE for a in case.inputs.values()):
         inputs = "{" + "".join(f"\n    {n!r}: {array_literal(a)}," for n, a in case.inputs.items()) + "\n}"
     else:
-        inputs = f'load(Path(__file__).with_name("{name}.npz"))'
+        inputs = f'load_npz(Path(__file__).with_name("{name}.npz"))'
         save(directory / f"{name}.npz", case.inputs)
     used = [m for m in ("ml_dtypes", "numpy as np", "onnx", "onnx.parser") if f"{m.split()[-1]}." in model + inputs]
     imports = "".join(f"import {m}\n" for m in used if not (m == "onnx" and "onnx.parser" in used))
@@ -85,7 +85,7 @@ def write_standalone(directory: Path, name: str, case: ReducedCase, backend: str
         title=title, said=found.said.replace("\\", "\\\\").replace('"""', "'''"), model=model, inputs=inputs,
         backend=backend,
         name=name, maker="backend" if found.kind == "wrong" else "Isolated", imports=imports + "\n" * bool(imports),
-        load="from assay.verify.border.inputs import load\n" if "load(Path" in inputs else "",
+        load="from assay.verify.border.inputs import load_npz\n" if "load_npz(Path" in inputs else "",
     )  # fmt: skip
     path = directory / f"test_{name}.py"
     replace_text(path, content)

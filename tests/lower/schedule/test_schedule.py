@@ -259,7 +259,7 @@ def graph_of(rows: list[list[int]]) -> TaskGraph:
         ("chain", MANY, True),
         ("residual", MANY, True),
         ("towers", MANY, True),
-        ("star", 8_000, False),
+        ("star", MANY, False),
         ("window", 8_000, False),
         ("apart", MANY, True),
     ],

@@ -125,12 +125,12 @@ ENDS: dict[str, dict[str, int]] = {
     "print": {"let: variable _ and its value": 2, "host: looks at": 1},
     "match_cast": {"let: variable y and its value": 2, "match_cast: it and its operand": 2},
     "function in a tuple": {
-        "let: variable f and its value": 3,
+        "let: variable f and its value": 4,
         "projection: the field and the tuple": 2,
         "let: variable t and its value": 2,
         "tuple: it and its field 0": 2,
         "tuple: it and its field 1": 2,
-        "call: argument 0": 1,
+        "call: argument 0": 2,
         "call: the function's result and the call": 2,
     },
     "match": {

@@ -119,7 +119,7 @@ FAULTS: dict[str, tuple[Callable[[], PrimFunc], Any, str, Any]] = {
     "a divisor is not 0": (no_tiles, Terms, "divided", unguarded),
     "only one access at a time": (lambda: museum.in_place(ahead=1), races, "_pairs", other_pairs),
     "conditions always hold": (sometimes, instance, "enter", no_guards(instance.enter)),
-    "all is private": (lambda: museum.layer_norm(private=False), races, "within", anywhere),
+    "all is private": (lambda: museum.layer_norm(private=False), races, "is_within", anywhere),
     "later is before": (late, initialisation, "_ways", any_order),
     "later iterations are before": (
         late_in_another_iteration,
