@@ -39,8 +39,11 @@ def test_a_plan_is_made_written_and_checked_again(
     assert (
         "proved: z3: no two of 4 live buffers share a byte, for all n in 1 to 512" in said and "int64 suffices" in said
     )
-    assert "at n = 512 6144 bytes, 6144 live at once, ratio 1.000" in said and "T.max(n * 8 + 100, " in said
-    assert 'b,1,3,4*n,"T.max(n * 4 + 64, n * 8)"' in out.read_text()
+    assert (
+        "at n = 512 6144 bytes, 6144 live at once, ratio 1.000" in said
+        and "n * 8 + T.max(25, T.max(16, n)) * 4 bytes" in said
+    )
+    assert 'b,1,3,4*n,"n * 4 + T.max(16, n) * 4"' in out.read_text()
     n = next(iter(symbols := plan_symbols.bounds_of({"n": (1, 512)})))
     problem = tables.read_table(four, symbols={"n": n}).problem()
     offsets = tables.read_table(out, symbols={"n": n}).offsets
@@ -125,8 +128,8 @@ def test_as_json_in_pools(assay: Command, tmp_path: Path, capsys: pytest.Capture
         "ratio": 1.0,
         "expression": "100",
     }
-    assert data["pools"][1]["bytes"] == 6144 and data["pools"][1]["expression"] == "n * 4 + T.max(n * 4 + 64, n * 8)"
-    assert data["places"]["b"] == {"pool": "slow", "offset": "T.max(n * 4 + 64, n * 8)"} and data["places"]["d"] == {
+    assert data["pools"][1]["bytes"] == 6144 and data["pools"][1]["expression"] == "n * 8 + T.max(16, n) * 4"
+    assert data["places"]["b"] == {"pool": "slow", "offset": "n * 4 + T.max(16, n) * 4"} and data["places"]["d"] == {
         "pool": "fast",
         "offset": 0,
     }

@@ -5,12 +5,10 @@ Peers are written here, in float32, as a backend would compute; the same peers w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
@@ -26,7 +24,6 @@ from assay.semantics.types import TensorType
 from assay.verify.backends.protocol import subject_of_model
 from assay.verify.oracle import Verdict, oracle_of
 from tests.models import model, single
-from tests.verify.app.test_cli import assay
 
 Array = np.ndarray[Any, Any]
 F32 = np.float32
@@ -42,33 +39,6 @@ def verdict(proto: ModelProto, inputs: Mapping[str, Array], outputs: Mapping[str
 
 def outcome(proto: ModelProto, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> str:
     return verdict(proto, inputs, outputs).outcome
-
-
-def checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """The exit code of `assay check MODEL --inputs --expected`, of a model, its inputs and outputs, and more
-    options."""
-
-    def run(proto: ModelProto, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *more: object) -> int:
-        onnx.save(proto, tmp_path / "m.onnx")
-        np.savez(tmp_path / "in.npz", **inputs)
-        np.savez(tmp_path / "out.npz", **outputs)
-        return assay(
-            monkeypatch,
-            "check",
-            tmp_path / "m.onnx",
-            "--inputs",
-            tmp_path / "in.npz",
-            "--expected",
-            tmp_path / "out.npz",
-            *more,
-        )
-
-    return run
-
-
-@pytest.fixture
-def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    return checker(tmp_path, monkeypatch)
 
 
 # --- one value used twice is one value (M9.7) --------------------------------------------------------------------
