@@ -32,7 +32,7 @@ test: $(READY) compiler lint types ## lint, types and all tests but the long ran
 quick: $(READY) compiler ## the tests without the slow ones
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not campaign and not bench"
 
-lint: $(READY) ## ruff: the rules of pyproject.toml, and the layout
+lint: $(READY) ## ruff: its rules (complexity, docstrings, length of lines among them), and the layout
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ ROOMS = {
 }
 """The rooms, and the rooms that each may import."""
 MOST_LINES = 500
+MOST_FILES = 40
 
 
 def sources(root: Path, *folders: str) -> Iterator[tuple[str, Path]]:
@@ -351,6 +353,22 @@ def size_faults(root: Path) -> list[str]:
 
 def test_files_are_small() -> None:
     assert size_faults(ROOT) == []
+
+
+def crowd_faults(root: Path) -> list[str]:
+    """Folders with more Python files than a person looks through."""
+    folders = Counter(p.parent.relative_to(root).as_posix() for _, p in sources(root, *ROOMS, "tests"))
+    return [f"{folder}: {n} files" for folder, n in folders.items() if n > MOST_FILES]
+
+
+def test_no_folder_is_crowded(tmp_path: Path) -> None:
+    assert crowd_faults(ROOT) == []
+    (tmp_path / "lower").mkdir()
+    for i in range(MOST_FILES):
+        (tmp_path / "lower" / f"f{i}.py").touch()
+    assert crowd_faults(tmp_path) == []
+    (tmp_path / "lower" / "more.py").touch()
+    assert crowd_faults(tmp_path) == ["lower: 41 files"]
 
 
 def test_a_planted_long_file_is_found(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Calls(Values):
 
     # --- Relax ---------------------------------------------------------------------------------------------------
 
-    def relax(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
+    def relax(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:  # noqa: C901  (a case for each kind of node)
         """What `R.name(...)` stands for: a type, an expression or a plain value."""
         if name in TYPES:
             return self._type(node, name, args, given)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,13 +12,7 @@ from onnx import ModelProto, TensorProto, helper
 from assay.verify.backends.protocol import subject_of_model
 from assay.verify.oracle import Accepts, oracle_of
 from tests.models import model
-from tests.verify.oracle.test_numeric_rights import F32, Array, checker, outcome, rng, verdict
-
-
-@pytest.fixture
-def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    return checker(tmp_path, monkeypatch)
-
+from tests.verify.oracle.test_numeric_rights import F32, Array, outcome, rng, verdict
 
 F16 = np.float16
 
