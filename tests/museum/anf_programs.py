@@ -1,4 +1,4 @@
-"""The small programs of the museum of wrong A-normal forms; tests.museum.anf_faults says what each shows."""
+"""The small programs of the museum of wrong A-normal forms; tests.museum.faults.anf_faults says what each shows."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.museum import (
+from tests.museum.faults import (
     anf_faults,
     aot_faults,
     constant_faults,

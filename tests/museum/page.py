@@ -66,7 +66,7 @@ def page(found: Mapping[str, Found]) -> str:
     stated = sum(bool(r.exhibits) for r in all_rows)
     lines = [HEAD, f"{len(exhibits())} exhibits; {stated} of {len(all_rows)} rows have one.", ""]
     for file, (module, title) in FAMILIES.items():
-        lines += [f"## {title}", "", f"`tests/museum/{file}.py`", ""]
+        lines += [f"## {title}", "", f"`tests/museum/faults/{file}.py`", ""]
         mine = [(f"{file}: {f.name}", f) for f in module.FAULTS]
         lines += _table(
             ("Fault", "Known from", "Caught by", "Size"),

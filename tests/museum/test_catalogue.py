@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.museum import __main__ as command, aot_faults
+from tests.museum import __main__ as command
 from tests.museum.catalogue import FAMILIES, PAGE, exhibits, is_caught, planted, recorded
+from tests.museum.faults import aot_faults
 from tests.museum.page import page, rows
 from tests.museum.planted import NOTHING, Found, PlantedFault
 from tests.places import ROOT

@@ -9,7 +9,7 @@ import pytest
 from assay.lower.liveness import find_lives
 from assay.verify.liveness.lives import check_lives
 from tests.museum.catalogue import is_caught, planted
-from tests.museum.liveness_faults import used_again
+from tests.museum.faults.liveness_faults import used_again
 from tests.museum.planted import PlantedFault
 
 

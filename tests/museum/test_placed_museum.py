@@ -8,7 +8,7 @@ from assay.verify.liveness.devices import check_memory_access
 from assay.verify.pool import check_pool
 from tests.lower.devices.placed_programs import planned
 from tests.museum.catalogue import is_caught, planted
-from tests.museum.placed_faults import WAYS, trapped
+from tests.museum.faults.placed_faults import WAYS, trapped
 from tests.museum.planted import PlantedFault
 
 

@@ -9,7 +9,7 @@ from assay.semantics.memory import Problem
 from assay.verify.memory import check_plan, prove_plan
 from tests.lower.memory.memory_problems import bounded, good, size
 from tests.museum.catalogue import is_caught, planted
-from tests.museum.planner_faults import FULL, GAPS, ODD, RING, ROUGH, Greedy, Stuck, last_accepted, right
+from tests.museum.faults.planner_faults import FULL, GAPS, ODD, RING, ROUGH, Greedy, Stuck, last_accepted, right
 from tests.museum.planted import PlantedFault
 
 

@@ -18,8 +18,8 @@ from assay.semantics.tensor import Allocate, Assert, Buffer, Evaluate, For, If, 
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from tests.museum.catalogue import is_caught, planted
+from tests.museum.faults.sanitizer_faults import INPUTS, X, function, is_complete, parts_of, reported
 from tests.museum.planted import PlantedFault
-from tests.museum.sanitizer_faults import INPUTS, X, function, is_complete, parts_of, reported
 from tests.museum.sanitizer_programs import HEAD, PROGRAMS
 
 

@@ -11,8 +11,8 @@ from assay.semantics.errors import Invalid
 from assay.semantics.tensor import PrimFunc
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from tests.museum.catalogue import is_caught, planted
+from tests.museum.faults.schedule_primitive_faults import FAULTS, alternating, blurred, running, skewed, total
 from tests.museum.planted import PlantedFault
-from tests.museum.schedule_primitive_faults import FAULTS, alternating, blurred, running, skewed, total
 
 REFUSALS = {
     "reorder": lambda: schedule(skewed()).reorder("j", "i"),

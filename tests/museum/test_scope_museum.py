@@ -7,8 +7,8 @@ import pytest
 from assay.lower.devices import plan_devices
 from assay.semantics.analyses.equality import structural_equal
 from tests.museum.catalogue import is_caught, planted
+from tests.museum.faults.scope_faults import CONFIG, program, right
 from tests.museum.planted import PlantedFault
-from tests.museum.scope_faults import CONFIG, program, right
 
 
 @pytest.mark.row("V12", "V13")

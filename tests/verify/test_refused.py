@@ -42,7 +42,7 @@ from assay.verify.value_numbering.terms import Table
 from tests.interp.test_machine import STEPS, module as planned
 from tests.lower.fuse import fusing
 from tests.lower.fuse.fusing import legalized, only_group
-from tests.museum.fuse_faults import group_in_a_group
+from tests.museum.faults.fuse_faults import group_in_a_group
 from tests.verify.fuzz.test_fuzz import SMALL
 
 V = TensorType((2,), FLOAT32)

@@ -40,7 +40,7 @@ from assay.semantics.walk import post_order, rewrite
 from assay.verify.constants.made import check_made, laid_places, unpacked
 from assay.verify.simplify import check_simplified
 from tests.museum.catalogue import is_caught, planted
-from tests.museum.made_constant_faults import module, other_contents, packed_product, product, weight
+from tests.museum.faults.made_constant_faults import module, other_contents, packed_product, product, weight
 from tests.museum.planted import PlantedFault
 
 pytestmark = pytest.mark.row("C6")

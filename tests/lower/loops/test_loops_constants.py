@@ -28,7 +28,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.loops import check_loop_schedule
 from tests.museum.catalogue import is_caught, planted
-from tests.museum.loop_constant_faults import BLOCKED, TRANSPOSED, constants, data, matmul
+from tests.museum.faults.loop_constant_faults import BLOCKED, TRANSPOSED, constants, data, matmul
 from tests.museum.planted import PlantedFault
 
 pytestmark = pytest.mark.row("C11")

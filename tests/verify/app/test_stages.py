@@ -18,15 +18,15 @@ FOLDERS = {"import": "frontends"}
 """Where a stage is, if not under its own name: `import` is a word of Python."""
 PLANTED = {
     "import": "verify/frontends/test_frontends_check.py",
-    "devices": "museum/device_faults.py",
-    "anf": "museum/anf_faults.py",
-    "legalize": "museum/kernel_faults.py",
-    "fuse": "museum/fuse_faults.py",
-    "constants": "museum/constant_faults.py",
+    "devices": "museum/faults/device_faults.py",
+    "anf": "museum/faults/anf_faults.py",
+    "legalize": "museum/faults/kernel_faults.py",
+    "fuse": "museum/faults/fuse_faults.py",
+    "constants": "museum/faults/constant_faults.py",
     "schedule": "verify/schedule/test_schedule_check.py",
-    "liveness": "museum/liveness_faults.py",
-    "pool": "museum/memory_faults.py",
-    "c": "museum/aot_faults.py",
+    "liveness": "museum/faults/liveness_faults.py",
+    "pool": "museum/faults/memory_faults.py",
+    "c": "museum/faults/aot_faults.py",
     "compare": "verify/compare/test_compare.py",
 }
 """The file with planted faults of each stage, below tests/."""
@@ -63,8 +63,8 @@ def test_a_stage_without_its_parts_is_found(tmp_path: Path) -> None:
     for place in ("lower/anf", "verify/anf", "tests/verify/anf"):
         (tmp_path / place).mkdir(parents=True)
     assert stage_faults(tmp_path, ("anf",)) == ["anf: no planted fault"]
-    (tmp_path / "tests/museum").mkdir()
-    (tmp_path / "tests/museum/anf_faults.py").touch()
+    (tmp_path / "tests/museum/faults").mkdir(parents=True)
+    (tmp_path / "tests/museum/faults/anf_faults.py").touch()
     assert stage_faults(tmp_path, ("anf",)) == []
     (tmp_path / "tests/verify/anf").rmdir()
     chapter = tmp_path / "specs/verify.md"

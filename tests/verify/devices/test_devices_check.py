@@ -22,8 +22,8 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify.devices import broken_plans, check_devices, copies, erase, fewest, names_devices
 from tests.lower.devices.device_cases import names, read
-from tests.museum import device_faults as programs
-from tests.museum.device_faults import CONFIG, CPU, GPU, program
+from tests.museum.faults import device_faults as programs
+from tests.museum.faults.device_faults import CONFIG, CPU, GPU, program
 
 
 @pytest.mark.row("V9", "V11")

@@ -35,8 +35,8 @@ from assay.semantics.walk import post_order
 from assay.verify.devices import broken_plans, names_devices
 from assay.verify.devices.erase import original_of
 from assay.verify.devices.places import misplaced_values
-from tests.museum import device_faults as programs
-from tests.museum.device_faults import CONFIG, ON_CPU, ON_GPU, T, program
+from tests.museum.faults import device_faults as programs
+from tests.museum.faults.device_faults import CONFIG, ON_CPU, ON_GPU, T, program
 
 FACTS = {
     "print": program("x: T", "R.print(x)", "return x", actions=True),

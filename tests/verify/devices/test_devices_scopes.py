@@ -15,7 +15,7 @@ from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import rewrite
 from assay.verify.devices.demands import scopes_inside
 from assay.verify.devices.scopes_check import _call, _calls, check_scopes, differences
-from tests.museum import scope_faults
+from tests.museum.faults import scope_faults
 
 
 def buffers(*names_: str, scope: str = "") -> list[Buffer]:

@@ -16,8 +16,8 @@ from assay.verify.app.cli import main
 from assay.verify.app.stages import STAGES, passes
 from assay.verify.evidence import Context, Evidence
 from tests.models import small_cnn
-from tests.museum import device_faults as programs
-from tests.museum.device_faults import CONFIG
+from tests.museum.faults import device_faults as programs
+from tests.museum.faults.device_faults import CONFIG
 
 
 def assay(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:

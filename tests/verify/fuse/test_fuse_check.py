@@ -21,7 +21,7 @@ from assay.verify.fuse import check_fuse, check_group
 from tests.lower.fuse import fusing
 from tests.lower.fuse.fusing import Program, fused, only_group, random
 from tests.museum.catalogue import is_caught, planted
-from tests.museum.fuse_faults import halves, trap_of_its_own
+from tests.museum.faults.fuse_faults import halves, trap_of_its_own
 from tests.museum.planted import PlantedFault
 
 pytestmark = pytest.mark.row("R23")

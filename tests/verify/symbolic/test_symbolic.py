@@ -22,8 +22,8 @@ from assay.verify.app.cli import main
 from assay.verify.symbolic import ProofReport, command, prove_accesses
 from tests.museum import symbolic_functions as museum
 from tests.museum.catalogue import is_caught, planted
+from tests.museum.faults.symbolic_faults import LASTING, MAKERS
 from tests.museum.planted import PlantedFault
-from tests.museum.symbolic_faults import LASTING, MAKERS
 from tests.museum.symbolic_functions import F, K, M, N
 from tests.scale import MANY
 

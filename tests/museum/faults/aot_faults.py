@@ -18,8 +18,8 @@ from assay.semantics.graph import Expr, Var, call, function, get, if_, tuple_of,
 from assay.semantics.module import Module, Program, Step
 from assay.semantics.types import TensorType
 from tests.lower.liveness.liveness_programs import F4, B, lowered
+from tests.museum.faults.liveness_faults import named
 from tests.museum.judges import fault
-from tests.museum.liveness_faults import named
 from tests.museum.planted import Patch, PlantedFault
 
 X, Y, A, C, P = var("x", F4), var("y", F4), var("a", F4), var("b", F4), var("c", B)

@@ -26,8 +26,8 @@ from assay.verify.constants import check_constants
 from assay.verify.constants.link import check_link
 from assay.verify.oracle import Oracle
 from tests.lower.constants.test_constants_link import two_calls
-from tests.museum.constant_faults import A, B
-from tests.museum.dynamic_faults import one
+from tests.museum.faults.constant_faults import A, B
+from tests.museum.faults.dynamic_faults import one
 from tests.museum.judges import Judged, fault, of_evidence
 from tests.museum.planted import Patch, PlantedFault
 from tests.verify.constants.test_constants_check import source

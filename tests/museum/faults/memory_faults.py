@@ -36,8 +36,8 @@ from tests.lower.liveness.liveness_programs import (
     rows,
     within,
 )
+from tests.museum.faults.liveness_faults import named, one_call
 from tests.museum.judges import of_evidence, pool, steps
-from tests.museum.liveness_faults import named, one_call
 from tests.museum.planted import Patch, PlantedFault, size_of_made
 from tests.verify.memory.memory_plans import WORK, N, problem
 
