@@ -14,6 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from assay.lower.c import emit
+from assay.lower.pool import Memory
 from assay.semantics.graph import Function
 from assay.semantics.module import Module, Program, Step
 from assay.semantics.tensor import PrimFunc
@@ -176,6 +177,10 @@ STOPS = (
 )
 
 
+MEMORY = Memory(alignment=alignment_of(None))
+"""The memory that the command plans with."""
+
+
 def checked(lowering: Lowering) -> tuple[CheckRun, list[Line]]:
     """A run of the main job on the model, and its lines."""
     run = CheckRun(lowering)
@@ -184,18 +189,20 @@ def checked(lowering: Lowering) -> tuple[CheckRun, list[Line]]:
 
 def refuted_by(stage: str, fault: Callable[[Module], Module]) -> Line:
     """The line that ends a run in which what the stage made is changed."""
-    made = passes()[stage]
-    return checked(Lowering(model(), NAME, changed={stage: lambda module: fault(made(module))}))[1][-1]
+    made = passes(memory=MEMORY)[stage]
+    return checked(Lowering(model(), NAME, memory=MEMORY, changed={stage: lambda module: fault(made(module))}))[1][-1]
 
 
 def refuted_in_c() -> Line:
     """The line that ends a run in which the C text is changed."""
-    return checked(Lowering(model(), NAME, emitter=lambda *a, **k: faults.division_by_one_more(emit(*a, **k))))[1][-1]
+    return checked(
+        Lowering(model(), NAME, memory=MEMORY, emitter=lambda *a, **k: faults.division_by_one_more(emit(*a, **k)))
+    )[1][-1]
 
 
 def page() -> str:
     """The text of the page."""
-    run, lines = checked(Lowering(model(), NAME))
+    run, lines = checked(Lowering(model(), NAME, memory=MEMORY))
     said = {line.stage: line for line in lines}
     parts = [HEAD, "## The model", "", "```text"]
     parts += [f"{n.output[0]} = {n.op_type}({', '.join(n.input)})" for n in model().graph.node]
