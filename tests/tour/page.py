@@ -20,6 +20,7 @@ from assay.semantics.module import Module, Program, Step
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import show
 from assay.verify.app.check import CheckRun, Line, Lowering
+from assay.verify.app.options import alignment_of
 from assay.verify.app.stages import passes
 from tests.places import ROOT
 from tests.tour import faults
