@@ -109,8 +109,8 @@ class _Walk:
         self.unfinished: dict[int, OpenBlock] = {}
         """The bodies of local functions that are being written, by the variable that names the function."""
         self.cyclic: set[Var] = set()
-        self.marks: set[Dataflow] = set()
-        """The dataflow blocks of the output so far."""
+        self.marks = self.places.kept_marks
+        """The dataflow blocks of the output so far: at first those inside functions that are not entered."""
         self.made: list[Var] = []
         self.count = 0
         """How many nodes were bound, again each time."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from assay.semantics.graph import (
+    Dataflow,
     Expr,
     Function,
     If,
@@ -59,6 +60,8 @@ class Placement:
         """Whether a node other than an atom is used in several blocks."""
         self.kept: set[int] = set()
         """The nodes inside functions that are not entered, and the variables that they bind."""
+        self.kept_marks: set[Dataflow] = set()
+        """The dataflow blocks inside functions that are not entered."""
         self.binds: dict[int, Collection[Var]] = {self.top: root.params}
         """The variables that each region binds."""
         start: Expr = root.body
@@ -124,6 +127,8 @@ class Placement:
             case Function() if is_opaque(node):
                 for part in post_order(node.body):
                     self.kept.update(map(id, bound_by(part)))
+                    if isinstance(part, Let) and part.dataflow is not None:
+                        self.kept_marks.add(part.dataflow)
                     if not isinstance(part, Var):
                         self.kept.add(id(part))
                 return []

@@ -100,6 +100,12 @@ def test_many_random_programs_mean_the_same_in_all_forms(start: int) -> None:
     assert sum(compare(seed, 4 + seed % 6) for seed in range(1000 + start, 1500 + start)) > 450
 
 
+@pytest.mark.parametrize("seed", [1276, 1383, 1487])
+def test_a_dataflow_block_that_a_primitive_function_shares(seed: int) -> None:
+    """The block stands inside a function that is not entered, and outside of it: there it is another block."""
+    assert compare(seed, 4 + seed % 6)
+
+
 def test_random_programs_are_what_the_tests_need() -> None:
     """They trap, they print, they share what can fail between branches, and they are not tiny."""
     traps, prints, shared, sizes = 0, 0, 0, []
