@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from assay.semantics.scalar import Apply, Expr as Scalar, apply
 from assay.semantics.tensor import PrimFunc, Store
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import rewrite
+from assay.verify.api.check import build, verify
 from assay.verify.app import certificate
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.passes import with_passes
@@ -286,6 +288,18 @@ def test_a_certificate_says_which_passes_there_were(tmp_path: Path) -> None:
     manifest.write_text(json.dumps({**data, "passes": "inline"}, indent=1) + "\n", "utf-8")
     with pytest.raises(Invalid, match="certificate"):
         certificate.Stored(tmp_path / "out")
+
+
+def test_a_certificate_that_names_code_runs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wrote it may name any module; what it made is checked, and the module is not imported."""
+    monkeypatch.chdir(tmp_path)
+    mine, ran = tmp_path / "code_of_a_stranger.py", tmp_path / "ran"
+    mine.write_text(f"open({str(ran)!r}, 'w').close()\n\ndef same(module):\n    return module\n", "utf-8")
+    module = program(WEIGHTS)
+    assert build(module, tmp_path / "out", passes="own[run=code_of_a_stranger:same]").holds and ran.exists()
+    ran.unlink()
+    monkeypatch.delitem(sys.modules, "code_of_a_stranger")
+    assert verify(tmp_path / "out").holds and not ran.exists()
 
 
 def test_a_run_ends_at_the_line_that_fails(
