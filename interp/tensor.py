@@ -21,31 +21,10 @@ from assay.interp.memory import Memory, from_bytes, to_bytes
 from assay.interp.values import Event, Externs, render
 from assay.interp.watching import Boxes, Declared, DeclaredBox, LaneWatch, Race
 from assay.interp.windows import Element, Window, as_bits, check_alignment, check_scope, names_of, names_of_byte
+from assay.semantics import tensor
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, evaluate, operation
-from assay.semantics.tensor import (
-    INDEPENDENT,
-    Alias,
-    Allocate,
-    AllocateConst,
-    Assert,
-    Block,
-    Buffer,
-    Call,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    Pragma,
-    PrimFunc,
-    Region,
-    Seq,
-    Stmt,
-    Store,
-    View,
-    While,
-)
 from assay.semantics.tensor.calls import DEEPEST, activation, callee
 from assay.semantics.tensor.places import first_byte, is_placed, is_private
 from assay.semantics.tensor.recast import is_bytewise
@@ -60,13 +39,13 @@ class Unfinished(Exception):
 
 
 def run(
-    func: PrimFunc,
+    func: tensor.PrimFunc,
     inputs: Sequence[Array],
     *,
     scalars: Sequence[Any] = (),
     memory: Memory | None = None,
     limit: int | None = None,
-    functions: Mapping[str, PrimFunc] | None = None,
+    functions: Mapping[str, tensor.PrimFunc] | None = None,
     externs: Externs | None = None,
     trace: list[Event] | None = None,
 ) -> tuple[Array, ...]:
@@ -105,10 +84,10 @@ class _Run:
 
     def __init__(
         self,
-        func: PrimFunc,
+        func: tensor.PrimFunc,
         memory: Memory,
         limit: int | None,
-        functions: Mapping[str, PrimFunc],
+        functions: Mapping[str, tensor.PrimFunc],
         externs: Externs,
         trace: list[Event] | None,
     ) -> None:
@@ -123,32 +102,32 @@ class _Run:
         self.races: list[tuple[Race | LaneWatch, int]] = []
         """The loops that claim something of their iterations, and how many statements were around each body."""
         self.declared: list[Declared] = []
-        self.born: dict[Buffer, tuple[int, int]] = {}
+        self.born: dict[tensor.Buffer, tuple[int, int]] = {}
         """How many races and blocks were watched when a buffer began: to younger ones it is private."""
-        self.movable: set[Buffer] = set()
+        self.movable: set[tensor.Buffer] = set()
         """Buffers that blocks allocate, or did: the lowering puts them where they are used, maybe inside a loop."""
-        self.views: dict[Buffer, Window] = {}
+        self.views: dict[tensor.Buffer, Window] = {}
         self.bytewise = is_bytewise(func, functions)
         """Whether some memory is seen in elements of several sizes: then all of it is looked at byte by byte."""
         self.depth = 0
-        self.activations: dict[tuple[int, int], tuple[Call, Stmt]] = {}
+        self.activations: dict[tuple[int, int], tuple[tensor.Call, tensor.Stmt]] = {}
         """What calls mean, by the call and how deep it is: those that are active at once have names of their own."""
         self.positions: list[int] = []
         """Which part of each statement on the stack runs now."""
         self.code: dict[int, tuple[Expr, Callable[[], Any]]] = {}
 
-    def execute(self, body: Stmt) -> None:
+    def execute(self, body: tensor.Stmt) -> None:
         """Run a statement. A composite one is an iterator over the statements it runs, kept on the stack."""
-        whole = Seq((body,))
-        stack: list[tuple[Stmt, Iterator[Stmt]]] = [(whole, self.parts(whole))]
+        whole = tensor.Seq((body,))
+        stack: list[tuple[tensor.Stmt, Iterator[tensor.Stmt]]] = [(whole, self.parts(whole))]
         self.positions = [0]
-        at: Stmt = body
+        at: tensor.Stmt = body
         try:
             while stack:  # by hand, for speed: each statement of a run comes here
                 at, rest = stack[-1]
                 for at in rest:
                     self.positions[-1] += 1
-                    if isinstance(at, (Store, Assert, Evaluate)):
+                    if isinstance(at, (tensor.Store, tensor.Assert, tensor.Evaluate)):
                         self.perform(at)
                         at = stack[-1][0]
                     else:
@@ -162,59 +141,59 @@ class _Run:
             iteration = tuple((v.name, int(self.env[v])) for v in self.loops)
             raise trap.but(iteration=iteration, where=at.span or self.func.name) from None
 
-    def parts(self, node: Stmt) -> Iterator[Stmt]:
+    def parts(self, node: tensor.Stmt) -> Iterator[tensor.Stmt]:
         """The statements that `node` runs, in order; the environment is set as each of them is asked for."""
         match node:
-            case Seq():  # E1
+            case tensor.Seq():  # E1
                 yield from node.body
-            case For():  # E3
+            case tensor.For():  # E3
                 yield from self.iterations(node)
-            case While():  # E6
+            case tensor.While():  # E6
                 while self.value(node.condition):
                     yield node.body
                     self.positions[-1] += 1
-            case If():  # E7
+            case tensor.If():  # E7
                 if self.value(node.condition):
                     yield node.then
                 elif node.otherwise is not None:
                     self.positions[-1] += 1  # lanes that go this way come after those that go the other
                     yield node.otherwise
-            case LetStmt():  # E8
+            case tensor.LetStmt():  # E8
                 self.env[node.var] = self.value(node.value)
                 yield node.body
                 self.env.pop(node.var, None)  # gone already if a let inside names the same variable
-            case Allocate():  # E9
+            case tensor.Allocate():  # E9
                 self.allocate(node.buffer)
                 if node.movable:
                     self.movable.add(node.buffer)
                 yield node.body
                 self.memory.end(node.buffer)
-            case AllocateConst():  # E10
+            case tensor.AllocateConst():  # E10
                 self.memory.begin(node.buffer, tuple(node.contents.shape), node.contents)
                 self.born[node.buffer] = len(self.races), len(self.declared)
                 yield node.body
                 self.memory.end(node.buffer)
-            case Alias():  # E11
+            case tensor.Alias():  # E11
                 self.view(node.view)
                 yield node.body
                 del self.views[node.view.buffer]
-            case Pragma():  # E12
+            case tensor.Pragma():  # E12
                 yield node.body
-            case Block():  # E13
+            case tensor.Block():  # E13
                 yield from self.block(node)
-            case Call(extern=False):  # E15
+            case tensor.Call(extern=False):  # E15
                 yield from self.call(node)
-            case Call():  # E16
+            case tensor.Call():  # E16
                 self.outside(node)
             case _:
                 raise Crash(f"no such statement: {type(node).__name__}")
 
-    def iterations(self, node: For) -> Iterator[Stmt]:
+    def iterations(self, node: tensor.For) -> Iterator[tensor.Stmt]:
         watch = LaneWatch(node.var) if node.kind == "vectorized" else Race(node.var)  # E4, E5
         number = node.var.dtype.numpy.type
         start = None if node.start is None else convert(self.value(node.start), node.var.dtype)
         extent = int(self.value(node.extent))
-        if node.kind in INDEPENDENT:
+        if node.kind in tensor.INDEPENDENT:
             self.races.append((watch, len(self.positions)))
         for i in range(extent):
             count = number(i) if i <= node.var.dtype.max else convert(np.int64(i), node.var.dtype)
@@ -224,10 +203,10 @@ class _Run:
             yield node.body
         self.env.pop(node.var, None)
         self.loops.pop(node.var, None)
-        if node.kind in INDEPENDENT:
+        if node.kind in tensor.INDEPENDENT:
             self.races.pop()
 
-    def block(self, node: Block) -> Iterator[Stmt]:
+    def block(self, node: tensor.Block) -> Iterator[tensor.Stmt]:
         """One run of a block: its predicate, its iterators, its buffers, then `init` if it is the first run, and the
         body."""
         if node.predicate is not None and not self.value(node.predicate):
@@ -261,11 +240,11 @@ class _Run:
         for i in node.iterators:
             del self.env[i.var]
 
-    def boxes(self, regions: Sequence[Region] | None) -> Boxes | None:
+    def boxes(self, regions: Sequence[tensor.Region] | None) -> Boxes | None:
         """Declared regions as numbers."""
         if regions is None:
             return None
-        found: dict[Buffer, list[DeclaredBox]] = {}
+        found: dict[tensor.Buffer, list[DeclaredBox]] = {}
         for r in regions:
             bounds: list[tuple[int, int] | None] = []
             for ends in concerned(r):
@@ -276,7 +255,7 @@ class _Run:
             found.setdefault(r.buffer, []).append(DeclaredBox(tuple(bounds)))
         return found
 
-    def call(self, node: Call) -> Iterator[Stmt]:
+    def call(self, node: tensor.Call) -> Iterator[tensor.Stmt]:
         """The body of a function, its parameters views of the arguments."""
         self.depth += 1
         if self.depth > DEEPEST:
@@ -287,12 +266,12 @@ class _Run:
         yield self.activations[key][1]
         self.depth -= 1
 
-    def outside(self, node: Call) -> None:
+    def outside(self, node: tensor.Call) -> None:
         """A function outside the language gets the elements of its buffers, and may change those that are not
         constant."""
         if node.function not in self.externs:
             raise Invalid(f"the extern function {node.function!r} is not given", where=node.span, label="extern.C1")
-        handed = {k: self.handed(a) for k, a in enumerate(node.args) if isinstance(a, Buffer)}
+        handed = {k: self.handed(a) for k, a in enumerate(node.args) if isinstance(a, tensor.Buffer)}
         args = [
             handed[k] if k in handed else self.value(a) if isinstance(a, Expr) else a for k, a in enumerate(node.args)
         ]
@@ -311,7 +290,7 @@ class _Run:
                 raise reports.no_number(node)
             self.store(node.result.buffer, at, convert(number[()], node.result.dtype))
 
-    def handed(self, buffer: Buffer) -> Array:
+    def handed(self, buffer: tensor.Buffer) -> Array:
         """A buffer as an extern sees it: a copy, in which what was not written is 0."""
         shape = self.views[buffer].shape if buffer in self.views else self.memory.shape(buffer)
         array = np.zeros(shape, buffer.dtype.numpy)
@@ -322,13 +301,13 @@ class _Run:
         array.flags.writeable = not self.is_constant(buffer)
         return array
 
-    def is_written(self, buffer: Buffer, index: tuple[Any, ...], byte: int | None) -> bool:
+    def is_written(self, buffer: tensor.Buffer, index: tuple[Any, ...], byte: int | None) -> bool:
         """Whether an element of memory, or a byte of it, was written."""
         return (
             self.memory.is_written(buffer, index) if byte is None else self.memory.is_byte_written(buffer, index, byte)
         )
 
-    def is_constant(self, buffer: Buffer) -> bool:
+    def is_constant(self, buffer: tensor.Buffer) -> bool:
         while buffer in self.views:
             window = self.views[buffer].view
             if window.constant:
@@ -338,16 +317,16 @@ class _Run:
 
     # --- buffers -------------------------------------------------------------------------------------------------
 
-    def allocate(self, buffer: Buffer) -> None:
+    def allocate(self, buffer: tensor.Buffer) -> None:
         self.memory.begin(buffer, self.shape(buffer))
         self.born[buffer] = len(self.races), len(self.declared)
         check_alignment(buffer, self.memory.address(buffer))
 
-    def shape(self, buffer: Buffer) -> tuple[int, ...]:
+    def shape(self, buffer: tensor.Buffer) -> tuple[int, ...]:
         """The shape of a buffer that begins now."""
         return shape_at(buffer, {v: int(n) for v, n in self.env.items() if v.dtype.is_integer})
 
-    def view(self, view: View) -> None:
+    def view(self, view: tensor.View) -> None:
         """A view begins: its sizes, and where in its source it lies."""
         check_scope(view, self.views)
         for claim in matching(view):
@@ -370,20 +349,20 @@ class _Run:
             check_alignment(view.buffer, self.memory.address(root) + first, first // width)
         self.views[view.buffer] = window
 
-    def places(self, buffer: Buffer, index: tuple[Any, ...]) -> list[tuple[list[Element], int | None]]:
+    def places(self, buffer: tensor.Buffer, index: tuple[Any, ...]) -> list[tuple[list[Element], int | None]]:
         """The element that is touched, under each of its names; where bytes count, that for each byte, lowest first."""
         if self.bytewise:
             return [names_of_byte(self.views, buffer, index, k) for k in range(buffer.dtype.itemsize)]
         return [(names_of(self.views, buffer, index), None)]
 
-    def perform(self, node: Store | Assert | Evaluate) -> None:
+    def perform(self, node: tensor.Store | tensor.Assert | tensor.Evaluate) -> None:
         """A statement without parts."""
         if self.left is not None:
             self.left -= 1
             if self.left < 0:
                 raise Unfinished
         match node:
-            case Store():  # E2
+            case tensor.Store():  # E2
                 index = None
                 try:
                     index = tuple(self.value(i) for i in node.indices)
@@ -391,12 +370,12 @@ class _Run:
                 except Trap as trap:
                     raise reports.for_element(trap, node.buffer, index) from None
                 self.store(node.buffer, index, value)
-            case Assert():  # E17
+            case tensor.Assert():  # E17
                 if not self.value(node.condition):
                     values = [self.value(v) for v in node.values]
                     message = render(node.message, values) if values else node.message
                     raise reports.failed(node.kind, message, node.condition)
-            case Evaluate():  # E18
+            case tensor.Evaluate():  # E18
                 self.value(node.value)
 
     @property
@@ -404,7 +383,7 @@ class _Run:
         """Whether every buffer is its own memory and no watcher is told of accesses."""
         return not (self.views or self.races or self.declared)
 
-    def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any) -> None:
+    def store(self, buffer: tensor.Buffer, index: tuple[Any, ...], value: Any) -> None:
         if self.is_plain:
             self.memory.store(buffer, index, value)
             return
@@ -421,7 +400,7 @@ class _Run:
                 self.memory.store_byte(root, at, byte, given[k])
             self.touch(names, byte, write=True)
 
-    def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
+    def load(self, buffer: tensor.Buffer, index: tuple[Any, ...]) -> Any:
         if self.is_plain:
             return self.memory.load(buffer, index)
         found = []

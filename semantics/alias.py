@@ -11,27 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Unsupported
-from assay.semantics.graph import (
-    Call,
-    CallTIR,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    MatchCast,
-    OnDevice,
-    Tuple,
-    TupleGetItem,
-    Var,
-    let_chain,
-    show_head,
-)
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType, TupleType, flatten, same_type
 
-Look = Callable[[Expr], "tuple[Origin, ...]"]
+Look = Callable[[graph.Expr], "tuple[Origin, ...]"]
 
 
 @dataclass(frozen=True)
@@ -47,35 +33,35 @@ class Origin:
     """Where they are, as far as what made them says."""
 
 
-def bindings(function: Function) -> Iterator[tuple[Var, Expr]]:
+def bindings(function: graph.Function) -> Iterator[tuple[graph.Var, graph.Expr]]:
     """The let chain of an ANF function, in order."""
-    return ((let.var, let.value) for let in let_chain(function.body)[0])
+    return ((let.var, let.value) for let in graph.let_chain(function.body)[0])
 
 
-def result(function: Function) -> Expr:
+def result(function: graph.Function) -> graph.Expr:
     """The expression at the end of the let chain, which is the function's result."""
-    return let_chain(function.body)[1]
+    return graph.let_chain(function.body)[1]
 
 
-def passed(value: Expr, look: Look) -> tuple[Origin, ...] | None:
+def passed(value: graph.Expr, look: Look) -> tuple[Origin, ...] | None:
     """The origins of a value that makes no bytes; None where something has to be run to make it.
 
     `look` gives those of operands. Unsupported: a constant that is not in the table, a match-cast that may fail.
     """
     match value:
-        case Var() | GlobalVar():
+        case graph.Var() | graph.GlobalVar():
             return look(value)
-        case OnDevice():
+        case graph.OnDevice():
             return look(value.value)
-        case Tuple():
+        case graph.Tuple():
             return tuple(o for f in value.fields for o in look(f))
-        case TupleGetItem():
+        case graph.TupleGetItem():
             assert isinstance(value.value.type, TupleType)
             before = sum(len(flatten(t)) for t in value.value.type.fields[: value.index])
             return look(value.value)[before : before + len(flatten(value.type))]
-        case Call() if isinstance(value.op, Operator) and value.op.view:
+        case graph.Call() if isinstance(value.op, Operator) and value.op.view:
             return look(value.args[0])
-        case MatchCast():
+        case graph.MatchCast():
             if not same_type(value.type, value.value.type):
                 raise Unsupported(
                     f"a match-cast from {value.value.type} to {value.type}: only one to the type that the value has,"
@@ -84,18 +70,18 @@ def passed(value: Expr, look: Look) -> tuple[Origin, ...] | None:
                     label="alias.C3",
                 )
             return look(value.value)
-        case Constant():
+        case graph.Constant():
             raise Unsupported("a constant that is not in the module's table", where=value.span, label="alias.C1")
         case _:
             return None
 
 
-def device_of(var: Var, value: Expr) -> VirtualDevice:
+def device_of(var: graph.Var, value: graph.Expr) -> VirtualDevice:
     """Where a bound value lives: its own device, or else that of its variable."""
     return var.device if value.device == ANYWHERE else value.device
 
 
-def made(name: str, call: CallTIR, device: VirtualDevice = ANYWHERE) -> tuple[Origin, ...]:
+def made(name: str, call: graph.CallTIR, device: VirtualDevice = ANYWHERE) -> tuple[Origin, ...]:
     """The origins that a call makes on a device."""
     return tuple(Origin(name, i, t, "call", device) for i, t in enumerate(flatten(call.type)))
 
@@ -110,30 +96,30 @@ def chosen(
     )
 
 
-def from_outside(expr: Expr) -> tuple[Origin, ...]:
+def from_outside(expr: graph.Expr) -> tuple[Origin, ...]:
     """The origins of a name of the module: a constant of its table."""
-    assert isinstance(expr, GlobalVar)
+    assert isinstance(expr, graph.GlobalVar)
     return tuple(Origin(expr.name, i, t, "constant", expr.device) for i, t in enumerate(flatten(expr.type)))
 
 
-def origins(function: Function) -> Look:
+def origins(function: graph.Function) -> Look:
     """For each operand of an ANF function of calls: its origins. Unsupported for branches and inner functions,
     and where an operand is no name."""
-    of: dict[Expr, tuple[Origin, ...]] = {
+    of: dict[graph.Expr, tuple[Origin, ...]] = {
         p: tuple(Origin(p.name, i, t, "parameter", p.device) for i, t in enumerate(flatten(p.type)))
         for p in function.params
     }
 
-    def look(expr: Expr) -> tuple[Origin, ...]:
-        if isinstance(expr, GlobalVar):
+    def look(expr: graph.Expr) -> tuple[Origin, ...]:
+        if isinstance(expr, graph.GlobalVar):
             return from_outside(expr)
         if expr not in of:
-            what = f"{show_head(expr)} has no name: only functions in A-normal form can be reordered"
+            what = f"{graph.show_head(expr)} has no name: only functions in A-normal form can be reordered"
             raise Unsupported(what, where=expr.span, label="alias.C4")
         return of[expr]
 
     for var, value in bindings(function):
-        found = made(var.name, value) if isinstance(value, CallTIR) else passed(value, look)
+        found = made(var.name, value) if isinstance(value, graph.CallTIR) else passed(value, look)
         if found is None:
             raise Unsupported(
                 f"{type(value).__name__.lower()} in {var.name}: only straight-line calls of tensor functions can be"

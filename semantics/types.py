@@ -6,17 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from assay.semantics import scalar
 from assay.semantics.dtypes import DType, size_in_bytes
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import (
-    Dim,
-    Expr,
-    Var,
-    provably_equal,
-    show,
-    substitute,
-    variables,
-)
 from assay.semantics.walk import Worklist, commas, ids, occurrences, post_order, rewrite, spelled
 
 
@@ -24,7 +16,7 @@ from assay.semantics.walk import Worklist, commas, ids, occurrences, post_order,
 class TensorType:
     """A dense tensor: one dim for each axis (rule M4), and an element type."""
 
-    shape: tuple[Dim, ...]
+    shape: tuple[scalar.Dim, ...]
     dtype: DType
 
     @property
@@ -60,7 +52,7 @@ class TensorType:
         return self
 
     def __str__(self) -> str:
-        return f"Tensor(({', '.join(map(show, self.shape))}), {self.dtype})"
+        return f"Tensor(({', '.join(map(scalar.show, self.shape))}), {self.dtype})"
 
     __repr__ = __str__
 
@@ -163,7 +155,7 @@ class DataType:
 class ShapeType:
     """A shape as a value: a list of sizes, of known length."""
 
-    dims: tuple[Dim, ...]
+    dims: tuple[scalar.Dim, ...]
 
     @property
     def children(self) -> Sequence[Type]:
@@ -175,7 +167,7 @@ class ShapeType:
         return self
 
     def __str__(self) -> str:
-        return f"Shape(({', '.join(map(show, self.dims))}))"
+        return f"Shape(({', '.join(map(scalar.show, self.dims))}))"
 
     __repr__ = __str__
 
@@ -244,7 +236,7 @@ def _same_parts(a: Sequence[Type], b: Sequence[Type]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
 
 
-Names: TypeAlias = Mapping[Var | TypeVar, Var | TypeVar]
+Names: TypeAlias = Mapping[scalar.Var | TypeVar, scalar.Var | TypeVar]
 
 
 def same_type(a: Type, b: Type) -> bool:
@@ -273,7 +265,7 @@ def same_type(a: Type, b: Type) -> bool:
                 if x.pure != y.pure or len(x.type_params) != len(y.type_params):
                     return False
                 if x.type_params or symbols(x):
-                    own: dict[Var | TypeVar, Var | TypeVar] = {}
+                    own: dict[scalar.Var | TypeVar, scalar.Var | TypeVar] = {}
                     own.update(zip(x.type_params, y.type_params, strict=True))
                     own.update(zip(symbols(x), symbols(y), strict=False))
                     if any(v not in names or names[v] is not w for v, w in own.items()):
@@ -291,19 +283,19 @@ def same_type(a: Type, b: Type) -> bool:
     return True
 
 
-def _same_dims(x: Sequence[Dim], y: Sequence[Dim], names: Names) -> bool:
-    return len(x) == len(y) and all(provably_equal(_named(d, names), e) for d, e in zip(x, y, strict=True))
+def _same_dims(x: Sequence[scalar.Dim], y: Sequence[scalar.Dim], names: Names) -> bool:
+    return len(x) == len(y) and all(scalar.provably_equal(_named(d, names), e) for d, e in zip(x, y, strict=True))
 
 
-def _named(d: Dim, names: Names) -> Dim:
+def _named(d: scalar.Dim, names: Names) -> scalar.Dim:
     """A dim under other names."""
-    if not names or not isinstance(d, Expr):
+    if not names or not isinstance(d, scalar.Expr):
         return d
-    by = {v: w for v in variables(d) if isinstance(w := names.get(v), Var)}
-    return substitute(d, by) if by else d
+    by = {v: w for v in scalar.variables(d) if isinstance(w := names.get(v), scalar.Var)}
+    return scalar.substitute(d, by) if by else d
 
 
-def dims(of: Type) -> tuple[Dim, ...]:
+def dims(of: Type) -> tuple[scalar.Dim, ...]:
     """The dims that stand in a type itself, not in its parts."""
     match of:
         case TensorType():
@@ -335,7 +327,7 @@ def show_type(of: Type) -> str:
     return spelled(of, pieces)
 
 
-def with_dims(of: Type, change: Callable[[Dim], Dim]) -> Type:
+def with_dims(of: Type, change: Callable[[scalar.Dim], scalar.Dim]) -> Type:
     """`of` with `change` applied to every dim in it."""
 
     def leaf(t: Type) -> Type:
@@ -364,21 +356,21 @@ def flatten(of: Type) -> list[TensorType]:
     return out
 
 
-def symbols(of: Type) -> tuple[Var, ...]:
+def symbols(of: Type) -> tuple[scalar.Var, ...]:
     """The symbolic dims in a type, in order of first occurrence; a type remembers them."""
     if isinstance(of, TensorType) and of.is_static:
         return ()
     for t in post_order(of, lambda t: () if "symbols" in t.__dict__ else t.children):
         if "symbols" not in t.__dict__:
-            found = dict.fromkeys(v for d in dims(t) if isinstance(d, Expr) for v in variables(d))
+            found = dict.fromkeys(v for d in dims(t) if isinstance(d, scalar.Expr) for v in scalar.variables(d))
             for part in t.children:
                 found.update(dict.fromkeys(part.__dict__["symbols"]))
             t.__dict__["symbols"] = tuple(found)
-    known: tuple[Var, ...] = of.__dict__["symbols"]
+    known: tuple[scalar.Var, ...] = of.__dict__["symbols"]
     return known
 
 
-def open_symbols(of: Type) -> tuple[Var, ...]:
+def open_symbols(of: Type) -> tuple[scalar.Var, ...]:
     """The symbols that a value of this type gives a number: whole dims of tensors and shapes, in tuples or not, in
     order of first occurrence. What is inside a reference, a data type or a function cannot be asked. A type remembers
     them.
@@ -389,11 +381,11 @@ def open_symbols(of: Type) -> tuple[Var, ...]:
     known = "open_symbols"
     for t in post_order(root, lambda t: t.fields if isinstance(t, TupleType) and known not in t.__dict__ else ()):
         if known not in t.__dict__:
-            found = dict.fromkeys(d for d in dims(t) if isinstance(d, Var))
+            found = dict.fromkeys(d for d in dims(t) if isinstance(d, scalar.Var))
             for part in t.fields if isinstance(t, TupleType) else ():
                 found.update(dict.fromkeys(part.__dict__[known]))
             t.__dict__[known] = tuple(found)
-    result: tuple[Var, ...] = of.__dict__[known]
+    result: tuple[scalar.Var, ...] = of.__dict__[known]
     return result
 
 

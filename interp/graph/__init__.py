@@ -37,38 +37,12 @@ from assay.interp.values import (
     is_open,
     render,
 )
+from assay.semantics import graph
 from assay.semantics.bounding.core import plain_if_exact
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
-from assay.semantics.graph import (
-    AssertOp,
-    Call,
-    CallTIR,
-    Constant,
-    Constructor,
-    Expr,
-    ExternFunc,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    MatchCast,
-    OnDevice,
-    Print,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    acts,
-    function,
-    show_head,
-)
+from assay.semantics.graph import function
 from assay.semantics.graph.scopes import Scopes, function_scopes
 from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.leaves import result_names
@@ -80,8 +54,8 @@ from assay.semantics.tensor.calls import calls_of
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
 
-Observe = Callable[[Expr, Value], Value | None]
-Apply = Callable[[Call | CallTIR, Mapping[str, Any], Sequence[Value], Callable[..., Value]], Value]
+Observe = Callable[[graph.Expr, Value], Value | None]
+Apply = Callable[[graph.Call | graph.CallTIR, Mapping[str, Any], Sequence[Value], Callable[..., Value]], Value]
 """What stands in the place of operators: of a call, its attributes and operands, and what gives the ordinary value of
 such operands, it makes the value. So other kinds of values run through the same walk."""
 
@@ -96,7 +70,7 @@ def run(
     externs: Externs | None = None,
     trace: list[Event] | None = None,
     apply: Apply | None = None,
-    entry: Function | None = None,
+    entry: graph.Function | None = None,
 ) -> dict[str, Value]:
     """The outputs of `main` by name, on inputs by name: arrays, tuples of them, or sequences of sizes for shapes.
     `entry` is another function of the module that is to be run instead.
@@ -119,13 +93,13 @@ def run(
     return dict(zip(result_names(main, len(results)), results, strict=True))
 
 
-def evaluate(expr: Expr, module: Module | None = None) -> Value:
+def evaluate(expr: graph.Expr, module: Module | None = None) -> Value:
     """The value of a closed expression."""
     machine = _Evaluator(module or Module({}), False, vector.run, None)
     return machine.call(function([], expr), [])
 
 
-def check_inputs(main: Function, inputs: Mapping[str, Any]) -> dict[Symbol, int]:
+def check_inputs(main: graph.Function, inputs: Mapping[str, Any]) -> dict[Symbol, int]:
     """The values of the symbolic dims; Invalid, naming the input, where `inputs` are not what `main` takes."""
     expected = {p.name: p for p in main.params}
     for name in inputs:
@@ -162,7 +136,7 @@ class _Evaluator:
         self.known = Sizes()
         self.filler = Filler(module, kernel, self.known, bounds, self.externs, self.trace)
         for d in module.definitions.values():
-            if isinstance(d, Function):
+            if isinstance(d, graph.Function):
                 self.check_externs(d)
             elif isinstance(d, PrimFunc):
                 for c in calls_of(d):
@@ -171,9 +145,9 @@ class _Evaluator:
                             f"no function was given for the extern {c.function}", where=c.span, label="extern.C1"
                         )
 
-    def check_externs(self, function: Function) -> None:
+    def check_externs(self, function: graph.Function) -> None:
         for node in post_order(function):
-            if isinstance(node, ExternFunc) and node.name not in self.externs:
+            if isinstance(node, graph.ExternFunc) and node.name not in self.externs:
                 raise Invalid(f"no function was given for the extern {node.name}", where=node.span, label="extern.C1")
 
     def lift(self, value: Value) -> Value:
@@ -184,9 +158,9 @@ class _Evaluator:
             return plain_if_exact(value)
         return tuple(map(self.lift, value)) if isinstance(value, tuple) else value
 
-    def call(self, function: Function | Closure, args: Sequence[Value]) -> Value:
+    def call(self, function: graph.Function | Closure, args: Sequence[Value]) -> Value:
         """The result of a top-level function, or of a closure that a run gave."""
-        if isinstance(function, Function):
+        if isinstance(function, graph.Function):
             require_time(function, self.module)
         root = self.enter(function if isinstance(function, Closure) else Closure(function, None), args)
         body = root.function.body
@@ -226,17 +200,19 @@ class _Evaluator:
         frame.values.update((id(p), a) for p, a in zip(function.params, args, strict=True))
         return frame
 
-    def owner(self, node: Expr, frame: Frame) -> Frame:
+    def owner(self, node: graph.Expr, frame: Frame) -> Frame:
         """The activation that holds the node's value: that of the innermost function around all its uses."""
         at = frame.outwards(frame.scopes.depth.get(id(node), frame.depth))
         if at.function is not frame.scopes.owner.get(id(node), at.function):
-            raise Crash(f"no activation of the scope of {show_head(node)}")
+            raise Crash(f"no activation of the scope of {graph.show_head(node)}")
         return at
 
-    def value(self, node: Expr, frame: Frame) -> Value:
+    def value(self, node: graph.Expr, frame: Frame) -> Value:
         return self.owner(node, frame).values[id(node)]
 
-    def missing(self, nodes: Sequence[Expr], frame: Frame, of: Expr | None = None) -> tuple[Expr, Frame] | None:
+    def missing(
+        self, nodes: Sequence[graph.Expr], frame: Frame, of: graph.Expr | None = None
+    ) -> tuple[graph.Expr, Frame] | None:
         """The first of `nodes` that has no value yet, left to right (rule M3). Operands `of` a node that were found to
         have one are not asked again."""
         start = frame.progress.get(id(of), 0) if of is not None else 0
@@ -248,7 +224,7 @@ class _Evaluator:
                 return nodes[i], at
         return None
 
-    def name(self, node: Let, frame: Frame) -> None:
+    def name(self, node: graph.Let, frame: Frame) -> None:
         """The variable of a let gets the value; the sizes in its type get theirs, in the let's own activation."""
         value = self.value(node.value, frame)
         at = self.owner(node.var, frame)
@@ -257,10 +233,10 @@ class _Evaluator:
             self.meet(node, value, at, node.var.type)
         self.drop(node.value, frame)
 
-    def step(self, node: Expr, frame: Frame) -> tuple[Expr, Frame] | None:
+    def step(self, node: graph.Expr, frame: Frame) -> tuple[graph.Expr, Frame] | None:
         """Give `node` its value, or say which node must have one first."""
         match node:
-            case Let():
+            case graph.Let():
                 if id(node) not in frame.progress:
                     if (demand := self.missing([node.value], frame)) is not None:
                         return demand
@@ -269,7 +245,7 @@ class _Evaluator:
                 if (demand := self.missing([node.body], frame)) is not None:
                     return demand
                 result = self.value(node.body, frame)
-            case If():
+            case graph.If():
                 if (demand := self.missing([node.condition], frame)) is not None:
                     return demand
                 branch = node.then if self.decide(node, frame) else node.otherwise
@@ -278,7 +254,7 @@ class _Evaluator:
                 result = self.value(branch, frame)
                 if symbols(node.type):  # else the branch's value has met the type
                     self.meet(node, result, frame)
-            case Match():
+            case graph.Match():
                 if (demand := self.missing([node.value], frame)) is not None:
                     return demand
                 branch = self.chosen(node, frame)
@@ -287,9 +263,9 @@ class _Evaluator:
                 result = self.value(branch, frame)
                 if symbols(node.type):  # else the branch's value has met the type
                     self.meet(node, result, frame)
-            case Function():
+            case graph.Function():
                 result = Closure(node, frame)
-            case Call() if isinstance(node.op, Expr):
+            case graph.Call() if isinstance(node.op, graph.Expr):
                 if (demand := self.missing(node.children, frame, node)) is not None:
                     return demand
                 closure = self.value(node.op, frame)
@@ -315,29 +291,29 @@ class _Evaluator:
         self.release(node, frame)
         return None
 
-    def release(self, node: Expr, frame: Frame) -> None:
+    def release(self, node: graph.Expr, frame: Frame) -> None:
         """Drop operands whose last use this was, so that a long chain does not hold every value."""
         frame.progress.pop(id(node), None)
-        for child in node.children if not isinstance(node, Let) else (node.body,):
+        for child in node.children if not isinstance(node, graph.Let) else (node.body,):
             self.drop(child, frame)
 
-    def drop(self, child: Expr, frame: Frame) -> None:
+    def drop(self, child: graph.Expr, frame: Frame) -> None:
         """One use of a value is done."""
         left = frame.pending.get(id(child), frame.scopes.uses.get(id(child), 0)) - 1
         frame.pending[id(child)] = left
         if left == 0 and id(child) in frame.scopes.local:
             frame.values.pop(id(child), None)
 
-    def decide(self, node: If, frame: Frame) -> bool:
+    def decide(self, node: graph.If, frame: Frame) -> bool:
         return self.holds(self.value(node.condition, frame), node)
 
-    def holds(self, condition: Value, node: Expr) -> bool:
+    def holds(self, condition: Value, node: graph.Expr) -> bool:
         try:
             return bool(condition)
         except Unpredictable as why:
             raise why.at(node.span) from None
 
-    def chosen(self, node: Match, frame: Frame) -> Expr:
+    def chosen(self, node: graph.Match, frame: Frame) -> graph.Expr:
         """The body of the clause that the value meets, its pattern's variables bound."""
         found = matching_clause(node, self.value(node.value, frame))
         if found is None:
@@ -349,7 +325,7 @@ class _Evaluator:
                 self.meet(node, value, frame, v.type)
         return clause.body
 
-    def apply(self, node: Call, callee: External | Maker, args: list[Value], frame: Frame) -> Value:
+    def apply(self, node: graph.Call, callee: External | Maker, args: list[Value], frame: Frame) -> Value:
         """A call of what has no body here: a constructor or an extern function."""
         if isinstance(callee, Maker):
             return Data(callee.node.data, callee.node.name, tuple(args))
@@ -360,7 +336,7 @@ class _Evaluator:
                 label="bounds.C2",
             )
         seen = copied(tuple(args))
-        if acts(node):
+        if graph.acts(node):
             self.trace.append(Event("extern", callee.node.name, seen))
         try:
             result = given(callee.act(*seen), node.type, f"the result of {callee.node.name}", self.lift)
@@ -374,39 +350,39 @@ class _Evaluator:
         except Invalid as wrong:
             raise Trap("shape", wrong.message, where=node.span, label="call.T1") from None
 
-    def compute(self, node: Expr, args: list[Value], frame: Frame) -> Value:  # noqa: C901  (a case for each kind of node)
+    def compute(self, node: graph.Expr, args: list[Value], frame: Frame) -> Value:  # noqa: C901  (a case for each kind of node)
         """The value of a node whose operands have theirs."""
         match node:
-            case Constant():
+            case graph.Constant():
                 return self.lift(node.data)
-            case GlobalVar():
+            case graph.GlobalVar():
                 return self.global_value(node)
-            case ExternFunc():
+            case graph.ExternFunc():
                 return External(node, self.externs[node.name])
-            case Constructor():
+            case graph.Constructor():
                 return Maker(node)
-            case Var():
+            case graph.Var():
                 raise Invalid(f"unbound variable {node.name}", where=node.span, label="graph.C1")
-            case Tuple():
+            case graph.Tuple():
                 return tuple(args)
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 return args[0][node.index]
-            case RefCreate():
+            case graph.RefCreate():
                 return Cell(args[0])
-            case RefRead():
+            case graph.RefRead():
                 return args[0].value
-            case RefWrite():
+            case graph.RefWrite():
                 args[0].value = args[1]
                 return ()
-            case Print():
+            case graph.Print():
                 self.trace.append(Event("print", node.format, copied(tuple(args))))
                 return ()
-            case AssertOp():
+            case graph.AssertOp():
                 if not self.holds(args[0], node):
                     message = render(node.format, args[1:]) or "the condition does not hold"
                     raise Trap("assertion", message, where=node.span, label="assert_op.T1")
                 return ()
-            case MatchCast():
+            case graph.MatchCast():
                 result = args[0]
                 if isinstance(node.type, ShapeType) and not isinstance(result, Shape):
                     result = as_shape(node, result, frame)
@@ -415,23 +391,23 @@ class _Evaluator:
                 else:
                     self.meet(node, result, frame)
                 return result
-            case OnDevice():
+            case graph.OnDevice():
                 return args[0]
-            case ShapeExpr():
+            case graph.ShapeExpr():
                 return Shape(tuple(self.sizes(node, node.dims, frame)))
-            case ShapeOf():
+            case graph.ShapeOf():
                 return Shape(tuple(args[0].shape))
-            case CallTIR():
+            case graph.CallTIR():
                 operands = [self.lift(a) for a in flat(args)]
                 result = self.lift(self.applied(node, {}, operands, lambda *a: self.filler.fill(node, a, frame)))
                 self.meet(node, result, frame)
-            case Call() if isinstance(node.op, Operator):
+            case graph.Call() if isinstance(node.op, Operator):
                 try:
                     attrs = {k: self.known.attribute(v, frame) for k, v in node.attrs.items()}
                     if not frame.explicit:
                         self.check_sizes(node, frame)
                     # what a reference, a data value or a closure held was not lifted where it came from
-                    with memory_traps(show_head(node), node.span):
+                    with memory_traps(graph.show_head(node), node.span):
                         operands = [self.lift(a) for a in args]
                         result = self.lift(self.applied(node, attrs, operands, partial(node.op.value, attrs)))
                     if not frame.explicit:
@@ -440,7 +416,7 @@ class _Evaluator:
                     raise wrong.at(node.span) from None
                 except Invalid as wrong:
                     # the operator's type rule says otherwise: a fault of its record, not of the program
-                    raise Crash(f"{show_head(node)}: {wrong.message}", where=node.span) from None
+                    raise Crash(f"{graph.show_head(node)}: {wrong.message}", where=node.span) from None
             case _:
                 raise Crash(f"no rule for {type(node).__name__}")
         if self.observe is not None:
@@ -449,7 +425,7 @@ class _Evaluator:
                 result = self.lift(instead)
         return result
 
-    def sizes(self, node: Expr, found: Sequence[Dim], frame: Frame) -> Iterator[int]:
+    def sizes(self, node: graph.Expr, found: Sequence[Dim], frame: Frame) -> Iterator[int]:
         """Sizes as numbers. One that is negative is a trap."""
         for d in found:
             try:
@@ -457,37 +433,41 @@ class _Evaluator:
             except Trap as trap:
                 raise trap.at(node.span) from None
             if n < 0 and not frame.explicit:
-                raise Trap("shape", f"{show_head(node)}: the size {show(d)} is {n}", where=node.span, label="size.T1")
+                raise Trap(
+                    "shape", f"{graph.show_head(node)}: the size {show(d)} is {n}", where=node.span, label="size.T1"
+                )
             yield n
 
-    def check_sizes(self, node: Expr, frame: Frame) -> None:
+    def check_sizes(self, node: graph.Expr, frame: Frame) -> None:
         """No size of the result that is known before the result is negative, and there is room for it."""
         for t in node.type.fields if isinstance(node.type, TupleType) else (node.type,):
             if isinstance(t, TensorType):
                 known = [d for d in t.shape if isinstance(d, int) or all(v in frame.symbols for v in variables(d))]
                 shape = t.static_shape if t.is_static else list(self.sizes(node, known, frame))
-                require_budget(shape, t.dtype, show_head(node), node.span)
+                require_budget(shape, t.dtype, graph.show_head(node), node.span)
                 wrong = too_large(shape, t.dtype)
                 if wrong is not None:
-                    raise Trap("memory", f"{show_head(node)} would take {wrong}", where=node.span, label="memory.T1")
+                    raise Trap(
+                        "memory", f"{graph.show_head(node)} would take {wrong}", where=node.span, label="memory.T1"
+                    )
 
-    def global_value(self, node: GlobalVar) -> Value:
+    def global_value(self, node: graph.GlobalVar) -> Value:
         if node.name in self.module.constants:
             return self.lift(self.module.constants[node.name])
         target = self.module.definitions.get(node.name)
-        if not isinstance(target, Function):
+        if not isinstance(target, graph.Function):
             raise Invalid(f"the module has no function or constant {node.name}", where=node.span, label="graph.C2")
         return Closure(target, None)
 
-    def meet(self, node: Expr, result: Value, frame: Frame, of: Type | None = None) -> None:
+    def meet(self, node: graph.Expr, result: Value, frame: Frame, of: Type | None = None) -> None:
         """The value has the node's type: sizes that only the run can tell get their values, or agree (rule M4)."""
         if frame.explicit:
             return
         try:
             bind([(of or node.type, result, "the value")], frame.symbols, frame.places)
         except Invalid as wrong:
-            label = "match_cast.T1" if isinstance(node, MatchCast) else "call.T1"
-            raise Trap("shape", f"{show_head(node)}: {wrong.message}", where=node.span, label=label) from None
+            label = "match_cast.T1" if isinstance(node, graph.MatchCast) else "call.T1"
+            raise Trap("shape", f"{graph.show_head(node)}: {wrong.message}", where=node.span, label=label) from None
 
     def check_result(self, frame: Frame, result: Value) -> None:
         """A declared result holds on return (rule M4)."""

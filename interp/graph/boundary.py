@@ -10,23 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.interp.values import Cell, Closure, Data, External, Maker, Shape, Value
+from assay.semantics import types
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, show, variables
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import (
-    DataType,
-    FuncType,
-    ObjectType,
-    RefType,
-    ShapeType,
-    TensorType,
-    TupleType,
-    Type,
-    TypeVar,
-    with_dims,
-)
 from assay.semantics.walk import Worklist
 
 Path: TypeAlias = "tuple[Path, str] | str"
@@ -46,7 +35,7 @@ def shown(path: Path) -> str:
     return ".".join([path, *reversed(steps)])
 
 
-def given(value: Any, of: Type, what: Path, lift: Callable[[Value], Value] = lambda v: v) -> Value:
+def given(value: Any, of: types.Type, what: Path, lift: Callable[[Value], Value] = lambda v: v) -> Value:
     """What a caller gives for a value of type `of`, in the form that evaluation uses: arrays, tuples, shapes.
 
     Invalid, naming it by `what`, where it is nothing of the kind. `lift` is applied to every array.
@@ -54,20 +43,20 @@ def given(value: Any, of: Type, what: Path, lift: Callable[[Value], Value] = lam
     return run_task(_given(value, of, what, lift))
 
 
-def _given(value: Any, of: Type, what: Path, lift: Callable[[Value], Value]) -> Task[Value]:
+def _given(value: Any, of: types.Type, what: Path, lift: Callable[[Value], Value]) -> Task[Value]:
     match of:
-        case TensorType() if isinstance(value, Bounded):
+        case types.TensorType() if isinstance(value, Bounded):
             return value
-        case TensorType():
+        case types.TensorType():
             try:
                 array = np.asarray(value)
                 dtype(array.dtype)
             except (ValueError, Invalid):
                 raise Invalid(f"{shown(what)} is no array of numbers, expected {of}", label="input.C3") from None
             return lift(array)
-        case ShapeType() if isinstance(value, Shape):
+        case types.ShapeType() if isinstance(value, Shape):
             return value
-        case ShapeType():
+        case types.ShapeType():
             value = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
             sizes = value if isinstance(value, (tuple, list)) else ()
             whole = [
@@ -76,7 +65,7 @@ def _given(value: Any, of: Type, what: Path, lift: Callable[[Value], Value]) -> 
             if not isinstance(value, (tuple, list)) or not all(whole):
                 raise Invalid(f"{shown(what)} is {value!r}, expected sizes: {of}", label="input.C3")
             return Shape(tuple(int(d) for d in sizes))
-        case TupleType() if isinstance(value, (tuple, list)) and len(value) == len(of.fields):
+        case types.TupleType() if isinstance(value, (tuple, list)) and len(value) == len(of.fields):
             fields: list[Value] = []
             for i, (v, t) in enumerate(zip(value, of.fields, strict=True)):
                 fields.append((yield _given(v, t, (what, str(i)), lift)))
@@ -85,12 +74,12 @@ def _given(value: Any, of: Type, what: Path, lift: Callable[[Value], Value]) -> 
             return value
 
 
-def unsized(of: Type) -> Type:
+def unsized(of: types.Type) -> types.Type:
     """`of` with nothing said about sizes: every dim is a symbol of its own."""
-    return with_dims(of, lambda d: Symbol("_"))
+    return types.with_dims(of, lambda d: Symbol("_"))
 
 
-Meeting: TypeAlias = tuple[Type, Value, Path]
+Meeting: TypeAlias = tuple[types.Type, Value, Path]
 """A wanted type, the value given for it, and what that value is, for messages."""
 
 
@@ -105,27 +94,27 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
     work = Worklist(meetings, lambda meeting: (id(meeting[0]), id(meeting[1])))
     for want, value, what in work:
         match want:
-            case TensorType():
+            case types.TensorType():
                 if not hasattr(value, "shape") or dtype(value.dtype) is not want.dtype or value.ndim != want.ndim:
                     raise Invalid(f"{shown(what)} is {type_of_value(value)}, expected {want}", label="input.C3")
                 sizes = zip(want.shape, value.shape, strict=True)
-            case ShapeType():
+            case types.ShapeType():
                 if not isinstance(value, Shape) or len(value.dims) != len(want.dims):
                     raise Invalid(f"{shown(what)} is {type_of_value(value)}, expected {want}", label="input.C3")
                 sizes = zip(want.dims, value.dims, strict=True)
-            case TupleType():
+            case types.TupleType():
                 if not isinstance(value, tuple) or len(value) != len(want.fields):
                     raise Invalid(f"{shown(what)} is not {want}", label="input.C3")
                 fields = zip(want.fields, value, strict=True)
                 work.add((t, v, (what, str(i))) for i, (t, v) in enumerate(fields))
                 continue
-            case RefType() if isinstance(value, Cell):
+            case types.RefType() if isinstance(value, Cell):
                 continue
-            case FuncType() if isinstance(value, (Closure, External, Maker)):
+            case types.FuncType() if isinstance(value, (Closure, External, Maker)):
                 continue
-            case DataType() if isinstance(value, Data) and value.type == want.name:
+            case types.DataType() if isinstance(value, Data) and value.type == want.name:
                 continue
-            case ObjectType() | TypeVar():
+            case types.ObjectType() | types.TypeVar():
                 continue
             case _:
                 raise Invalid(f"{shown(what)} is {type_of_value(value)}, expected {want}", label="input.C3")

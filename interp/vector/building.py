@@ -25,26 +25,11 @@ from assay.interp.vector.blocks import (
     depth_of,
 )
 from assay.interp.vector.splitting import split_loops
+from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.integers.affine import affine, decide
 from assay.semantics.scalar import Const, Expr, Load, Var, cast, const
-from assay.semantics.tensor import (
-    Allocate,
-    AllocateConst,
-    Assert,
-    Buffer,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    While,
-    program_order,
-)
 from assay.semantics.walk import Worklist, rewrite
 
 DEEPEST = 40
@@ -52,7 +37,7 @@ MOST_ITEMS = 20_000
 
 
 def build(
-    func: PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any] | None = None, *, split: bool = True
+    func: tensor.PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any] | None = None, *, split: bool = True
 ) -> Blocks:
     """`func` at `dims` and `scalars` as blocks; loops whose variable is divided become two if `split`.
 
@@ -68,7 +53,7 @@ def build(
     return blocks
 
 
-def specialise(expr: Expr, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> Expr:
+def specialise(expr: Expr, vars: Mapping[Var, Expr], buffers: Mapping[tensor.Buffer, tensor.Buffer]) -> Expr:
     """`expr` with variables and buffers replaced."""
     new: set[int] = set()  # folding may hand back what was replaced already
 
@@ -92,13 +77,13 @@ def specialise(expr: Expr, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, Bu
 class _Builder:
     """Puts statements into blocks, with a stack of its own; bindings are undone when their statement has ended."""
 
-    def __init__(self, func: PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any]) -> None:
+    def __init__(self, func: tensor.PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any]) -> None:
         self.func = func
         self.vars: dict[Var, Expr] = {v: const(n, v.dtype) for v, n in dims.items()}
         self.vars.update((v, const(x, v.dtype)) for v, x in scalars.items())
-        self.buffers: dict[Buffer, Buffer] = {}
+        self.buffers: dict[tensor.Buffer, tensor.Buffer] = {}
         for b in func.params:
-            self.buffers[b] = Buffer(b.name, shape_at(b, dims), b.dtype, b.scope)
+            self.buffers[b] = tensor.Buffer(b.name, shape_at(b, dims), b.dtype, b.scope)
         body: Block = []
         inputs = tuple(self.buffers[b] for b in func.inputs)
         self.blocks = Blocks(func.name, inputs, tuple(self.buffers[b] for b in func.outputs), body)
@@ -122,19 +107,19 @@ class _Builder:
     def expr(self, expr: Expr) -> Expr:
         return specialise(expr, self.vars, self.buffers)
 
-    def statement(self, node: Stmt, out: Block) -> None:
+    def statement(self, node: tensor.Stmt, out: Block) -> None:
         match node:
-            case Seq():
+            case tensor.Seq():
                 self.work.add((s, out) for s in node.body)
-            case For():
+            case tensor.For():
                 self.loop(node, out)
-            case While():
+            case tensor.While():
                 body: Block = []
                 out.append(Repeat(self.expr(node.condition), body, node.span))
                 self.work.add([(node.body, body)])
-            case If():
+            case tensor.If():
                 self.branch(node, out)
-            case LetStmt():
+            case tensor.LetStmt():
                 value = self.expr(node.value)
                 if value.dtype.is_integer and affine(value, self.blocks.ranges) is not None:
                     self.bind(self.vars, node.var, value)
@@ -143,9 +128,9 @@ class _Builder:
                     out.append(Bind(var, value, node.span))
                     self.bind(self.vars, node.var, var)
                 self.work.add([(node.body, out)])
-            case Allocate() | AllocateConst():
+            case tensor.Allocate() | tensor.AllocateConst():
                 self.allocate(node, out)
-            case Store():
+            case tensor.Store():
                 buffer = self.buffers.get(node.buffer)
                 if buffer is None:
                     raise Unplanned(f"buffer {node.buffer.name} is used where it does not exist")
@@ -153,23 +138,23 @@ class _Builder:
                     raise Unplanned(f"store to read-only buffer {buffer.name}")
                 index = tuple(self.expr(i) for i in node.indices)
                 out.append(Write(buffer, index, self.expr(node.value), node.span))
-            case Assert():
+            case tensor.Assert():
                 condition = self.expr(node.condition)
                 if decide(condition, self.blocks.ranges) is not True:
                     out.append(Check(condition, node.message, node.kind, node.span))
-            case Evaluate():
+            case tensor.Evaluate():
                 out.append(Drop(self.expr(node.value), node.span))
             case _:
                 raise Crash(f"no such statement: {type(node).__name__}")
 
-    def loop(self, node: For, out: Block) -> None:
+    def loop(self, node: tensor.For, out: Block) -> None:
         extent = self.expr(node.extent)
         form = affine(extent, self.blocks.ranges)
         inside = form.interval(self.blocks.ranges) if form is not None else None
         trip = inside[0] if inside is not None and inside[0] == inside[1] else None
         most = inside[1] if inside is not None else None
         if most is not None and most <= 0:
-            self.allocations += sum(isinstance(s, Allocate) for s in program_order(node.body))
+            self.allocations += sum(isinstance(s, tensor.Allocate) for s in tensor.program_order(node.body))
         elif trip == 1:
             self.bind(self.vars, node.var, const(0, node.var.dtype))
             self.work.add([(node.body, out)])
@@ -183,7 +168,7 @@ class _Builder:
             self.bind(self.vars, node.var, cast(var, node.var.dtype))  # where it does not fit it wraps
             self.work.add([(node.body, body)])
 
-    def branch(self, node: If, out: Block) -> None:
+    def branch(self, node: tensor.If, out: Block) -> None:
         condition = self.expr(node.condition)
         holds = decide(condition, self.blocks.ranges)
         then: Block = out if holds is not None else []
@@ -197,14 +182,14 @@ class _Builder:
                 self.work.add([(_skipped(node.otherwise), otherwise)])
         self.work.add([(node.then if holds is not False else _skipped(node.then), then)])
 
-    def allocate(self, node: Allocate | AllocateConst, out: Block) -> None:
+    def allocate(self, node: tensor.Allocate | tensor.AllocateConst, out: Block) -> None:
         b = node.buffer
         numbers = {v: int(e.value) for v, e in self.vars.items() if isinstance(e, Const) and v.dtype.is_integer}
         try:
-            buffer = Buffer(b.name, shape_at(b, numbers), b.dtype, b.scope)
+            buffer = tensor.Buffer(b.name, shape_at(b, numbers), b.dtype, b.scope)
         except Invalid:
             raise Unplanned(f"the shape of buffer {b.name} is not constant") from None
-        if isinstance(node, Allocate):
+        if isinstance(node, tensor.Allocate):
             out.append(Fresh(buffer, self.allocations))
             self.allocations += 1
         else:
@@ -215,10 +200,10 @@ class _Builder:
         self.work.add([(node.body, out)])
 
 
-def _skipped(body: Stmt) -> Stmt:
+def _skipped(body: tensor.Stmt) -> tensor.Stmt:
     """A statement that never runs: only its allocations are counted."""
     zero = Var("never")
-    return For(zero, const(0), body)
+    return tensor.For(zero, const(0), body)
 
 
 def _restore(table: dict[Any, Any], key: Any, old: Any) -> None:

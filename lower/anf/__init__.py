@@ -14,19 +14,9 @@ from dataclasses import dataclass, field, replace
 from assay.lower.anf.copying import fresh_copy
 from assay.lower.anf.names import FreshNames
 from assay.lower.anf.placement import Placement
+from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Crash, Invalid, Unsupported
-from assay.semantics.graph import (
-    Clause,
-    Dataflow,
-    Expr,
-    Function,
-    If,
-    Let,
-    Match,
-    Var,
-    free_variables,
-)
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.patterns import with_variables
@@ -40,7 +30,9 @@ GROWTH, SMALL = 64, 10_000
 
 def to_anf(module: Module) -> Module:
     """Every graph function of the module in A-normal form. Unsupported where that is far larger than the source."""
-    changed = {n: function_to_anf(d, module).function for n, d in module.definitions.items() if isinstance(d, Function)}
+    changed = {
+        n: function_to_anf(d, module).function for n, d in module.definitions.items() if isinstance(d, graph.Function)
+    }
     return replace(module, definitions={**module.definitions, **changed})
 
 
@@ -49,16 +41,16 @@ class Converted:
     """A function in A-normal form; `made` are the variables that stand for no let of the source, `atoms` what stands
     for a node of the source, by its identity, where that is bound in the function's own block."""
 
-    function: Function
-    made: frozenset[Var] = frozenset()
-    atoms: Mapping[int, Expr] = field(default_factory=dict)
+    function: graph.Function
+    made: frozenset[graph.Var] = frozenset()
+    atoms: Mapping[int, graph.Expr] = field(default_factory=dict)
 
 
-def function_to_anf(root: Function, module: Module) -> Converted:
+def function_to_anf(root: graph.Function, module: Module) -> Converted:
     """A top-level function in A-normal form. A function marked as a primitive stays as it is (row A6)."""
     if is_opaque(root):
         return Converted(root)
-    recursive: set[Var] = set()
+    recursive: set[graph.Var] = set()
     while True:
         walk = _Walk(root, module, recursive)
         found = walk.function()
@@ -75,10 +67,10 @@ def function_to_anf(root: Function, module: Module) -> Converted:
 class Binding:
     """A let to be: `source` is the let that it stands for, if there is one."""
 
-    var: Var
-    value: Expr
-    source: Let | None
-    mark: Dataflow | None
+    var: graph.Var
+    value: graph.Expr
+    source: graph.Let | None
+    mark: graph.Dataflow | None
 
 
 @dataclass(eq=False)
@@ -90,28 +82,28 @@ class OpenBlock:
     bindings: list[Binding] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
     """The nodes and variables whose atoms are known in this block and inside it."""
-    mark: Dataflow | None = None
+    mark: graph.Dataflow | None = None
     """The dataflow block whose let is being bound here."""
 
 
 class _Walk:
     """One walk over a function in the order of evaluation."""
 
-    def __init__(self, root: Function, module: Module, recursive: set[Var]) -> None:
+    def __init__(self, root: graph.Function, module: Module, recursive: set[graph.Var]) -> None:
         self.root = root
         self.places = Placement(root, module, recursive)
         self.names = FreshNames(v.name for variables in self.places.binds.values() for v in variables)
         self.forest = Forest()
         self.open: dict[int, OpenBlock] = {}
         """The block that is being written for a block of the source: at most one, for no node is inside itself."""
-        self.atoms: dict[int, list[tuple[OpenBlock, Expr]]] = {}
+        self.atoms: dict[int, list[tuple[OpenBlock, graph.Expr]]] = {}
         """What stands for a node or variable, and the blocks in which it does, innermost last."""
         self.unfinished: dict[int, OpenBlock] = {}
         """The bodies of local functions that are being written, by the variable that names the function."""
-        self.cyclic: set[Var] = set()
+        self.cyclic: set[graph.Var] = set()
         self.marks = self.places.kept_marks
         """The dataflow blocks of the output so far: at first those inside functions that are not entered."""
-        self.made: list[Var] = []
+        self.made: list[graph.Var] = []
         self.count = 0
         """How many nodes were bound, again each time."""
         self.limit = GROWTH * self.places.size + SMALL
@@ -128,28 +120,28 @@ class _Walk:
 
     # --- what is known -------------------------------------------------------------------------------------------
 
-    def known(self, node: Expr, at: OpenBlock) -> Expr | None:
+    def known(self, node: graph.Expr, at: OpenBlock) -> graph.Expr | None:
         """The atom that stands for a node in `at`, if it has one."""
-        if isinstance(node, ATOMS) and not isinstance(node, Var):
+        if isinstance(node, ATOMS) and not isinstance(node, graph.Var):
             return node
         found = self.atoms.get(id(node))
         if not found:
             return None
         block, atom = found[-1]
         if id(node) in self.unfinished and not self.forest.inside(at.number, self.unfinished[id(node)].number):
-            assert isinstance(node, Var)
+            assert isinstance(node, graph.Var)
             self.cyclic.add(node)  # it is in the name's scope, but will stand before the function
         return atom if block is at or self.forest.inside(at.number, block.number) else None
 
-    def unknown(self, var: Var) -> Expr:
+    def unknown(self, var: graph.Var) -> graph.Expr:
         """A variable that nothing stands for: of a local function, if it is well-formed."""
         _, let = self.places.lets.get(id(var), (0, None))
-        if let is None or not isinstance(let.value, Function) or var in self.places.recursive:
+        if let is None or not isinstance(let.value, graph.Function) or var in self.places.recursive:
             raise Invalid(f"variable {var.name} is not bound", where=var.span or self.root.span, label="graph.C1")
         self.cyclic.add(var)
         return var
 
-    def hold(self, node: Expr, block: OpenBlock, atom: Expr) -> None:
+    def hold(self, node: graph.Expr, block: OpenBlock, atom: graph.Expr) -> None:
         self.atoms.setdefault(id(node), []).append((block, atom))
         block.held.append(id(node))
 
@@ -159,24 +151,24 @@ class _Walk:
         new = self.open[source] = OpenBlock(self.forest.add(around.number))
         return new
 
-    def leave(self, source: int, result: Expr) -> Expr:
+    def leave(self, source: int, result: graph.Expr) -> graph.Expr:
         """The finished block."""
         block = self.open.pop(source)
         for key in block.held:
             self.atoms[key].pop()
         return self.chain(block, result)
 
-    def chain(self, block: OpenBlock, result: Expr) -> Expr:
+    def chain(self, block: OpenBlock, result: graph.Expr) -> graph.Expr:
         """The bindings of a block around its result. A dataflow block that comes in pieces becomes several."""
-        marks: list[Dataflow | None] = []
-        before: Dataflow | None = None
+        marks: list[graph.Dataflow | None] = []
+        before: graph.Dataflow | None = None
         for b in block.bindings:
             if b.mark is None:
                 marks.append(None)
             elif b.mark is before:
                 marks.append(marks[-1])
             else:
-                marks.append(Dataflow() if b.mark in self.marks else b.mark)
+                marks.append(graph.Dataflow() if b.mark in self.marks else b.mark)
                 self.marks.add(b.mark)
             before = b.mark
         body = result
@@ -185,15 +177,15 @@ class _Walk:
             if b.source is not None and device == ANYWHERE:
                 device = b.source.device
             span = b.value.span if b.source is None else b.source.span
-            body = Let(body.type, b.var, b.value, body, dataflow=mark, span=span, device=device)
+            body = graph.Let(body.type, b.var, b.value, body, dataflow=mark, span=span, device=device)
         return body
 
     # --- bindings -------------------------------------------------------------------------------------------------
 
-    def variable(self, value: Expr, source: Let | None) -> Var:
+    def variable(self, value: graph.Expr, source: graph.Let | None) -> graph.Var:
         """The variable for a value: that of the source's let, under another name where its own is taken."""
         if source is None:
-            made = Var(value.type, self.names.fresh(), device=value.device, span=value.span)
+            made = graph.Var(value.type, self.names.fresh(), device=value.device, span=value.span)
             self.made.append(made)
             return made
         var = self.renamed(source.var)
@@ -201,22 +193,22 @@ class _Walk:
         span = var.span or value.span
         return var if device == var.device and span is var.span else replace(var, device=device, span=span)
 
-    def renamed(self, var: Var) -> Var:
+    def renamed(self, var: graph.Var) -> graph.Var:
         name = self.names.claim(var.name)
         return var if name == var.name and id(var) not in self.places.kept else replace(var, name=name)
 
-    def bind(self, var: Var, value: Expr, block: OpenBlock, source: Let | None) -> None:
+    def bind(self, var: graph.Var, value: graph.Expr, block: OpenBlock, source: graph.Let | None) -> None:
         block.bindings.append(Binding(var, value, source, block.mark))
 
     # --- nodes: each task gives the atom that stands for the node --------------------------------------------------
 
-    def atom(self, node: Expr, at: OpenBlock, source: Let | None = None) -> Task[Expr]:
+    def atom(self, node: graph.Expr, at: OpenBlock, source: graph.Let | None = None) -> Task[graph.Expr]:
         """The atom for a node that `at` demands; what has none yet is bound. `source` is the let that names the
         node."""
         found = self.known(node, at)
         if found is not None:
             return found
-        if isinstance(node, Var):
+        if isinstance(node, graph.Var):
             return self.unknown(node)
         home = at if id(node) in self.places.pinned else self.open[self.places.home(node)]
         self.count += 1
@@ -227,11 +219,11 @@ class _Walk:
                 where=node.span or self.root.span,
                 label="anf.C1",
             )
-        result: Expr
+        result: graph.Expr
         match node:
-            case Let():
+            case graph.Let():
                 result = yield self.let(node, home, source)
-            case Function():
+            case graph.Function():
                 result = yield self.literal(node, home, source)
             case _:
                 value = yield self.rebuilt(node, home)
@@ -245,7 +237,7 @@ class _Walk:
         self.hold(node, home, result)
         return result
 
-    def let(self, node: Let, home: OpenBlock, source: Let | None) -> Task[Expr]:
+    def let(self, node: graph.Let, home: OpenBlock, source: graph.Let | None) -> Task[graph.Expr]:
         outer = home.mark
         home.mark = outer or node.dataflow
         value = self.known(node.value, home) or (yield self.atom(node.value, home, node))
@@ -256,12 +248,12 @@ class _Walk:
             self.bind(alias, value, block, node)
             self.hold(node.var, block, alias)
         home.mark = outer
-        body: Expr = self.known(node.body, home) or (yield self.atom(node.body, home, source))
+        body: graph.Expr = self.known(node.body, home) or (yield self.atom(node.body, home, source))
         return body
 
-    def literal(self, node: Function, home: OpenBlock, source: Let | None) -> Task[Expr]:
+    def literal(self, node: graph.Function, home: OpenBlock, source: graph.Let | None) -> Task[graph.Expr]:
         """A function literal. The name that a let gives it is known in its body: that is recursion (row A4)."""
-        bound: Var | None = None
+        bound: graph.Var | None = None
         if source is not None:
             bound = self.variable(node, source)
             self.hold(source.var, home, bound)
@@ -281,46 +273,48 @@ class _Walk:
         self.bind(bound, value, home, source)
         return bound
 
-    def parameter(self, var: Var, inside: OpenBlock) -> Var:
+    def parameter(self, var: graph.Var, inside: OpenBlock) -> graph.Var:
         new = self.renamed(var)
         self.hold(var, inside, new)
         return new
 
-    def whole(self, node: Function, home: OpenBlock) -> Expr:
+    def whole(self, node: graph.Function, home: OpenBlock) -> graph.Expr:
         """A function that is not entered: as it is, but for variables from outside that have another name now."""
-        outside: dict[Var, Expr] = {}
-        for v in free_variables(node):
+        outside: dict[graph.Var, graph.Expr] = {}
+        for v in graph.free_variables(node):
             atom = self.known(v, home)
             outside[v] = self.unknown(v) if atom is None else atom
         same = all(v is atom for v, atom in outside.items()) and not self.elsewhere(node)
         return node if same else fresh_copy(node, outside)
 
-    def elsewhere(self, node: Expr) -> bool:
+    def elsewhere(self, node: graph.Expr) -> bool:
         """Whether the very node stands somewhere in the output already: a copy goes to the second place, for what two
         places share is one evaluation (rule M2)."""
         return id(node) in self.atoms or id(node) in self.places.kept
 
-    def rebuilt(self, node: Expr, home: OpenBlock) -> Task[Expr]:
+    def rebuilt(self, node: graph.Expr, home: OpenBlock) -> Task[graph.Expr]:
         """The node around its operands' atoms, its branches and clauses written as blocks."""
         match node:
-            case If():
+            case graph.If():
                 condition = yield self.atom(node.condition, home)
                 first, second = self.places.inner[id(node)]
                 then = yield self.atom(node.then, self.enter(first, home))
                 then = self.leave(first, then)
                 otherwise = yield self.atom(node.otherwise, self.enter(second, home))
                 return node.with_children([condition, then, self.leave(second, otherwise)])
-            case Match():
+            case graph.Match():
                 value = yield self.atom(node.value, home)
-                clauses: list[Clause] = []
+                clauses: list[graph.Clause] = []
                 for clause, source in zip(node.clauses, self.places.inner[id(node)], strict=True):
                     inside = self.enter(source, home)
                     new = {v: self.parameter(v, inside) for v in clause.vars}
                     body = yield self.atom(clause.body, inside)
-                    clauses.append(Clause(with_variables(clause.pattern, new.__getitem__), self.leave(source, body)))
+                    clauses.append(
+                        graph.Clause(with_variables(clause.pattern, new.__getitem__), self.leave(source, body))
+                    )
                 return replace(node, value=value, clauses=tuple(clauses))
             case _:
-                parts: list[Expr] = []
+                parts: list[graph.Expr] = []
                 for child in node.children:
                     parts.append(self.known(child, home) or (yield self.atom(child, home)))
                 return node.with_children(parts)

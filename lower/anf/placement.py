@@ -9,16 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from assay.semantics.graph import (
-    Dataflow,
-    Expr,
-    Function,
-    If,
-    Let,
-    Match,
-    Var,
-    free_variables,
-)
+from assay.semantics import graph
 from assay.semantics.graph.effects import can_fail, is_opaque
 from assay.semantics.graph.nodes import ATOMS, bound_by
 from assay.semantics.graph.scopes import Forest
@@ -29,7 +20,7 @@ from assay.semantics.types import open_symbols, symbols
 from assay.semantics.walk import Worklist, post_order
 
 
-def entered(node: Expr) -> Collection[Expr]:
+def entered(node: graph.Expr) -> Collection[graph.Expr]:
     """The parts of a node that A-normal form looks at."""
     return () if is_opaque(node) else node.children
 
@@ -42,7 +33,7 @@ class Placement:
     around the node's. `recursive` are variables of local functions that are to be taken as pinned.
     """
 
-    def __init__(self, root: Function, module: Module, recursive: Collection[Var] = ()) -> None:
+    def __init__(self, root: graph.Function, module: Module, recursive: Collection[graph.Var] = ()) -> None:
         self.module = module
         self.recursive = recursive
         self.forest = Forest()
@@ -52,19 +43,19 @@ class Placement:
         self.region: dict[int, int] = {id(root.body): self.top}
         self.inner: dict[int, tuple[int, ...]] = {}
         """The blocks that a node opens: one for each branch, clause or body."""
-        self.lets: dict[int, tuple[int, Let]] = {}
+        self.lets: dict[int, tuple[int, graph.Let]] = {}
         """For a let's variable: the region of the let's body, and the let."""
-        self.let_of: dict[int, Let] = {}
+        self.let_of: dict[int, graph.Let] = {}
         """For the region of a let's body: the let."""
         self.split = False
         """Whether a node other than an atom is used in several blocks."""
         self.kept: set[int] = set()
         """The nodes inside functions that are not entered, and the variables that they bind."""
-        self.kept_marks: set[Dataflow] = set()
+        self.kept_marks: set[graph.Dataflow] = set()
         """The dataflow blocks inside functions that are not entered."""
-        self.binds: dict[int, Collection[Var]] = {self.top: root.params}
+        self.binds: dict[int, Collection[graph.Var]] = {self.top: root.params}
         """The variables that each region binds."""
-        start: Expr = root.body
+        start: graph.Expr = root.body
         order = list(post_order(start, lambda n: tuple(entered(n))))
         self.size = len(order)
         asked = self._find_regions(order)
@@ -73,22 +64,22 @@ class Placement:
         """Nodes, and variables of lets, that are pinned."""
         self._pin(order, sizes)
 
-    def home(self, node: Expr) -> int:
+    def home(self, node: graph.Expr) -> int:
         """The block around all uses of a node."""
         return self.block[self.region[id(node)]]
 
     # --- regions: users first -------------------------------------------------------------------------------------
 
-    def _open(self, outer: int, is_block: bool, variables: Collection[Var]) -> int:
+    def _open(self, outer: int, is_block: bool, variables: Collection[graph.Var]) -> int:
         new = self.forest.add(outer)
         self.block.append(new if is_block else self.block[outer])
         if variables:
             self.binds[new] = variables
         return new
 
-    def _find_regions(self, order: list[Expr]) -> dict[int, list[tuple[Expr, list[Symbol]]]]:
+    def _find_regions(self, order: list[graph.Expr]) -> dict[int, list[tuple[graph.Expr, list[Symbol]]]]:
         """Give every node its region. The result is the nodes that use sizes, by region."""
-        asked: dict[int, list[tuple[Expr, list[Symbol]]]] = {}
+        asked: dict[int, list[tuple[graph.Expr, list[Symbol]]]] = {}
         region, around = self.region, self.forest.around
         for node in reversed(order):
             if isinstance(node, ATOMS):
@@ -108,31 +99,31 @@ class Placement:
                     self.split = self.split or self.block[known] != self.block[to]
         return asked
 
-    def _edges(self, node: Expr, here: int) -> list[tuple[Expr, int]]:
+    def _edges(self, node: graph.Expr, here: int) -> list[tuple[graph.Expr, int]]:
         """The parts of a node, and the region in which each is used."""
         match node:
-            case Let():
+            case graph.Let():
                 inside = self._open(here, False, (node.var,))
                 self.lets[id(node.var)] = (inside, node)
                 self.let_of[inside] = node
                 return [(node.value, here), (node.body, inside)]
-            case If():
+            case graph.If():
                 branches = (self._open(here, True, ()), self._open(here, True, ()))
                 self.inner[id(node)] = branches
                 return [(node.condition, here), (node.then, branches[0]), (node.otherwise, branches[1])]
-            case Match():
+            case graph.Match():
                 clauses = tuple(self._open(here, True, c.vars) for c in node.clauses)
                 self.inner[id(node)] = clauses
                 return [(node.value, here), *((c.body, r) for c, r in zip(node.clauses, clauses, strict=True))]
-            case Function() if is_opaque(node):
+            case graph.Function() if is_opaque(node):
                 for part in post_order(node.body):
                     self.kept.update(map(id, bound_by(part)))
-                    if isinstance(part, Let) and part.dataflow is not None:
+                    if isinstance(part, graph.Let) and part.dataflow is not None:
                         self.kept_marks.add(part.dataflow)
-                    if not isinstance(part, Var):
+                    if not isinstance(part, graph.Var):
                         self.kept.add(id(part))
                 return []
-            case Function():
+            case graph.Function():
                 body = self._open(here, True, node.params)
                 self.inner[id(node)] = (body,)
                 return [(node.body, body)]
@@ -141,7 +132,7 @@ class Placement:
 
     # --- sizes: what binds them -----------------------------------------------------------------------------------
 
-    def _find_sizes(self, asked: dict[int, list[tuple[Expr, list[Symbol]]]]) -> dict[int, list[int]]:
+    def _find_sizes(self, asked: dict[int, list[tuple[graph.Expr, list[Symbol]]]]) -> dict[int, list[int]]:
         """For each node that uses sizes, the regions that bind them: of several around it the outermost."""
         inside: list[list[int]] = [[] for _ in self.block]
         for r in range(1, len(self.block)):
@@ -160,7 +151,7 @@ class Placement:
 
     # --- pins: operands first -------------------------------------------------------------------------------------
 
-    def _pin(self, order: list[Expr], sizes: dict[int, list[int]]) -> None:
+    def _pin(self, order: list[graph.Expr], sizes: dict[int, list[int]]) -> None:
         """Find the pinned nodes.
 
         With each node goes the outermost region that binds a pinned variable which is free in the node. The regions
@@ -174,9 +165,9 @@ class Placement:
             if isinstance(node, ATOMS):
                 continue
             free: list[int] = []
-            parts: Collection[Expr] = free_variables(node) if is_opaque(node) else node.children
+            parts: Collection[graph.Expr] = graph.free_variables(node) if is_opaque(node) else node.children
             for part in parts:
-                if isinstance(part, Var):
+                if isinstance(part, graph.Var):
                     if self._ask(part):
                         free.append(self.lets[id(part)][0])
                 elif id(part) in outer:
@@ -188,14 +179,16 @@ class Placement:
                 own = self.let_of.get(most)
                 if own is None or (own is not node and own.value is not node):
                     outer[id(node)] = most
-            if not isinstance(node, Function) and (can_fail(node, self.module) or any(id(p) in fails for p in parts)):
+            if not isinstance(node, graph.Function) and (
+                can_fail(node, self.module) or any(id(p) in fails for p in parts)
+            ):
                 fails.add(id(node))
             if id(node) in fails or id(node) in outer:
                 self.pinned.add(id(node))
-            if isinstance(node, Let):
+            if isinstance(node, graph.Let):
                 self._ask(node.var)  # nobody did, if nothing uses it
 
-    def _ask(self, var: Var) -> bool:
+    def _ask(self, var: graph.Var) -> bool:
         """Whether a variable is pinned: that of a let whose value is. The order makes the value known before, but
         inside a function that calls itself by this variable: there the variable alone pins nothing."""
         if id(var) in self.pinned:
@@ -207,10 +200,10 @@ class Placement:
         return True
 
 
-def _sizes_used(node: Expr) -> Iterator[Symbol]:
+def _sizes_used(node: graph.Expr) -> Iterator[Symbol]:
     """The sizes that must have values when a node is evaluated, or when a function that it makes is called; and those
     of a function's parameters, which must agree with what they are around the function (rule M4)."""
     for part in post_order(node) if is_opaque(node) else (node,):
         yield from sizes_used(part)
-        if isinstance(part, Function):
+        if isinstance(part, graph.Function):
             yield from (s for p in part.params for s in open_symbols(p.type))

@@ -22,27 +22,10 @@ from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_t
 from assay.lower.c.pointers import Pointers, pointed_buffers
 from assay.lower.c.range import Known, Ranges
 from assay.lower.c.tables import element_names, needs_math, static_table, storage
+from assay.semantics import tensor
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.scalar import Const, Load, Var
-from assay.semantics.tensor import (
-    Alias,
-    Allocate,
-    AllocateConst,
-    Assert,
-    Buffer,
-    Call,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    While,
-    program_order,
-)
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import Worklist
 
@@ -125,7 +108,7 @@ class KernelStyle:
 class _Writer:
     """Prints one kernel's body."""
 
-    kernel: PrimFunc
+    kernel: tensor.PrimFunc
     name: str
     macro: str
     library: Library
@@ -134,7 +117,7 @@ class _Writer:
     tables: list[str] = field(default_factory=list)
     depth: int = 1
     traps: bool = False
-    work: Worklist[Stmt] = field(default_factory=lambda: Worklist([]))
+    work: Worklist[tensor.Stmt] = field(default_factory=lambda: Worklist([]))
     held: dict[str, BufferPlace] = field(default_factory=dict)
     """The constants that are handed over, by name."""
 
@@ -143,7 +126,7 @@ class _Writer:
         number = {b: i for i, b in reversed(list(enumerate(self.kernel.allocations)))}
         self.kernel = without_blocks(self.kernel, pointers=True)
         self.pointed = pointed_buffers(self.kernel)
-        allocations = [s for s in program_order(self.kernel.body) if isinstance(s, Allocate)]
+        allocations = [s for s in tensor.program_order(self.kernel.body) if isinstance(s, tensor.Allocate)]
         self.scratch = {id(s): number[s.buffer] for s in allocations if s.buffer in number}
         self.names = self.library.locals()
         self.last = self.names.fresh("handle" if self.style.handle else "message")
@@ -151,7 +134,7 @@ class _Writer:
         ops = Ops(self.library, partial(c_math.function, self.library))
         self.exprs = ExprWriter(ops, self.names, self.ranges, self.line, self.trap)
         self.pointers = Pointers(self.kernel.name, self.library, self.exprs)
-        self.places: list[tuple[Role, int, Buffer, BufferPlace]] = []
+        self.places: list[tuple[Role, int, tensor.Buffer, BufferPlace]] = []
 
     def line(self, text: str) -> None:
         self.lines.append(f"{'    ' * self.depth}{text}\n")
@@ -187,7 +170,7 @@ class _Writer:
         )
         return CKernel(self.name, kernel.name, used, tuple(self.tables), tuple(self.lines), tuple(self.held), last)
 
-    def parameter(self, role: Role, index: int, buffer: Buffer) -> BufferPlace:
+    def parameter(self, role: Role, index: int, buffer: tensor.Buffer) -> BufferPlace:
         storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel.name}")
         self.require_sizes(buffer)
         place = BufferPlace(self.names.fresh(buffer.name), constant=role in READ_ONLY)
@@ -195,13 +178,13 @@ class _Writer:
         self.exprs.buffers[buffer] = place
         return place
 
-    def require_sizes(self, buffer: Buffer) -> None:
+    def require_sizes(self, buffer: tensor.Buffer) -> None:
         if any(not isinstance(d, int) for d in buffer.shape):
             raise Unsupported(f"{self.kernel.name}: {buffer} has symbolic dims; C needs sizes", label="c.C6")
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def enter(self, stmt: Stmt, *after: Callable[[], None]) -> None:
+    def enter(self, stmt: tensor.Stmt, *after: Callable[[], None]) -> None:
         """Print `stmt` next, then do `after`."""
         for call in reversed(after):
             self.work.on_leave(call)
@@ -215,31 +198,31 @@ class _Writer:
         self.line(head)
         self.depth += 1
 
-    def statement(self, stmt: Stmt) -> None:
+    def statement(self, stmt: tensor.Stmt) -> None:
         match stmt:
-            case Seq():
+            case tensor.Seq():
                 facts = len(self.ranges.facts)
                 self.work.on_leave(self.forget, facts)
                 self.work.add(stmt.body)
-            case For():
+            case tensor.For():
                 self.loop(stmt)
-            case While():
+            case tensor.While():
                 self.while_loop(stmt)
-            case If():
+            case tensor.If():
                 self.branch(stmt)
-            case LetStmt():
+            case tensor.LetStmt():
                 self.let(stmt)
-            case Allocate():
+            case tensor.Allocate():
                 self.allocate(stmt)
-            case AllocateConst():
+            case tensor.AllocateConst():
                 self.allocate_const(stmt)
-            case Alias():
+            case tensor.Alias():
                 self.alias(stmt)
-            case Call():
+            case tensor.Call():
                 self.call(stmt)
-            case Store():
+            case tensor.Store():
                 self.store(stmt)
-            case Assert():
+            case tensor.Assert():
                 root = self.exprs.fold(stmt.condition)
                 condition, known = self.exprs.value(root)
                 if known is None or known.low == 0:
@@ -247,7 +230,7 @@ class _Writer:
                     self.line(self.trap(stmt.kind, stmt.message))
                     self.close()
                 self.ranges.assume(root, True)
-            case Evaluate():
+            case tensor.Evaluate():
                 self.exprs.checks(self.exprs.fold(stmt.value))
             case _:
                 raise Crash(f"no such statement: {type(stmt).__name__}")
@@ -256,12 +239,12 @@ class _Writer:
         """Back to the conditions that held before."""
         del self.ranges.facts[facts:]
 
-    def scope(self, body: Stmt, *after: Callable[[], None]) -> None:
+    def scope(self, body: tensor.Stmt, *after: Callable[[], None]) -> None:
         """`body` as the inside of braces that are open already."""
         facts = len(self.ranges.facts)
         self.enter(body, partial(self.forget, facts), *after)
 
-    def loop(self, stmt: For) -> None:
+    def loop(self, stmt: tensor.For) -> None:
         root = self.exprs.fold(stmt.extent)
         known = self.exprs.bounds(root)
         if known is None:
@@ -288,7 +271,7 @@ class _Writer:
         leave = self.exprs.enter(stmt.var, Code(name, type_), last)
         self.scope(stmt.body, leave, self.close)
 
-    def while_loop(self, stmt: While) -> None:
+    def while_loop(self, stmt: tensor.While) -> None:
         at = len(self.lines)
         self.open("for (;;) {")
         root = self.exprs.fold(stmt.condition)
@@ -303,7 +286,7 @@ class _Writer:
         self.ranges.assume(root, True)
         self.enter(stmt.body, partial(self.forget, facts), self.close)
 
-    def branch(self, stmt: If) -> None:
+    def branch(self, stmt: tensor.If) -> None:
         root = self.exprs.fold(stmt.condition)
         condition, known = self.exprs.value(root)
         if known is not None and known.is_single:
@@ -327,7 +310,7 @@ class _Writer:
         self.ranges.assume(root, True)
         self.enter(stmt.then, otherwise)
 
-    def let(self, stmt: LetStmt) -> None:
+    def let(self, stmt: tensor.LetStmt) -> None:
         root = self.exprs.fold(stmt.value)
         if isinstance(root, Const):
             outer = self.exprs.literals.get(stmt.var)
@@ -353,7 +336,7 @@ class _Writer:
         else:
             self.exprs.literals[var] = outer
 
-    def allocate(self, stmt: Allocate) -> None:
+    def allocate(self, stmt: tensor.Allocate) -> None:
         buffer = stmt.buffer
         self.require_sizes(buffer)
         outer = self.exprs.buffers.get(buffer)
@@ -375,13 +358,13 @@ class _Writer:
 
         self.scope(stmt.body, declare)
 
-    def restore(self, buffer: Buffer, outer: BufferPlace | None) -> None:
+    def restore(self, buffer: tensor.Buffer, outer: BufferPlace | None) -> None:
         if outer is None:
             del self.exprs.buffers[buffer]
         else:
             self.exprs.buffers[buffer] = outer
 
-    def allocate_const(self, stmt: AllocateConst) -> None:
+    def allocate_const(self, stmt: tensor.AllocateConst) -> None:
         buffer, of = stmt.buffer, dtype(stmt.contents.dtype)
         if stmt.index in self.library.outside:
             outer = self.exprs.buffers.get(buffer)
@@ -415,7 +398,7 @@ class _Writer:
         self.tables.append("")
         self.scope(stmt.body, print_table)
 
-    def alias(self, stmt: Alias) -> None:
+    def alias(self, stmt: tensor.Alias) -> None:
         self.require_sizes(stmt.view.buffer)
         source, outer = self.exprs.place(stmt.view.source), self.exprs.buffers.get(stmt.view.buffer)
         place, declaration = self.pointers.view(stmt.view)
@@ -431,7 +414,7 @@ class _Writer:
 
         self.scope(stmt.body, declare)
 
-    def call(self, stmt: Call) -> None:
+    def call(self, stmt: tensor.Call) -> None:
         """A function that the user writes."""
         failed = ""
         if self.style.messages:
@@ -440,7 +423,7 @@ class _Writer:
         for line in list(self.pointers.call(stmt, f"{self.macro}_OK", failed)):
             self.line(line)
 
-    def store(self, stmt: Store) -> None:
+    def store(self, stmt: tensor.Store) -> None:
         buffer = stmt.buffer
         place = self.exprs.place(buffer)
         if place.constant:
@@ -465,7 +448,7 @@ class _Writer:
 
 
 def write_kernel(
-    kernel: PrimFunc, name: str, macro: str, library: Library, style: KernelStyle = KernelStyle()
+    kernel: tensor.PrimFunc, name: str, macro: str, library: Library, style: KernelStyle = KernelStyle()
 ) -> CKernel:
     """The C of `kernel` as a function called `name`, which returns a status; statuses start with `macro`."""
     if kernel.scalars:

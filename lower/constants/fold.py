@@ -15,22 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.lower.constants.foldable import home, is_static, may_evaluate, may_grow
+from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap, Unpredictable
-from assay.semantics.graph import (
-    Call,
-    CallTIR,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    Let,
-    OnDevice,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -56,7 +44,7 @@ class KnownTensor:
 Value: TypeAlias = "KnownTensor | tuple[Value, ...]"
 
 
-def fold_function(function: Function, module: Module, evaluate: Evaluate) -> Function:
+def fold_function(function: graph.Function, module: Module, evaluate: Evaluate) -> graph.Function:
     """The function, at every depth, with constants for what has a constant value. Functions that are marked as
     primitive or for another compiler stay. The function itself where nothing is folded."""
     if is_opaque(function):
@@ -67,16 +55,16 @@ def fold_function(function: Function, module: Module, evaluate: Evaluate) -> Fun
 
 
 class _Folding:
-    def __init__(self, function: Function, module: Module, evaluate: Evaluate) -> None:
+    def __init__(self, function: graph.Function, module: Module, evaluate: Evaluate) -> None:
         self.function, self.module, self.evaluate = function, module, evaluate
-        root: Expr = function
+        root: graph.Expr = function
         self.order = list(post_order(root, _inside))
         self.left = Counter(id(c) for n in self.order for c in _inside(n))
         """How many of its uses are not folded."""
-        self.names: dict[int, list[Var]] = {}
+        self.names: dict[int, list[graph.Var]] = {}
         for n in self.order:
-            if isinstance(n, Let):
-                self.left[id(n.value)] -= not isinstance(n.value, Var)
+            if isinstance(n, graph.Let):
+                self.left[id(n.value)] -= not isinstance(n.value, graph.Var)
                 self.names.setdefault(id(n.value), []).append(n.var)
         self.folded: set[int] = set()
         self.held: dict[int, Value] = {}
@@ -92,25 +80,27 @@ class _Folding:
                 # what is named is used by its name: an operand is let go after its last use, so that a weight and its
                 # transpose need not both stay
                 if self.left[id(part)] > 0:
-                    self.held[id(part)] = _on(value, part.device) if isinstance(part, Var) else value
+                    self.held[id(part)] = _on(value, part.device) if isinstance(part, graph.Var) else value
             # another name of a name is a use of it, and goes with it
-            for used in node.children if not isinstance(node, Var) else [node] * len(self.names.get(id(node), ())):
+            for used in (
+                node.children if not isinstance(node, graph.Var) else [node] * len(self.names.get(id(node), ()))
+            ):
                 self.left[id(used)] -= 1
                 if self.left[id(used)] <= 0:
                     self.held.pop(id(used), None)
 
-    def value(self, node: Expr) -> Value | None:
+    def value(self, node: graph.Expr) -> Value | None:
         match node:
-            case Constant():
+            case graph.Constant():
                 return KnownTensor(node.data, node.device)
-            case Var():
+            case graph.Var():
                 return self.held.get(id(node))
-            case GlobalVar():
+            case graph.GlobalVar():
                 found = self.module.constants.get(node.name)
                 if found is None:
                     return None
                 return KnownTensor(found, both_or(self.module.info(node.name).device, node.device), node.name)
-            case Tuple() | TupleGetItem() | OnDevice() | Call() | CallTIR():
+            case graph.Tuple() | graph.TupleGetItem() | graph.OnDevice() | graph.Call() | graph.CallTIR():
                 args = [self.held.get(id(c)) for c in node.children]
                 given = [a for a in args if a is not None]
                 if len(given) < len(args) or not is_static(node):
@@ -119,16 +109,16 @@ class _Folding:
             case _:
                 return None
 
-    def computed(self, node: Expr, args: list[Value]) -> Value | None:
+    def computed(self, node: graph.Expr, args: list[Value]) -> Value | None:
         match node:
-            case Tuple():
+            case graph.Tuple():
                 # one inside another has no form in which its parts are names
                 return None if any(isinstance(a, tuple) for a in args) else tuple(args)
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 whole = args[0]
                 assert isinstance(whole, tuple)
                 return _on(whole[node.index], node.device)
-            case OnDevice():
+            case graph.OnDevice():
                 said = node.wanted if node.constrain_body or node.constrain_result else ANYWHERE
                 return _on(_on(args[0], said), node.device)
         tensors = [a for a in args if isinstance(a, KnownTensor)]
@@ -147,11 +137,11 @@ class _Folding:
         known = tuple(KnownTensor(a, device) for a in made)
         return known[0] if isinstance(node.type, TensorType) else known
 
-    def called(self, node: Expr, arrays: Sequence[Array]) -> Sequence[Array] | None:
+    def called(self, node: graph.Expr, arrays: Sequence[Array]) -> Sequence[Array] | None:
         match node:
-            case Call() if isinstance(node.op, Operator):
+            case graph.Call() if isinstance(node.op, Operator):
                 return [np.asarray(node.op.value(node.attrs, *arrays))]
-            case CallTIR() if not node.scalars:
+            case graph.CallTIR() if not node.scalars:
                 return tuple(self.evaluate(self.kernel(node.func), arrays))
             case _:
                 return None
@@ -164,26 +154,26 @@ class _Folding:
 
     # --- the new function ----------------------------------------------------------------------------------------
 
-    def rewritten(self) -> Function:
-        new: dict[int, Expr] = {}
-        root: Expr = self.function
+    def rewritten(self) -> graph.Function:
+        new: dict[int, graph.Expr] = {}
+        root: graph.Expr = self.function
         for node in post_order(root, self.entered):
             new[id(node)] = self.changed(node, new)
         made = new[id(self.function)]
-        assert isinstance(made, Function)
+        assert isinstance(made, graph.Function)
         return made
 
-    def entered(self, node: Expr) -> Sequence[Expr]:
+    def entered(self, node: graph.Expr) -> Sequence[graph.Expr]:
         if id(node) in self.folded:
             return ()
-        if isinstance(node, Let) and id(node.var) in self.folded:
+        if isinstance(node, graph.Let) and id(node.var) in self.folded:
             return (node.body,)
         return _inside(node)
 
-    def changed(self, node: Expr, new: dict[int, Expr]) -> Expr:
-        if isinstance(node, (Constant, GlobalVar)):
+    def changed(self, node: graph.Expr, new: dict[int, graph.Expr]) -> graph.Expr:
+        if isinstance(node, (graph.Constant, graph.GlobalVar)):
             return node
-        if isinstance(node, Let) and id(node.var) in self.folded:
+        if isinstance(node, graph.Let) and id(node.var) in self.folded:
             value = self.held.get(id(node.var))
             if not isinstance(value, tuple):
                 return new[id(node.body)]
@@ -191,12 +181,12 @@ class _Folding:
             return node.with_children([_written(value, node.value), new[id(node.body)]])
         if id(node) in self.folded:
             held = self.held[id(node)]
-            return node if isinstance(node, Var) and isinstance(held, tuple) else _written(held, node)
+            return node if isinstance(node, graph.Var) and isinstance(held, tuple) else _written(held, node)
         inside = _inside(node)
         return node.with_children([new[id(c)] for c in inside]) if inside else node
 
 
-def _inside(node: Expr) -> Sequence[Expr]:
+def _inside(node: graph.Expr) -> Sequence[graph.Expr]:
     """The parts of a node that are looked at."""
     return () if is_opaque(node) else node.children
 
@@ -216,20 +206,20 @@ def _on(value: Value, device: VirtualDevice) -> Value:
     return KnownTensor(value.array, both_or(value.device, device), value.name)
 
 
-def _written(value: Value, at: Expr) -> Expr:
+def _written(value: Value, at: graph.Expr) -> graph.Expr:
     """A known value as an expression in place of another."""
 
-    def leaf(known: KnownTensor) -> Expr:
+    def leaf(known: KnownTensor) -> graph.Expr:
         of = TensorType(known.array.shape, dtype(known.array.dtype))
         if known.name:
-            return GlobalVar(of, known.name, device=known.device, span=at.span)
-        return Constant(of, known.array, device=known.device, span=at.span)
+            return graph.GlobalVar(of, known.name, device=known.device, span=at.span)
+        return graph.Constant(of, known.array, device=known.device, span=at.span)
 
-    def whole(v: Value, of: Type) -> Expr:
+    def whole(v: Value, of: Type) -> graph.Expr:
         if isinstance(v, KnownTensor):
             return leaf(v)
         assert isinstance(of, TupleType)
         fields = tuple(whole(x, t) for x, t in zip(v, of.fields, strict=True))  # as deep as a type, not as a program
-        return Tuple(of, fields, device=at.device, span=at.span)
+        return graph.Tuple(of, fields, device=at.device, span=at.span)
 
     return whole(value, at.type)

@@ -14,33 +14,9 @@ from typing import NamedTuple
 
 from assay.lower.devices.domains import Domains
 from assay.lower.devices.scopes import Signature, infer_scopes, open_parameters
+from assay.semantics import graph
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
-from assay.semantics.graph import (
-    AssertOp,
-    Call,
-    CallTIR,
-    Constant,
-    Constructor,
-    Expr,
-    ExternFunc,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    MatchCast,
-    OnDevice,
-    Print,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    let_chain,
-)
 from assay.semantics.graph.effects import is_copy, is_opaque
 from assay.semantics.graph.nodes import LEAVES
 from assay.semantics.module import Module
@@ -68,7 +44,7 @@ class Said(NamedTuple):
 
     domain: int
     device: VirtualDevice
-    node: Expr
+    node: graph.Expr
     why: str = ""
     """The rule that says it, where nobody wrote it."""
 
@@ -136,14 +112,14 @@ class Constraints:
         self.looks = self.domains.new()
         if self.part is DevicePart.SCOPE and any(map(open_parameters, self.module.kernels.values())):
             self.scopes = infer_scopes(self.module.kernels)
-        functions = {n: d for n, d in sorted(self.module.definitions.items()) if isinstance(d, Function)}
+        functions = {n: d for n, d in sorted(self.module.definitions.items()) if isinstance(d, graph.Function)}
         for name, d in functions.items():
             self.globals[name] = self.domains.of_type(d.type)
             self.said = [Said(self.looks, self.host, d, "what the host looks at is on the host")]
         for name, d in functions.items():
             self._here = self.local[name] = LocalDomains()
             self._apart = self.apart.get(name, set())
-            root: Expr = d
+            root: graph.Expr = d
             order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
             self._find_fixed(order)
             for node in order:
@@ -160,10 +136,10 @@ class Constraints:
 
     # --- the words in which the rules are said ---
 
-    def _tie(self, a: int, b: int, why: str, node: Expr) -> None:
+    def _tie(self, a: int, b: int, why: str, node: graph.Expr) -> None:
         self.domains.tie(a, b, why, node)
 
-    def _say(self, domain: int, device: VirtualDevice, node: Expr, why: str = "") -> None:
+    def _say(self, domain: int, device: VirtualDevice, node: graph.Expr, why: str = "") -> None:
         wanted = self.part.of(device)
         if wanted != ANYWHERE:
             self.said.append(Said(self.domains.home(domain), wanted, node, why))
@@ -171,7 +147,7 @@ class Constraints:
     def _value(self, *key: object) -> int:
         return self._values.setdefault((id(self._here), *key), len(self._values))
 
-    def _of(self, node: Expr) -> int:
+    def _of(self, node: graph.Expr) -> int:
         """The domain of a node that was met before, or of a variable."""
         known = self._here.domains
         if id(node) not in known:
@@ -181,35 +157,35 @@ class Constraints:
                 self._say(known[id(node)], self.host, node, "a shape lives on the host")
         return known[id(node)]
 
-    def is_floating(self, node: Expr) -> bool:
+    def is_floating(self, node: graph.Expr) -> bool:
         """Whether a leaf is where it is used, at each use anew: a constant that is not placed, and what is outside."""
         match node:
-            case Constant():
+            case graph.Constant():
                 return self.part.of(node.device) == ANYWHERE
-            case GlobalVar() if node.name in self.module.constants:
+            case graph.GlobalVar() if node.name in self.module.constants:
                 return self.part.of(self.constant(node)) == ANYWHERE
-            case ExternFunc() | Constructor():
+            case graph.ExternFunc() | graph.Constructor():
                 return True
             case _:
                 return False
 
-    def constant(self, node: GlobalVar) -> VirtualDevice:
+    def constant(self, node: graph.GlobalVar) -> VirtualDevice:
         """Where a constant of the table is said to be, by the node and by the table."""
         return node.device.join(self.module.info(node.name).device) or node.device
 
-    def _operand(self, node: Expr, index: int) -> int:
+    def _operand(self, node: graph.Expr, index: int) -> int:
         """The domain of a child."""
         child = node.children[index]
         if not self.is_floating(child):
             return self._of(child)
         at = OperandPlace(id(node), index)
         if at not in self._here.leaves:
-            outside = isinstance(child, (ExternFunc, Constructor))
+            outside = isinstance(child, (graph.ExternFunc, graph.Constructor))
             self._here.leaves[at] = self.domains.new() if outside else self.domains.of_type(child.type)
             self._say(self._here.leaves[at], child.device, child)
         return self._here.leaves[at]
 
-    def _use(self, node: Expr, index: int, wanted: int, why: str, pulls: bool = True) -> None:
+    def _use(self, node: graph.Expr, index: int, wanted: int, why: str, pulls: bool = True) -> None:
         """`node` wants a child in a domain: copied there if it can be and must be."""
         child = node.children[index]
         at, tensors = self._operand(node, index), self.tensors(child.type)
@@ -220,7 +196,7 @@ class Constraints:
         if pulls and OperandPlace(id(node), index) not in self._apart:
             self.pulls.append((at, wanted))
 
-    def _demand(self, node: Expr, index: int, wanted: int) -> None:
+    def _demand(self, node: graph.Expr, index: int, wanted: int) -> None:
         """A child is copied where it is not where it is wanted. What is copied is not an annotation, but its
         operand."""
         child, place = node.children[index], OperandPlace(id(node), index)
@@ -232,10 +208,10 @@ class Constraints:
         if place not in self._apart:
             self.uses.append(DomainUse(value, self.tensors(child.type) or 0, really, wanted))
 
-    def _numbered(self, of: Expr) -> int:
+    def _numbered(self, of: graph.Expr) -> int:
         """The number of a value: two projections of one value at one index are one, however often they are written."""
         steps: list[int] = []
-        while isinstance(of, TupleGetItem) and id(of.value) not in self._here.really:
+        while isinstance(of, graph.TupleGetItem) and id(of.value) not in self._here.really:
             steps.append(of.index)
             of = of.value
         number = self._value(id(of))
@@ -243,96 +219,98 @@ class Constraints:
             number = self._value(number, index)
         return number
 
-    def _same(self, node: Expr, index: int, domain: int, why: str) -> None:
+    def _same(self, node: graph.Expr, index: int, domain: int, why: str) -> None:
         """A child is where `domain` is; a copy is made only behind an annotation that lets one stand there, in one part
         of devices or in the other."""
         child = node.children[index]
         at = self._operand(node, index)
         self._tie(domain, at, why, node)
-        if id(child) in self._here.really or (isinstance(child, OnDevice) and self.tensors(child.type) is not None):
+        if id(child) in self._here.really or (
+            isinstance(child, graph.OnDevice) and self.tensors(child.type) is not None
+        ):
             self._demand(node, index, at)
 
     # --- rules ---
 
-    def _find_fixed(self, order: list[Expr]) -> None:
+    def _find_fixed(self, order: list[graph.Expr]) -> None:
         """A user's annotation of what a let names, or of what a function gives, holds for both sides."""
         for node in order:
             match node:
-                case Let():
+                case graph.Let():
                     value = node.value
-                case Function() if not is_opaque(node):
+                case graph.Function() if not is_opaque(node):
                     value = _given(node)
                 case _:
                     continue
-            if isinstance(value, OnDevice) and value.constrain_body:
+            if isinstance(value, graph.OnDevice) and value.constrain_body:
                 self._here.fixed.add(id(value))
 
-    def _node(self, node: Expr) -> None:  # noqa: C901  (a case for each kind of node)
+    def _node(self, node: graph.Expr) -> None:  # noqa: C901  (a case for each kind of node)
         if self.is_floating(node):
             return
         match node:
-            case GlobalVar() if node.name in self.globals:
+            case graph.GlobalVar() if node.name in self.globals:
                 self._here.domains[id(node)] = self.globals[node.name]
                 self._say(self.globals[node.name], node.device, node)
                 return
-            case GlobalVar() if node.name in self.module.constants:
+            case graph.GlobalVar() if node.name in self.module.constants:
                 self._say(self._of(node), self.constant(node), node)
-            case Function():
+            case graph.Function():
                 self._function(node)
                 return
         here = self._of(node)
         match node:
-            case OnDevice():
+            case graph.OnDevice():
                 self._annotation(node, here)
-            case Let():
+            case graph.Let():
                 self._same(node, 0, self._of(node.var), "a variable and its value")
                 self._same(node, 1, here, "a let and its body")
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 self._projection(node, here)
-            case MatchCast():
+            case graph.MatchCast():
                 if isinstance(node.type, ShapeType) and not isinstance(node.value.type, ShapeType):
                     self._looks(node, 0)
                 else:
                     self._same(node, 0, here, "a value and what it is matched with")
-            case Tuple():
+            case graph.Tuple():
                 for i in range(len(node.fields)):
                     self._use(node, i, here, "a tuple and its fields")
-            case RefCreate():
+            case graph.RefCreate():
                 self._use(node, 0, here, "a reference and its content")
-            case RefRead():
+            case graph.RefRead():
                 self._same(node, 0, here, "a reference and its content")
-            case RefWrite():
+            case graph.RefWrite():
                 self._use(node, 1, self._operand(node, 0), "a reference and its content")
-            case If():
+            case graph.If():
                 self._looks(node, 0)
                 for i in (1, 2):
                     self._use(node, i, here, "an if and its branches")
-            case Match():
+            case graph.Match():
                 for c in node.clauses:
                     for v in c.vars:
                         self._same(node, 0, self._of(v), "what is matched and its parts")
                 for i in range(1, len(node.clauses) + 1):
                     self._use(node, i, here, "a match and its clauses")
-            case Print() | AssertOp():
+            case graph.Print() | graph.AssertOp():
                 for i in range(len(node.children)):
                     self._looks(node, i)
-            case CallTIR():
+            case graph.CallTIR():
                 self._call_tir(node, here)
-            case Call() if isinstance(node.op, Operator):
+            case graph.Call() if isinstance(node.op, Operator):
                 self._operator(node, node.op, here)
-            case Call():
+            case graph.Call():
                 self._call(node, here)
-            case Var() | Constant() | GlobalVar() | ShapeOf() | _:
+            case graph.Var() | graph.Constant() | graph.GlobalVar() | graph.ShapeOf() | _:
                 pass
 
-    def _looks(self, node: Expr, index: int) -> None:
+    def _looks(self, node: graph.Expr, index: int) -> None:
         """The host looks at a value (D7). That does not pull what the value is computed from to the host."""
         if self.is_floating(node.children[index]):
             self._say(self._operand(node, index), self.host, node, "what the host looks at is on the host")
             return
         self._use(node, index, self.looks, "what the host looks at", pulls=False)
 
-    def _annotation(self, node: OnDevice, here: int) -> None:
+    def _annotation(self, node: graph.OnDevice, here: int) -> None:
         inside = self._operand(node, 0)
         body, result = node.constrain_body, node.constrain_result
         if body:
@@ -356,7 +334,7 @@ class Constraints:
         if not body and not result:
             self.pulls.append((inside, here))
 
-    def _projection(self, node: TupleGetItem, here: int) -> None:
+    def _projection(self, node: graph.TupleGetItem, here: int) -> None:
         self._tie(here, self._operand(node, 0), "a projection and its tuple", node)
         if id(node.value) not in self._here.really:
             return
@@ -367,7 +345,7 @@ class Constraints:
         else:  # it says itself where it is: the copy stands behind it
             self.uses.append(DomainUse(value, self.tensors(node.type) or 0, really, here))
 
-    def _operator(self, node: Call, op: Operator, here: int) -> None:
+    def _operator(self, node: graph.Call, op: Operator, here: int) -> None:
         if op.name != DEVICE_COPY:
             self.busy.append(here)
         for i in range(len(node.args)):
@@ -377,17 +355,17 @@ class Constraints:
             elif self.part is DevicePart.PLACE or op.view:
                 self._use(node, i, here, f"{op.name} and its operands")
 
-    def _call(self, node: Call, here: int) -> None:
+    def _call(self, node: graph.Call, here: int) -> None:
         callee = self._operand(node, 0)
-        if isinstance(node.op, ExternFunc):
+        if isinstance(node.op, graph.ExternFunc):
             self.busy.append(here)
         for i in range(len(node.args)):
             self._use(node, i + 1, self.domains.param(callee, i), "an argument and its parameter")
         result = "the result of a local function, where one of the module would get an instance for each device"
-        of = result if isinstance(node.op, Var) else "the function's result"
+        of = result if isinstance(node.op, graph.Var) else "the function's result"
         self._tie(here, self.domains.result(callee), f"a call and {of}", node)
 
-    def _call_tir(self, node: CallTIR, here: int) -> None:
+    def _call_tir(self, node: graph.CallTIR, here: int) -> None:
         kernel = self.module.kernel(node.func)
         if is_copy(node, self.module):
             return
@@ -408,7 +386,7 @@ class Constraints:
         for _, scope in buffers:
             self._say(here, VirtualDevice(scope=scope), node)
 
-    def _function(self, node: Function) -> None:
+    def _function(self, node: graph.Function) -> None:
         params = [self._of(p) for p in node.params]
         result = self.domains.of_type(node.func_type.result)
         made = self.domains.function(node.func_type, params, result)
@@ -431,9 +409,9 @@ class Constraints:
         self._say(made, node.device, node)
 
 
-def _given(function: Function) -> Expr:
+def _given(function: graph.Function) -> graph.Expr:
     """What a function gives: its body, behind lets."""
-    return let_chain(function.body)[1]
+    return graph.let_chain(function.body)[1]
 
 
 class Tensors:

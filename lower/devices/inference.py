@@ -11,19 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from assay.semantics import tensor
 from assay.semantics.errors import Invalid, Span
-from assay.semantics.tensor import (
-    Alias,
-    AllocateConst,
-    Block,
-    Buffer,
-    Call,
-    PrimFunc,
-    Stmt,
-    View,
-    allocated,
-    program_order,
-)
 from assay.semantics.tensor.calls import callee
 from assay.semantics.tensor.mapping import bound_buffers
 from assay.semantics.tensor.places import crosses
@@ -33,12 +22,12 @@ Signature: TypeAlias = tuple[str, ...]
 """The scope of each parameter, "" where it is open."""
 
 
-def open_parameters(func: PrimFunc) -> tuple[int, ...]:
+def open_parameters(func: tensor.PrimFunc) -> tuple[int, ...]:
     """The numbers of the parameters whose scope is open."""
     return tuple(i for i, b in enumerate(func.params) if not b.scope)
 
 
-def infer_scopes(functions: Mapping[str, PrimFunc]) -> dict[str, Signature]:
+def infer_scopes(functions: Mapping[str, tensor.PrimFunc]) -> dict[str, Signature]:
     """The scopes of each function's parameters as far as the functions say: an open parameter has the scope that a view
     of it says, or that a function says to which it is handed.
 
@@ -61,27 +50,27 @@ class _Said:
 class FunctionMemory:
     """The memory of a function: roots, the views of each, and what is said of it."""
 
-    def __init__(self, func: PrimFunc, functions: Mapping[str, PrimFunc]) -> None:
+    def __init__(self, func: tensor.PrimFunc, functions: Mapping[str, tensor.PrimFunc]) -> None:
         self.func = func
-        self.views: dict[Buffer, View] = {}
-        self.root: dict[Buffer, Buffer] = {b: b for b in func.params}
-        self.calls: list[Call] = []
-        self.said: dict[Buffer, list[_Said]] = {b: [] for b in func.params}
-        self.crossing: set[Buffer] = set()
+        self.views: dict[tensor.Buffer, tensor.View] = {}
+        self.root: dict[tensor.Buffer, tensor.Buffer] = {b: b for b in func.params}
+        self.calls: list[tensor.Call] = []
+        self.said: dict[tensor.Buffer, list[_Said]] = {b: [] for b in func.params}
+        self.crossing: set[tensor.Buffer] = set()
         """Roots of which a view says another scope than its source."""
-        for stmt in program_order(func.body):
-            for b in (*allocated(stmt), *([stmt.buffer] if isinstance(stmt, AllocateConst) else [])):
+        for stmt in tensor.program_order(func.body):
+            for b in (*tensor.allocated(stmt), *([stmt.buffer] if isinstance(stmt, tensor.AllocateConst) else [])):
                 self.root[b] = b
                 self.said[b] = []
             for view in _views(stmt):
                 self.add(view, stmt)
-            if isinstance(stmt, Call) and not stmt.extern:
+            if isinstance(stmt, tensor.Call) and not stmt.extern:
                 self.calls.append(stmt)
                 for k, b in enumerate(stmt.buffers[: len(callee(stmt, functions).params)]):
                     by = f"is handed to {stmt.function}"
                     self.said[self.root[b]].append(_Said("", by, stmt.span, stmt.function, k))
 
-    def add(self, view: View, at: Stmt) -> None:
+    def add(self, view: tensor.View, at: tensor.Stmt) -> None:
         """Note a view: its root, whether it crosses the bytes of others, and the scope that it names."""
         self.views[view.buffer] = view
         root = self.root[view.buffer] = self.root[view.source]
@@ -91,7 +80,7 @@ class FunctionMemory:
             self.said[root].append(_Said(view.buffer.scope, f"is seen as {view.buffer.name}", at.span))
 
     @property
-    def roots(self) -> Iterator[Buffer]:
+    def roots(self) -> Iterator[tensor.Buffer]:
         """The buffers that are no views, parameters and allocations."""
         return iter(self.said)
 
@@ -99,7 +88,7 @@ class FunctionMemory:
 class ScopeInference:
     """Scopes of parameters, to a fixed point: a scope that is found stays, so each parameter changes once."""
 
-    def __init__(self, functions: Mapping[str, PrimFunc]) -> None:
+    def __init__(self, functions: Mapping[str, tensor.PrimFunc]) -> None:
         self.readings = {n: FunctionMemory(f, functions) for n, f in functions.items()}
         self.signatures = {n: tuple(b.scope for b in f.params) for n, f in functions.items()}
         callers: dict[str, list[str]] = {n: [] for n in functions}
@@ -117,7 +106,7 @@ class ScopeInference:
                 self.check(name, root)
         self.is_open = self._open(functions, callers)
 
-    def _open(self, functions: Mapping[str, PrimFunc], callers: Mapping[str, Sequence[str]]) -> set[str]:
+    def _open(self, functions: Mapping[str, tensor.PrimFunc], callers: Mapping[str, Sequence[str]]) -> set[str]:
         """The functions in which, or in what they call, a scope is open."""
         found = {n for n, f in functions.items() if any(not b.scope for b in (*f.params, *bound_buffers(f.body)))}
         return set(reached(found, callers.__getitem__))
@@ -126,11 +115,11 @@ class ScopeInference:
         """The scope that a statement names, or that the callee's signature has for that parameter."""
         return self.signatures[of.callee][of.number] if of.callee else of.scope
 
-    def scope(self, name: str, root: Buffer) -> str:
+    def scope(self, name: str, root: tensor.Buffer) -> str:
         """The scope of a root; "" where nothing is said."""
         return root.scope or next((s for s in map(self.says, self.readings[name].said[root]) if s), "")
 
-    def check(self, name: str, root: Buffer) -> None:
+    def check(self, name: str, root: tensor.Buffer) -> None:
         """Invalid (`scopes.C1`) if two statements put one root without a scope into different scopes."""
         if root.scope:
             return
@@ -146,11 +135,11 @@ class ScopeInference:
                 )
 
 
-def _views(stmt: Stmt) -> tuple[View, ...]:
+def _views(stmt: tensor.Stmt) -> tuple[tensor.View, ...]:
     match stmt:
-        case Alias():
+        case tensor.Alias():
             return (stmt.view,)
-        case Block():
+        case tensor.Block():
             return stmt.views
         case _:
             return ()

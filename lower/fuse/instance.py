@@ -10,23 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from assay.semantics import tensor
 from assay.semantics.scalar import Const, Dim, Expr, Load, Var, const, simplify
-from assay.semantics.tensor import (
-    Allocate,
-    AllocateConst,
-    Buffer,
-    For,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    program_order,
-)
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import occurrences, post_order
 
-Held: TypeAlias = tuple[Buffer, AllocateConst | None]
+Held: TypeAlias = tuple[tensor.Buffer, tensor.AllocateConst | None]
 """A buffer, and for a constant the statement that holds it."""
 
 
@@ -34,32 +24,34 @@ Held: TypeAlias = tuple[Buffer, AllocateConst | None]
 class InstanceBody:
     """Statements one after another, and the buffers that exist around them, and what holds those that are constants."""
 
-    statements: list[Stmt] = field(default_factory=list)
+    statements: list[tensor.Stmt] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
 
 
-def instantiate_body(func: PrimFunc, buffers: Sequence[Buffer], sizes: Mapping[Var, Dim]) -> InstanceBody:
+def instantiate_body(func: tensor.PrimFunc, buffers: Sequence[tensor.Buffer], sizes: Mapping[Var, Dim]) -> InstanceBody:
     """The body of `func` with `buffers` as its parameters and `sizes` for its symbols and scalars."""
     plain = without_blocks(func)
     made = _Instance()
     made.vars.update((v, d if isinstance(d, Expr) else const(d, v.dtype)) for v, d in sizes.items())
     made.buffers.update(zip(plain.params, buffers, strict=True))
-    for stmt in program_order(plain.body):
+    for stmt in tensor.program_order(plain.body):
         match stmt:
-            case LetStmt() if stmt.value.dtype.is_integer and not any(
+            case tensor.LetStmt() if stmt.value.dtype.is_integer and not any(
                 isinstance(n, Load) for n in post_order(stmt.value)
             ):
                 made.vars[stmt.var] = made.expr(stmt.value)
                 made.inlined.add(stmt.var)
-            case For() | LetStmt():
+            case tensor.For() | tensor.LetStmt():
                 made.vars[stmt.var] = Var(stmt.var.name, stmt.var.dtype)
-            case Allocate() | AllocateConst():
+            case tensor.Allocate() | tensor.AllocateConst():
                 b = stmt.buffer
-                made.buffers[b] = Buffer(b.name, tuple(map(made.size, b.shape)), b.dtype, b.scope, b.notes)
+                made.buffers[b] = tensor.Buffer(b.name, tuple(map(made.size, b.shape)), b.dtype, b.scope, b.notes)
     return _opened(made.run(plain.body))
 
 
-def substituted(stmt: Stmt, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> Stmt:
+def substituted(
+    stmt: tensor.Stmt, vars: Mapping[Var, Expr], buffers: Mapping[tensor.Buffer, tensor.Buffer]
+) -> tensor.Stmt:
     """A statement with free variables and buffers replaced."""
     return Mapper(dict(vars), dict(buffers)).run(stmt)
 
@@ -68,24 +60,26 @@ def substituted(stmt: Stmt, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, B
 class _Instance(Mapper):
     inlined: set[Var] = field(default_factory=set)
 
-    def own(self, s: Stmt) -> Stmt:
-        return s.body if isinstance(s, LetStmt) and s.var in self.inlined else super().own(s)
+    def own(self, s: tensor.Stmt) -> tensor.Stmt:
+        return s.body if isinstance(s, tensor.LetStmt) and s.var in self.inlined else super().own(s)
 
     def size(self, of: Dim) -> Dim:
         new = self.dim(of)
         return int(new.value) if isinstance(new, Const) else simplify(new)
 
 
-def _opened(body: Stmt) -> InstanceBody:
+def _opened(body: tensor.Stmt) -> InstanceBody:
     """Statements without the allocations around them."""
     found = InstanceBody()
-    for stmt in occurrences(body, lambda s: s.children if isinstance(s, (Seq, Allocate, AllocateConst)) else ()):
+    for stmt in occurrences(
+        body, lambda s: s.children if isinstance(s, (tensor.Seq, tensor.Allocate, tensor.AllocateConst)) else ()
+    ):
         match stmt:
-            case Seq():
+            case tensor.Seq():
                 pass
-            case Allocate():
+            case tensor.Allocate():
                 found.held.append((stmt.buffer, None))
-            case AllocateConst():
+            case tensor.AllocateConst():
                 found.held.append((stmt.buffer, stmt))
             case _:
                 found.statements.append(stmt)

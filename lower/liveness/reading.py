@@ -9,28 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias
 
+from assay.semantics import graph
 from assay.semantics.alias import Origin, chosen, device_of, from_outside, made, passed
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span, Unsupported
-from assay.semantics.graph import (
-    AssertOp,
-    Call,
-    CallTIR,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    Print,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Var,
-    free_variables,
-    let_chain,
-    show_head,
-)
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
 from assay.semantics.names import unused
@@ -111,7 +93,7 @@ def _kept_whole(name: str, where: Span | None) -> Unsupported:
     return Unsupported(what, where=where, label="liveness.C4")
 
 
-def _given(param: Var) -> tuple[Origin, ...]:
+def _given(param: graph.Var) -> tuple[Origin, ...]:
     if not isinstance(param.type, TensorType):
         raise Unsupported(f"parameter {param.name} is {param.type}: only tensors can be planned", label="liveness.C1")
     return (Origin(param.name, 0, param.type, "parameter", param.device),)
@@ -122,18 +104,18 @@ class _Activation:
     """One run of a function: what its variables and its symbols are."""
 
     prefix: str
-    of: dict[Expr, tuple[Origin, ...]]
+    of: dict[graph.Expr, tuple[Origin, ...]]
     sizes: dict[Symbol, Dim] = field(default_factory=dict)
-    functions: dict[Expr, str] = field(default_factory=dict)
+    functions: dict[graph.Expr, str] = field(default_factory=dict)
 
-    def look(self, expr: Expr) -> tuple[Origin, ...]:
+    def look(self, expr: graph.Expr) -> tuple[Origin, ...]:
         if isinstance(expr.type, FuncType):
             _refuse(expr, "as a value")
-        if isinstance(expr, GlobalVar):
+        if isinstance(expr, graph.GlobalVar):
             return from_outside(expr)
         if expr not in self.of:
             raise Unsupported(
-                f"{show_head(expr)} has no name: liveness takes functions in A-normal form (assay.lower.anf)",
+                f"{graph.show_head(expr)} has no name: liveness takes functions in A-normal form (assay.lower.anf)",
                 where=expr.span,
                 label="liveness.C7",
             )
@@ -157,19 +139,19 @@ class _Reader:
         self.active = {"main"}
         """The functions that are being written out."""
 
-    def chain(self, body: Expr, at: _Activation, arm: Arm) -> Task[tuple[Origin, ...]]:
+    def chain(self, body: graph.Expr, at: _Activation, arm: Arm) -> Task[tuple[Origin, ...]]:
         """The origins of a chain's result."""
-        lets, body = let_chain(body)
+        lets, body = graph.let_chain(body)
         for let in lets:
             yield from self.bind(let.var, let.value, at, arm)
         found = passed(body, at.look)
         return at.look(body) if found is None else found
 
-    def bind(self, var: Var, value: Expr, at: _Activation, arm: Arm) -> Task[None]:
+    def bind(self, var: graph.Var, value: graph.Expr, at: _Activation, arm: Arm) -> Task[None]:
         match value:
-            case CallTIR():
+            case graph.CallTIR():
                 at.of[var] = self.run(var, value, at, arm)
-            case If():
+            case graph.If():
                 (condition,) = at.look(value.condition)
                 item = Choose(condition, value.span)
                 self.add(item)
@@ -181,12 +163,12 @@ class _Reader:
                 item.results = chosen(self.fresh(var, at), then, otherwise, device_of(var, value))
                 self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
                 at.of[var] = item.results
-            case Let():
+            case graph.Let():
                 at.of[var] = yield self.chain(value, at, arm)
-            case Var() | GlobalVar() if isinstance(value.type, FuncType):
-                at.functions[var] = value.name if isinstance(value, GlobalVar) else at.functions[value]
-            case Call() if isinstance(value.op, GlobalVar) or value.op in at.functions:
-                name = value.op.name if isinstance(value.op, GlobalVar) else at.functions[value.op]
+            case graph.Var() | graph.GlobalVar() if isinstance(value.type, FuncType):
+                at.functions[var] = value.name if isinstance(value, graph.GlobalVar) else at.functions[value]
+            case graph.Call() if isinstance(value.op, graph.GlobalVar) or value.op in at.functions:
+                name = value.op.name if isinstance(value.op, graph.GlobalVar) else at.functions[value.op]
                 inner, body = self.enter(name, value, var, at)
                 self.active.add(name)
                 at.of[var] = yield self.chain(body, inner, arm)
@@ -197,7 +179,7 @@ class _Reader:
                     _refuse(value, f"in {var.name}", var)
                 at.of[var] = found
 
-    def run(self, var: Var, value: CallTIR, at: _Activation, arm: Arm) -> tuple[Origin, ...]:
+    def run(self, var: graph.Var, value: graph.CallTIR, at: _Activation, arm: Arm) -> tuple[Origin, ...]:
         device = device_of(var, value)
         makes = made(self.fresh(var, at), value, device)
         if at.sizes:
@@ -209,10 +191,10 @@ class _Reader:
         self.text.arm_of.update((o, arm) for o in makes)
         return makes
 
-    def enter(self, name: str, call: Call, var: Var, at: _Activation) -> tuple[_Activation, Expr]:
+    def enter(self, name: str, call: graph.Call, var: graph.Var, at: _Activation) -> tuple[_Activation, graph.Expr]:
         """A function's own names, its parameters being what it is called with; and its body."""
         function = self.module.definitions.get(name)
-        if not isinstance(function, Function):
+        if not isinstance(function, graph.Function):
             _refuse(call, f"in {var.name}")
         if name in self.active:
             raise Unsupported(
@@ -223,21 +205,21 @@ class _Reader:
             )
         if is_opaque(function):
             raise _kept_whole(name, call.span)
-        of: dict[Expr, tuple[Origin, ...]] = {}
+        of: dict[graph.Expr, tuple[Origin, ...]] = {}
         sizes: dict[Symbol, Dim] = {}
-        functions: dict[Expr, str] = {}
+        functions: dict[graph.Expr, str] = {}
         for p, a in zip(function.params, call.args, strict=True):
             if isinstance(p.type, FuncType):
-                if not (isinstance(a, GlobalVar) or a in at.functions):
+                if not (isinstance(a, graph.GlobalVar) or a in at.functions):
                     _refuse(a, f"in {p.name}")
-                functions[p] = a.name if isinstance(a, GlobalVar) else at.functions[a]
+                functions[p] = a.name if isinstance(a, graph.GlobalVar) else at.functions[a]
                 continue
             of[p] = at.look(a)
             for want, got in zip(flatten(p.type), flatten(at.typed(a.type)), strict=True):
                 sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
         return _Activation(f"{at.prefix}{var.name}.", of, sizes, functions), function.body
 
-    def fresh(self, var: Var, at: _Activation) -> str:
+    def fresh(self, var: graph.Var, at: _Activation) -> str:
         name = unused(at.prefix + var.name, self.names)
         self.names.add(name)
         return name
@@ -252,19 +234,19 @@ class _Reader:
 
 
 _WORDS = {
-    Function: "a function inside of a function",
-    RefCreate: "a reference",
-    RefRead: "a reference that is read",
-    RefWrite: "a reference that is written",
-    Match: "a match",
-    Print: "a print",
-    AssertOp: "an assertion",
+    graph.Function: "a function inside of a function",
+    graph.RefCreate: "a reference",
+    graph.RefRead: "a reference that is read",
+    graph.RefWrite: "a reference that is written",
+    graph.Match: "a match",
+    graph.Print: "a print",
+    graph.AssertOp: "an assertion",
 }
 
 
-def _refuse(value: Expr, where: str, var: Var | None = None) -> NoReturn:
-    what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else show_head(value)
-    if isinstance(value, Function) and var is not None and var in free_variables(value):
+def _refuse(value: graph.Expr, where: str, var: graph.Var | None = None) -> NoReturn:
+    what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else graph.show_head(value)
+    if isinstance(value, graph.Function) and var is not None and var in graph.free_variables(value):
         what = f"a loop, or another function that calls itself, {value.type},"
     raise Unsupported(
         f"{what} {where}: a plan has calls of tensor functions, choices and calls of functions of the module, on"

@@ -9,27 +9,11 @@ from math import prod
 from assay.lower.loops.dependence import LoopAccess, Nest, conjuncts, ranges
 from assay.lower.loops.nests import constant_extent, extent_number, wide_extent
 from assay.lower.loops.rewriting import changed, loop_named, put, renewed
+from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.integers.affine import Affine, Ranges, affine, decide
 from assay.semantics.scalar import Apply, Expr, Load, Number, Var, apply, cast, const, neutral, substitute, variables
-from assay.semantics.tensor import (
-    Allocate,
-    AllocateConst,
-    Buffer,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    loops,
-    program_order,
-    seq,
-    store,
-    when,
-)
 from assay.semantics.tensor.places import is_private
 from assay.semantics.walk import Worklist, post_order, rewrite
 
@@ -40,7 +24,7 @@ MOST_ELEMENTS = 1 << 20
 class Tile:
     """The box of a buffer that a body touches: where it starts, as a form of the loops around, and how long it is."""
 
-    buffer: Buffer
+    buffer: tensor.Buffer
     starts: tuple[Affine, ...]
     lengths: tuple[int, ...]
     guarded: tuple[tuple[bool, bool], ...]
@@ -50,22 +34,22 @@ class Tile:
         """The indices in the buffer of an element of the tile."""
         return tuple(expression(s) + o for s, o in zip(self.starts, offsets, strict=True))
 
-    def copy(self, make: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Stmt]) -> Stmt:
+    def copy(self, make: Callable[[tuple[Expr, ...], tuple[Expr, ...]], tensor.Stmt]) -> tensor.Stmt:
         """`make` for each element of the box that the buffer has: its place in the tile and in the buffer."""
         names = " ".join(f"{self.buffer.name}_{d}" for d in range(len(self.lengths)))
 
-        def element(*t: Expr) -> Stmt:
+        def element(*t: Expr) -> tensor.Stmt:
             at = self.at(t)
             body = make(t, at)
             for i, n, (below, above) in reversed(list(zip(at, self.buffer.shape, self.guarded, strict=True))):
-                body = when(i < n, body) if above else body
-                body = when(i >= 0, body) if below else body
+                body = tensor.when(i < n, body) if above else body
+                body = tensor.when(i >= 0, body) if below else body
             return body
 
-        return loops(names, self.lengths, element)
+        return tensor.loops(names, self.lengths, element)
 
 
-def cache_read(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> PrimFunc:
+def cache_read(func: tensor.PrimFunc, buffer: str, at: str, scope: str = "global") -> tensor.PrimFunc:
     """The part of a buffer that one iteration of the loop `at` reads, copied before into a tile that it reads instead.
 
     Legal where the buffer is not stored to in that iteration, and its indices are sums of multiples of loop variables.
@@ -79,18 +63,22 @@ def cache_read(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> P
         raise Invalid(f"cache_read of {buffer} at {at}: it is stored to there, {uses[0]}", label="loops.C10")
     tile = _tile(func, old, uses, f"cache_read of {buffer} at {at}")
     known = ranges(func)
-    constants = {s.buffer for s in program_order(func.body) if isinstance(s, AllocateConst)}
+    constants = {s.buffer for s in tensor.program_order(func.body) if isinstance(s, tensor.AllocateConst)}
     if target not in func.inputs and target not in constants and not any(_dense(old, a, tile, known) for a in uses):
         raise Unsupported(
             f"cache_read of {buffer} at {at}: not all of the tile is surely read, so it may hold what was not written",
             label="loops.C10",
         )
-    local = Buffer(f"{buffer}_tile", tile.lengths, target.dtype, scope)
-    fill = tile.copy(lambda t, i: store(local, t, target[i]))
-    return put(func, old, replace(old, body=Allocate(local, seq(fill, _moved(func, old.body, target, local, tile)))))
+    local = tensor.Buffer(f"{buffer}_tile", tile.lengths, target.dtype, scope)
+    fill = tile.copy(lambda t, i: tensor.store(local, t, target[i]))
+    return put(
+        func,
+        old,
+        replace(old, body=tensor.Allocate(local, tensor.seq(fill, _moved(func, old.body, target, local, tile)))),
+    )
 
 
-def cache_write(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> PrimFunc:
+def cache_write(func: tensor.PrimFunc, buffer: str, at: str, scope: str = "global") -> tensor.PrimFunc:
     """The part of a buffer that one iteration of the loop `at` writes, kept in a tile and copied back after.
 
     Legal where all of the tile is surely written; it is filled before, if what is there is read first (`loops.C10`).
@@ -107,43 +95,48 @@ def cache_write(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> 
     own = [n for e in first.expressions for n in post_order(e) if isinstance(n, Load) and n.buffer is target]
     if any(_forms(n.indices, known) != _forms(first.indices, known) for n in own):
         raise Unsupported(f"{what}: the first store reads other elements than its own", label="loops.C10")
-    local = Buffer(f"{buffer}_tile", tile.lengths, target.dtype, scope)
-    for s in program_order(old.body):
+    local = tensor.Buffer(f"{buffer}_tile", tile.lengths, target.dtype, scope)
+    for s in tensor.program_order(old.body):
         if (
             is_private(local)
-            and isinstance(s, For)
+            and isinstance(s, tensor.For)
             and s.kind == "parallel"
-            and any(a.write and a.stmt in program_order(s) for a in uses)
+            and any(a.write and a.stmt in tensor.program_order(s) for a in uses)
         ):
             raise Invalid(
                 f"{what}: the parallel loop over {s.var.name} inside stores to it, and scope {scope} is that of one"
                 " thread",
                 label="loops.C9",
             )
-    fill = [tile.copy(lambda t, i: store(local, t, target[i]))] if own else []
-    back = tile.copy(lambda t, i: store(target, i, local[t]))
-    body = seq(*fill, _moved(func, old.body, target, local, tile), back)
-    return put(func, old, replace(old, body=Allocate(local, body)))
+    fill = [tile.copy(lambda t, i: tensor.store(local, t, target[i]))] if own else []
+    back = tile.copy(lambda t, i: tensor.store(target, i, local[t]))
+    body = tensor.seq(*fill, _moved(func, old.body, target, local, tile), back)
+    return put(func, old, replace(old, body=tensor.Allocate(local, body)))
 
 
 COMBINED = ("add", "mul", "min", "max")
 """The reductions that are taken apart."""
 
 
-def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
+def rfactor(func: tensor.PrimFunc, name: str, factor: int) -> tensor.PrimFunc:
     """A reduction as `factor` partial ones side by side, combined at the end. Promises no more than "reassociated".
 
     The loop's body must be one store `c[i] = c[i] op e`, within loops of known length, where op is +, *, min or max,
     `i` does not name the loop, and `e` does not read `c` (`loops.C11`).
     """
     old = loop_named(func, name)
-    inner: list[For] = []
+    inner: list[tensor.For] = []
     body = old.body
-    while isinstance(body, For):
+    while isinstance(body, tensor.For):
         inner.append(body)
         body = body.body
     what = f"rfactor of {name}"
-    if not isinstance(body, Store) or not isinstance(body.value, Apply) or body.value.op not in COMBINED or factor < 1:
+    if (
+        not isinstance(body, tensor.Store)
+        or not isinstance(body.value, Apply)
+        or body.value.op not in COMBINED
+        or factor < 1
+    ):
         raise Invalid(f"{what}: its body is not one store of a sum, product, minimum or maximum", label="loops.C11")
     c, op = body.buffer, body.value.op
     known = ranges(func)
@@ -156,7 +149,7 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
     term = body.value.args[1 - own[0]]
     if any(isinstance(n, Load) and n.buffer is c for n in post_order(term)):
         raise Invalid(f"{what}: what is added reads {c.name} itself", label="loops.C11")
-    part = Buffer(f"{c.name}_part", (factor, *(max(n or 0, 0) for n in lengths)), c.dtype)
+    part = tensor.Buffer(f"{c.name}_part", (factor, *(max(n or 0, 0) for n in lengths)), c.dtype)
     count = constant_extent(old)
     of, extent = old.var.dtype, old.extent
     rounds = (
@@ -168,31 +161,33 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
         raise Unsupported(f"{what}: {of} may be too narrow", label="loops.C3")
     outer, lane = Var(f"{old.var.name}_o", of), Var(f"{old.var.name}_i", of)
 
-    def nest(make: Callable[[Expr, Sequence[Expr]], Stmt]) -> Stmt:
+    def nest(make: Callable[[Expr, Sequence[Expr]], tensor.Stmt]) -> tensor.Stmt:
         r = Var(f"{old.var.name}_i", of)
         vars = [Var(s.var.name, s.var.dtype) for s in inner]
         stmt = make(r, vars)
         for v, s in zip(reversed(vars), reversed(inner), strict=True):
-            stmt = For(v, s.extent, stmt)
-        return For(r, const(factor), stmt)
+            stmt = tensor.For(v, s.extent, stmt)
+        return tensor.For(r, const(factor), stmt)
 
-    def combine(r: Expr, j: Sequence[Expr]) -> Stmt:
+    def combine(r: Expr, j: Sequence[Expr]) -> tensor.Stmt:
         by = dict(zip([s.var for s in inner], j, strict=True))
         at = tuple(rewrite(i, lambda n: by.get(n, n) if isinstance(n, Var) else n) for i in body.indices)
-        return store(c, at, apply(op, c[at], part[(r, *j)]))
+        return tensor.store(c, at, apply(op, c[at], part[(r, *j)]))
 
     index = outer * const(factor, of) + lane
-    step: Stmt = store(part, (lane, *(s.var for s in inner)), apply(op, part[(lane, *(s.var for s in inner))], term))
+    step: tensor.Stmt = tensor.store(
+        part, (lane, *(s.var for s in inner)), apply(op, part[(lane, *(s.var for s in inner))], term)
+    )
     for s in reversed(inner):
         step = replace(s, body=step)
     step = renewed(step, {old.var: index})
     if count is None or count % factor:
-        step = when(index < cast(extent, of), step)
-    total = For(outer, rounds, For(lane, const(factor), step))
-    start = nest(lambda r, j: store(part, (r, *j), neutral(op, c.dtype)))
-    made: Stmt = Allocate(part, seq(start, total, nest(combine)))
+        step = tensor.when(index < cast(extent, of), step)
+    total = tensor.For(outer, rounds, tensor.For(lane, const(factor), step))
+    start = nest(lambda r, j: tensor.store(part, (r, *j), neutral(op, c.dtype)))
+    made: tensor.Stmt = tensor.Allocate(part, tensor.seq(start, total, nest(combine)))
     if count is None or count <= 0:  # without iterations c is not touched: it may not have been written
-        made = when(extent > 0, made)
+        made = tensor.when(extent > 0, made)
     return put(func, old, made)
 
 
@@ -208,7 +203,7 @@ def expression(form: Affine) -> Expr:
     return total
 
 
-def _find(func: PrimFunc, name: str, old: For) -> Buffer:
+def _find(func: tensor.PrimFunc, name: str, old: tensor.For) -> tensor.Buffer:
     inside = _begun(old.body)
     for b in (*func.params, *_begun(func.body)):
         if b.name == name and b not in inside:
@@ -216,9 +211,9 @@ def _find(func: PrimFunc, name: str, old: For) -> Buffer:
     raise Invalid(f"{func.name} has no buffer {name} outside of the loop over {old.var.name}", label="loops.C2")
 
 
-def _begun(body: Stmt) -> list[Buffer]:
+def _begun(body: tensor.Stmt) -> list[tensor.Buffer]:
     """The buffers that begin inside a statement."""
-    return [s.buffer for s in program_order(body) if isinstance(s, (Allocate, AllocateConst))]
+    return [s.buffer for s in tensor.program_order(body) if isinstance(s, (tensor.Allocate, tensor.AllocateConst))]
 
 
 def _forms(indices: Sequence[Expr], known: Ranges) -> tuple[Affine, ...] | None:
@@ -228,12 +223,12 @@ def _forms(indices: Sequence[Expr], known: Ranges) -> tuple[Affine, ...] | None:
     return found if len(found) == len(indices) else None
 
 
-def _tile(func: PrimFunc, old: For, uses: Sequence[LoopAccess], what: str) -> Tile:
+def _tile(func: tensor.PrimFunc, old: tensor.For, uses: Sequence[LoopAccess], what: str) -> Tile:
     """The box around all that is touched. Its start may depend on the loop and what is around it."""
     if not uses:
         raise Invalid(f"{what}: it is not touched there", label="loops.C10")
     known = ranges(func)
-    inside = {s.var for s in program_order(old.body) if isinstance(s, (For, LetStmt))}
+    inside = {s.var for s in tensor.program_order(old.body) if isinstance(s, (tensor.For, tensor.LetStmt))}
     buffer = uses[0].buffer
     for a in uses:  # guards around an access may give it forms that it has nowhere else
         if _forms(a.indices, known) is None:
@@ -267,7 +262,7 @@ def _tile(func: PrimFunc, old: For, uses: Sequence[LoopAccess], what: str) -> Ti
     return Tile(buffer, tuple(starts), tuple(lengths), tuple(guarded))
 
 
-def _dense(old: For, access: LoopAccess, tile: Tile, known: Ranges) -> bool:
+def _dense(old: tensor.For, access: LoopAccess, tile: Tile, known: Ranges) -> bool:
     """Whether an access surely touches every element of the tile that the buffer has."""
     around = _path(old.body, access)
     if around is None:
@@ -276,14 +271,14 @@ def _dense(old: For, access: LoopAccess, tile: Tile, known: Ranges) -> bool:
     others: list[Expr] = []
     for s in around:
         match s:
-            case For():
+            case tensor.For():
                 n = constant_extent(s)
                 if n is None or n < 1:
                     return False
                 counts[s.var] = n
-            case If():
+            case tensor.If():
                 others += [c for c in conjuncts(s.condition) if not _is_bound(c, access)]
-            case Seq() | Allocate() | AllocateConst() | LetStmt():
+            case tensor.Seq() | tensor.Allocate() | tensor.AllocateConst() | tensor.LetStmt():
                 pass
             case _:
                 return False
@@ -318,36 +313,38 @@ def _is_bound(condition: Expr, access: LoopAccess) -> bool:
     return False
 
 
-def _path(body: Stmt, access: LoopAccess) -> list[Stmt] | None:
+def _path(body: tensor.Stmt, access: LoopAccess) -> list[tensor.Stmt] | None:
     """The statements around an access, all of which must run it: the way through branches is not followed."""
-    path: list[Stmt] = []
+    path: list[tensor.Stmt] = []
     work = Worklist([body])
     for node in work:
         if node is access.stmt:
             return path
         path.append(node)
         work.on_leave(path.pop)
-        work.add(c for c in node.children if not (isinstance(node, If) and c is node.otherwise))
+        work.add(c for c in node.children if not (isinstance(node, tensor.If) and c is node.otherwise))
     return None
 
 
-def _first_store(body: Stmt, target: Buffer) -> Store | None:
+def _first_store(body: tensor.Stmt, target: tensor.Buffer) -> tensor.Store | None:
     """The first statement that touches the buffer, if it is a store and the only one in its own loops."""
-    for s in body.body if isinstance(body, Seq) else (body,):
-        touching = [x for x in program_order(s) if _touches(x, target)]
+    for s in body.body if isinstance(body, tensor.Seq) else (body,):
+        touching = [x for x in tensor.program_order(s) if _touches(x, target)]
         if touching:
             only = touching[0]
-            return only if len(touching) == 1 and isinstance(only, Store) and only.buffer is target else None
+            return only if len(touching) == 1 and isinstance(only, tensor.Store) and only.buffer is target else None
     return None
 
 
-def _touches(stmt: Stmt, target: Buffer) -> bool:
-    if isinstance(stmt, Store) and stmt.buffer is target:
+def _touches(stmt: tensor.Stmt, target: tensor.Buffer) -> bool:
+    if isinstance(stmt, tensor.Store) and stmt.buffer is target:
         return True
     return any(isinstance(n, Load) and n.buffer is target for e in stmt.expressions for n in post_order(e))
 
 
-def _moved(func: PrimFunc, body: Stmt, target: Buffer, local: Buffer, tile: Tile) -> Stmt:
+def _moved(
+    func: tensor.PrimFunc, body: tensor.Stmt, target: tensor.Buffer, local: tensor.Buffer, tile: Tile
+) -> tensor.Stmt:
     """The body with the tile in place of the buffer."""
     known = ranges(func)
 
@@ -359,9 +356,9 @@ def _moved(func: PrimFunc, body: Stmt, target: Buffer, local: Buffer, tile: Tile
     def node(n: Expr) -> Expr:
         return Load(n.dtype, local, place(n.indices)) if isinstance(n, Load) and n.buffer is target else n
 
-    def statement(s: Stmt) -> Stmt:
+    def statement(s: tensor.Stmt) -> tensor.Stmt:
         new = changed(s, s.children, lambda e: rewrite(e, node))
-        if isinstance(new, Store) and isinstance(s, Store) and s.buffer is target:
+        if isinstance(new, tensor.Store) and isinstance(s, tensor.Store) and s.buffer is target:
             return replace(new, buffer=local, indices=place(s.indices))
         return new
 

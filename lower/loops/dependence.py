@@ -14,23 +14,11 @@ from itertools import combinations_with_replacement
 from math import gcd
 from typing import Literal, TypeAlias
 
+from assay.semantics import tensor
 from assay.semantics.errors import Unsupported
 from assay.semantics.integers.affine import Affine, Atom, affine, atom_range
 from assay.semantics.integers.ranges import Interval, closed
 from assay.semantics.scalar import Apply, Const, Expr, Load, Var, show
-from assay.semantics.tensor import (
-    Allocate,
-    AllocateConst,
-    Buffer,
-    Call,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Stmt,
-    Store,
-    program_order,
-)
 from assay.semantics.walk import Worklist, post_order
 
 Direction: TypeAlias = Literal["=", "<", ">", "*"]
@@ -45,13 +33,13 @@ MOST_VECTORS = 20_000
 class LoopAccess:
     """A load or a store. `within` narrows the ranges of loop variables to what the guards around it leave."""
 
-    buffer: Buffer
+    buffer: tensor.Buffer
     indices: tuple[Expr, ...]
     write: bool
     forms: tuple[Affine | None, ...]
     within: Mapping[Var, Interval]
     part: int
-    stmt: Stmt
+    stmt: tensor.Stmt
 
     def __str__(self) -> str:
         what = "store to" if self.write else "load of"
@@ -64,12 +52,12 @@ class Nest:
     With `read_only`, those to buffers that are only read as well.
     """
 
-    def __init__(self, func: PrimFunc, *parts: Stmt, read_only: bool = False) -> None:
+    def __init__(self, func: tensor.PrimFunc, *parts: tensor.Stmt, read_only: bool = False) -> None:
         self.ranges = ranges(func)
         self.inner: set[Var] = set()
         """Variables that are bound inside: they differ between iterations of what is around."""
         self.accesses: list[LoopAccess] = []
-        own: set[Buffer] = set()
+        own: set[tensor.Buffer] = set()
         for k, body in enumerate(parts):
             self._collect(body, own, k)
         self.accesses = [a for a in self.accesses if a.buffer not in own]
@@ -77,33 +65,35 @@ class Nest:
             written = {a.buffer for a in self.accesses if a.write}
             self.accesses = [a for a in self.accesses if a.buffer in written]
 
-    def _collect(self, body: Stmt, own: set[Buffer], part: int) -> None:
-        work = Worklist[tuple[Stmt, Mapping[Var, Interval]]]([(body, self.ranges)])
+    def _collect(self, body: tensor.Stmt, own: set[tensor.Buffer], part: int) -> None:
+        work = Worklist[tuple[tensor.Stmt, Mapping[Var, Interval]]]([(body, self.ranges)])
         for stmt, within in work:
             for e in stmt.expressions:
                 for n in post_order(e):
                     if isinstance(n, Load):
                         self._note(n.buffer, n.indices, False, within, part, stmt)
             match stmt:
-                case Store():
+                case tensor.Store():
                     self._note(stmt.buffer, stmt.indices, True, within, part, stmt)
-                case For() | LetStmt():
+                case tensor.For() | tensor.LetStmt():
                     self.inner.add(stmt.var)
-                case Allocate() | AllocateConst():
+                case tensor.Allocate() | tensor.AllocateConst():
                     own.add(stmt.buffer)
-                case Call():
+                case tensor.Call():
                     raise Unsupported(f"it is not known what {stmt} touches", where=stmt.span, label="loops.C1")
-            inside = narrowed(stmt.condition, within) if isinstance(stmt, If) else within
-            work.add((c, within if isinstance(stmt, If) and c is stmt.otherwise else inside) for c in stmt.children)
+            inside = narrowed(stmt.condition, within) if isinstance(stmt, tensor.If) else within
+            work.add(
+                (c, within if isinstance(stmt, tensor.If) and c is stmt.otherwise else inside) for c in stmt.children
+            )
 
     def _note(
         self,
-        buffer: Buffer,
+        buffer: tensor.Buffer,
         indices: Sequence[Expr],
         write: bool,
         within: Mapping[Var, Interval],
         part: int,
-        stmt: Stmt,
+        stmt: tensor.Stmt,
     ) -> None:
         forms = [affine(i, within) for i in indices]
         flat: Affine | None = Affine({})
@@ -113,7 +103,7 @@ class Nest:
 
     def pairs(self) -> Iterator[tuple[LoopAccess, LoopAccess]]:
         """Pairs of accesses to one buffer of which one writes, each with itself too; those that look alike once."""
-        by: dict[Buffer, dict[object, LoopAccess]] = {}
+        by: dict[tensor.Buffer, dict[object, LoopAccess]] = {}
         for a in self.accesses:
             by.setdefault(a.buffer, {}).setdefault((a.forms, a.write, a.part, id(a.within)), a)
         for group in by.values():
@@ -160,11 +150,11 @@ class Nest:
         return "=" if fixed else "*"
 
 
-def ranges(func: PrimFunc) -> dict[Var, Interval]:
+def ranges(func: tensor.PrimFunc) -> dict[Var, Interval]:
     """The range of each loop variable, from the inside of the extents outwards."""
     found: dict[Var, Interval] = {}
-    for s in program_order(func.body):
-        if isinstance(s, For):
+    for s in tensor.program_order(func.body):
+        if isinstance(s, tensor.For):
             form = affine(s.extent, found)
             inside = form.interval(found) if form is not None else None
             last = LONGEST if inside is None else min(LONGEST, inside[1] - 1)

@@ -6,25 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from assay.semantics import tensor
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.scalar import Apply, Cast, Const, Dim, Expr, Load, Var, may_trap
-from assay.semantics.tensor import (
-    Allocate,
-    AllocateConst,
-    Assert,
-    Buffer,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    While,
-    program_order,
-    seq,
-)
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.places import is_private
 from assay.semantics.walk import Worklist, fold_scoped, post_order, rewrite
@@ -32,7 +16,7 @@ from assay.semantics.walk import Worklist, fold_scoped, post_order, rewrite
 Values: TypeAlias = Mapping[Var, Expr]
 
 
-def plain_function(func: PrimFunc) -> PrimFunc:
+def plain_function(func: tensor.PrimFunc) -> tensor.PrimFunc:
     """`func` as the primitives take it: plain nodes, every variable bound once, names of indices put in place.
 
     A buffer that begins in the middle of a sequence begins before it, and a constant before everything: so no primitive
@@ -40,57 +24,61 @@ def plain_function(func: PrimFunc) -> PrimFunc:
     named before the loop: it is evaluated there, once, whatever becomes of the loop.
     """
     body = without_blocks(func).body
-    movable = {s.buffer for s in program_order(body) if isinstance(s, Allocate) and s.movable and is_private(s.buffer)}
+    movable = {
+        s.buffer
+        for s in tensor.program_order(body)
+        if isinstance(s, tensor.Allocate) and s.movable and is_private(s.buffer)
+    }
     body = renewed(body, {}, inline=True, shared=movable & _in_parallel(body) if movable else ())
     return replace(func, body=_constants_first(body))
 
 
-def _constants_first(body: Stmt) -> Stmt:
+def _constants_first(body: tensor.Stmt) -> tensor.Stmt:
     """The body with its constants around it, in program order, but for those in one thread's memory."""
-    found = [s for s in program_order(body) if isinstance(s, AllocateConst) and not is_private(s.buffer)]
+    found = [s for s in tensor.program_order(body) if isinstance(s, tensor.AllocateConst) and not is_private(s.buffer)]
     if not found:
         return body
     moved = {s.buffer for s in found}
-    body = rewrite(body, lambda s: s.body if isinstance(s, AllocateConst) and s.buffer in moved else s)
+    body = rewrite(body, lambda s: s.body if isinstance(s, tensor.AllocateConst) and s.buffer in moved else s)
     for s in reversed(found):
         body = replace(s, body=body)
     return body
 
 
-def _in_parallel(body: Stmt) -> set[Buffer]:
+def _in_parallel(body: tensor.Stmt) -> set[tensor.Buffer]:
     """The buffers that an iteration of some parallel loop stores to, those that begin inside of it apart."""
-    found: set[Buffer] = set()
-    for s in program_order(body):
-        if isinstance(s, For) and s.kind == "parallel":
-            inside = list(program_order(s.body))
-            own = {x.buffer for x in inside if isinstance(x, Allocate)}
-            found |= {x.buffer for x in inside if isinstance(x, Store)} - own
+    found: set[tensor.Buffer] = set()
+    for s in tensor.program_order(body):
+        if isinstance(s, tensor.For) and s.kind == "parallel":
+            inside = list(tensor.program_order(s.body))
+            own = {x.buffer for x in inside if isinstance(x, tensor.Allocate)}
+            found |= {x.buffer for x in inside if isinstance(x, tensor.Store)} - own
     return found
 
 
-def changed(stmt: Stmt, parts: Sequence[Stmt], change: Callable[[Expr], Expr]) -> Stmt:
+def changed(stmt: tensor.Stmt, parts: Sequence[tensor.Stmt], change: Callable[[Expr], Expr]) -> tensor.Stmt:
     """The statement around other parts, with `change` done to its expressions."""
     match stmt:
-        case For():
+        case tensor.For():
             return replace(stmt, extent=change(stmt.extent), body=parts[0])
-        case While() | If():
+        case tensor.While() | tensor.If():
             stmt = replace(stmt, condition=change(stmt.condition))
             return stmt.with_children(parts)
-        case LetStmt():
+        case tensor.LetStmt():
             return replace(stmt, value=change(stmt.value), body=parts[0])
-        case Store():
+        case tensor.Store():
             return replace(stmt, indices=tuple(map(change, stmt.indices)), value=change(stmt.value))
-        case Assert():
+        case tensor.Assert():
             return replace(stmt, condition=change(stmt.condition), values=tuple(map(change, stmt.values)))
-        case Evaluate():
+        case tensor.Evaluate():
             return replace(stmt, value=change(stmt.value))
-        case Seq() | Allocate() | AllocateConst():
+        case tensor.Seq() | tensor.Allocate() | tensor.AllocateConst():
             return stmt.with_children(parts)
         case _:
             raise Unsupported(f"loop transformations know no {type(stmt).__name__}", where=stmt.span, label="loops.C1")
 
 
-def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buffer] = ()) -> Stmt:
+def renewed(body: tensor.Stmt, by: Values, inline: bool = False, shared: Collection[tensor.Buffer] = ()) -> tensor.Stmt:
     """A copy of `body` with variables replaced. What it binds itself, variables and buffers, is new.
 
     With `inline`, a `LetStmt` of an index that reads no memory is put in place, an extent that is none is named, and
@@ -98,7 +86,7 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
     buffer is in one thread's memory and leave open where it begins (rule M6.15), which a plain allocation does not.
     """
     values: dict[Var, Expr] = dict(by)
-    buffers: dict[Buffer, Buffer] = {}
+    buffers: dict[tensor.Buffer, tensor.Buffer] = {}
 
     def change(expr: Expr) -> Expr:
         done: set[int] = set()  # folding may hand back what was replaced already
@@ -119,19 +107,19 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
     # together. Of each statement around: what it binds in which table, what that stood for before, and whether it goes.
     scopes: list[tuple[dict[Any, Any], Any, Any, Any, bool]] = []
 
-    def enter(stmt: Stmt) -> Sequence[Stmt]:
+    def enter(stmt: tensor.Stmt) -> Sequence[tensor.Stmt]:
         table: dict[Any, Any] = values
         key: Any = None
         new: Any = None
         gone = False
         match stmt:
-            case For():
+            case tensor.For():
                 key, new = stmt.var, Var(stmt.var.name, stmt.var.dtype)
-            case LetStmt():
+            case tensor.LetStmt():
                 value = change(stmt.value)
                 gone = inline and value.dtype.is_integer and is_index(value)
                 key, new = stmt.var, value if gone else Var(stmt.var.name, stmt.var.dtype)
-            case Allocate() | AllocateConst():
+            case tensor.Allocate() | tensor.AllocateConst():
                 shape = tuple(_size(change(d)) if isinstance(d, Expr) else d for d in stmt.buffer.shape)
                 scope = "global" if stmt.buffer in shared else stmt.buffer.scope
                 table, key, new = buffers, stmt.buffer, replace(stmt.buffer, shape=shape, scope=scope)
@@ -140,7 +128,7 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
             table[key] = new
         return stmt.children
 
-    def leave(stmt: Stmt, parts: list[Stmt]) -> Stmt:
+    def leave(stmt: tensor.Stmt, parts: list[tensor.Stmt]) -> tensor.Stmt:
         table, key, bound, before, gone = scopes.pop()
         if key is not None:
             table.pop(key)
@@ -148,20 +136,20 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
                 table[key] = before
         if gone:
             return parts[0]
-        if inline and isinstance(stmt, Seq):
+        if inline and isinstance(stmt, tensor.Seq):
             return allocations_around(parts)
         copy = changed(stmt, parts, change)
         match copy:
-            case For() if inline and not is_index(copy.extent):
+            case tensor.For() if inline and not is_index(copy.extent):
                 name = Var(f"{bound.name}_extent", copy.extent.dtype)
-                return LetStmt(name, copy.extent, replace(copy, var=bound, extent=name), span=copy.span)
-            case For() | LetStmt():
+                return tensor.LetStmt(name, copy.extent, replace(copy, var=bound, extent=name), span=copy.span)
+            case tensor.For() | tensor.LetStmt():
                 return replace(copy, var=bound)
-            case Allocate():
+            case tensor.Allocate():
                 return replace(copy, buffer=bound, movable=False)
-            case AllocateConst():
+            case tensor.AllocateConst():
                 return replace(copy, buffer=bound)
-            case Store():
+            case tensor.Store():
                 return replace(copy, buffer=buffers.get(copy.buffer, copy.buffer))
             case _:
                 return copy
@@ -169,16 +157,16 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
     return fold_scoped(body, enter, leave)
 
 
-def allocations_around(parts: Sequence[Stmt]) -> Stmt:
+def allocations_around(parts: Sequence[tensor.Stmt]) -> tensor.Stmt:
     """Statements one after another, the buffers that one of them allocates around them all: so neighbours meet."""
-    around: list[Allocate | AllocateConst] = []
-    body: list[Stmt] = []
+    around: list[tensor.Allocate | tensor.AllocateConst] = []
+    body: list[tensor.Stmt] = []
     for part in parts:
-        while isinstance(part, (Allocate, AllocateConst)):
+        while isinstance(part, (tensor.Allocate, tensor.AllocateConst)):
             around.append(part)
             part = part.body
-        body += part.body if isinstance(part, Seq) else (part,)
-    result = seq(*body)
+        body += part.body if isinstance(part, tensor.Seq) else (part,)
+    result = tensor.seq(*body)
     for a in reversed(around):
         result = replace(a, body=result)
     return result
@@ -206,11 +194,11 @@ def is_index(expr: Expr) -> bool:
 # --- places ------------------------------------------------------------------------------------------------------
 
 
-def names(func: PrimFunc) -> dict[str, For]:
+def names(func: tensor.PrimFunc) -> dict[str, tensor.For]:
     """Every loop by its name, in program order; where several have one name, the others are `name#1`, `name#2`, ..."""
-    found: dict[str, For] = {}
-    for s in program_order(func.body):
-        if isinstance(s, For):
+    found: dict[str, tensor.For] = {}
+    for s in tensor.program_order(func.body):
+        if isinstance(s, tensor.For):
             name, count = s.var.name, 0
             while name in found:
                 count += 1
@@ -219,7 +207,7 @@ def names(func: PrimFunc) -> dict[str, For]:
     return found
 
 
-def loop_named(func: PrimFunc, name: str) -> For:
+def loop_named(func: tensor.PrimFunc, name: str) -> tensor.For:
     """The loop of that name; Invalid (`loops.C2`) where there is none."""
     found = names(func)
     if name not in found:
@@ -227,9 +215,9 @@ def loop_named(func: PrimFunc, name: str) -> For:
     return found[name]
 
 
-def around(func: PrimFunc, stmt: Stmt) -> list[Stmt]:
+def around(func: tensor.PrimFunc, stmt: tensor.Stmt) -> list[tensor.Stmt]:
     """The statements from the body of `func` down to `stmt`, which is the last of them."""
-    path: list[Stmt] = []
+    path: list[tensor.Stmt] = []
     work = Worklist([func.body])
     for node in work:
         path.append(node)
@@ -240,6 +228,6 @@ def around(func: PrimFunc, stmt: Stmt) -> list[Stmt]:
     raise Crash(f"a loop over {getattr(stmt, 'var', '?')} that is not in {func.name}")
 
 
-def put(func: PrimFunc, old: Stmt, new: Stmt) -> PrimFunc:
+def put(func: tensor.PrimFunc, old: tensor.Stmt, new: tensor.Stmt) -> tensor.PrimFunc:
     """`func` with one statement replaced."""
     return replace(func, body=rewrite(func.body, lambda s: new if s is old else s))

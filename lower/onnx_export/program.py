@@ -18,28 +18,9 @@ from assay.lower.onnx_export import elementwise, movement, sums
 from assay.lower.onnx_export.dims import Sizes
 from assay.lower.onnx_export.use import ExportedCall, Rule
 from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer, element_type_number
+from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.graph import (
-    AssertOp,
-    Call,
-    CallTIR,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    MatchCast,
-    OnDevice,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    let_chain,
-    show_head,
-)
 from assay.semantics.linked import unlinked
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -53,7 +34,7 @@ MOST_NODES = 1_000_000
 """Functions that call each other can make more nodes of a few than fit anywhere."""
 MOST_DEPTH = 30
 """A protocol buffer is 100 messages deep at most; a branch takes three."""
-PASSED = (Var, Tuple, TupleGetItem, OnDevice)
+PASSED = (graph.Var, graph.Tuple, graph.TupleGetItem, graph.OnDevice)
 """What is made of values that are there, and binds no symbol."""
 
 RULES: dict[str, Rule] = {**elementwise.TABLE, **sums.TABLE, **movement.TABLE}
@@ -69,7 +50,7 @@ UNSAID: dict[str, str] = {
 class _Closure:
     """A function and the activation in which it was made."""
 
-    function: Function
+    function: graph.Function
     outer: _Activation | None
 
 
@@ -79,12 +60,12 @@ class _Activation:
 
     outer: _Activation | None = None
     sizes: Sizes = field(init=False)
-    values: dict[Var, Item] = field(default_factory=dict)
+    values: dict[graph.Var, Item] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sizes = Sizes(None if self.outer is None else self.outer.sizes)
 
-    def look(self, var: Var) -> Item:
+    def look(self, var: graph.Var) -> Item:
         at: _Activation | None = self
         while at is not None and var not in at.values:
             at = at.outer
@@ -122,7 +103,7 @@ class Export:
                 label="onnx_export.C5",
             )
         self.writer = Writer(names)
-        self.wanted: dict[Var, str] = {}
+        self.wanted: dict[graph.Var, str] = {}
         self.named_by_let: set[str] = set()
         """What has the name of a let already, by which branches may use it."""
         self.converted: dict[int, Converted] = {}
@@ -130,7 +111,7 @@ class Export:
 
     # --- the whole
 
-    def model(self, tensors: dict[str, Expr] | None) -> onnx.ModelProto:
+    def model(self, tensors: dict[str, graph.Expr] | None) -> onnx.ModelProto:
         """The whole model, with the module's `main` as its graph. Unsupported where ONNX has no word for a part."""
         top = _Activation()
         inputs: list[ValueInfoProto] = []
@@ -144,13 +125,13 @@ class Export:
             value = Value(p.name, p.type.dtype)
             inputs.append(_info(value, p.type))
             self.bind(top, p, value, block)
-        lets, result = let_chain(main.body)
+        lets, result = graph.let_chain(main.body)
         self.writer.kept.update(let.var.name for let in lets)
         if any(o in {p.name for p in main.params} for o in self.outputs):
             raise Unsupported("a result has the name of a parameter", label="onnx_export.C5")
         fields = self._fields_of(lets, result)
         for name, atom in zip(self.outputs, fields, strict=False):
-            if isinstance(atom, Var):
+            if isinstance(atom, graph.Var):
                 self.wanted.setdefault(atom, name)
         self.active.append(id(self.main))
         item = run_task(self.body(main.body, top))
@@ -175,28 +156,28 @@ class Export:
             raise Unsupported(f"the model is larger than {MOST_BYTES} bytes", label="onnx_export.C6")
         return model
 
-    def _fields_of(self, lets: Sequence[Let], result: Expr) -> Sequence[Expr]:
+    def _fields_of(self, lets: Sequence[graph.Let], result: graph.Expr) -> Sequence[graph.Expr]:
         """The atoms of the results, where they are seen."""
         values = {let.var: let.value for let in lets}
-        while isinstance(result, Var) and isinstance(values.get(result), Var):
+        while isinstance(result, graph.Var) and isinstance(values.get(result), graph.Var):
             result = values[result]
-        found = values.get(result) if isinstance(result, Var) else None
-        return found.fields if isinstance(found, Tuple) else [result]
+        found = values.get(result) if isinstance(result, graph.Var) else None
+        return found.fields if isinstance(found, graph.Tuple) else [result]
 
-    def named(self, top: _Activation) -> dict[str, Expr]:
+    def named(self, top: _Activation) -> dict[str, graph.Expr]:
         """The tensors of the graph itself, each with the node of the source whose value it is."""
         atoms = self.converted[id(self.main)].atoms
-        found: dict[str, Expr] = {}
+        found: dict[str, graph.Expr] = {}
         for node in post_order(self.main.body):
             atom = atoms.get(id(node))
-            item = top.values.get(atom) if isinstance(atom, Var) else None
+            item = top.values.get(atom) if isinstance(atom, graph.Var) else None
             if isinstance(item, Value) and isinstance(node.type, TensorType):
                 before = found.get(item.name)
-                if before is None or isinstance(before, (Var, Let)):
+                if before is None or isinstance(before, (graph.Var, graph.Let)):
                     found[item.name] = node
         return found | {p.name: p for p in self.main.params}
 
-    def anf(self, function: Function) -> Function:
+    def anf(self, function: graph.Function) -> graph.Function:
         """A function in A-normal form, converted once."""
         found = self.converted.get(id(function))
         if found is None:
@@ -205,9 +186,9 @@ class Export:
 
     # --- bodies
 
-    def body(self, expr: Expr, at: _Activation) -> Task[Item]:
+    def body(self, expr: graph.Expr, at: _Activation) -> Task[Item]:
         """The lets of a block in order; what its result stands for."""
-        while isinstance(expr, Let):
+        while isinstance(expr, graph.Let):
             mark = len(self.writer.block.nodes)
             try:
                 item: Item = yield self.value(expr.value, at)
@@ -224,7 +205,7 @@ class Export:
         result: Item = yield self.value(expr, at)
         return result
 
-    def bind(self, at: _Activation, var: Var, item: Item, block: GraphBlock) -> None:
+    def bind(self, at: _Activation, var: graph.Var, item: Item, block: GraphBlock) -> None:
         """Let a variable mean a value, and note the sizes that its type names."""
         at.values[var] = item
         work = Worklist[tuple[Type, Item]]([(var.type, item)])
@@ -234,7 +215,7 @@ class Export:
             elif isinstance(part, Value):
                 at.sizes.bind(of, part, block)
 
-    def called(self, item: Item, var: Var, mark: int) -> Item:
+    def called(self, item: Item, var: graph.Var, mark: int) -> Item:
         """The results under the name of the variable, where nodes that were just written give them."""
         own = {o for node in self.writer.block.nodes[mark:] for o in node.output} - self.named_by_let
         fresh = [v for v in _values(item) if v.name in own]
@@ -250,62 +231,62 @@ class Export:
 
     # --- nodes
 
-    def value(self, node: Expr, at: _Activation) -> Task[Item]:
+    def value(self, node: graph.Expr, at: _Activation) -> Task[Item]:
         """What an expression of atoms stands for."""
         result: Item
         match node:
-            case Var():
+            case graph.Var():
                 return at.look(node)
-            case GlobalVar(name=name):
+            case graph.GlobalVar(name=name):
                 found = self.module.definitions.get(name)
-                if isinstance(found, Function):
+                if isinstance(found, graph.Function):
                     return _Closure(found, None)
                 if name in self.module.constants:
                     return self.writer.constant(self.module.constants[name], name=name)
                 raise _no_word(node)
-            case Constant(data=data):
+            case graph.Constant(data=data):
                 return self.writer.constant(data)
-            case Function():
+            case graph.Function():
                 return _Closure(node, at)
-            case Tuple(fields=fields):
+            case graph.Tuple(fields=fields):
                 return tuple((yield self.values(fields, at)))
-            case TupleGetItem(value=value, index=index):
+            case graph.TupleGetItem(value=value, index=index):
                 whole = yield self.value(value, at)
                 assert isinstance(whole, tuple)
                 result = whole[index]
                 return result
-            case OnDevice(value=value) | MatchCast(value=value):
+            case graph.OnDevice(value=value) | graph.MatchCast(value=value):
                 result = yield self.value(value, at)
                 return result
-            case ShapeExpr(dims=dims):
+            case graph.ShapeExpr(dims=dims):
                 return at.sizes.vector(self.writer, dims)
-            case ShapeOf(value=value):
+            case graph.ShapeOf(value=value):
                 of = yield self.value(value, at)
                 assert isinstance(of, Value)
                 return self.writer.node("Shape", [of], [INT64])[0]
-            case If():
+            case graph.If():
                 result = yield self.branches(node, at)
                 return result
-            case Call(op=Operator() as op):
+            case graph.Call(op=Operator() as op):
                 operands = yield self.values(node.args, at)
                 return self.operation(op, op.check_attrs(node.attrs), node.args, operands, node.type, at)
-            case Call(op=Expr() as op):
+            case graph.Call(op=graph.Expr() as op):
                 callee = yield self.value(op, at)
                 operands = yield self.values(node.args, at)
                 if not isinstance(callee, _Closure):
                     raise _no_word(node)
                 result = yield self.activation(callee, operands)
                 return result
-            case CallTIR():
+            case graph.CallTIR():
                 operands = yield self.values(node.args, at)
                 result = yield self.kernel(node, operands, at)
                 return result
-            case AssertOp():
+            case graph.AssertOp():
                 raise Unsupported("ONNX has no word for an assertion", label="onnx_export.C1")
             case _:
                 raise _no_word(node)
 
-    def values(self, nodes: Sequence[Expr], at: _Activation) -> Task[list[Item]]:
+    def values(self, nodes: Sequence[graph.Expr], at: _Activation) -> Task[list[Item]]:
         """What several expressions stand for, left to right."""
         items: list[Item] = []
         for node in nodes:
@@ -316,7 +297,7 @@ class Export:
         self,
         op: Operator,
         attrs: Mapping[str, object],
-        args: Sequence[Expr],
+        args: Sequence[graph.Expr],
         operands: Sequence[Item],
         of: Type,
         at: _Activation,
@@ -334,7 +315,7 @@ class Export:
         made = RULES[op.name](ExportedCall(self.writer, at.sizes, op.name, attrs, tuple(values), tuple(types), of))
         return made if isinstance(made, Value) else tuple(made)
 
-    def kernel(self, node: CallTIR, operands: Sequence[Item], at: _Activation) -> Task[Item]:
+    def kernel(self, node: graph.CallTIR, operands: Sequence[Item], at: _Activation) -> Task[Item]:
         """A tensor function as the operator that it claims to be, or those of its group one after another."""
         kernel = self.module.kernel(node.func)
         plain = unlinked(kernel)
@@ -366,7 +347,7 @@ class Export:
         self.active.pop()
         return result
 
-    def branches(self, node: If, at: _Activation) -> Task[Item]:
+    def branches(self, node: graph.If, at: _Activation) -> Task[Item]:
         """Export an If, each side as a graph. Unsupported (`onnx_export.C6`) if they lie too deep for a file."""
         condition = yield self.value(node.condition, at)
         assert isinstance(condition, Value)
@@ -395,8 +376,8 @@ class Export:
         return _shaped(node.type, iter(made))
 
 
-def _no_word(node: Expr) -> Unsupported:
-    return Unsupported(f"ONNX has no word for {show_head(node)}", label="onnx_export.C1")
+def _no_word(node: graph.Expr) -> Unsupported:
+    return Unsupported(f"ONNX has no word for {graph.show_head(node)}", label="onnx_export.C1")
 
 
 def _values(item: Item) -> list[Value]:

@@ -10,18 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from assay.semantics import graph
 from assay.semantics.devices import VirtualDevice
-from assay.semantics.graph import (
-    Expr,
-    Function,
-    GlobalVar,
-    Let,
-    MatchCast,
-    OnDevice,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
 from assay.semantics.graph.effects import acts, can_fail, is_copy
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.scopes import function_scopes
@@ -32,35 +22,35 @@ from assay.semantics.walk import post_order
 
 def canonical_bindings(module: Module) -> Module:
     """Every graph function with canonical bindings."""
-    changed = {n: _function(d, module) for n, d in module.definitions.items() if isinstance(d, Function)}
+    changed = {n: _function(d, module) for n, d in module.definitions.items() if isinstance(d, graph.Function)}
     return replace(module, definitions={**module.definitions, **changed})
 
 
-def _function(function: Function, module: Module) -> Function:
-    order: list[Expr] = list(post_order(function))
-    lets = {n.var: n for n in order if isinstance(n, Let)}
+def _function(function: graph.Function, module: Module) -> graph.Function:
+    order: list[graph.Expr] = list(post_order(function))
+    lets = {n.var: n for n in order if isinstance(n, graph.Let)}
     # a field may be copied into its tuple: what is said of the projection is not yet said of the field
-    unplaced = any(isinstance(n, OnDevice) for n in order)
+    unplaced = any(isinstance(n, graph.OnDevice) for n in order)
     named = {id(n.value) for n in lets.values()}
     owner = function_scopes(function).owner if any(is_copy(n, module) for n in order) else {}
-    copies: dict[tuple[object, VirtualDevice, int], Expr] = {}
+    copies: dict[tuple[object, VirtualDevice, int], graph.Expr] = {}
     taken: set[int] = set()
-    new: dict[int, Expr] = {}
+    new: dict[int, graph.Expr] = {}
     silent: dict[int, bool] = {}
 
-    def value_of(var: Expr) -> Expr:
+    def value_of(var: graph.Expr) -> graph.Expr:
         """What a variable is bound to, as far as it is known; else the variable."""
-        let = lets.get(var) if isinstance(var, Var) else None
+        let = lets.get(var) if isinstance(var, graph.Var) else None
         return var if let is None else new.get(id(let.value), var)
 
-    def alias(var: Var) -> Expr | None:
+    def alias(var: graph.Var) -> graph.Expr | None:
         """What else a let-bound variable is a name of."""
         value = value_of(var)
         return value if value is not var and isinstance(value, ATOMS) and value.device == var.device else None
 
-    def field(node: TupleGetItem) -> Expr:
+    def field(node: graph.TupleGetItem) -> graph.Expr:
         made = value_of(node.value)
-        if not isinstance(made, Tuple) or unplaced:
+        if not isinstance(made, graph.Tuple) or unplaced:
             return node
         found = made.fields[node.index]
         if found.device != node.device or not same_type(found.type, node.type):
@@ -73,26 +63,26 @@ def _function(function: Function, module: Module) -> Function:
     for node in order:
         made = node.with_children([new[id(c)] for c in node.children])
         match made:
-            case Var():
+            case graph.Var():
                 made = alias(made) or made
-            case Let() if alias(made.var) is not None:
+            case graph.Let() if alias(made.var) is not None:
                 made = made.body
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 made = field(made)
-            case MatchCast() if made.device == made.value.device and same_type(made.type, made.value.type):
+            case graph.MatchCast() if made.device == made.value.device and same_type(made.type, made.value.type):
                 made = made.value
         if is_copy(made, module):
             (of,) = made.children
-            key = of.name if isinstance(of, GlobalVar) else id(of), made.device, id(owner.get(id(node)))
+            key = of.name if isinstance(of, graph.GlobalVar) else id(of), made.device, id(owner.get(id(node)))
             known = copies.setdefault(key, made)
             if id(node) not in named or id(known) not in taken:
                 made = known
                 if id(node) in named:
                     taken.add(id(made))
-        parts = () if isinstance(made, Function) else made.children
+        parts = () if isinstance(made, graph.Function) else made.children
         clean = not acts(made) and not can_fail(made, module) and all(silent[id(c)] for c in parts)
         silent[id(made)] = clean
         new[id(node)] = made
     result = new[id(function)]
-    assert isinstance(result, Function)
+    assert isinstance(result, graph.Function)
     return result

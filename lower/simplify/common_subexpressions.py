@@ -14,29 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from assay.semantics import graph
 from assay.semantics.bits import digest
 from assay.semantics.devices import VirtualDevice
-from assay.semantics.graph import (
-    Call,
-    CallTIR,
-    Constant,
-    Constructor,
-    Expr,
-    ExternFunc,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    MatchCast,
-    OnDevice,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    acts,
-)
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.scopes import Forest
@@ -67,52 +47,52 @@ class Sharing:
         changed = {
             n: self.function(d)
             for n, d in self.module.definitions.items()
-            if isinstance(d, Function) and not is_opaque(d)
+            if isinstance(d, graph.Function) and not is_opaque(d)
         }
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
-    def function(self, function: Function) -> Function:
+    def function(self, function: graph.Function) -> graph.Function:
         """Share in one function; one that still has device annotations stays as it is."""
-        root: Expr = function
+        root: graph.Expr = function
         order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
         if self.unplaced(order):
             return function
         result = _Walk(self, function, order).run()
-        assert isinstance(result, Function)
+        assert isinstance(result, graph.Function)
         return result
 
     # --- the rules ---------------------------------------------------------------------------------------------------
 
-    def unplaced(self, order: list[Expr]) -> bool:
+    def unplaced(self, order: list[graph.Expr]) -> bool:
         """Whether a node still is an annotation, so that it is not yet known where values live."""
-        return any(isinstance(n, OnDevice) for n in order)
+        return any(isinstance(n, graph.OnDevice) for n in order)
 
-    def what(self, node: Expr) -> Key | None:
+    def what(self, node: graph.Expr) -> Key | None:
         """What a node does, but for its operands, its type and its device; None if it is only itself."""
-        if acts(node):
+        if graph.acts(node):
             return None
         match node:
-            case Constant():
+            case graph.Constant():
                 return ("constant", digest(node.data))
-            case GlobalVar() | ExternFunc():
+            case graph.GlobalVar() | graph.ExternFunc():
                 return (type(node).__name__, node.name)
-            case Constructor():
+            case graph.Constructor():
                 return ("constructor", node.data, node.name)
-            case Call():
+            case graph.Call():
                 op = node.op.name if isinstance(node.op, Operator) else ""
                 return ("call", op, _attr(dict(node.attrs)), *map(id, node.type_args))
-            case CallTIR() if not calls_extern(self.module.kernel(node.func)):
+            case graph.CallTIR() if not calls_extern(self.module.kernel(node.func)):
                 return ("call_tir", node.func, _attr(node.scalars))
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 return ("field", node.index)
-            case ShapeExpr():
+            case graph.ShapeExpr():
                 return ("shape", _attr(node.dims))
-            case Tuple() | MatchCast() | ShapeOf():
+            case graph.Tuple() | graph.MatchCast() | graph.ShapeOf():
                 return (type(node).__name__,)
             case _:
                 return None
 
-    def place(self, node: Expr) -> VirtualDevice:
+    def place(self, node: graph.Expr) -> VirtualDevice:
         """Two nodes are one only where they live in one place."""
         return node.device
 
@@ -125,13 +105,13 @@ class Sharing:
 class _Class:
     """Equal expressions, in the order in which they were met."""
 
-    nodes: list[Expr] = field(default_factory=list)
-    names: list[Let] = field(default_factory=list)
+    nodes: list[graph.Expr] = field(default_factory=list)
+    names: list[graph.Let] = field(default_factory=list)
     """The bindings that name one of them."""
 
 
 class _Walk:
-    def __init__(self, rules: Sharing, root: Function, order: list[Expr]) -> None:
+    def __init__(self, rules: Sharing, root: graph.Function, order: list[graph.Expr]) -> None:
         self.rules, self.root, self.order = rules, root, order
         self.forest = Forest()
         self.home: dict[int, int] = {id(root): self.forest.add()}
@@ -142,22 +122,22 @@ class _Walk:
             self.enter(node)
         self.classes: list[_Class] = []
         self.of: dict[int, int] = {}
-        self.known: dict[Key, list[tuple[Expr, int]]] = {}
+        self.known: dict[Key, list[tuple[graph.Expr, int]]] = {}
 
-    def enter(self, node: Expr) -> None:
+    def enter(self, node: graph.Expr) -> None:
         scope = self.home[id(node)]
         add = self.forest.add
         match node:
             case _ if is_opaque(node):
                 pass
-            case Function():
+            case graph.Function():
                 self.use(node.body, add(scope))
-            case Let():
+            case graph.Let():
                 self.body[id(node)] = add(scope)
                 # a function may use its own variable
-                self.use(node.value, add(self.body[id(node)]) if isinstance(node.value, Function) else scope)
+                self.use(node.value, add(self.body[id(node)]) if isinstance(node.value, graph.Function) else scope)
                 self.use(node.body, self.body[id(node)])
-            case If() | Match():
+            case graph.If() | graph.Match():
                 self.use(node.children[0], scope)
                 for branch in node.children[1:]:
                     self.use(branch, add(scope))
@@ -165,38 +145,38 @@ class _Walk:
                 for child in node.children:
                     self.use(child, scope)
 
-    def use(self, node: Expr, scope: int) -> None:
+    def use(self, node: graph.Expr, scope: int) -> None:
         known = self.home.get(id(node))
         self.home[id(node)] = scope if known is None else self.forest.around(known, scope)
 
-    def run(self) -> Expr:
-        lets = {n.var: n for n in self.order if isinstance(n, Let)}
+    def run(self) -> graph.Expr:
+        lets = {n.var: n for n in self.order if isinstance(n, graph.Let)}
         for node in self.order:
-            if isinstance(node, Var) and node in lets and id(lets[node].value) in self.of:
+            if isinstance(node, graph.Var) and node in lets and id(lets[node].value) in self.of:
                 let = lets[node]
                 if node.device == let.value.device and same_type(node.type, let.value.type):
                     self.of[id(node)] = self.of[id(let.value)]
                     continue
             self.number(node)
         for node in reversed(self.order):  # outer bindings first
-            if isinstance(node, Let) and self.of.get(id(node.var)) == self.of[id(node.value)]:
+            if isinstance(node, graph.Let) and self.of.get(id(node.var)) == self.of[id(node.value)]:
                 self.classes[self.of[id(node.value)]].names.append(node)
         for found in self.classes:
             found.nodes.sort(key=lambda n: self.forest.depth[self.home[id(n)]])
-        stands = {id(n): self.instead(n, lets.get(n) if isinstance(n, Var) else None) for n in self.order}
-        new: dict[int, Expr] = {}
+        stands = {id(n): self.instead(n, lets.get(n) if isinstance(n, graph.Var) else None) for n in self.order}
+        new: dict[int, graph.Expr] = {}
 
-        def parts(node: Expr) -> list[Expr]:
+        def parts(node: graph.Expr) -> list[graph.Expr]:
             return [] if is_opaque(node) else [stands[id(c)] for c in node.children]
 
         for node in post_order(self.order[-1], parts):
             made = node if is_opaque(node) else node.with_children([new[id(c)] for c in parts(node)])
-            gone = isinstance(node, Let) and stands.get(id(node.var), node.var) is not node.var
-            new[id(node)] = made.body if gone and isinstance(made, Let) else made
+            gone = isinstance(node, graph.Let) and stands.get(id(node.var), node.var) is not node.var
+            new[id(node)] = made.body if gone and isinstance(made, graph.Let) else made
         return new[id(self.root)]
 
-    def number(self, node: Expr) -> None:
-        what = self.rules.what(node) if not isinstance(node, (Var, Function)) else None
+    def number(self, node: graph.Expr) -> None:
+        what = self.rules.what(node) if not isinstance(node, (graph.Var, graph.Function)) else None
         if what is None:
             self.of[id(node)] = self.add(node)
             return
@@ -210,21 +190,21 @@ class _Walk:
             self.classes[found].nodes.append(node)
         self.of[id(node)] = found
 
-    def add(self, node: Expr) -> int:
+    def add(self, node: graph.Expr) -> int:
         self.classes.append(_Class([node]))
         return len(self.classes) - 1
 
-    def instead(self, node: Expr, own: Let | None) -> Expr:
+    def instead(self, node: graph.Expr, own: graph.Let | None) -> graph.Expr:
         """What stands for a node: a variable of an outer binding, an equal node further out, or itself. `own` is the
         binding of a variable."""
-        if isinstance(node, (Let, Function)) or isinstance(node, ATOMS) and not isinstance(node, Var):
+        if isinstance(node, (graph.Let, graph.Function)) or isinstance(node, ATOMS) and not isinstance(node, graph.Var):
             return node
         found = self.classes[self.of[id(node)]]
         scope = self.home[id(node if own is None else own)]
         for let in found.names:
             if self.rules.serves(self.forest, self.body[id(let)], scope):
                 return let.var
-        for other in found.nodes if not isinstance(node, Var) else ():
+        for other in found.nodes if not isinstance(node, graph.Var) else ():
             if self.rules.serves(self.forest, self.home[id(other)], scope):
                 return other
         return node

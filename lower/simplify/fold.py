@@ -20,24 +20,10 @@ import numpy as np
 
 from assay.lower.constants.foldable import SMALL, home, is_static, may_evaluate, may_grow
 from assay.lower.simplify.value_device import device_of
+from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Trap, Unpredictable
-from assay.semantics.graph import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    OnDevice,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    constant,
-)
+from assay.semantics.graph import constant
 from assay.semantics.graph.effects import acts, can_fail, is_opaque
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -46,7 +32,7 @@ from assay.semantics.walk import post_order
 
 Value = Any
 """An array, or a tuple of values."""
-Evaluate = Callable[[Expr, Module], Value]
+Evaluate = Callable[[graph.Expr, Module], Value]
 """Gives the value of a closed expression; Trap or Unpredictable where a run would. `assay.interp.graph.evaluate` is
 one."""
 
@@ -77,42 +63,44 @@ class Folding:
         changed = {
             n: self.function(d)
             for n, d in self.module.definitions.items()
-            if isinstance(d, Function) and not is_opaque(d)
+            if isinstance(d, graph.Function) and not is_opaque(d)
         }
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
-    def function(self, function: Function) -> Function:
+    def function(self, function: graph.Function) -> graph.Function:
         """Fold in one function."""
         result = _Walk(self, function).run()
-        assert isinstance(result, Function)
+        assert isinstance(result, graph.Function)
         return result
 
     # --- the rules ---------------------------------------------------------------------------------------------------
 
-    def device(self, node: Expr, operands: list[VirtualDevice | None]) -> VirtualDevice | None:
+    def device(self, node: graph.Expr, operands: list[VirtualDevice | None]) -> VirtualDevice | None:
         """Where the constant in place of `node` lives; None: nowhere would do."""
         return home(node, operands, self.module)
 
-    def wrapper(self, node: OnDevice, value: Expr) -> Expr:
+    def wrapper(self, node: graph.OnDevice, value: graph.Expr) -> graph.Expr:
         """An annotation around its folded operand."""
         return node.with_children([value])
 
-    def constant(self, node: Expr, value: Value, device: VirtualDevice, held: Callable[[Expr], Expr]) -> Expr:
+    def constant(
+        self, node: graph.Expr, value: Value, device: VirtualDevice, held: Callable[[graph.Expr], graph.Expr]
+    ) -> graph.Expr:
         """The constant for a folded node; `held` gives the value of a variable that a let binds."""
         return replace(constant(value), device=device, span=node.span)
 
-    def operands(self, node: Expr) -> Sequence[Expr]:
+    def operands(self, node: graph.Expr) -> Sequence[graph.Expr]:
         """What must be known for a node to be evaluated."""
         return node.children
 
-    def can_fold(self, node: Expr, operands: list[Value]) -> bool:
+    def can_fold(self, node: graph.Expr, operands: list[Value]) -> bool:
         """Whether a node whose operands are known may be evaluated now."""
         return may_evaluate(node, self.module) and may_grow(node, map(_bytes, operands), self.small)
 
-    def taken(self, node: If, condition: Value) -> Expr | None:
+    def taken(self, node: graph.If, condition: Value) -> graph.Expr | None:
         """The branch that is taken, where it can stand for the whole; else None."""
         branch = node.then if bool(condition) else node.otherwise
-        alike = same_type(branch.type, node.type) and not isinstance(branch, OnDevice)
+        alike = same_type(branch.type, node.type) and not isinstance(branch, graph.OnDevice)
         return branch if alike and node.device in (ANYWHERE, device_of(branch)) else None
 
 
@@ -121,27 +109,27 @@ class _Walk:
     """One walk over a function, operands first."""
 
     rules: Folding
-    root: Function
-    bound: dict[Var, Expr] = field(default_factory=dict)
+    root: graph.Function
+    bound: dict[graph.Var, graph.Expr] = field(default_factory=dict)
     """For the variable of a let its value, through variables that name variables."""
     known: dict[int, _Known] = field(default_factory=dict)
-    new: dict[int, Expr] = field(default_factory=dict)
+    new: dict[int, graph.Expr] = field(default_factory=dict)
     """What stands for a node that is not folded."""
-    made: dict[int, Expr] = field(default_factory=dict)
+    made: dict[int, graph.Expr] = field(default_factory=dict)
     """The constants for nodes that are folded and still used."""
     silent: dict[int, bool] = field(default_factory=dict)
     """Whether nobody can tell if a node and what it needs are evaluated."""
-    needed: set[Var] = field(default_factory=set)
+    needed: set[graph.Var] = field(default_factory=set)
     """Variables that are still used."""
     uses: Counter[int] = field(default_factory=Counter)
 
-    def run(self) -> Expr:
-        top: Expr = self.root
+    def run(self) -> graph.Expr:
+        top: graph.Expr = self.root
         order = list(post_order(top, lambda n: () if is_opaque(n) else n.children))
         for n in reversed(order):  # the outer of two lets comes first
-            if isinstance(n, Let):
-                known = isinstance(n.value, Var) and n.value in self.bound
-                self.bound[n.var] = self.bound[n.value] if known and isinstance(n.value, Var) else n.value
+            if isinstance(n, graph.Let):
+                known = isinstance(n.value, graph.Var) and n.value in self.bound
+                self.bound[n.var] = self.bound[n.value] if known and isinstance(n.value, graph.Var) else n.value
         for node in order:
             self.uses.update(id(self.held(c)) for c in node.children)
         for node in order:
@@ -153,22 +141,22 @@ class _Walk:
                     self.known.pop(held, None)
         return self.new[id(self.root)]
 
-    def held(self, node: Expr) -> Expr:
+    def held(self, node: graph.Expr) -> graph.Expr:
         """The node under which what is known of `node` is kept: for a variable that of its binding's value."""
-        return self.bound.get(node, node) if isinstance(node, Var) else node
+        return self.bound.get(node, node) if isinstance(node, graph.Var) else node
 
-    def of(self, node: Expr) -> _Known | None:
+    def of(self, node: graph.Expr) -> _Known | None:
         """What is known of a node that was met, or of a variable."""
         found = self.known.get(id(self.held(node)))
-        if found is not None and isinstance(node, Var) and found.said is not None:
+        if found is not None and isinstance(node, graph.Var) and found.said is not None:
             at = found.said
             value = self.held(node)
-            if isinstance(value, OnDevice) and value.constrain_body:
+            if isinstance(value, graph.OnDevice) and value.constrain_body:
                 at = value.wanted  # directly the value of a let: said of the variable too (rule M8)
             return _Known(found.value, at.join(node.device))
         return found
 
-    def expr(self, node: Expr) -> Expr:
+    def expr(self, node: graph.Expr) -> graph.Expr:
         """What stands for an operand of a node that is not folded."""
         if id(node) in self.new:
             found = self.new[id(node)]
@@ -178,29 +166,29 @@ class _Walk:
                 assert known.said is not None
                 self.made[id(node)] = self.rules.constant(node, known.value, known.said, self.held)
             found = self.made[id(node)]
-        if isinstance(found, Var):
+        if isinstance(found, graph.Var):
             self.needed.add(found)
         return found
 
-    def stay(self, node: Expr) -> None:
+    def stay(self, node: graph.Expr) -> None:
         self.new[id(node)] = node if is_opaque(node) else node.with_children([self.expr(c) for c in node.children])
 
-    def step(self, node: Expr) -> None:
-        parts = () if isinstance(node, Function) else node.children
+    def step(self, node: graph.Expr) -> None:
+        parts = () if isinstance(node, graph.Function) else node.children
         module = self.rules.module
         self.silent[id(node)] = not acts(node) and not can_fail(node, module) and all(self.silent[id(c)] for c in parts)
         match node:
-            case Constant():
+            case graph.Constant():
                 self.known[id(node)] = _Known(node.data, node.device)
                 self.new[id(node)] = node
-            case GlobalVar() if node.name in module.constants:
+            case graph.GlobalVar() if node.name in module.constants:
                 self.known[id(node)] = _Known(module.constants[node.name], node.device)
                 self.new[id(node)] = node
-            case Var():
+            case graph.Var():
                 self.new[id(node)] = node
-            case Let():
+            case graph.Let():
                 self.let(node)
-            case OnDevice():
+            case graph.OnDevice():
                 inner = self.of(node.value)
                 if inner is not None and inner.said is not None:
                     at = inner.said
@@ -210,7 +198,7 @@ class _Walk:
                         at = ANYWHERE
                     self.known[id(node)] = _Known(inner.value, at.join(node.device))
                 self.new[id(node)] = self.rules.wrapper(node, self.expr(node.value))
-            case If() if (condition := self.of(node.condition)) is not None:
+            case graph.If() if (condition := self.of(node.condition)) is not None:
                 branch = self.rules.taken(node, condition.value)
                 if branch is None:
                     self.stay(node)
@@ -220,10 +208,12 @@ class _Walk:
                 found = self.of(branch)
                 if found is not None:
                     self.known[id(node)] = found
-            case ShapeOf() if self.unneeded(node.value) and isinstance(node.type, ShapeType) and is_static(node.value):
-                self.new[id(node)] = ShapeExpr(node.type, node.type.dims, device=node.device, span=node.span)
+            case graph.ShapeOf() if (
+                self.unneeded(node.value) and isinstance(node.type, ShapeType) and is_static(node.value)
+            ):
+                self.new[id(node)] = graph.ShapeExpr(node.type, node.type.dims, device=node.device, span=node.span)
                 self.silent[id(node)] = True
-            case Tuple():
+            case graph.Tuple():
                 fields = [self.of(f) for f in node.fields]
                 if all(f is not None for f in fields):  # projections of it are folded; it stays itself
                     values = tuple(f.value for f in fields if f is not None)
@@ -234,7 +224,7 @@ class _Walk:
             case _:
                 self.fold(node)
 
-    def let(self, node: Let) -> None:
+    def let(self, node: graph.Let) -> None:
         value = node.value
         body = self.expr(node.body)
         folded = id(value) not in self.new
@@ -246,7 +236,7 @@ class _Walk:
         if known is not None and self.silent[id(value)]:
             self.known[id(node)] = known
 
-    def fold(self, node: Expr) -> None:
+    def fold(self, node: graph.Expr) -> None:
         """A call, a projection or a cast: folded where its operands are known."""
         value, operands = self.value(node)
         at = self.rules.device(node, [k.said for k in operands]) if value is not None else None
@@ -258,18 +248,18 @@ class _Walk:
         if isinstance(value, tuple):
             self.stay(node)
 
-    def value(self, node: Expr) -> tuple[Value | None, list[_Known]]:
+    def value(self, node: graph.Expr) -> tuple[Value | None, list[_Known]]:
         """The value of a node, None where it has none now, and what it is made of."""
         if _sizes_only(node) and self.unneeded(node.children[0]) and is_static(node.children[0]):
             of = node.children[0].type
             assert isinstance(of, TensorType)
             return np.array(of.static_shape, np.int64), []
         wanted = self.rules.operands(node)
-        found = [self.of(c) for c in wanted] if not isinstance(node, Function) else [None]
+        found = [self.of(c) for c in wanted] if not isinstance(node, graph.Function) else [None]
         operands = [k for k in found if k is not None]
         if len(operands) != len(found):
             return None, []
-        if isinstance(node, TupleGetItem):
+        if isinstance(node, graph.TupleGetItem):
             return operands[0].value[node.index], operands
         if not self.rules.can_fold(node, [k.value for k in operands]):
             return None, []
@@ -282,21 +272,21 @@ class _Walk:
             return None, []
         return (value if isinstance(value, tuple) else np.asarray(value)), operands
 
-    def unneeded(self, node: Expr) -> bool:
+    def unneeded(self, node: graph.Expr) -> bool:
         """Whether a node need not be evaluated here: it is a name of what was evaluated, or silent."""
-        return isinstance(node, Var) or self.silent[id(node)]
+        return isinstance(node, graph.Var) or self.silent[id(node)]
 
 
-def _sizes_only(node: Expr) -> bool:
-    return isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "shape_of"
+def _sizes_only(node: graph.Expr) -> bool:
+    return isinstance(node, graph.Call) and isinstance(node.op, Operator) and node.op.name == "shape_of"
 
 
 def _bytes(value: Value) -> int:
     return sum(map(_bytes, value)) if isinstance(value, tuple) else int(np.asarray(value).nbytes)
 
 
-def _literal(value: Value, of: Expr) -> Expr:
+def _literal(value: Value, of: graph.Expr) -> graph.Expr:
     """A value as an expression of the type of what it is the value of."""
     if not isinstance(value, tuple):
         return constant(value)
-    return Tuple(of.type, tuple(map(constant, value)))
+    return graph.Tuple(of.type, tuple(map(constant, value)))

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.semantics import tensor
 from assay.semantics.bits import same_bits
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import INT64, DType
@@ -29,25 +30,13 @@ from assay.semantics.graph.nodes import (
 )
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Const, Var as Symbol
-from assay.semantics.tensor import (
-    Alias,
-    Allocate,
-    AllocateConst,
-    Block,
-    Buffer,
-    For,
-    IterVar,
-    LetStmt,
-    PrimFunc,
-    View as Window,
-)
 from assay.semantics.types import DataDef, FuncType, TensorType, TypeVar
 from assay.semantics.walk import Worklist
 
 Node: TypeAlias = Any
 """A node of any of the languages: expression, pattern, type, scalar, statement, buffer, definition."""
 
-NAMES = (Var, Symbol, TypeVar, Buffer, Dataflow)
+NAMES = (Var, Symbol, TypeVar, tensor.Buffer, Dataflow)
 """The nodes that stand for something by being what they are: they compare up to renaming."""
 DIMS = ("shape", "dims", "scalars")
 """The fields in which a number stands for the int64 constant."""
@@ -156,7 +145,7 @@ def _slots(node: Node) -> Iterator[tuple[str, Any, bool]]:
         return
     for name in _fields(type(node)):
         value = getattr(node, name)
-        if value is None and name == "data" and isinstance(node, AllocateConst):
+        if value is None and name == "data" and isinstance(node, tensor.AllocateConst):
             value = Named(node.index, node.buffer.dtype.numpy.name, node.buffer.shape)
         yield name, value, name in DIMS
 
@@ -169,9 +158,9 @@ def _fields(of: type[Any]) -> tuple[str, ...]:
     """The fields of a class of nodes that count, in the order in which they are looked at."""
     if of not in _FIELDS:
         hidden = {"span"}
-        if issubclass(of, (*NAMES, PrimFunc)):
+        if issubclass(of, (*NAMES, tensor.PrimFunc)):
             hidden.add("name")  # a tensor function is called by its key in the module
-        if issubclass(of, AllocateConst):
+        if issubclass(of, tensor.AllocateConst):
             hidden.add("index")  # where the same data is once more
         names = [f.name for f in fields(of) if f.name not in hidden]
         late = ("attrs", "type", "body")
@@ -254,16 +243,16 @@ def _token(v: Any, data: bool) -> Hashable:
 def binds(node: Node) -> list[Node]:
     """The names that a node binds, in order. Symbols of dims are bound by types, not by nodes."""
     match node:
-        case Let() | Bind() | For() | LetStmt() | IterVar():
+        case Let() | Bind() | tensor.For() | tensor.LetStmt() | tensor.IterVar():
             return [node.var]
         case Function():
             of = node.type
             return [*(of.type_params if isinstance(of, FuncType) else ()), *node.params]
-        case Allocate() | AllocateConst() | Alias() | Window():
-            return [node.view.buffer if isinstance(node, Alias) else node.buffer]
-        case Block():
+        case tensor.Allocate() | tensor.AllocateConst() | tensor.Alias() | tensor.View():
+            return [node.view.buffer if isinstance(node, tensor.Alias) else node.buffer]
+        case tensor.Block():
             return list(node.allocated)
-        case PrimFunc():
+        case tensor.PrimFunc():
             return [*node.params, *node.scalars]
         case DataDef():
             return list(node.type_params)

@@ -8,24 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics import graph
 from assay.semantics.builder.scopes import FunctionScope, OpenBody
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import (
-    Call,
-    CallTIR,
-    Constant,
-    Expr,
-    Function,
-    If,
-    Let,
-    Match,
-    Tuple,
-    Var,
-    acts,
-    constant,
-    show_head,
-    tuple_of,
-)
 from assay.semantics.graph.nodes import ATOMS, bound_by
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
@@ -87,12 +72,12 @@ class Bindings:
 
     # --- bindings -------------------------------------------------------------------------------------------------
 
-    def emit(self, value: Any, name: str = "") -> Var:
+    def emit(self, value: Any, name: str = "") -> graph.Var:
         """Binds an expression, and its operands before it; the variable. What is bound already is not bound again."""
         atom = self.atom(value, name)
-        return atom if isinstance(atom, Var) else self.bind(atom, name)
+        return atom if isinstance(atom, graph.Var) else self.bind(atom, name)
 
-    def atom(self, value: Any, name: str = "") -> Expr:
+    def atom(self, value: Any, name: str = "") -> graph.Expr:
         """The variable (or name of the module) that stands for an expression, which is bound if it is not yet."""
         root = self.operand(value)
         work = Worklist([(root, False)])
@@ -101,7 +86,7 @@ class Bindings:
                 continue
             if isinstance(node, ATOMS):
                 self._check_visible(node)
-            elif isinstance(node, Let):
+            elif isinstance(node, graph.Let):
                 work.add(self._let(node, ready))
             elif ready:
                 self.bind(self._with_known(node), name if node is root else "", of=node)
@@ -109,7 +94,7 @@ class Bindings:
                 work.add([*((c, False) for c in _operands(node)), (node, True)])
         return self._known(root) or root
 
-    def _let(self, node: Let, ready: bool) -> list[tuple[Expr, bool]]:
+    def _let(self, node: graph.Let, ready: bool) -> list[tuple[graph.Expr, bool]]:
         """A let as an operand: its bindings become bindings here (row A3). What is to be done, in order."""
         value = node.value
         if self._known(node.var) is not None:
@@ -122,20 +107,20 @@ class Bindings:
             self._remember(node.var, self._known(value) or value)
             return [(node, False)]
         missing = [c for c in _operands(value) if not isinstance(c, ATOMS) and self._known(c) is None]
-        if isinstance(value, Let):
+        if isinstance(value, graph.Let):
             return [(value, False), (node, False)]
         if missing:
             return [*((c, False) for c in missing), (node, False)]
         for c in _operands(value):
             self._check_visible(c)
-        var = Var(node.var.type, self.unique(node.var.name), device=node.var.device)
+        var = graph.Var(node.var.type, self.unique(node.var.name), device=node.var.device)
         self._remember(node.var, var)
-        if isinstance(value, Function):
+        if isinstance(value, graph.Function):
             self.frame.visible.add(var)
         self.bind(self._with_known(value), var=var, of=value)
         return [(node, False)]
 
-    def _visible(self, var: Var) -> bool:
+    def _visible(self, var: graph.Var) -> bool:
         frame = self._frame
         while frame is not None:
             if var in frame.visible:
@@ -143,11 +128,11 @@ class Bindings:
             frame = frame.outer
         return False
 
-    def _check_visible(self, node: Expr) -> None:
-        if isinstance(node, Var) and self._known(node) is None and not self._visible(node):
+    def _check_visible(self, node: graph.Expr) -> None:
+        if isinstance(node, graph.Var) and self._known(node) is None and not self._visible(node):
             raise Invalid(f"variable {node.name} is used outside its scope", label="builder.C1")
 
-    def _known(self, node: Expr) -> Expr | None:
+    def _known(self, node: graph.Expr) -> graph.Expr | None:
         frame = self._frame
         while frame is not None:
             if id(node) in frame.known:
@@ -155,85 +140,87 @@ class Bindings:
             frame = frame.outer
         return None
 
-    def _remember(self, node: Expr, atom: Expr) -> None:
+    def _remember(self, node: graph.Expr, atom: graph.Expr) -> None:
         self.frame.known[id(node)] = atom
         self.frame.kept.append(node)
 
-    def _with_known(self, node: Expr) -> Expr:
+    def _with_known(self, node: graph.Expr) -> graph.Expr:
         """The node around the atoms that stand for its parts. What only a branch or a function needs stays there."""
         operands = _operands(node)
         if len(operands) == len(node.children):
             return node.with_children([self._known(c) or c for c in operands])
-        new: dict[int, Expr] = {}
-        bound: set[Var] = set()
+        new: dict[int, graph.Expr] = {}
+        bound: set[graph.Var] = set()
         order = list(post_order(node, lambda n: () if n is not node and self._known(n) is not None else n.children))
         for n in order:
             known = self._known(n)
             new[id(n)] = known if known is not None else n.with_children([new[id(c)] for c in n.children])
             bound.update(bound_by(n))
         for n in order:
-            if isinstance(n, Var) and n not in bound:
+            if isinstance(n, graph.Var) and n not in bound:
                 self._check_visible(n)
         return new[id(node)]
 
-    def bind(self, value: Expr, name: str = "", var: Var | None = None, of: Expr | None = None) -> Var:
+    def bind(
+        self, value: graph.Expr, name: str = "", var: graph.Var | None = None, of: graph.Expr | None = None
+    ) -> graph.Var:
         """Binds an expression whose operands are atoms; it stands for `of`."""
         frame = self.frame
         if frame.result is not None:
             raise Invalid(f"a binding after the result of {frame.what}", label="builder.C2")
-        if frame.mark is not None and any(map(acts, post_order(value, _evaluated))):
-            raise Invalid(f"{show_head(value)} acts, which nothing in a dataflow block does", label="builder.C13")
+        if frame.mark is not None and any(map(graph.acts, post_order(value, _evaluated))):
+            raise Invalid(f"{graph.show_head(value)} acts, which nothing in a dataflow block does", label="builder.C13")
         if var is None:
-            var = Var(value.type, self.unique(name or _short_name(value)), device=value.device)
+            var = graph.Var(value.type, self.unique(name or _short_name(value)), device=value.device)
         frame.bindings.append((var, value, frame.mark))
         frame.visible.add(var)
         self._remember(value if of is None else of, var)
         return var
 
-    def operand(self, value: Any, like: Type | None = None) -> Expr:
+    def operand(self, value: Any, like: Type | None = None) -> graph.Expr:
         """An expression from what stands for one: a function, a tuple, an array, a number of the dtype of `like`."""
         match value:
-            case Expr():
+            case graph.Expr():
                 return value
             case FunctionScope():
                 return value.ref
             case tuple():
-                return tuple_of(*(self.operand(v, like) for v in value))
+                return graph.tuple_of(*(self.operand(v, like) for v in value))
             case bool() | int() | float():
                 of = {bool: "bool", int: "int64", float: "float32"}[type(value)]
-                return constant(value, like.dtype.name if isinstance(like, TensorType) else of)
+                return graph.constant(value, like.dtype.name if isinstance(like, TensorType) else of)
             case np.ndarray() | np.generic():
-                return constant(value)
+                return graph.constant(value)
             case _:
                 raise Invalid(f"a {type(value).__name__} is no expression", label="builder.C14")
 
 
-def _operands(node: Expr) -> Sequence[Expr]:
+def _operands(node: graph.Expr) -> Sequence[graph.Expr]:
     """The parts that are evaluated whenever the node is."""
     match node:
-        case If():
+        case graph.If():
             return (node.condition,)
-        case Match():
+        case graph.Match():
             return (node.value,)
-        case Function():
+        case graph.Function():
             return ()
         case _:
             return node.children
 
 
-def _evaluated(node: Expr) -> Sequence[Expr]:
-    return () if isinstance(node, Function) else node.children
+def _evaluated(node: graph.Expr) -> Sequence[graph.Expr]:
+    return () if isinstance(node, graph.Function) else node.children
 
 
-def _short_name(value: Expr) -> str:
+def _short_name(value: graph.Expr) -> str:
     match value:
-        case Call():
+        case graph.Call():
             return value.op.name.split(".")[-1] if isinstance(value.op, (Operator, *ATOMS)) else "call"
-        case CallTIR():
+        case graph.CallTIR():
             return value.func
-        case Constant():
+        case graph.Constant():
             return "c"
-        case Tuple():
+        case graph.Tuple():
             return "t"
         case _:
             return type(value).__name__.lower()

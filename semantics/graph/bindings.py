@@ -10,27 +10,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
+from assay.semantics import graph
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import (
-    Call,
-    CallTIR,
-    Constructor,
-    Expr,
-    Function,
-    GlobalVar,
-    Let,
-    Match,
-    ShapeExpr,
-    Var,
-    show_head,
-)
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TypeVar, free_type_vars, open_symbols
 
 
-def broken_bindings(function: Function, order: Sequence[Expr]) -> Iterator[Invalid]:
+def broken_bindings(function: graph.Function, order: Sequence[graph.Expr]) -> Iterator[Invalid]:
     """Variables, type parameters and sizes stand inside what binds them; `order` has every node, parts before
     wholes."""
     found = _Bindings(function, order)
@@ -42,34 +30,34 @@ def broken_bindings(function: Function, order: Sequence[Expr]) -> Iterator[Inval
 class _Bindings:
     """The scopes of a top-level function, what each binds, and where each node belongs."""
 
-    def __init__(self, function: Function, order: Sequence[Expr]) -> None:
+    def __init__(self, function: graph.Function, order: Sequence[graph.Expr]) -> None:
         self.function = function
         self.order = order
         self.forest = Forest()
         self.function_of = [0]
         """For each scope the scope of the innermost function around it."""
         self.home: dict[int, int] = {id(function): self.forest.add()}
-        self.binder: dict[Var, int] = {}
+        self.binder: dict[graph.Var, int] = {}
         self.type_scope: dict[TypeVar, int] = {}
-        self.again: list[Var | TypeVar] = []
+        self.again: list[graph.Var | TypeVar] = []
         self.known: dict[Symbol, list[int]] = {}
         """For each size the scopes in which it has a value for sure."""
         self.given: dict[Symbol, dict[int, str]] = {}
         """For each size the functions whose activations give it a value, and by what."""
-        self.taken: dict[Symbol, dict[int, Var]] = {}
+        self.taken: dict[Symbol, dict[int, graph.Var]] = {}
         """For each size the functions that have it in a parameter."""
         for node in reversed(order):
             self.enter(node)
         for node in order:
             for s in introduced(node):
-                self.give(s, self.home[id(node)], show_head(node))
+                self.give(s, self.home[id(node)], graph.show_head(node))
         self.interval = _intervals(self.forest)
 
-    def enter(self, node: Expr) -> None:
+    def enter(self, node: graph.Expr) -> None:
         """The scopes that a node opens, and its uses of its parts."""
         scope = self.home[id(node)]
         match node:
-            case Function():
+            case graph.Function():
                 inside = self.add(scope)
                 self.function_of[inside] = inside
                 for t in node.func_type.type_params:
@@ -82,12 +70,12 @@ class _Bindings:
                         self.give(s, inside, f"the parameter {p.name}")
                         self.taken.setdefault(s, {}).setdefault(inside, p)
                 self.use(node.body, inside)
-            case Let():
+            case graph.Let():
                 inside = self.add(scope)
                 self.bind(node.var, inside)
-                self.use(node.value, inside if isinstance(node.value, Function) else scope)
+                self.use(node.value, inside if isinstance(node.value, graph.Function) else scope)
                 self.use(node.body, inside)
-            case Match():
+            case graph.Match():
                 self.use(node.value, scope)
                 asked = set(open_symbols(node.value.type))
                 for c in node.clauses:
@@ -106,11 +94,11 @@ class _Bindings:
         self.function_of.append(self.function_of[parent])
         return self.forest.add(parent)
 
-    def use(self, node: Expr, scope: int) -> None:
+    def use(self, node: graph.Expr, scope: int) -> None:
         known = self.home.get(id(node))
         self.home[id(node)] = scope if known is None else self.forest.around(known, scope)
 
-    def bind(self, var: Var, scope: int) -> None:
+    def bind(self, var: graph.Var, scope: int) -> None:
         if var in self.binder:
             self.again.append(var)
         self.binder[var] = scope
@@ -124,14 +112,14 @@ class _Bindings:
 
     def twice(self) -> Iterator[Invalid]:
         for again in self.again:
-            at = again.span if isinstance(again, Var) else self.function.span
+            at = again.span if isinstance(again, graph.Var) else self.function.span
             yield Invalid(f"{again.name} is bound twice", where=at, label="graph.C6")
 
     def uses(self) -> Iterator[Invalid]:
         inside = {s: _Around(scopes, self.interval) for s, scopes in self.known.items()}
         for node in self.order:
             scope = self.home[id(node)]
-            if isinstance(node, Var):
+            if isinstance(node, graph.Var):
                 if node not in self.binder:
                     yield Invalid(f"variable {node.name} is not bound", where=node.span, label="graph.C1")
                 elif not self.forest.inside(scope, self.binder[node]):
@@ -140,18 +128,19 @@ class _Bindings:
                         where=node.span,
                         label="graph.C1",
                     )
-            for t in free_type_vars(node.type) if not isinstance(node, (GlobalVar, Constructor)) else ():
+            for t in free_type_vars(node.type) if not isinstance(node, (graph.GlobalVar, graph.Constructor)) else ():
                 if t not in self.type_scope or not self.forest.inside(scope, self.type_scope[t]):
                     yield Invalid(
-                        f"{show_head(node)} mentions the type parameter {t.name} outside of the function that has it",
+                        f"{graph.show_head(node)} mentions the type parameter {t.name} outside of the function that"
+                        " has it",
                         where=node.span,
                         label="graph.C11",
                     )
             for s in sizes_used(node):
                 if s not in inside or inside[s].of(scope) is None:
                     yield Invalid(
-                        f"{show_head(node)} uses the size {s.name}, which has no value there: a parameter or a let"
-                        " around it must have a type with that dim",
+                        f"{graph.show_head(node)} uses the size {s.name}, which has no value there: a parameter or a"
+                        " let around it must have a type with that dim",
                         where=node.span,
                         label="graph.C8",
                     )
@@ -174,15 +163,15 @@ class _Bindings:
                     )
 
 
-def introduced(node: Expr) -> list[Symbol]:
+def introduced(node: graph.Expr) -> list[Symbol]:
     """The sizes that get a value when the node does: dims that its operands do not have and that it does not use."""
-    if isinstance(node, (Var, Function)):
+    if isinstance(node, (graph.Var, graph.Function)):
         return []
     own = open_symbols(node.type)
     if not own:
         return []
     had = {s for c in node.children for s in open_symbols(c.type)}
-    if isinstance(node, (Call, CallTIR, ShapeExpr)):
+    if isinstance(node, (graph.Call, graph.CallTIR, graph.ShapeExpr)):
         had.update(sizes_used(node))
     return [s for s in own if s not in had]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from assay.semantics import graph
+from assay.semantics import graph, types
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import (
@@ -49,21 +49,6 @@ from assay.semantics.leaves import output_names
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import (
-    UNIT,
-    DataDef,
-    DataType,
-    FuncType,
-    RefType,
-    TensorType,
-    TupleType,
-    Type,
-    flatten,
-    free_type_vars,
-    open_symbols,
-    same_type,
-    symbols,
-)
 from assay.semantics.walk import post_order
 
 
@@ -105,26 +90,26 @@ def _types(order: list[Expr], module: Module) -> Iterator[Invalid]:
             yield Invalid(wrong.message, where=node.span, label=wrong.label)
 
 
-def _agrees(derived: Type, node: Expr) -> bool:
+def _agrees(derived: types.Type, node: Expr) -> bool:
     """Whether the node's type is the derived one, up to the names of sizes that only a run can tell."""
-    if same_type(derived, node.type):
+    if types.same_type(derived, node.type):
         return True
-    known = {s for c in node.children for s in symbols(c.type)}
-    bound: Bound = {s: s for s in symbols(derived) if s in known}
+    known = {s for c in node.children for s in types.symbols(c.type)}
+    bound: Bound = {s: s for s in types.symbols(derived) if s in known}
     try:
         match_types([derived], [node.type], bound)
     except Invalid:
         return False
-    return same_type(instantiate(derived, bound), node.type)
+    return types.same_type(instantiate(derived, bound), node.type)
 
 
-def derive(node: Expr, module: Module) -> Type:  # noqa: C901  (a case for each kind of node)
+def derive(node: Expr, module: Module) -> types.Type:  # noqa: C901  (a case for each kind of node)
     """The type of a node from its parts."""
     match node:
         case Var() | ExternFunc():
             return node.type
         case Constant():
-            return TensorType(node.data.shape, dtype(node.data.dtype))
+            return types.TensorType(node.data.shape, dtype(node.data.dtype))
         case GlobalVar():
             if isinstance(module.definitions.get(node.name), PrimFunc):
                 raise Invalid(f"{node.name} is a tensor function, which is called by call_tir", label="graph.C2")
@@ -139,7 +124,7 @@ def derive(node: Expr, module: Module) -> Type:  # noqa: C901  (a case for each 
             _check_call_tir(node, module.kernel(node.func))
             return node.type
         case Tuple():
-            return TupleType(tuple(f.type for f in node.fields))
+            return types.TupleType(tuple(f.type for f in node.fields))
         case TupleGetItem():
             return graph.get(node.value, node.index).type
         case Let():
@@ -150,7 +135,7 @@ def derive(node: Expr, module: Module) -> Type:  # noqa: C901  (a case for each 
             clauses = [(c.pattern, c.body) for c in node.clauses]
             for c in node.clauses:
                 for p in post_order(c.pattern):
-                    if isinstance(p, Made) and not same_type(derive(p.constructor, module), p.constructor.type):
+                    if isinstance(p, Made) and not types.same_type(derive(p.constructor, module), p.constructor.type):
                         raise Invalid(f"{p.constructor.name} is not of type {p.constructor.type}", label="graph.C3")
             return graph.match(node.value, *clauses, partial=node.partial).type
         case MatchCast():
@@ -162,13 +147,13 @@ def derive(node: Expr, module: Module) -> Type:  # noqa: C901  (a case for each 
         case ShapeOf():
             return graph.shape_of(node.value).type
         case RefCreate():
-            return RefType(node.value.type)
+            return types.RefType(node.value.type)
         case RefRead():
             return graph.read(node.ref).type
         case RefWrite():
             return graph.write(node.ref, node.value).type
         case Print():
-            return UNIT
+            return types.UNIT
         case AssertOp():
             return graph.assert_op(node.condition, *node.values).type
         case Function():
@@ -178,37 +163,37 @@ def derive(node: Expr, module: Module) -> Type:  # noqa: C901  (a case for each 
             raise Invalid(f"no such expression: {type(node).__name__}", label="graph.C5")
 
 
-def check_type(of: Type, module: Module, known: set[int] | None = None) -> None:
+def check_type(of: types.Type, module: Module, known: set[int] | None = None) -> None:
     """Invalid where a data type is unknown, or has another number of arguments. Types in `known`, which grows, are
     left out: so a type that is part of many is looked at once."""
     seen = set() if known is None else known
-    if isinstance(of, TensorType) or id(of) in seen:
+    if isinstance(of, types.TensorType) or id(of) in seen:
         return
-    root: Type = of
+    root: types.Type = of
     for t in post_order(root, lambda t: () if id(t) in seen else t.children):
-        if isinstance(t, DataType) and len(module.data(t.name).type_params) != len(t.args):
+        if isinstance(t, types.DataType) and len(module.data(t.name).type_params) != len(t.args):
             raise Invalid(f"{t.name} takes {len(module.data(t.name).type_params)} type arguments", label="data.C2")
         seen.add(id(t))
 
 
-def check_data(data: DataDef, module: Module) -> None:
+def check_data(data: types.DataDef, module: Module) -> None:
     """A data type's fields are made of known types and of its own type parameters."""
     for name, fields in data.constructors.items():
         for t in fields:
             check_type(t, module)
-            for v in free_type_vars(t):
+            for v in types.free_type_vars(t):
                 if v not in data.type_params:
                     raise Invalid(f"{data.name}.{name}: {v} is no type parameter of it", label="data.C3")
-            for s in open_symbols(t):
+            for s in types.open_symbols(t):
                 raise Invalid(f"{data.name}.{name}: the size {s.name} is bound by nothing", label="data.C4")
 
 
-def type_of(name: str, module: Module) -> Type:
+def type_of(name: str, module: Module) -> types.Type:
     """The type that a name of the module has for the graph: that of a function, of a constant of the table, or of a
     tensor function as its calls see it. Invalid (graph.C2) where the module has none of these."""
     if name in module.constants:
         array = module.constants[name]
-        return TensorType(array.shape, dtype(array.dtype))
+        return types.TensorType(array.shape, dtype(array.dtype))
     match module.definitions.get(name):
         case Function() as function:
             return function.type
@@ -218,19 +203,21 @@ def type_of(name: str, module: Module) -> Type:
             raise Invalid(f"the module has no function or constant {name}", label="graph.C2")
 
 
-def kernel_type(kernel: PrimFunc) -> FuncType:
+def kernel_type(kernel: PrimFunc) -> types.FuncType:
     """A tensor function as a function of the tensors that it reads, and of its scalars, to those that it fills: one
     tensor, or a tuple of them. It is pure."""
-    buffers = [TensorType(b.shape, b.dtype) for b in kernel.params]
+    buffers = [types.TensorType(b.shape, b.dtype) for b in kernel.params]
     count = len(kernel.inputs)
-    scalars = [TensorType((), v.dtype) for v in kernel.scalars]
-    result = buffers[count] if kernel.num_outputs == 1 else TupleType(tuple(buffers[count:]))
-    return FuncType((*buffers[:count], *scalars), result)
+    scalars = [types.TensorType((), v.dtype) for v in kernel.scalars]
+    result = buffers[count] if kernel.num_outputs == 1 else types.TupleType(tuple(buffers[count:]))
+    return types.FuncType((*buffers[:count], *scalars), result)
 
 
 def _check_call_tir(node: CallTIR, kernel: PrimFunc) -> None:
-    operands, made = [t for a in node.args for t in flatten(a.type)], flatten(node.type)
-    if any(isinstance(t, TupleType) for t in (node.type.fields if isinstance(node.type, TupleType) else ())):
+    operands, made = [t for a in node.args for t in types.flatten(a.type)], types.flatten(node.type)
+    if any(
+        isinstance(t, types.TupleType) for t in (node.type.fields if isinstance(node.type, types.TupleType) else ())
+    ):
         raise Invalid(f"{kernel.name} fills tensors, not {node.type}", label="call_tir.C4")
     of = kernel_type(kernel)
     if len(operands) != len(kernel.inputs) or len(made) != len(kernel.outputs):
@@ -241,7 +228,7 @@ def _check_call_tir(node: CallTIR, kernel: PrimFunc) -> None:
             f"{kernel.name} takes {len(kernel.scalars)} scalars, {len(node.scalars)} given", label="call_tir.C3"
         )
     bound: Bound = {}
-    wanted_types = (*of.params[: len(operands)], *flatten(of.result))
+    wanted_types = (*of.params[: len(operands)], *types.flatten(of.result))
     for b, wanted, t in zip(kernel.params, wanted_types, (*operands, *made), strict=True):
         try:
             match_types([wanted], [t], bound)

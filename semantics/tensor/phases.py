@@ -15,22 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from assay.semantics import tensor
 from assay.semantics.live_positions import TOP, BranchRange, Intervals, LivePositions, UseRange, union
-from assay.semantics.tensor import (
-    INDEPENDENT,
-    Alias,
-    Block,
-    Buffer,
-    Call,
-    For,
-    If,
-    PrimFunc,
-    Stmt,
-    Store,
-    While,
-    allocated,
-    loads,
-)
 from assay.semantics.walk import Worklist
 
 
@@ -43,9 +29,9 @@ class Phases:
     """
 
     count: int
-    uses: Mapping[Buffer, Intervals]
-    before: Mapping[Buffer, Intervals]
-    after: Mapping[Buffer, Intervals]
+    uses: Mapping[tensor.Buffer, Intervals]
+    before: Mapping[tensor.Buffer, Intervals]
+    after: Mapping[tensor.Buffer, Intervals]
     starts: tuple[int, ...]
 
     def at(self, place: int) -> int:
@@ -53,10 +39,10 @@ class Phases:
         return bisect_right(self.starts, place) - 1
 
 
-_known: WeakKeyDictionary[PrimFunc, Phases] = WeakKeyDictionary()
+_known: WeakKeyDictionary[tensor.PrimFunc, Phases] = WeakKeyDictionary()
 
 
-def phases(func: PrimFunc) -> Phases:
+def phases(func: tensor.PrimFunc) -> Phases:
     """The phases of a function, whose calls and blocks may be left in.
 
     - A use inside a loop of what exists outside of it is a use all over the loop.
@@ -94,7 +80,7 @@ class _Touch:
 class _Reading:
     """One pass over the text."""
 
-    def __init__(self, func: PrimFunc) -> None:
+    def __init__(self, func: tensor.PrimFunc) -> None:
         self.func = func
         self.place = 0
         self.arm = TOP
@@ -102,17 +88,17 @@ class _Reading:
         self.parallel: int | None = None
         """How many loops are around the outermost parallel one."""
         self.choices: list[BranchRange] = []
-        self.touches: dict[Buffer, list[list[_Touch]]] = {b: [[]] for b in func.params}
+        self.touches: dict[tensor.Buffer, list[list[_Touch]]] = {b: [[]] for b in func.params}
         """Of each buffer, for each place where it begins."""
-        self.depth: dict[Buffer, int] = dict.fromkeys(func.params, 0)
+        self.depth: dict[tensor.Buffer, int] = dict.fromkeys(func.params, 0)
         """How many loops each use of it is inside of that make a new one in each iteration."""
-        self.memory: dict[Buffer, Buffer] = {}
+        self.memory: dict[tensor.Buffer, tensor.Buffer] = {}
         """What a view is a view of."""
 
     def run(self) -> Phases:
-        work = Worklist[Stmt | Callable[[], None]]([self.func.body])
+        work = Worklist[tensor.Stmt | Callable[[], None]]([self.func.body])
         for item in work:
-            if isinstance(item, Stmt):
+            if isinstance(item, tensor.Stmt):
                 work.add(self.enter(item))
             else:
                 item()
@@ -128,7 +114,7 @@ class _Reading:
         seen = [*before.values(), *(after[b] for b in self.func.outputs), *(live[b] for b in uses if b not in before)]
         starts = _cuts(seen)
 
-        def merged(lives: Mapping[Buffer, Intervals]) -> dict[Buffer, Intervals]:
+        def merged(lives: Mapping[tensor.Buffer, Intervals]) -> dict[tensor.Buffer, Intervals]:
             return {
                 b: union((bisect_right(starts, i) - 1, bisect_right(starts, j - 1)) for i, j in life)
                 for b, life in lives.items()
@@ -136,16 +122,16 @@ class _Reading:
 
         return Phases(len(starts), merged(live), merged(before), merged(after), starts)
 
-    def enter(self, stmt: Stmt) -> Iterator[Stmt | Callable[[], None]]:
+    def enter(self, stmt: tensor.Stmt) -> Iterator[tensor.Stmt | Callable[[], None]]:
         """What is to be done, in order, after the statement itself has its place: its parts, and what ends them."""
         match stmt:
-            case While():
+            case tensor.While():
                 self.open_loop(self.place, False)
-            case Alias():
+            case tensor.Alias():
                 self.memory[stmt.view.buffer] = stmt.view.source
-            case Block():
+            case tensor.Block():
                 self.memory.update((v.buffer, v.source) for v in stmt.views)
-        own = allocated(stmt)
+        own = tensor.allocated(stmt)
         for b in own:
             self.touches.setdefault(b, []).append([])
             self.depth[b] = len(self.loops) if self.parallel is None else self.parallel
@@ -154,14 +140,14 @@ class _Reading:
         place = self.place
         self.place += 1
         match stmt:
-            case For():
-                self.open_loop(self.place, stmt.kind in INDEPENDENT)
+            case tensor.For():
+                self.open_loop(self.place, stmt.kind in tensor.INDEPENDENT)
                 yield stmt.body
                 yield self.close_loop
-            case While():
+            case tensor.While():
                 yield stmt.body
                 yield self.close_loop
-            case If():
+            case tensor.If():
                 yield from self.arms(stmt)
             case _:
                 yield from stmt.children
@@ -178,7 +164,7 @@ class _Reading:
         if self.parallel == len(self.loops):
             self.parallel = None
 
-    def arms(self, stmt: If) -> Iterator[Stmt | Callable[[], None]]:
+    def arms(self, stmt: tensor.If) -> Iterator[tensor.Stmt | Callable[[], None]]:
         number, start, outer = len(self.choices), self.place, self.arm
         self.choices.append(BranchRange(start, start, start, outer))
         middle = start
@@ -199,7 +185,7 @@ class _Reading:
             yield stmt.otherwise
         yield done
 
-    def touch(self, buffer: Buffer) -> None:
+    def touch(self, buffer: tensor.Buffer) -> None:
         while buffer in self.memory:
             buffer = self.memory[buffer]
         if buffer not in self.touches:
@@ -210,7 +196,7 @@ class _Reading:
             return
         found.append(_Touch(self.place, self.arm, loop))
 
-    def end(self, buffers: tuple[Buffer, ...], place: int) -> None:
+    def end(self, buffers: tuple[tensor.Buffer, ...], place: int) -> None:
         for b in buffers:
             if not self.touches[b][-1]:
                 here, self.place = self.place, place
@@ -218,20 +204,20 @@ class _Reading:
                 self.place = here
 
 
-def _touched(stmt: Stmt) -> Iterator[Buffer]:
+def _touched(stmt: tensor.Stmt) -> Iterator[tensor.Buffer]:
     """The buffers of which a statement itself uses an element or, as a call, who knows what."""
     for e in stmt.expressions:
-        yield from (n.buffer for n in loads(e))
+        yield from (n.buffer for n in tensor.loads(e))
     match stmt:
-        case Store():
+        case tensor.Store():
             yield stmt.buffer
-        case Block():
+        case tensor.Block():
             for e in stmt.inner_expressions:
-                yield from (n.buffer for n in loads(e))
-        case Call():
+                yield from (n.buffer for n in tensor.loads(e))
+        case tensor.Call():
             yield from stmt.buffers
             if stmt.result is not None:
-                yield from (n.buffer for n in loads(stmt.result))
+                yield from (n.buffer for n in tensor.loads(stmt.result))
 
 
 def _use(touch: _Touch) -> UseRange:

@@ -11,24 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from assay.semantics import scalar
 from assay.semantics.dtypes import INT64
 from assay.semantics.integers.linear import Form, combined
 from assay.semantics.integers.ranges import EVERYTHING
-from assay.semantics.scalar import (
-    Apply,
-    Cast,
-    Choice,
-    Const,
-    Expr,
-    Interner,
-    Load,
-    apply,
-    cast,
-    const,
-    may_trap,
-    provably_equal,
-    simplify,
-)
 from assay.semantics.tensor.statements import Block
 from assay.semantics.tensor.views import Region, View
 from assay.semantics.tensor.within import Within
@@ -43,13 +29,13 @@ def is_checked(block: Block, outermost: bool) -> bool:
     return not (outermost and says_nothing and not block.iterators)
 
 
-def concerned(region: Region) -> list[tuple[Expr, ...] | None]:
+def concerned(region: Region) -> list[tuple[scalar.Expr, ...] | None]:
     """For each dimension the first index, and the one after the last if that is not just one more.
 
     None where nothing is to be checked: the whole of a dimension, for which bounds are checked anyway; what depends on
     memory, which may change; and what may trap.
     """
-    found: list[tuple[Expr, ...] | None] = []
+    found: list[tuple[scalar.Expr, ...] | None] = []
     for start, stop, n in zip(region.starts, region.stops, region.buffer.shape, strict=True):
         parts = (start,) if stop is None else (start, stop)
         whole = stop is not None and _constant(start) == 0 and _same_size(stop, n)
@@ -57,19 +43,19 @@ def concerned(region: Region) -> list[tuple[Expr, ...] | None]:
     return found
 
 
-def uncovered(region: Region, indices: Sequence[Expr], within: Within) -> list[Expr]:
+def uncovered(region: Region, indices: Sequence[scalar.Expr], within: Within) -> list[scalar.Expr]:
     """What must hold, and is not evident, for an element to lie in a region."""
-    found: list[Expr] = []
+    found: list[scalar.Expr] = []
     for i, parts in zip(indices, concerned(region), strict=True):
         if parts is None:
             continue
-        start, stop = cast(parts[0], INT64), cast(parts[-1], INT64)
-        at = cast(i, INT64)
+        start, stop = scalar.cast(parts[0], INT64), scalar.cast(parts[-1], INT64)
+        at = scalar.cast(i, INT64)
         least = _least(i, parts[0], within)
         if len(parts) == 1:
             most = _least(parts[0], i, within)
             if least is None or least < 0 or most is None or most < 0:
-                found.append(apply("eq", at, start))
+                found.append(scalar.apply("eq", at, start))
             continue
         if least is None or least < 0:
             found.append(start <= at)
@@ -83,15 +69,15 @@ def uncovered(region: Region, indices: Sequence[Expr], within: Within) -> list[E
 class AtMost:
     """That `low` is at most `high`, two int64 expressions, else a trap of that kind."""
 
-    low: Expr
-    high: Expr
+    low: scalar.Expr
+    high: scalar.Expr
     kind: str
     message: str
 
     def is_evident(self, within: Within) -> bool:
         """Whether it holds by the ranges and facts of `within`, so that a run needs no check."""
         least = _least(self.high, self.low, within)
-        return provably_equal(self.low, self.high) or (least is not None and least >= 0)
+        return scalar.provably_equal(self.low, self.high) or (least is not None and least >= 0)
 
 
 def matching(view: View) -> list[AtMost]:
@@ -106,73 +92,82 @@ def matching(view: View) -> list[AtMost]:
     for k, (start, stop, n) in enumerate(zip(region.starts, region.stops, region.buffer.shape, strict=True)):
         first = _int64(start)
         last = first + 1 if stop is None else _int64(stop)
-        size = const(1) if stop is None else simplified(last - first)
+        size = scalar.const(1) if stop is None else simplified(last - first)
         outside = f"the region that {name} matches leaves dimension {k} of {region.buffer.name}"
-        found += [AtMost(const(0), first, "out of bounds", outside), AtMost(last, _int64(n), "out of bounds", outside)]
-        wanted = _int64(view.buffer.shape[k - skipped]) if k >= skipped else const(1)
+        found += [
+            AtMost(scalar.const(0), first, "out of bounds", outside),
+            AtMost(last, _int64(n), "out of bounds", outside),
+        ]
+        wanted = _int64(view.buffer.shape[k - skipped]) if k >= skipped else scalar.const(1)
         differs = f"{name} has another size than dimension {k} of the region of {region.buffer.name} that it matches"
         found += [AtMost(wanted, size, "shape", differs), AtMost(size, wanted, "shape", differs)]
     return found
 
 
-def _int64(e: Expr | int) -> Expr:
-    return const(int(e.value) if isinstance(e, Const) else e) if isinstance(e, (int, Const)) else cast(e, INT64)
+def _int64(e: scalar.Expr | int) -> scalar.Expr:
+    return (
+        scalar.const(int(e.value) if isinstance(e, scalar.Const) else e)
+        if isinstance(e, (int, scalar.Const))
+        else scalar.cast(e, INT64)
+    )
 
 
-def simplified(e: Expr) -> Expr:
+def simplified(e: scalar.Expr) -> scalar.Expr:
     """The expression in its normal form."""
-    made = simplify(e)
-    return made if isinstance(made, Expr) else const(made)
+    made = scalar.simplify(e)
+    return made if isinstance(made, scalar.Expr) else scalar.const(made)
 
 
-def _is_sure(root: Expr) -> bool:
+def _is_sure(root: scalar.Expr) -> bool:
     """Whether an expression has a value, and the same one as long as its variables have theirs."""
     for node in post_order(root):
         match node:
-            case Load() | Choice():
+            case scalar.Load() | scalar.Choice():
                 return False
-            case Cast() if not node.arg.dtype.is_integer:
+            case scalar.Cast() if not node.arg.dtype.is_integer:
                 return False
-            case Apply() if may_trap(node):
+            case scalar.Apply() if scalar.may_trap(node):
                 return False
     return True
 
 
-def _constant(e: Expr) -> int | None:
-    return int(e.value) if isinstance(e, Const) else None
+def _constant(e: scalar.Expr) -> int | None:
+    return int(e.value) if isinstance(e, scalar.Const) else None
 
 
-def _same_size(stop: Expr, size: Expr | int) -> bool:
+def _same_size(stop: scalar.Expr, size: scalar.Expr | int) -> bool:
     if isinstance(size, int):
         return _constant(stop) == size
-    number = Interner()
-    return number(stop) == number(size) or number(cast(stop, INT64)) == number(cast(size, INT64))
+    number = scalar.Interner()
+    return number(stop) == number(size) or number(scalar.cast(stop, INT64)) == number(scalar.cast(size, INT64))
 
 
-def _least(a: Expr, b: Expr, within: Within) -> int | None:
+def _least(a: scalar.Expr, b: scalar.Expr, within: Within) -> int | None:
     """The least that `a - b` can be, as far as is evident."""
-    number = Interner()
+    number = scalar.Interner()
     if number(a) == number(b):
         return 0
-    atoms: dict[int, Expr] = {}
+    atoms: dict[int, scalar.Expr] = {}
     left, right = _form(a, number, atoms, within), _form(b, number, atoms, within)
     if left is None or right is None:
         return None
     return left.plus(right, -1).range(lambda k: within.interval(atoms[k]) or EVERYTHING)[0]
 
 
-def _form(root: Expr, number: Interner, atoms: dict[int, Expr], within: Within) -> Form[int] | None:
+def _form(
+    root: scalar.Expr, number: scalar.Interner, atoms: dict[int, scalar.Expr], within: Within
+) -> Form[int] | None:
     """An integer expression as a sum of numbered atoms; None where a step of it may wrap."""
     forms: dict[int, Form[int]] = {}
     for node in post_order(root, lambda n: n.children if _is_sum(n) else ()):
         if within.interval(node) is None:
             return None
         match node:
-            case Const():
+            case scalar.Const():
                 forms[id(node)] = Form({}, int(node.value))
-            case Cast(arg=arg) if _is_sum(node):
+            case scalar.Cast(arg=arg) if _is_sum(node):
                 forms[id(node)] = forms[id(arg)]
-            case Apply(op=op, args=args) if _is_sum(node):
+            case scalar.Apply(op=op, args=args) if _is_sum(node):
                 made = combined(op, [forms[id(a)] for a in args])
                 if made is None:
                     return None
@@ -183,7 +178,7 @@ def _form(root: Expr, number: Interner, atoms: dict[int, Expr], within: Within) 
     return forms[id(root)]
 
 
-def _is_sum(node: Expr) -> bool:
-    return (isinstance(node, Apply) and node.op in ("add", "sub", "mul")) or (
-        isinstance(node, Cast) and node.arg.dtype.is_integer
+def _is_sum(node: scalar.Expr) -> bool:
+    return (isinstance(node, scalar.Apply) and node.op in ("add", "sub", "mul")) or (
+        isinstance(node, scalar.Cast) and node.arg.dtype.is_integer
     )

@@ -7,31 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Expr, Load, Var, const, variables
-from assay.semantics.tensor import (
-    Alias,
-    AllocateConst,
-    Assert,
-    Block,
-    Buffer,
-    Call,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Stmt,
-    Store,
-    View,
-    While,
-    allocated,
-)
 from assay.semantics.tensor.places import has_bytes, same_width
 from assay.semantics.walk import Worklist, post_order
 
 
-def check_prim_func(function: PrimFunc) -> None:
+def check_prim_func(function: tensor.PrimFunc) -> None:
     """Every buffer allocated around its use, every scalar bound around its use and only once there, conditions bool,
     names unique."""
     if not 0 <= function.num_outputs <= len(function.params):
@@ -45,29 +29,29 @@ def check_prim_func(function: PrimFunc) -> None:
     for item in work:
         scope.check(item.expressions, item)
         for bound in _bound_by(item, scope):
-            if isinstance(bound, Buffer):
+            if isinstance(bound, tensor.Buffer):
                 scope.check([d for d in bound.shape if isinstance(d, Expr)], item)
             scope.enter(bound, item)
             work.on_leave(scope.leave, bound)
         match item:
-            case Block():
+            case tensor.Block():
                 _check_block(item, scope)
-            case AllocateConst():
+            case tensor.AllocateConst():
                 _check_constant(item)
-            case Store():
+            case tensor.Store():
                 scope.access(item.buffer, item.indices, item)
                 scope.written(item.buffer, item)
                 if item.value.dtype is not item.buffer.dtype:
                     raise Invalid(f"store of {item.value.dtype} into {item.buffer}", where=item.span, label="tensor.C3")
-            case Call():
+            case tensor.Call():
                 for b in item.buffers:
                     scope.access(b, [const(0)] * len(b.shape), item)
                 if item.result is not None:
                     scope.access(item.result.buffer, item.result.indices, item)
                     scope.written(item.result.buffer, item)
-            case If() | While() | Assert() if item.condition.dtype is not BOOL:
+            case tensor.If() | tensor.While() | tensor.Assert() if item.condition.dtype is not BOOL:
                 raise Invalid(f"a condition is bool, not {item.condition.dtype}", where=item.span, label="tensor.C5")
-            case For() if item.start is not None and item.start.dtype is not item.extent.dtype:
+            case tensor.For() if item.start is not None and item.start.dtype is not item.extent.dtype:
                 raise Invalid(
                     f"the loop over {item.var.name} starts at {item.start.dtype} and has {item.extent.dtype}"
                     " iterations",
@@ -79,24 +63,24 @@ def check_prim_func(function: PrimFunc) -> None:
         work.add(item.children)
 
 
-def _bound_by(item: Stmt, scope: _TensorScope) -> list[Var | Buffer]:
+def _bound_by(item: tensor.Stmt, scope: _TensorScope) -> list[Var | tensor.Buffer]:
     """What a statement declares for its parts."""
     match item:
-        case For() | LetStmt():
+        case tensor.For() | tensor.LetStmt():
             return [item.var]
-        case AllocateConst():
+        case tensor.AllocateConst():
             scope.constants[item.buffer] = item.buffer
             return [item.buffer]
-        case Alias():
+        case tensor.Alias():
             scope.view(item.view, item)
             return [item.view.buffer]
-        case Block():
+        case tensor.Block():
             return [*(i.var for i in item.iterators), *item.allocated, *(v.buffer for v in item.views)]
         case _:
-            return [*allocated(item)]
+            return [*tensor.allocated(item)]
 
 
-def _check_constant(item: AllocateConst) -> None:
+def _check_constant(item: tensor.AllocateConst) -> None:
     """Data, the name of some, or both; data of the buffer's dtype and shape."""
     buffer, data = item.buffer, item.data
     symbolic = next((d for d in buffer.shape if not isinstance(d, int)), None)
@@ -115,7 +99,7 @@ def _check_constant(item: AllocateConst) -> None:
         raise Invalid(what, where=item.span, label="tensor.C25")
 
 
-def _check_block(block: Block, scope: _TensorScope) -> None:
+def _check_block(block: tensor.Block, scope: _TensorScope) -> None:
     """Iterators of one integer dtype each, a bool predicate, regions and views of buffers that are there."""
     for i in block.iterators:
         if not i.var.dtype.is_integer or any(e.dtype is not i.var.dtype for e in i.expressions):
@@ -138,12 +122,12 @@ def _check_block(block: Block, scope: _TensorScope) -> None:
 class _TensorScope:
     """What is declared at some place of a tensor function."""
 
-    buffers: set[Buffer]
+    buffers: set[tensor.Buffer]
     scalars: set[Var]
-    constants: dict[Buffer, Buffer] = field(default_factory=dict)
+    constants: dict[tensor.Buffer, tensor.Buffer] = field(default_factory=dict)
     """The constant that a buffer is, or is a view of."""
 
-    def written(self, buffer: Buffer, at: Stmt) -> None:
+    def written(self, buffer: tensor.Buffer, at: tensor.Stmt) -> None:
         """A constant is read-only, through views too (rule M6)."""
         if buffer in self.constants:
             whole = self.constants[buffer]
@@ -153,7 +137,7 @@ class _TensorScope:
             )
             raise Invalid(what, where=at.span, label="tensor.C26")
 
-    def enter(self, of: Buffer | Var, at: Stmt) -> None:
+    def enter(self, of: tensor.Buffer | Var, at: tensor.Stmt) -> None:
         if of in self.buffers or of in self.scalars:
             raise Invalid(
                 f"{of.name} is bound again inside its own scope; the inner one must be another variable or buffer, of"
@@ -161,18 +145,18 @@ class _TensorScope:
                 where=at.span,
                 label="tensor.C19",
             )
-        if isinstance(of, Buffer):
+        if isinstance(of, tensor.Buffer):
             self.buffers.add(of)
         else:
             self.scalars.add(of)
 
-    def leave(self, of: Stmt | Buffer | Var) -> None:
-        if isinstance(of, Buffer):
+    def leave(self, of: tensor.Stmt | tensor.Buffer | Var) -> None:
+        if isinstance(of, tensor.Buffer):
             self.buffers.discard(of)
         elif isinstance(of, Var):
             self.scalars.discard(of)
 
-    def check(self, exprs: Sequence[Expr], at: Stmt) -> None:
+    def check(self, exprs: Sequence[Expr], at: tensor.Stmt) -> None:
         for expr in exprs:
             for node in post_order(expr):
                 if isinstance(node, Var) and node not in self.scalars:
@@ -180,7 +164,7 @@ class _TensorScope:
                 if isinstance(node, Load):
                     self.access(node.buffer, node.indices, at)
 
-    def access(self, buffer: Buffer, indices: Sequence[Expr], at: Stmt) -> None:
+    def access(self, buffer: tensor.Buffer, indices: Sequence[Expr], at: tensor.Stmt) -> None:
         if buffer not in self.buffers:
             raise Invalid(f"buffer {buffer.name} is not allocated here", where=at.span, label="tensor.C10")
         if len(indices) != len(buffer.shape):
@@ -189,7 +173,7 @@ class _TensorScope:
             if not i.dtype.is_integer:
                 raise Invalid(f"{buffer} is accessed at {i.dtype} {i}", where=at.span, label="tensor.C13")
 
-    def view(self, view: View, at: Stmt) -> None:
+    def view(self, view: tensor.View, at: tensor.Stmt) -> None:
         if view.source not in self.buffers:
             raise Invalid(f"buffer {view.source.name} is not allocated here", where=at.span, label="tensor.C10")
         if view.source in self.constants:

@@ -10,22 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from assay.semantics import types
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import (
-    DataType,
-    FuncType,
-    ObjectType,
-    RefType,
-    ShapeType,
-    TensorType,
-    TupleType,
-    Type,
-    TypeVar,
-)
 from assay.semantics.walk import Tree, commas, fold, post_order, spelled
 
 Kind: TypeAlias = Literal["tensor", "tuple", "func", "ref", "data", "shape", "typevar", "object"]
@@ -44,7 +34,7 @@ class Written:
     dtype: DType | None = None
     pure: bool = True
     name: str = ""
-    type_params: tuple[TypeVar, ...] = ()
+    type_params: tuple[types.TypeVar, ...] = ()
     device: VirtualDevice = ANYWHERE
 
     @property
@@ -67,12 +57,12 @@ class Written:
         )
 
 
-def exact(root: Written) -> Type:
+def exact(root: Written) -> types.Type:
     """The type that stands there; sizes that are left open become symbols. Unsupported where more is left open."""
     return fold(root, _exact)
 
 
-def _exact(w: Written, parts: list[Type]) -> Type:
+def _exact(w: Written, parts: list[types.Type]) -> types.Type:
     if w.parts is None:
         raise Unsupported(f"a {w.kind} type without its parts says too little here", label="text.C17")
     match w.kind:
@@ -84,61 +74,66 @@ def _exact(w: Written, parts: list[Type]) -> Type:
                     ' R.Tensor(ndim=2, dtype="float32") for unknown sizes',
                     label="text.C17",
                 )
-            return TensorType(_sizes(w.dims), w.dtype)
+            return types.TensorType(_sizes(w.dims), w.dtype)
         case "tuple":
-            return TupleType(tuple(parts))
+            return types.TupleType(tuple(parts))
         case "func":
-            return FuncType(tuple(parts[:-1]), parts[-1], type_params=w.type_params, pure=w.pure)
+            return types.FuncType(tuple(parts[:-1]), parts[-1], type_params=w.type_params, pure=w.pure)
         case "ref":
-            return RefType(parts[0])
+            return types.RefType(parts[0])
         case "data":
-            return DataType(w.name, tuple(parts))
+            return types.DataType(w.name, tuple(parts))
         case "shape":
             if w.dims is None:
                 raise Unsupported("a shape of unknown length is not handled here", label="text.C17")
-            return ShapeType(_sizes(w.dims))
+            return types.ShapeType(_sizes(w.dims))
         case "typevar":
             return w.type_params[0]
         case "object":
-            return ObjectType()
+            return types.ObjectType()
 
 
 def _sizes(dims: tuple[Dim | None, ...]) -> tuple[Dim, ...]:
     return tuple(Symbol(f"d{i}") if d is None else d for i, d in enumerate(dims))
 
 
-def filled(written: Written, derived: Type) -> Type:
+def filled(written: Written, derived: types.Type) -> types.Type:
     """The written type with what it leaves open taken from `derived`; Invalid where they are of different kinds."""
-    if written.kind == "tensor" and isinstance(derived, TensorType) and None not in (written.dims or (None,)):
+    if written.kind == "tensor" and isinstance(derived, types.TensorType) and None not in (written.dims or (None,)):
         assert written.dims is not None
         if written.dtype is derived.dtype and len(written.dims) == derived.ndim:
             return derived if written.dims == derived.shape else exact(written)
     return run_task(_filled(written, derived, derived))
 
 
-def _filled(w: Written, t: Type, whole: Type) -> Task[Type]:
+def _filled(w: Written, t: types.Type, whole: types.Type) -> Task[types.Type]:
     match w.kind, t:
-        case "tensor", TensorType():
+        case "tensor", types.TensorType():
             if (w.dtype is not None and w.dtype is not t.dtype) or (w.dims is not None and len(w.dims) != t.ndim):
                 raise _wrong(whole)
-            return TensorType(_merged(w.dims, t.shape), t.dtype)
-        case "shape", ShapeType():
+            return types.TensorType(_merged(w.dims, t.shape), t.dtype)
+        case "shape", types.ShapeType():
             if w.dims is not None and len(w.dims) != len(t.dims):
                 raise _wrong(whole)
-            return ShapeType(_merged(w.dims, t.dims))
-        case ("tuple", TupleType()) | ("ref", RefType()) | ("data", DataType()) | ("func", FuncType()):
-            if w.parts is None or (isinstance(t, FuncType) and (t.type_params or w.type_params)):
+            return types.ShapeType(_merged(w.dims, t.dims))
+        case (
+            ("tuple", types.TupleType())
+            | ("ref", types.RefType())
+            | ("data", types.DataType())
+            | ("func", types.FuncType())
+        ):
+            if w.parts is None or (isinstance(t, types.FuncType) and (t.type_params or w.type_params)):
                 return t if w.parts is None else exact(w)
-            if len(w.parts) != len(t.children) or (isinstance(t, DataType) and t.name != w.name):
+            if len(w.parts) != len(t.children) or (isinstance(t, types.DataType) and t.name != w.name):
                 raise _wrong(whole)
-            if isinstance(t, FuncType) and not any(p.is_open for p in w.parts):
+            if isinstance(t, types.FuncType) and not any(p.is_open for p in w.parts):
                 return exact(w)
-            parts: list[Type] = []
+            parts: list[types.Type] = []
             for p, c in zip(w.parts, t.children, strict=True):
                 parts.append((yield _filled(p, c, whole)))
-            made: Type = t.with_children(parts)
+            made: types.Type = t.with_children(parts)
             return made
-        case "typevar", TypeVar() if w.type_params[0] is t:
+        case "typevar", types.TypeVar() if w.type_params[0] is t:
             return t
         case "object", _:
             return t  # everything is an object
@@ -146,7 +141,7 @@ def _filled(w: Written, t: Type, whole: Type) -> Task[Type]:
             raise _wrong(whole)
 
 
-def _wrong(of: Type) -> Invalid:
+def _wrong(of: types.Type) -> Invalid:
     return Invalid(f"the annotation does not hold: the value is {of}", label="text.C14")
 
 
@@ -164,43 +159,43 @@ class TypePrinter:
     """Writes types. `dim` writes a dim, `names` has those of type parameters and data types."""
 
     dim: Callable[[Dim], str]
-    type_vars: Callable[[TypeVar], str]
+    type_vars: Callable[[types.TypeVar], str]
     data_types: Mapping[str, str]
     unknown: Collection[Symbol] = ()
     """Sizes that have no name."""
 
-    def text(self, of: Type, quoted: bool = False) -> str:
+    def text(self, of: types.Type, quoted: bool = False) -> str:
         """The type; with `quoted`, composite dims stand in strings, as TVM wants them in signatures."""
 
         def size(d: Dim) -> str:
             text = self.dim(d)
             return text if isinstance(d, (int, Symbol)) or not quoted else f'"{text}"'
 
-        def pieces(t: Type) -> list[Type | str]:
+        def pieces(t: types.Type) -> list[types.Type | str]:
             match t:
-                case TensorType() if self.unknown and t.shape and all(d in self.unknown for d in t.shape):
+                case types.TensorType() if self.unknown and t.shape and all(d in self.unknown for d in t.shape):
                     return [f'R.Tensor(dtype="{t.dtype}", ndim={t.ndim})']
-                case TensorType():
+                case types.TensorType():
                     return [f'R.Tensor({listed([size(d) for d in t.shape])}, dtype="{t.dtype}")']
-                case ShapeType():
+                case types.ShapeType():
                     return [f"R.Shape([{', '.join(map(size, t.dims))}])"]
-                case TupleType(fields=()):
+                case types.TupleType(fields=()):
                     return ["R.Tuple"]
-                case TupleType():
+                case types.TupleType():
                     return ["R.Tuple(", *commas(t.fields), ")"]
-                case FuncType():
+                case types.FuncType():
                     params = [self.type_vars(p) for p in t.type_params]
                     tail = f", type_params={listed(params)})" if params else ")"
                     comma = "," if len(t.params) == 1 else ""
                     return ["R.Callable((", *commas(t.params), comma + "), ", t.result, f", {t.pure}{tail}"]
-                case RefType():
+                case types.RefType():
                     return ["A.Ref(", t.value, ")"]
-                case DataType():
+                case types.DataType():
                     name = self.data_types.get(t.name, t.name)
                     return [name, "[", *commas(t.args), "]"] if t.args else [name]
-                case TypeVar():
+                case types.TypeVar():
                     return [self.type_vars(t)]
-                case ObjectType():
+                case types.ObjectType():
                     return ["R.Any"]
 
         return spelled(of, pieces)

@@ -11,32 +11,9 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from assay.semantics import graph
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
-from assay.semantics.graph import (
-    AssertOp,
-    Call,
-    CallTIR,
-    Constant,
-    Constructor,
-    Expr,
-    ExternFunc,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    MatchCast,
-    OnDevice,
-    Print,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    let_chain,
-    show_head,
-)
 from assay.semantics.graph.effects import is_copy, is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Module
@@ -92,7 +69,7 @@ class Demands:
 
     def __post_init__(self) -> None:
         for d in self.module.definitions.values():
-            if isinstance(d, Function):
+            if isinstance(d, graph.Function):
                 self.function(d)
 
     def of(self, device: VirtualDevice) -> VirtualDevice:
@@ -115,9 +92,11 @@ class Demands:
 
     # --- where things are ---
 
-    def domain(self, of: Expr) -> Domain:
+    def domain(self, of: graph.Expr) -> Domain:
         """The domain of an expression, made on first use with what its node or type says."""
-        if isinstance(of, GlobalVar) and isinstance(target := self.module.definitions.get(of.name), Function):
+        if isinstance(of, graph.GlobalVar) and isinstance(
+            target := self.module.definitions.get(of.name), graph.Function
+        ):
             self.said(of, self.domain(target), of.device)
             return self.domain(target)
         if id(of) not in self.domains:
@@ -127,32 +106,32 @@ class Demands:
                 self.said(of, self.domains[id(of)], self.host)
         return self.domains[id(of)]
 
-    def written(self, of: Expr) -> VirtualDevice:
+    def written(self, of: graph.Expr) -> VirtualDevice:
         """What a node says of its value; of a constant of the table, the table too."""
-        stored = self.module.info(of.name).device if isinstance(of, GlobalVar) else ANYWHERE
+        stored = self.module.info(of.name).device if isinstance(of, graph.GlobalVar) else ANYWHERE
         return of.device.join(stored) or of.device
 
-    def said(self, node: Expr, domain: Domain, device: VirtualDevice) -> None:
+    def said(self, node: graph.Expr, domain: Domain, device: VirtualDevice) -> None:
         """A value is on a device; of a function, its result is."""
         self.firm(node, result(domain), self.cells.cell(self.of(device)))
 
-    def firm(self, node: Expr, a: Domain, b: Domain) -> None:
+    def firm(self, node: graph.Expr, a: Domain, b: Domain) -> None:
         """Unite two domains; a contradiction is noted as broken."""
         wrong = self.cells.unite(a, b)
         if wrong is not None:
             self.broken.append(
-                Broken("contradiction", f"{show_head(node)} is on {wrong[0]} and on {wrong[1]}", node.span)
+                Broken("contradiction", f"{graph.show_head(node)} is on {wrong[0]} and on {wrong[1]}", node.span)
             )
 
-    def one(self, node: Expr, index: int, domain: Domain) -> None:
+    def one(self, node: graph.Expr, index: int, domain: Domain) -> None:
         """A child of `node` is where `domain` is. Behind an annotation it may be a copy."""
         child = node.children[index]
         if not self.is_anywhere(child):
             self.firm(node, self.domain(child), domain)
-            if isinstance(child, (OnDevice, TupleGetItem)) and self.tensors(child.type) is not None:
+            if isinstance(child, (graph.OnDevice, graph.TupleGetItem)) and self.tensors(child.type) is not None:
                 self.wanted(node, index, domain)
 
-    def use(self, node: Expr, index: int, wanted: Domain, pulls: bool = True) -> None:
+    def use(self, node: graph.Expr, index: int, wanted: Domain, pulls: bool = True) -> None:
         """`node` wants a child somewhere."""
         child = node.children[index]
         if self.is_anywhere(child):
@@ -165,57 +144,57 @@ class Demands:
         if pulls and (id(node), index) not in self.apart and isinstance(at, int):
             self.pulls.append((at, wanted))
 
-    def wanted(self, node: Expr, index: int, wanted: Domain) -> None:
+    def wanted(self, node: graph.Expr, index: int, wanted: Domain) -> None:
         """Note that an operand is used at a place, unless it is copied anyway."""
         child = node.children[index]
         key, at = self.real(child)
         if (id(node), index) not in self.apart and isinstance(at, int) and isinstance(wanted, int):
             self.uses.append(WantedValue(key, self.tensors(child.type) or 0, at, wanted, (id(node), index)))
 
-    def real(self, of: Expr) -> tuple[tuple[int, ...], Domain]:
+    def real(self, of: graph.Expr) -> tuple[tuple[int, ...], Domain]:
         """The value that is copied where `of` is wanted, by a name for it, and where it is: not an annotation, but what
         it is about. Equal projections of one value are one value."""
         steps: list[int] = []
         value, top = of, of
         while True:
-            if isinstance(value, OnDevice) and id(value) not in self.held:
+            if isinstance(value, graph.OnDevice) and id(value) not in self.held:
                 if id(value) in self.constants:
                     return (id(value), *reversed(steps)), self.constants[id(value)]
                 top = value = value.value
-            elif isinstance(value, TupleGetItem):
+            elif isinstance(value, graph.TupleGetItem):
                 steps.append(value.index)
                 value = value.value
             else:
                 return (id(value), *reversed(steps)), self.domain(top)
 
-    def is_anywhere(self, value: Expr) -> bool:
+    def is_anywhere(self, value: graph.Expr) -> bool:
         """Whether a value is a constant that is not placed: it is one wherever it is used."""
-        named = isinstance(value, GlobalVar) and value.name in self.module.constants
-        return (named or isinstance(value, Constant)) and self.of(self.written(value)) == ANYWHERE
+        named = isinstance(value, graph.GlobalVar) and value.name in self.module.constants
+        return (named or isinstance(value, graph.Constant)) and self.of(self.written(value)) == ANYWHERE
 
     # --- rules ---
 
-    def function(self, root: Function) -> None:
+    def function(self, root: graph.Function) -> None:
         """Note the demands of all nodes of a function."""
-        whole: Expr = root
+        whole: graph.Expr = root
         order = list(post_order(whole, lambda n: () if is_opaque(n) else n.children))
         for node in order:
             self.hold(node)
         for node in order:
             for v in bound_by(node):
                 self.domain(v)
-            if not self.is_anywhere(node) and not isinstance(node, (ExternFunc, Constructor)):
+            if not self.is_anywhere(node) and not isinstance(node, (graph.ExternFunc, graph.Constructor)):
                 self.node(node, self.domain(node))
 
-    def hold(self, node: Expr) -> None:
+    def hold(self, node: graph.Expr) -> None:
         """A user's annotation of all that a let names, or that a function gives, holds for both sides of it."""
-        value: Expr | None = None
+        value: graph.Expr | None = None
         match node:
-            case Let():
+            case graph.Let():
                 value = node.value
-            case Function() if not is_opaque(node):
+            case graph.Function() if not is_opaque(node):
                 value = given(node)
-            case OnDevice():
+            case graph.OnDevice():
                 if (node.constrain_body and node.constrain_result) or self.tensors(node.type) is None:
                     self.held.add(id(node))
                 if self.is_anywhere(node.value):  # it is where it is wanted, but where the annotation says where it is
@@ -224,21 +203,21 @@ class Demands:
                         self.held.add(id(node))
             case _:
                 pass
-        if isinstance(value, OnDevice) and value.constrain_body:
+        if isinstance(value, graph.OnDevice) and value.constrain_body:
             self.held.add(id(value))
 
-    def node(self, node: Expr, domain: Domain) -> None:
+    def node(self, node: graph.Expr, domain: Domain) -> None:
         """Note the demands of one node, whose value is where `domain` says."""
         match node:
-            case OnDevice():
+            case graph.OnDevice():
                 self.annotation(node, domain)
-            case Function() if is_opaque(node):
+            case graph.Function() if is_opaque(node):
                 self.said(node, domain, node.body.device)
                 self.made.add(result(domain))
                 for p in node.params if self.part == "place" else ():
                     self.firm(node, result(self.domain(p)), result(domain))
                 self.firm(node, domain, (*map(self.domain, node.params), self.cells.fresh(node.result_type)))
-            case Function():
+            case graph.Function():
                 here = self.cells.fresh(node.result_type)
                 self.made.add(result(here))
                 if is_annotated(given(node)):
@@ -246,52 +225,52 @@ class Demands:
                 else:
                     self.use(node, 0, here)
                 self.firm(node, domain, (*map(self.domain, node.params), here))
-            case Let():
+            case graph.Let():
                 self.one(node, 0, self.domain(node.var))
                 self.one(node, 1, domain)
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 self.firm(node, self.domain(node.value), domain)
-            case MatchCast():
+            case graph.MatchCast():
                 if isinstance(node.type, ShapeType) and not isinstance(node.value.type, ShapeType):
                     self.looked_at(node)
                 else:
                     self.one(node, 0, domain)
-            case Tuple() | RefCreate():
+            case graph.Tuple() | graph.RefCreate():
                 self.all_at(node, domain)
-            case RefRead():
+            case graph.RefRead():
                 self.one(node, 0, domain)
-            case RefWrite():
+            case graph.RefWrite():
                 self.use(node, 1, self.domain(node.ref))
-            case If():
+            case graph.If():
                 self.looked_at(node, 1)
                 self.use(node, 1, domain)
                 self.use(node, 2, domain)
-            case Match():
+            case graph.Match():
                 for v in bound_by(node):
                     self.one(node, 0, self.domain(v))
                 self.all_at(node, domain, first=1)
-            case Print() | AssertOp():
+            case graph.Print() | graph.AssertOp():
                 self.looked_at(node)
-            case CallTIR():
+            case graph.CallTIR():
                 self.tensor_call(node, domain)
-            case Call():
+            case graph.Call():
                 self.call(node, domain)
             case _:
                 pass
 
-    def all_at(self, node: Expr, domain: Domain, first: int = 0) -> None:
+    def all_at(self, node: graph.Expr, domain: Domain, first: int = 0) -> None:
         """The node wants all children, from the one numbered `first` on, where `domain` is."""
         for i in range(first, len(node.children)):
             self.use(node, i, domain)
 
-    def looked_at(self, node: Expr, first: int | None = None) -> None:
+    def looked_at(self, node: graph.Expr, first: int | None = None) -> None:
         """The host looks at values, all or the `first`, in its main memory. What computes them need not be there."""
         for i in range(len(node.children[:first])):
             host = self.cells.cell(self.host)
             self.seen.add(host)
             self.use(node, i, host, pulls=False)
 
-    def annotation(self, node: OnDevice, domain: Domain) -> None:
+    def annotation(self, node: graph.OnDevice, domain: Domain) -> None:
         """Note what an annotation says of the value inside, of its own value, or of both."""
         inner = self.constants[id(node)] if id(node) in self.constants else self.domain(node.value)
         if node.constrain_body:
@@ -306,15 +285,15 @@ class Demands:
         ):
             self.pulls.append((inner, domain))
 
-    def call(self, node: Call, domain: Domain) -> None:
+    def call(self, node: graph.Call, domain: Domain) -> None:
         """Note the demands of a call: operands where the callee's parameters are, the result where its result is."""
-        if isinstance(node.op, (Operator, ExternFunc)) and not is_copy(node, self.module):
+        if isinstance(node.op, (Operator, graph.ExternFunc)) and not is_copy(node, self.module):
             self.made.add(result(domain))
         if isinstance(node.op, Operator):
             if not is_copy(node, self.module) and (self.part == "place" or node.op.view):
                 self.all_at(node, domain)
             return
-        callee = result(domain) if isinstance(node.op, (ExternFunc, Constructor)) else self.domain(node.op)
+        callee = result(domain) if isinstance(node.op, (graph.ExternFunc, graph.Constructor)) else self.domain(node.op)
         if isinstance(callee, int):  # all of what is outside, or comes out of a tuple, is in one place
             self.firm(node, callee, domain)
             for i in range(len(node.args)):
@@ -324,7 +303,7 @@ class Demands:
         for i in range(len(node.args)):
             self.use(node, i + 1, callee[i])
 
-    def tensor_call(self, node: CallTIR, domain: Domain) -> None:
+    def tensor_call(self, node: graph.CallTIR, domain: Domain) -> None:
         """Note the demands of a call of a tensor function: one place for all, or the scopes of its parameters."""
         if is_copy(node, self.module):
             return
@@ -384,20 +363,20 @@ class Demands:
                     known[id(t)] = t, 1 if isinstance(t, TensorType) else whole
         return known[id(of)][1]
 
-    def cell_of(self, node: Expr) -> int | None:
+    def cell_of(self, node: graph.Expr) -> int | None:
         """The class of a value; None of a function, and of what the source does not have."""
         domain = self.domains.get(id(node))
         return self.cells.find(domain) if isinstance(domain, int) else None
 
 
-def given(function: Function) -> Expr:
+def given(function: graph.Function) -> graph.Expr:
     """What is behind the lets of a function's body."""
-    return let_chain(function.body)[1]
+    return graph.let_chain(function.body)[1]
 
 
-def is_annotated(node: Expr) -> bool:
+def is_annotated(node: graph.Expr) -> bool:
     """Whether a node is an annotation of its operand."""
-    return isinstance(node, OnDevice) and node.constrain_body
+    return isinstance(node, graph.OnDevice) and node.constrain_body
 
 
 def scopes_inside(kernels: Mapping[str, PrimFunc]) -> dict[str, list[str]]:

@@ -10,22 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from assay.semantics import graph
 from assay.semantics.bits import digest
 from assay.semantics.devices import ANYWHERE
-from assay.semantics.graph import (
-    CallTIR,
-    Clause,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    Let,
-    Match,
-    OnDevice,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
 from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.patterns import with_variables
 from assay.semantics.module import Definition, Module, Program
@@ -42,8 +29,8 @@ def erase(module: Module) -> Module:
     definitions: dict[str, Definition] = {}
     for name, d in module.definitions.items():
         if original_of(module, name) == name:
-            bare = eraser.bare[id(d)] if isinstance(d, Function) else d
-            assert not isinstance(bare, Expr) or isinstance(bare, Function)
+            bare = eraser.bare[id(d)] if isinstance(d, graph.Function) else d
+            assert not isinstance(bare, graph.Expr) or isinstance(bare, graph.Function)
             definitions[name] = bare
     return replace(module, definitions=definitions, infos={})
 
@@ -52,7 +39,7 @@ def erased(module: Module) -> Eraser:
     """What the nodes of a module become, instances included."""
     eraser = Eraser(module)
     for d in module.definitions.values():
-        if isinstance(d, Function):
+        if isinstance(d, graph.Function):
             eraser.function(d)
     return eraser
 
@@ -76,112 +63,114 @@ class Eraser:
     """What the nodes of a module become."""
 
     module: Module
-    bare: dict[int, Expr] = field(default_factory=dict)
+    bare: dict[int, graph.Expr] = field(default_factory=dict)
     """The node without devices, by the identity of the node."""
     remade: set[int] = field(default_factory=set)
     """The tuples that are made anew of the fields of another, and the lets that only name what they give."""
-    same: dict[tuple[object, ...], Expr] = field(default_factory=dict)
+    same: dict[tuple[object, ...], graph.Expr] = field(default_factory=dict)
     """Tuples by their fields, projections by their tuple."""
     contents: dict[int, str] = field(default_factory=dict)
     """Digests of the constants that are fields of tuples, by the identity of their data."""
 
-    def function(self, of: Function) -> Function:
+    def function(self, of: graph.Function) -> graph.Function:
         """The function without devices."""
         for node in post_order(of):
             if id(node) not in self.bare:
                 self.bare[id(node)] = self.node(node)
         found = self.bare[id(of)]
-        assert isinstance(found, Function)
+        assert isinstance(found, graph.Function)
         return found
 
-    def var(self, of: Var) -> Var:
+    def var(self, of: graph.Var) -> graph.Var:
         """The variable without its device, one for each."""
         found = self.bare.get(id(of))
         if found is None:
             found = self.bare[id(of)] = of if of.device == ANYWHERE else replace(of, device=ANYWHERE)
-        assert isinstance(found, Var)
+        assert isinstance(found, graph.Var)
         return found
 
-    def part(self, of: Expr) -> object:
+    def part(self, of: graph.Expr) -> object:
         """What is the same for fields that are one value. A constant is that wherever it is: by its contents or its
         name."""
         match of:
-            case Constant():
+            case graph.Constant():
                 if id(of.data) not in self.contents:
                     self.contents[id(of.data)] = digest(of.data)
                 return self.contents[id(of.data)]
-            case GlobalVar():
+            case graph.GlobalVar():
                 return of.name
             case _:
                 return id(of)
 
-    def node(self, of: Expr) -> Expr:
+    def node(self, of: graph.Expr) -> graph.Expr:
         """A node without its device, over children that have none; copies and annotations become their operand."""
         parts = [self.bare[id(c)] for c in of.children]
-        if isinstance(of, OnDevice) or is_copy(of, self.module):
+        if isinstance(of, graph.OnDevice) or is_copy(of, self.module):
             return parts[0]
         new = of.with_children(parts)
         match new:
-            case Var():
+            case graph.Var():
                 return self.var(new)
-            case Tuple():
+            case graph.Tuple():
                 whole = remade(new)
                 if whole is not None:
                     self.remade.add(id(of))
                     return whole
                 key: tuple[object, ...] = tuple(map(self.part, new.fields))
                 return self.same.setdefault(key, new if new.device == ANYWHERE else replace(new, device=ANYWHERE))
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 key = ("field", id(new.value), new.index)
                 return self.same.setdefault(key, new if new.device == ANYWHERE else replace(new, device=ANYWHERE))
-            case Let():
+            case graph.Let():
                 new = replace(new, var=self.var(new.var))
-                if new.body is new.var or (isinstance(new.body, Tuple) and not new.body.fields and _is_unit(new.value)):
+                if new.body is new.var or (
+                    isinstance(new.body, graph.Tuple) and not new.body.fields and _is_unit(new.value)
+                ):
                     self.remade.add(id(of))
                     return new.value
-            case Function():
+            case graph.Function():
                 attrs = {k: v for k, v in new.attrs.items() if k != INSTANCE}
                 new = replace(new, params=tuple(map(self.var, new.params)), attrs=attrs)
-            case Match():
+            case graph.Match():
                 new = replace(
-                    new, clauses=tuple(Clause(with_variables(c.pattern, self.var), c.body) for c in new.clauses)
+                    new, clauses=tuple(graph.Clause(with_variables(c.pattern, self.var), c.body) for c in new.clauses)
                 )
-            case GlobalVar():
+            case graph.GlobalVar():
                 new = replace(new, name=original_of(self.module, new.name))
-            case CallTIR():
+            case graph.CallTIR():
                 new = replace(new, func=original_of(self.module, new.func))
             case _:
                 pass
         return new if new.device == ANYWHERE else replace(new, device=ANYWHERE)
 
 
-def remade(of: Tuple) -> Expr | None:
+def remade(of: graph.Tuple) -> graph.Expr | None:
     """The tuple whose fields, all and in order, are those of `of`; None if there is none."""
-    wholes = [f.value if isinstance(f, TupleGetItem) and f.index == i else None for i, f in enumerate(of.fields)]
+    wholes = [f.value if isinstance(f, graph.TupleGetItem) and f.index == i else None for i, f in enumerate(of.fields)]
     first = wholes[0] if wholes else None
     if first is None or not isinstance(first.type, TupleType) or len(first.type.fields) != len(wholes):
         return None
     return first if all(w is first for w in wholes) else None
 
 
-def _is_unit(node: Expr) -> bool:
+def _is_unit(node: graph.Expr) -> bool:
     return isinstance(node.type, TupleType) and not node.type.fields
 
 
 # --- from a value down to what it is a copy of --------------------------------------------------------------------
 
 
-def under(node: Expr, eraser: Eraser) -> Expr | None:
+def under(node: graph.Expr, eraser: Eraser) -> graph.Expr | None:
     """What `node` is when devices do not count: the operand of an annotation, of a copy or of a projection, the tuple
     that is made anew of its fields; None where it is none of these."""
-    if isinstance(node, (OnDevice, TupleGetItem)):
+    if isinstance(node, (graph.OnDevice, graph.TupleGetItem)):
         return node.value
     if is_copy(node, eraser.module):
         return node.children[0]
-    if isinstance(node, Let) and id(node) in eraser.remade:
+    if isinstance(node, graph.Let) and id(node) in eraser.remade:
         return node.value
-    if isinstance(node, Tuple) and id(node) in eraser.remade:
-        part: Expr | None = node.fields[0]
+    if isinstance(node, graph.Tuple) and id(node) in eraser.remade:
+        part: graph.Expr | None = node.fields[0]
         whole = eraser.bare[id(node)]
         while part is not None and eraser.bare[id(part)] is not whole:
             part = under(part, eraser)
@@ -189,7 +178,7 @@ def under(node: Expr, eraser: Eraser) -> Expr | None:
     return None
 
 
-def value_chain(node: Expr, eraser: Eraser) -> list[Expr]:
+def value_chain(node: graph.Expr, eraser: Eraser) -> list[graph.Expr]:
     """The nodes from a value up to `node` that are one value but for devices and projections; the value comes first."""
     found = [node]
     while (inner := under(found[-1], eraser)) is not None:

@@ -10,36 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from assay.semantics import graph
 from assay.semantics.bits import digest
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import GLOBAL, VirtualDevice
 from assay.semantics.errors import Crash
-from assay.semantics.graph import (
-    AssertOp,
-    Call,
-    CallTIR,
-    Constant,
-    Constructor,
-    Expr,
-    ExternFunc,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    MatchCast,
-    OnDevice,
-    Print,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    show_head,
-)
 from assay.semantics.graph.effects import is_copy, is_opaque
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.scopes import function_scopes
@@ -55,7 +30,7 @@ def misplaced_values(module: Module, config: CompilationConfig) -> Iterator[Brok
     """The rules that a planned module breaks, with the nodes that do."""
     check = _Conditions(module, config)
     for d in module.definitions.values():
-        if isinstance(d, Function):
+        if isinstance(d, graph.Function):
             yield from check.function(d)
     yield from check.broken
 
@@ -68,10 +43,12 @@ class _Conditions:
     domains: dict[int, Domain] = field(default_factory=dict)
     broken: list[Broken] = field(default_factory=list)
 
-    def domain(self, of: Expr) -> Domain:
+    def domain(self, of: graph.Expr) -> Domain:
         """Where a value is. That of a function is written on it for its result; its parameters have cells of their
         own."""
-        if isinstance(of, GlobalVar) and isinstance(target := self.module.definitions.get(of.name), Function):
+        if isinstance(of, graph.GlobalVar) and isinstance(
+            target := self.module.definitions.get(of.name), graph.Function
+        ):
             of = target
         if not isinstance(of.type, FuncType):
             return self.cells.cell(of.device)
@@ -79,50 +56,62 @@ class _Conditions:
             self.domains[id(of)] = self.cells.fresh(of.type, of.device)
         return self.domains[id(of)]
 
-    def same(self, a: Domain, b: Domain, verdict: str, detail: str, node: Expr) -> None:
+    def same(self, a: Domain, b: Domain, verdict: str, detail: str, node: graph.Expr) -> None:
         """Two domains are one, or `verdict` is broken."""
         wrong = self.cells.unite(a, b)
         if wrong is not None:
-            self.broken.append(Broken(verdict, f"{show_head(node)}: {detail}: {wrong[0]} and {wrong[1]}", node.span))
+            self.broken.append(
+                Broken(verdict, f"{graph.show_head(node)}: {detail}: {wrong[0]} and {wrong[1]}", node.span)
+            )
 
-    def one(self, a: Expr, b: Expr, verdict: str, detail: str, node: Expr) -> None:
+    def one(self, a: graph.Expr, b: graph.Expr, verdict: str, detail: str, node: graph.Expr) -> None:
         self.same(self.domain(a), self.domain(b), verdict, detail, node)
 
     # --- rules ---
 
-    def function(self, root: Function) -> Iterator[Broken]:
-        copies: dict[tuple[object, ...], Expr] = {}
+    def function(self, root: graph.Function) -> Iterator[Broken]:
+        copies: dict[tuple[object, ...], graph.Expr] = {}
         scopes = function_scopes(root)
-        whole: Expr = root
+        whole: graph.Expr = root
         order = list(post_order(whole, lambda n: () if is_opaque(n) else n.children))
-        named = {id(n.value) for n in order if isinstance(n, Let)}
+        named = {id(n.value) for n in order if isinstance(n, graph.Let)}
         for node in order:
             for n in (*bound_by(node), node):
                 if not n.device.is_full:
-                    yield Broken("open", f"{show_head(n)} is on {n.device}, which leaves something open", n.span)
-            if isinstance(node, OnDevice):
-                yield Broken("left", f"{show_head(node)}: an annotation is left", node.span)
+                    yield Broken("open", f"{graph.show_head(n)} is on {n.device}, which leaves something open", n.span)
+            if isinstance(node, graph.OnDevice):
+                yield Broken("left", f"{graph.show_head(node)}: an annotation is left", node.span)
             if is_copy(node, self.module):
                 (of,) = node.children
                 if of.device == node.device:
-                    yield Broken("idle copy", f"{show_head(node)}: from {of.device} to where it is", node.span)
+                    yield Broken("idle copy", f"{graph.show_head(node)}: from {of.device} to where it is", node.span)
                 owner = scopes.owner.get(id(node))
                 other = copies.setdefault((*_value(of), of.device, node.device, id(owner)), node)
                 if other is not node and not {id(other), id(node)} <= named:  # a let keeps its own
-                    yield Broken("double copy", f"{show_head(of)} is copied twice to {node.device}", node.span)
+                    yield Broken("double copy", f"{graph.show_head(of)} is copied twice to {node.device}", node.span)
             else:
                 yield from self.local(node)
 
-    def local(self, node: Expr) -> Iterator[Broken]:  # noqa: C901  (a case for each kind of node)
+    def local(self, node: graph.Expr) -> Iterator[Broken]:  # noqa: C901  (a case for each kind of node)
         host = self.config.host.default(VirtualDevice(scope=GLOBAL))
         if isinstance(node.type, ShapeType) and node.device != host:
-            yield Broken("host", f"{show_head(node)} is a shape on {node.device}; shapes are on {host}", node.span)
+            yield Broken(
+                "host", f"{graph.show_head(node)} is a shape on {node.device}; shapes are on {host}", node.span
+            )
         match node:
-            case Var() | GlobalVar() | Constant() | ExternFunc() | Constructor() | ShapeExpr() | OnDevice():
+            case (
+                graph.Var()
+                | graph.GlobalVar()
+                | graph.Constant()
+                | graph.ExternFunc()
+                | graph.Constructor()
+                | graph.ShapeExpr()
+                | graph.OnDevice()
+            ):
                 pass
-            case ShapeOf():
+            case graph.ShapeOf():
                 pass  # its operand is not looked into
-            case Function() if is_opaque(node):
+            case graph.Function() if is_opaque(node):
                 for p in node.params:
                     if p.device.place != node.device.place:
                         yield Broken(
@@ -130,72 +119,74 @@ class _Conditions:
                         )
                 written: Domain = (*map(self.domain, node.params), self.cells.fresh(node.result_type, node.device))
                 self.same(self.domain(node), written, "function", "what it is and its parts", node)
-            case Function():
+            case graph.Function():
                 self.same(self.domain(node), self.written(node), "function", "what it is and its parts", node)
-            case Let():
+            case graph.Let():
                 self.one(node.var, node.value, "let", f"variable {node.var.name} and its value", node)
                 self.one(node, node.body, "let", "it and its body", node)
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 self.one(node, node.value, "projection", "the field and the tuple", node)
-            case MatchCast() if isinstance(node.type, ShapeType) and not isinstance(node.value.type, ShapeType):
+            case graph.MatchCast() if isinstance(node.type, ShapeType) and not isinstance(node.value.type, ShapeType):
                 yield from self.on_host(node, (node.value,))
-            case MatchCast():
+            case graph.MatchCast():
                 self.one(node, node.value, "match_cast", "it and its operand", node)
-            case Tuple():
+            case graph.Tuple():
                 for i, f in enumerate(node.fields):
                     self.one(node, f, "tuple", f"it and its field {i}", node)
-            case RefCreate():
+            case graph.RefCreate():
                 self.one(node, node.value, "reference", "it and its content", node)
-            case RefRead():
+            case graph.RefRead():
                 self.one(node, node.ref, "reference", "what is read and the reference", node)
-            case RefWrite():
+            case graph.RefWrite():
                 self.one(node.ref, node.value, "reference", "it and what is written", node)
-            case If():
+            case graph.If():
                 yield from self.on_host(node, (node.condition,))
                 self.one(node, node.then, "branch", "it and its first branch", node)
                 self.one(node, node.otherwise, "branch", "it and its second branch", node)
-            case Match():
+            case graph.Match():
                 for c in node.clauses:
                     self.one(node, c.body, "branch", "it and a clause", node)
                     for v in c.vars:
                         self.one(v, node.value, "match", f"{v.name} and what is matched", node)
-            case Print():
+            case graph.Print():
                 yield from self.on_host(node, node.values)
-            case AssertOp():
+            case graph.AssertOp():
                 yield from self.on_host(node, node.children)
-            case CallTIR():
+            case graph.CallTIR():
                 yield from self.tensor_call(node)
-            case Call() if isinstance(node.op, Operator):
+            case graph.Call() if isinstance(node.op, Operator):
                 for i, a in enumerate(node.args):
                     if node.op.view and i == 0 and a.device != node.device:
                         yield Broken(
-                            "view", f"{show_head(node)} is on {node.device}, its operand on {a.device}", node.span
+                            "view", f"{graph.show_head(node)} is on {node.device}, its operand on {a.device}", node.span
                         )
                     elif a.device.place != node.device.place:
                         yield self.far(node, i, a)
-            case Call():
+            case graph.Call():
                 self.call(node)
             case _:
                 raise Crash(f"no rule for {type(node).__name__}")
 
-    def far(self, node: Expr, index: int, operand: Expr) -> Broken:
+    def far(self, node: graph.Expr, index: int, operand: graph.Expr) -> Broken:
         where = f"runs on {node.device.place}, operand {index} is on {operand.device}"
-        return Broken("operand", f"{show_head(node)} {where}", node.span)
+        return Broken("operand", f"{graph.show_head(node)} {where}", node.span)
 
-    def on_host(self, node: Expr, values: Sequence[Expr]) -> Iterator[Broken]:
+    def on_host(self, node: graph.Expr, values: Sequence[graph.Expr]) -> Iterator[Broken]:
         host = self.config.host.default(VirtualDevice(scope=GLOBAL))
         for v in values:
             if v.device != host:
-                yield Broken("host", f"{show_head(node)} looks at a value on {v.device}; the host is {host}", node.span)
+                yield Broken(
+                    "host", f"{graph.show_head(node)} looks at a value on {v.device}; the host is {host}", node.span
+                )
 
-    def written(self, of: Function) -> Domain:
+    def written(self, of: graph.Function) -> Domain:
         """The domain of a function as its parts say it."""
         return (*map(self.domain, of.params), self.domain(of.body))
 
-    def call(self, node: Call) -> None:
+    def call(self, node: graph.Call) -> None:
         callee = node.op
-        assert isinstance(callee, Expr)
-        if isinstance(callee, (ExternFunc, Constructor)):
+        assert isinstance(callee, graph.Expr)
+        if isinstance(callee, (graph.ExternFunc, graph.Constructor)):
             for i, a in enumerate(node.args):
                 self.one(node, a, "tuple", f"it and its field {i}", node)
             return
@@ -205,7 +196,7 @@ class _Conditions:
             self.same(p, self.domain(a), "call", f"parameter and argument {i}", node)
         self.same(found[-1], self.domain(node), "call", "the function's result and the call", node)
 
-    def tensor_call(self, node: CallTIR) -> Iterator[Broken]:
+    def tensor_call(self, node: graph.CallTIR) -> Iterator[Broken]:
         kernel = self.module.kernel(node.func)
         for i, a in enumerate(node.args):
             if a.device.place != node.device.place:
@@ -214,20 +205,20 @@ class _Conditions:
         made = [node.device.scope for _ in flatten(node.type)]
         for scope, b in zip([*inside, *made], kernel.params, strict=True):
             if b.scope not in ("", scope):
-                yield Broken("scope", f"{show_head(node)}: {b.name} is in {b.scope}, given {scope}", node.span)
+                yield Broken("scope", f"{graph.show_head(node)}: {b.name} is in {b.scope}, given {scope}", node.span)
 
 
-def _value(of: Expr) -> tuple[object, ...]:
+def _value(of: graph.Expr) -> tuple[object, ...]:
     """What equal values have in common that need not be computed to be equal: constants of one name or of the same
     contents, and projections of one value at one index."""
     steps: list[object] = []
-    while isinstance(of, TupleGetItem):
+    while isinstance(of, graph.TupleGetItem):
         steps.append(of.index)
         of = of.value
     match of:
-        case GlobalVar():
+        case graph.GlobalVar():
             return of.name, *steps
-        case Constant():
+        case graph.Constant():
             return digest(of.data), *steps
         case _:
             return id(of), *steps

@@ -15,25 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics import tensor
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import Expr, Interner, Load, Var, const, evaluate, evaluate_dim
-from assay.semantics.tensor import (
-    INDEPENDENT,
-    Allocate,
-    AllocateConst,
-    Assert,
-    Buffer,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    While,
-    loads,
-)
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import Worklist, post_order
 from assay.verify.equivalence.events import Known, TraceEvent, TraceRead
@@ -48,7 +32,7 @@ MOST_CELLS = 1 << 27
 class Trace:
     """A run but for the data."""
 
-    func: PrimFunc
+    func: tensor.PrimFunc
     events: list[TraceEvent]
     outputs: tuple[BufferCells, ...]
     instances: int
@@ -56,7 +40,7 @@ class Trace:
     races: Races
 
 
-def trace_of(func: PrimFunc, sizes: Mapping[Var, Any], anywhere: bool = False) -> Trace:
+def trace_of(func: tensor.PrimFunc, sizes: Mapping[Var, Any], anywhere: bool = False) -> Trace:
     """The events of `func` at `sizes`, which give its symbolic dims and those scalar parameters that are to be numbers.
 
     Raises `UndecidedTrace` where control or an index depends on data, or there are too many instances; Trap where the
@@ -68,7 +52,7 @@ def trace_of(func: PrimFunc, sizes: Mapping[Var, Any], anywhere: bool = False) -
 
 
 class _Tracer:
-    def __init__(self, func: PrimFunc, sizes: Mapping[Var, Any], anywhere: bool) -> None:
+    def __init__(self, func: tensor.PrimFunc, sizes: Mapping[Var, Any], anywhere: bool) -> None:
         self.func = without_blocks(func)
         self.sizes = sizes
         self.anywhere = anywhere
@@ -82,7 +66,7 @@ class _Tracer:
 
     def run(self) -> Trace:
         dims = {v: int(n) for v, n in self.sizes.items() if v.dtype.is_integer}
-        cells: dict[Buffer, BufferCells] = {}
+        cells: dict[tensor.Buffer, BufferCells] = {}
         for k, b in enumerate(self.func.inputs):
             cells[b] = BufferCells(tuple(evaluate_dim(d, dims) for d in b.shape), number=k)
         for b in self.func.outputs:
@@ -96,7 +80,7 @@ class _Tracer:
         outputs = tuple(cells[b] for b in self.func.outputs)
         return Trace(self.func, self.events, outputs, self.instances, self.clock, self.races)
 
-    def begin(self, buffer: Buffer, shape: tuple[int, ...], lanes: int) -> BufferCells:
+    def begin(self, buffer: tensor.Buffer, shape: tuple[int, ...], lanes: int) -> BufferCells:
         """Fresh memory for each lane."""
         size = int(np.prod(shape, dtype=np.int64))
         first = self.used + (np.arange(lanes, dtype=np.int64) * size if lanes > 1 else 0)
@@ -107,50 +91,50 @@ class _Tracer:
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def statement(self, stmt: Stmt, lanes: LaneFrame, group: int) -> list[tuple[Stmt, LaneFrame, int]]:
+    def statement(self, stmt: tensor.Stmt, lanes: LaneFrame, group: int) -> list[tuple[tensor.Stmt, LaneFrame, int]]:
         """What runs inside `stmt`, in order; the events of `stmt` itself are entered."""
         match stmt:
-            case Seq():
+            case tensor.Seq():
                 return [(s, lanes, group) for s in stmt.body]
-            case For() if stmt.start is None:
+            case tensor.For() if stmt.start is None:
                 return self.loop(stmt, lanes, group)
-            case If():
+            case tensor.If():
                 return self.branch(stmt, lanes, group)
-            case LetStmt():
+            case tensor.LetStmt():
                 if self.is_data(stmt.value, lanes):
                     event = self.event(stmt, stmt.value, lanes, group)
                     lanes = lanes.inside(data={stmt.var: Known(event)})
                 else:
                     lanes = lanes.inside(env={stmt.var: self.number(stmt.value, lanes)})
                 return [(stmt.body, lanes, group)]
-            case Allocate():
+            case tensor.Allocate():
                 shape = self.shape(stmt.buffer, lanes)
                 cells = {stmt.buffer: self.begin(stmt.buffer, shape, lanes.count)}
                 return [(stmt.body, lanes.inside(cells=cells), group)]
-            case AllocateConst():
+            case tensor.AllocateConst():
                 cells = {stmt.buffer: BufferCells(stmt.contents.shape, data=stmt.contents)}
                 return [(stmt.body, lanes.inside(cells=cells), group)]
-            case Store():
+            case tensor.Store():
                 self.store(stmt, lanes, group)
                 return []
-            case Assert():
+            case tensor.Assert():
                 if self.is_data(stmt.condition, lanes):
                     self.event(stmt, stmt.condition, lanes, group)
                 elif not np.all(self.number(stmt.condition, lanes)):
                     raise self.trap(lanes, Trap(stmt.kind, stmt.message, where=stmt.span, label="tensor.T7"))
                 return []
-            case Evaluate():
+            case tensor.Evaluate():
                 if self.is_data(stmt.value, lanes):
                     self.event(stmt, stmt.value, lanes, group)
                 else:
                     self.number(stmt.value, lanes)
                 return []
-            case While():
+            case tensor.While():
                 raise UndecidedTrace(f"the loop `while {stmt.condition}` depends on data")
             case _:
                 raise UndecidedTrace(f"the statement {type(stmt).__name__} is not evaluated over symbols")
 
-    def loop(self, stmt: For, lanes: LaneFrame, group: int) -> list[tuple[Stmt, LaneFrame, int]]:
+    def loop(self, stmt: tensor.For, lanes: LaneFrame, group: int) -> list[tuple[tensor.Stmt, LaneFrame, int]]:
         if self.is_data(stmt.extent, lanes):
             raise UndecidedTrace(f"the extent {stmt.extent} of the loop over {stmt.var.name} depends on data")
         extent = np.maximum(np.broadcast_to(self.number(stmt.extent, lanes), lanes.count).astype(np.int64), 0)
@@ -163,12 +147,12 @@ class _Tracer:
         else:
             iteration = np.arange(total) - np.repeat(np.cumsum(extent) - extent, extent)
         holds: dict[str, Any] = {"env": {stmt.var: iteration.astype(stmt.var.dtype.numpy)}}
-        if stmt.kind in INDEPENDENT:
+        if stmt.kind in tensor.INDEPENDENT:
             holds["race"] = self.races.enter(stmt, self.used, parent)
         inside = lanes.inside(total, parent, **holds)
         return [(stmt.body, inside, self.clock.loop(group, parent, iteration))]
 
-    def branch(self, stmt: If, lanes: LaneFrame, group: int) -> list[tuple[Stmt, LaneFrame, int]]:
+    def branch(self, stmt: tensor.If, lanes: LaneFrame, group: int) -> list[tuple[tensor.Stmt, LaneFrame, int]]:
         otherwise = [stmt.otherwise] if stmt.otherwise is not None else []
         if self.is_data(stmt.condition, lanes):
             event = self.event(stmt, stmt.condition, lanes, group)
@@ -177,7 +161,7 @@ class _Tracer:
                 for part, holds in zip([stmt.then, *otherwise], (True, False), strict=False)
             ]
         condition = np.broadcast_to(self.number(stmt.condition, lanes), lanes.count)
-        out: list[tuple[Stmt, LaneFrame, int]] = []
+        out: list[tuple[tensor.Stmt, LaneFrame, int]] = []
         for part, holds in zip([stmt.then, *otherwise], (True, False), strict=False):
             which = np.flatnonzero(condition == holds)
             if len(which) == lanes.count:
@@ -188,7 +172,7 @@ class _Tracer:
 
     # --- events --------------------------------------------------------------------------------------------------
 
-    def store(self, stmt: Store, lanes: LaneFrame, group: int) -> None:
+    def store(self, stmt: tensor.Store, lanes: LaneFrame, group: int) -> None:
         cells = lanes.place(stmt.buffer)
         if cells.number >= 0 or cells.data is not None:
             raise self.trap(lanes, Trap("store to constant", f"store to {stmt.buffer.name}", label="tensor.T4"))
@@ -199,7 +183,7 @@ class _Tracer:
         event = self.event(stmt, stmt.value, lanes, group)
         event.buffer = stmt.buffer
         if address is None:
-            loaded = ((n, self.data_nodes(i, lanes)) for i in stmt.indices for n in loads(i))
+            loaded = ((n, self.data_nodes(i, lanes)) for i in stmt.indices for n in tensor.loads(i))
             event.reads |= {id(n): self.read(n, data, lanes) for n, data in loaded}
             return
         event.address = np.broadcast_to(address, lanes.count)
@@ -209,7 +193,7 @@ class _Tracer:
             if read.buffer is stmt.buffer and read.number < 0 and [number(i) for i in read.indices] == own:
                 event.reads[key] = replace(read, own=True)
 
-    def event(self, stmt: Stmt, value: Expr, lanes: LaneFrame, group: int) -> TraceEvent:
+    def event(self, stmt: tensor.Stmt, value: Expr, lanes: LaneFrame, group: int) -> TraceEvent:
         event = TraceEvent(
             stmt, value, lanes.count, self.instances, self.clock.leaf(group), lanes.guards(), lanes.races()
         )
@@ -238,7 +222,7 @@ class _Tracer:
         places = self.address(node.buffer, cells, node.indices, lanes)
         return TraceRead(node.buffer, cells.number, places, cells.data, node.indices)
 
-    def address(self, buffer: Buffer, cells: BufferCells, indices: Sequence[Expr], lanes: LaneFrame) -> Any:
+    def address(self, buffer: tensor.Buffer, cells: BufferCells, indices: Sequence[Expr], lanes: LaneFrame) -> Any:
         """Each lane's address of an element. Traps where it is out of bounds."""
         place: Any = np.int64(0)
         for axis, (i, n) in enumerate(zip(indices, cells.shape, strict=True)):
@@ -253,7 +237,7 @@ class _Tracer:
     def trap(self, lanes: LaneFrame, trap: Trap) -> Exception:
         return trap if not lanes.guards() else UndecidedTrace(f"under a condition on data: {trap.message}")
 
-    def shape(self, buffer: Buffer, lanes: LaneFrame) -> tuple[int, ...]:
+    def shape(self, buffer: tensor.Buffer, lanes: LaneFrame) -> tuple[int, ...]:
         shape = []
         for d in buffer.shape:
             n = np.unique(self.number(d if isinstance(d, Expr) else const(d), lanes))
@@ -292,7 +276,7 @@ class _Tracer:
     def number(self, expr: Expr, lanes: LaneFrame) -> Any:
         """The value of an expression without data in each lane, or one for all."""
 
-        def load(buffer: Buffer, index: tuple[Any, ...]) -> Any:
+        def load(buffer: tensor.Buffer, index: tuple[Any, ...]) -> Any:
             cells = lanes.place(buffer)
             assert cells.data is not None
             for i, n in zip(index, cells.shape, strict=True):

@@ -13,58 +13,44 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import UINT64
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, evaluate, may_trap
-from assay.semantics.tensor import (
-    Allocate,
-    AllocateConst,
-    Assert,
-    Buffer,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    program_order,
-)
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.equivalence.meanings import PRIME, Field, Meaning
 from assay.verify.equivalence.order import UndecidedTrace
 
 
-def over_words(func: PrimFunc, meaning: Meaning) -> PrimFunc:
+def over_words(func: tensor.PrimFunc, meaning: Meaning) -> tensor.PrimFunc:
     """`func` with its data as words, control and indices as they are. Raises `UndecidedTrace` where these depend on
     data."""
     return _Words(func, meaning).run()
 
 
 class _Words:
-    def __init__(self, func: PrimFunc, meaning: Meaning) -> None:
+    def __init__(self, func: tensor.PrimFunc, meaning: Meaning) -> None:
         self.func = without_blocks(func)
         self.meaning = meaning
-        self.buffers: dict[Buffer, Buffer] = {}
+        self.buffers: dict[tensor.Buffer, tensor.Buffer] = {}
         self.vars: dict[Var, Var] = {v: Var(v.name, UINT64) for v in self.func.scalars}
-        self.constants: set[Buffer] = set()
+        self.constants: set[tensor.Buffer] = set()
 
-    def run(self) -> PrimFunc:
+    def run(self) -> tensor.PrimFunc:
         func = self.func
         for b in func.params:
             self.word(b)
         order = list(post_order(func.body))
-        for s in program_order(func.body):  # a name's value may name others before it
-            if isinstance(s, LetStmt) and self.has_data(s.value):
+        for s in tensor.program_order(func.body):  # a name's value may name others before it
+            if isinstance(s, tensor.LetStmt) and self.has_data(s.value):
                 self.vars[s.var] = Var(s.var.name, UINT64)
-        new: dict[int, Stmt] = {}
+        new: dict[int, tensor.Stmt] = {}
         for s in order:
             new[id(s)] = self.statement(s, [new[id(c)] for c in s.children])
         params = tuple(self.buffers[b] for b in func.params)
         return replace(func, params=params, body=new[id(func.body)], scalars=tuple(self.vars[v] for v in func.scalars))
 
-    def word(self, buffer: Buffer) -> Buffer:
+    def word(self, buffer: tensor.Buffer) -> tensor.Buffer:
         if buffer not in self.buffers:
             self.buffers[buffer] = replace(buffer, dtype=UINT64, notes={})
         return self.buffers[buffer]
@@ -77,34 +63,34 @@ class _Words:
             raise UndecidedTrace(f"{expr} depends on data")
         return expr
 
-    def statement(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
+    def statement(self, stmt: tensor.Stmt, parts: list[tensor.Stmt]) -> tensor.Stmt:
         match stmt:
-            case Seq():
+            case tensor.Seq():
                 return replace(stmt, body=tuple(parts))
-            case For():
+            case tensor.For():
                 return replace(stmt, extent=self.plain(stmt.extent), body=parts[0])
-            case If():
+            case tensor.If():
                 otherwise = parts[1] if len(parts) > 1 else None
                 return replace(stmt, condition=self.plain(stmt.condition), then=parts[0], otherwise=otherwise)
-            case LetStmt() if stmt.var in self.vars:
+            case tensor.LetStmt() if stmt.var in self.vars:
                 return replace(stmt, var=self.vars[stmt.var], value=self.data(stmt.value), body=parts[0])
-            case LetStmt():
+            case tensor.LetStmt():
                 return replace(stmt, body=parts[0])
-            case Allocate():
+            case tensor.Allocate():
                 return replace(stmt, buffer=self.word(stmt.buffer), body=parts[0])
-            case AllocateConst():
+            case tensor.AllocateConst():
                 if stmt.contents.size > 4096:
                     raise UndecidedTrace("a constant of more than 4096 elements")
                 values = [self.meaning.number(x, stmt.buffer.dtype) for x in stmt.contents.reshape(-1)]
                 known = [evaluate(v, {}) for v in values]
                 data = np.array(known, np.uint64).reshape(stmt.contents.shape)
                 return replace(stmt, buffer=self.word(stmt.buffer), data=data, body=parts[0])
-            case Store():
+            case tensor.Store():
                 indices = tuple(self.plain(i) for i in stmt.indices)
                 return replace(stmt, buffer=self.word(stmt.buffer), indices=indices, value=self.data(stmt.value))
-            case Assert():
+            case tensor.Assert():
                 return replace(stmt, condition=self.plain(stmt.condition))
-            case Evaluate():
+            case tensor.Evaluate():
                 return replace(stmt, value=self.data(stmt.value))
             case _:
                 raise UndecidedTrace(f"the statement {type(stmt).__name__} is not evaluated over words")
@@ -157,7 +143,7 @@ class _Words:
                 raise UndecidedTrace(f"{node} is not evaluated over words")
 
 
-def has_division(func: PrimFunc) -> bool:
+def has_division(func: tensor.PrimFunc) -> bool:
     """Whether floats are divided anywhere."""
     return any(
         isinstance(n, Apply) and n.op == "div"

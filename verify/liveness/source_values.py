@@ -12,23 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
-from assay.semantics.graph import (
-    Call,
-    CallTIR,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    MatchCast,
-    OnDevice,
-    Tuple,
-    TupleGetItem,
-    Var,
-    let_chain,
-    show_head,
-)
 from assay.semantics.graph.effects import can_fail
 from assay.semantics.instance import replaced
 from assay.semantics.module import Module
@@ -91,15 +76,15 @@ class Computed:
 
     result: Numbers
     events: Numbers
-    calls: list[tuple[CallTIR, Numbers]]
+    calls: list[tuple[graph.CallTIR, Numbers]]
     devices: dict[int, set[VirtualDevice]]
     """The devices on which a value is computed, by the number of its first tensor."""
 
 
-def computed(function: Function, module: Module, table: Table) -> Computed:
+def computed(function: graph.Function, module: Module, table: Table) -> Computed:
     """Number a function whose parameters are tensors; Undecided for what no program does."""
     reader = _Reader(module, table)
-    env: dict[Expr, Numbers] = {p: (table.number("parameter", i),) for i, p in enumerate(function.params)}
+    env: dict[graph.Expr, Numbers] = {p: (table.number("parameter", i),) for i, p in enumerate(function.params)}
     result: Numbers = run_task(reader.body(function.body, _Names(env)))
     return Computed(result, reader.events.leave(), reader.calls, reader.devices)
 
@@ -109,19 +94,19 @@ class _Names:
     """One run of a function: what its variables hold, what its symbols are, and the functions whose bodies are
     around."""
 
-    holds: dict[Expr, Numbers]
+    holds: dict[graph.Expr, Numbers]
     sizes: Mapping[Symbol, Dim] = field(default_factory=dict)
     inside: frozenset[str] = frozenset()
-    functions: dict[Expr, str] = field(default_factory=dict)
+    functions: dict[graph.Expr, str] = field(default_factory=dict)
     """The variables that are names of functions of the module."""
 
-    def function(self, node: Expr | Operator) -> str | None:
+    def function(self, node: graph.Expr | Operator) -> str | None:
         """The function of the module that a node names, if it names one."""
-        if isinstance(node, GlobalVar) and isinstance(node.type, FuncType):
+        if isinstance(node, graph.GlobalVar) and isinstance(node.type, FuncType):
             return node.name
-        return self.functions.get(node) if isinstance(node, Expr) else None
+        return self.functions.get(node) if isinstance(node, graph.Expr) else None
 
-    def types(self, nodes: Sequence[Expr]) -> list[TensorType]:
+    def types(self, nodes: Sequence[graph.Expr]) -> list[TensorType]:
         """The types of the tensors in some values, in the caller's symbols."""
         flat = [t for n in nodes for t in flatten(n.type)]
         return (
@@ -133,12 +118,12 @@ class _Reader:
     def __init__(self, module: Module, table: Table) -> None:
         self.module, self.table = module, table
         self.events = TrapEvents(table)
-        self.calls: list[tuple[CallTIR, Numbers]] = []
+        self.calls: list[tuple[graph.CallTIR, Numbers]] = []
         self.devices: dict[int, set[VirtualDevice]] = {}
 
-    def body(self, expr: Expr, env: _Names) -> Task[Numbers]:
+    def body(self, expr: graph.Expr, env: _Names) -> Task[Numbers]:
         """The value of a chain of lets."""
-        lets, result = let_chain(expr)
+        lets, result = graph.let_chain(expr)
         for let in lets:
             if (name := env.function(let.value)) is not None:
                 env.functions[let.var] = name
@@ -147,36 +132,36 @@ class _Reader:
         found: Numbers = yield self.value(result, None, env)
         return found
 
-    def atom(self, node: Expr, env: _Names) -> Numbers:
-        if isinstance(node, GlobalVar) and node.name in self.module.constants:
+    def atom(self, node: graph.Expr, env: _Names) -> Numbers:
+        if isinstance(node, graph.GlobalVar) and node.name in self.module.constants:
             found = self.table.constant(self.module.constants[node.name])
             return (there(self.table, found, self.module.info(node.name).device),)
-        if isinstance(node, Constant):
+        if isinstance(node, graph.Constant):
             return (self.table.constant(node.data),)
         if node not in env.holds:
             raise self.undecided(node)
         return env.holds[node]
 
-    def value(self, node: Expr, var: Var | None, env: _Names) -> Task[Numbers]:
+    def value(self, node: graph.Expr, var: graph.Var | None, env: _Names) -> Task[Numbers]:
         match node:
-            case Tuple():
+            case graph.Tuple():
                 return self.operands(node.fields, env)
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 assert isinstance(node.value.type, TupleType)
                 before = sum(len(flatten(t)) for t in node.value.type.fields[: node.index])
                 return self.atom(node.value, env)[before : before + len(flatten(node.type))]
-            case OnDevice():
+            case graph.OnDevice():
                 return self.atom(node.value, env)
-            case MatchCast() if not can_fail(node, self.module):
+            case graph.MatchCast() if not can_fail(node, self.module):
                 return self.atom(node.value, env)
-            case Call() if isinstance(node.op, Operator) and node.op.view:
+            case graph.Call() if isinstance(node.op, Operator) and node.op.view:
                 return self.atom(node.args[0], env)
-            case Call() if (name := env.function(node.op)) is not None:
+            case graph.Call() if (name := env.function(node.op)) is not None:
                 callee = self.module.definitions.get(name)
-                if not isinstance(callee, Function) or name in env.inside:
+                if not isinstance(callee, graph.Function) or name in env.inside:
                     raise self.undecided(node)
-                given: dict[Expr, Numbers] = {}
-                functions: dict[Expr, str] = {}
+                given: dict[graph.Expr, Numbers] = {}
+                functions: dict[graph.Expr, str] = {}
                 sizes: dict[Symbol, Dim] = {}
                 for p, a in zip(callee.params, node.args, strict=True):
                     if (handed := env.function(a)) is not None:
@@ -189,9 +174,9 @@ class _Reader:
                         )
                 result: Numbers = yield self.body(callee.body, _Names(given, sizes, env.inside | {name}, functions))
                 return result
-            case CallTIR():
+            case graph.CallTIR():
                 return self.call(node, var, env)
-            case If() if not can_fail(node, self.module):
+            case graph.If() if not can_fail(node, self.module):
                 (condition,) = self.atom(node.condition, env)
                 self.events.enter()
                 then = yield self.body(node.then, env)
@@ -203,7 +188,7 @@ class _Reader:
             case _:
                 return self.atom(node, env)
 
-    def call(self, node: CallTIR, var: Var | None, env: _Names) -> Numbers:
+    def call(self, node: graph.CallTIR, var: graph.Var | None, env: _Names) -> Numbers:
         kernel = self.module.kernel(node.func)
         scalars = [replaced(d, env.sizes) for d in node.scalars]
         types = env.types([*node.args, node])
@@ -219,9 +204,9 @@ class _Reader:
             self.events.add(made[0])
         return made
 
-    def operands(self, nodes: Sequence[Expr], env: _Names) -> Numbers:
+    def operands(self, nodes: Sequence[graph.Expr], env: _Names) -> Numbers:
         return tuple(n for a in nodes for n in self.atom(a, env))
 
-    def undecided(self, node: Expr) -> UndecidedNumbering:
+    def undecided(self, node: graph.Expr) -> UndecidedNumbering:
         at = f" at {node.span}" if node.span else ""
-        return UndecidedNumbering(f"{show_head(node)}{at} is nothing that a program of steps can do")
+        return UndecidedNumbering(f"{graph.show_head(node)}{at} is nothing that a program of steps can do")

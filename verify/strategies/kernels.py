@@ -8,24 +8,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
 from assay.semantics.scalar import OPERATIONS, Dim, Expr, Var, apply, cast, const, select
-from assay.semantics.tensor import (
-    Allocate,
-    AllocateConst,
-    Assert,
-    Buffer,
-    Evaluate,
-    For,
-    LetStmt,
-    PrimFunc,
-    Stmt,
-    While,
-    loops,
-    seq,
-    store,
-    when,
-)
+from assay.semantics.tensor import store
 from assay.verify.strategies.choosing import Pick
 
 T = TypeVar("T")
@@ -61,11 +47,11 @@ class Kernels:
         self.count = 0
         inner, outer = 2 + choose(3), 3 + choose(3)
         self.inputs = [
-            Buffer("a", (outer, inner), DTYPES[self.pick(DATA)]),
-            Buffer("b", (inner,), DTYPES[self.pick(DATA)]),
-            Buffer("c", (), INT64),
+            tensor.Buffer("a", (outer, inner), DTYPES[self.pick(DATA)]),
+            tensor.Buffer("b", (inner,), DTYPES[self.pick(DATA)]),
+            tensor.Buffer("c", (), INT64),
         ]
-        self.out = Buffer("out", (outer, inner), DTYPES[self.pick(DATA)])
+        self.out = tensor.Buffer("out", (outer, inner), DTYPES[self.pick(DATA)])
         self.readable = [*self.inputs, self.out]
         self.writable = [self.out]
 
@@ -78,10 +64,12 @@ class Kernels:
         self.count += 1
         return f"{base}{self.count}" if self.choose(4) else base
 
-    def make(self) -> PrimFunc:
+    def make(self) -> tensor.PrimFunc:
         """Make the kernel, whose output is filled with zeros first."""
-        start = loops("i j", self.out.static_shape, lambda i, j: store(self.out, (i, j), self.zero(self.out.dtype)))
-        return PrimFunc(self.name, (*self.inputs, self.out), 1, seq(start, self.statement(3)))
+        start = tensor.loops(
+            "i j", self.out.static_shape, lambda i, j: store(self.out, (i, j), self.zero(self.out.dtype))
+        )
+        return tensor.PrimFunc(self.name, (*self.inputs, self.out), 1, tensor.seq(start, self.statement(3)))
 
     def zero(self, of: DType) -> Expr:
         """The value with which memory is filled at first."""
@@ -174,7 +162,7 @@ class Kernels:
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def statement(self, depth: int) -> Stmt:
+    def statement(self, depth: int) -> tensor.Stmt:
         """A statement of at most `depth` levels."""
         if depth == 0:
             return self.store()
@@ -191,82 +179,82 @@ class Kernels:
         )
         return self.pick(kinds)(depth)
 
-    def block(self, depth: int) -> Stmt:
+    def block(self, depth: int) -> tensor.Stmt:
         """One to three statements."""
-        return seq(*(self.statement(depth - 1) for _ in range(1 + self.choose(3))))
+        return tensor.seq(*(self.statement(depth - 1) for _ in range(1 + self.choose(3))))
 
-    def store(self, depth: int = 0) -> Stmt:
+    def store(self, depth: int = 0) -> tensor.Stmt:
         """A store into a buffer that may be written."""
         b = self.pick(self.writable)
         return store(b, tuple(self.index(n, 1) for n in b.static_shape), self.expr(b.dtype, 1 + self.choose(3)))
 
-    def loop(self, depth: int) -> Stmt:
+    def loop(self, depth: int) -> tensor.Stmt:
         """A loop of a few iterations, maybe as many as data says."""
         shape = self.pick((self.out, *self.inputs[:2])).static_shape
         extent: Expr = const(self.pick((*shape, 1, 0, 4)))
         if not self.choose(6):
             extent = apply("min", self.expr(INT64, 1), 5)
         var = Var(self.fresh("i"))
-        return For(var, extent, self.inside(var, depth))
+        return tensor.For(var, extent, self.inside(var, depth))
 
-    def inside(self, var: Var, depth: int) -> Stmt:
+    def inside(self, var: Var, depth: int) -> tensor.Stmt:
         """A statement in which a variable is in scope."""
         self.scalars.append(var)
         body = self.statement(depth - 1)
         self.scalars.pop()
         return body
 
-    def branch(self, depth: int) -> Stmt:
+    def branch(self, depth: int) -> tensor.Stmt:
         """A branch by data or by the loops around, with or without another side."""
         ints = [v for v in self.scalars if v.dtype is INT64]
         condition = self.expr(BOOL, 2)
         if ints and self.choose(3):
             v, n = self.pick(ints), self.choose(5)
             condition = apply("and", apply("ge", v + (self.choose(3) - 1), self.choose(2)), apply("lt", v, n))
-        return when(condition, self.statement(depth - 1), self.statement(depth - 1) if self.choose(2) else None)
+        return tensor.when(condition, self.statement(depth - 1), self.statement(depth - 1) if self.choose(2) else None)
 
-    def let(self, depth: int) -> Stmt:
+    def let(self, depth: int) -> tensor.Stmt:
         """A statement in which a variable has a value."""
         value = self.expr(DTYPES[self.pick(DATA)], 2)
         var = Var(self.fresh("v"), value.dtype)
-        return LetStmt(var, value, self.inside(var, depth))
+        return tensor.LetStmt(var, value, self.inside(var, depth))
 
-    def allocate(self, depth: int) -> Stmt:
+    def allocate(self, depth: int) -> tensor.Stmt:
         """A statement with workspace, filled first."""
         shape = self.pick(((), (1,), (3,), (2, 3)))
-        buffer = Buffer(self.fresh("acc"), shape, DTYPES[self.pick(DATA)])
+        buffer = tensor.Buffer(self.fresh("acc"), shape, DTYPES[self.pick(DATA)])
         names = " ".join(f"k{i}" for i in range(len(shape)))
-        first = loops(names, shape, lambda *i: store(buffer, i, self.zero(buffer.dtype)))
+        first = tensor.loops(names, shape, lambda *i: store(buffer, i, self.zero(buffer.dtype)))
         self.readable.append(buffer)
         self.writable.append(buffer)
         body = self.statement(depth - 1)
         self.readable.pop()
         self.writable.pop()
-        return Allocate(buffer, seq(first, body))
+        return tensor.Allocate(buffer, tensor.seq(first, body))
 
-    def table(self, depth: int) -> Stmt:
+    def table(self, depth: int) -> tensor.Stmt:
         """A statement with a linked constant of three elements."""
         of = DTYPES[self.pick(DATA)]
-        buffer = Buffer(self.fresh("lut"), (3,), of)
+        buffer = tensor.Buffer(self.fresh("lut"), (3,), of)
         data = np.array([0, 1, 2]) if of.kind != "float" else np.array([np.inf, -0.5, np.nan])
         self.readable.append(buffer)
         body = self.statement(depth - 1)
         self.readable.pop()
-        return AllocateConst(buffer, data.astype(of.numpy), body)
+        return tensor.AllocateConst(buffer, data.astype(of.numpy), body)
 
-    def while_loop(self, depth: int) -> Stmt:
+    def while_loop(self, depth: int) -> tensor.Stmt:
         """A while loop of at most three iterations."""
-        counter = Buffer(self.fresh("n"), (), INT64)
+        counter = tensor.Buffer(self.fresh("n"), (), INT64)
         self.readable.append(counter)
         more = apply("lt", counter[()], 3)
         if self.choose(3) == 2:
             more = apply("and", more, self.expr(BOOL, 1))
-        body = seq(store(counter, (), counter[()] + 1), self.statement(depth - 1))
+        body = tensor.seq(store(counter, (), counter[()] + 1), self.statement(depth - 1))
         self.readable.pop()
-        return Allocate(counter, seq(store(counter, (), 0), While(more, body)))
+        return tensor.Allocate(counter, tensor.seq(store(counter, (), 0), tensor.While(more, body)))
 
-    def test(self, depth: int) -> Stmt:
+    def test(self, depth: int) -> tensor.Stmt:
         """An expression that is evaluated for its traps, or an assertion before a statement."""
         if self.choose(4):
-            return Evaluate(self.expr(DTYPES[self.pick(DATA)], 2))
-        return seq(Assert(self.expr(BOOL, 2), "as it happens */"), self.statement(depth - 1))
+            return tensor.Evaluate(self.expr(DTYPES[self.pick(DATA)], 2))
+        return tensor.seq(tensor.Assert(self.expr(BOOL, 2), "as it happens */"), self.statement(depth - 1))

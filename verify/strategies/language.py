@@ -12,38 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT32
 from assay.semantics.errors import Span
-from assay.semantics.graph import (
-    Constant,
-    Constructor,
-    Expr,
-    Function,
-    GlobalVar,
-    Made,
-    Pattern,
-    Var,
-    Wildcard,
-    acts,
-    assert_op,
-    bind_pattern,
-    call,
-    constant,
-    constructor,
-    function,
-    get,
-    if_,
-    let,
-    match,
-    match_cast,
-    print_,
-    read,
-    ref,
-    shape,
-    tuple_of,
-    var,
-    write,
-)
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type, symbols
 from assay.verify.strategies.choosing import Pick
@@ -55,7 +26,7 @@ V = TensorType((3,), INT32)
 CHOICE = DataDef("Choice", (), {"none": (), "one": (I,), "two": (I, DataType("Choice"))})
 D = CHOICE.type
 PURE, IMPURE = FuncType((I,), I), FuncType((I,), I, pure=False)
-NONE, ONE, TWO = (constructor(CHOICE, n) for n in ("none", "one", "two"))
+NONE, ONE, TWO = (graph.constructor(CHOICE, n) for n in ("none", "one", "two"))
 KINDS: Sequence[tuple[str, Type]] = (("I", I), ("B", B), ("V", V), ("D", D), ("pair", TupleType((I, I))), ("f", PURE))
 DEPTH = 60
 """How deep what is made may be nested: the maker calls itself."""
@@ -71,7 +42,7 @@ class Language:
     size: int = 40
     features: Features = LANGUAGE
     names: int = 0
-    pool: dict[str, list[Expr]] = field(default_factory=dict)
+    pool: dict[str, list[graph.Expr]] = field(default_factory=dict)
     types: dict[str, TensorType] = field(default_factory=dict)
     """The tensor types among the kinds, by their text."""
     needs: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -81,18 +52,20 @@ class Language:
     used: set[int] = field(default_factory=set)
     """Nodes that are operands of others."""
     scopes: list[int] = field(default_factory=lambda: [0])
-    refs: list[tuple[Var, int]] = field(default_factory=list)
-    calls: list[tuple[Var, int]] = field(default_factory=list)
+    refs: list[tuple[graph.Var, int]] = field(default_factory=list)
+    calls: list[tuple[graph.Var, int]] = field(default_factory=list)
     """Variables of functions that act."""
     cast_sizes: set[Symbol] = field(default_factory=set)
-    keep: list[Expr] = field(default_factory=list)
+    keep: list[graph.Expr] = field(default_factory=list)
     depth: int = 0
 
-    def helper(self) -> Function:
+    def helper(self) -> graph.Function:
         """Calls itself by its module's name."""
-        k = var("k", I)
-        again = call(GlobalVar(PURE, "helper"), call("subtract", k, constant(np.int32(1))))
-        return function([k], if_(call("less_equal", k, constant(np.int32(0))), k, call("add", again, k)), I)
+        k = graph.var("k", I)
+        again = graph.call(graph.GlobalVar(PURE, "helper"), graph.call("subtract", k, graph.constant(np.int32(1))))
+        return graph.function(
+            [k], graph.if_(graph.call("less_equal", k, graph.constant(np.int32(0))), k, graph.call("add", again, k)), I
+        )
 
     # --- bookkeeping -------------------------------------------------------------------------------------------------
 
@@ -112,26 +85,28 @@ class Language:
             return text
         return ""
 
-    def add(self, node: Expr, *own: int) -> Expr:
+    def add(self, node: graph.Expr, *own: int) -> graph.Expr:
         """A node that was made: remember what it depends on, and put it into the pool if it may be shared."""
         self.keep.append(node)
         needs = frozenset(own).union(*(self.needs.get(id(c), frozenset()) for c in node.children))
         self.needs[id(node)] = needs
-        if acts(node) or (not isinstance(node, Function) and any(id(c) in self.doing for c in node.children)):
+        if graph.acts(node) or (
+            not isinstance(node, graph.Function) and any(id(c) in self.doing for c in node.children)
+        ):
             self.doing.add(id(node))
-        elif (kind := self.kind(node.type)) and not isinstance(node, Constructor):
+        elif (kind := self.kind(node.type)) and not isinstance(node, graph.Constructor):
             self.pool.setdefault(kind, []).append(node)
         self.used.update(map(id, node.children))
         return node
 
-    def leave(self, node: Expr, scope: int) -> Expr:
+    def leave(self, node: graph.Expr, scope: int) -> graph.Expr:
         """What a scope's variables are bound around no longer depends on the scope."""
         self.needs[id(node)] = self.needs[id(node)] - {scope}
         return node
 
-    def usable(self, node: Expr) -> bool:
+    def usable(self, node: graph.Expr) -> bool:
         """Whether a node may be an operand here: its variables are in scope, and it is unused if sharing is off."""
-        if not self.features.sharing and id(node) in self.used and not isinstance(node, (Var, Constant)):
+        if not self.features.sharing and id(node) in self.used and not isinstance(node, (graph.Var, graph.Constant)):
             return False
         return self.needs[id(node)] <= set(self.scopes)
 
@@ -153,40 +128,40 @@ class Language:
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
-    def old(self, kind: str) -> Expr:
+    def old(self, kind: str) -> graph.Expr:
         """Something of the kind that is at hand: the newest first."""
         found = [e for e in self.pool.get(kind, ()) if self.usable(e)][-6:][::-1]
         return self.taken(found[self.pick(len(found))]) if found else self.least(kind)
 
-    def taken(self, node: Expr) -> Expr:
+    def taken(self, node: graph.Expr) -> graph.Expr:
         """A node that is an operand from now on: without sharing it is no other's."""
         if not self.features.sharing:
             self.used.add(id(node))
         return node
 
-    def least(self, kind: str) -> Expr:
+    def least(self, kind: str) -> graph.Expr:
         """The smallest expression of a kind."""
         match kind:
             case "I":
-                return self.add(constant(np.int32(self.pick(4))))
+                return self.add(graph.constant(np.int32(self.pick(4))))
             case "B":
-                return self.add(call("less", self.old("I"), constant(np.int32(2))))
+                return self.add(graph.call("less", self.old("I"), graph.constant(np.int32(2))))
             case "V":
-                return self.add(constant(np.arange(3, dtype=np.int32)))
+                return self.add(graph.constant(np.arange(3, dtype=np.int32)))
             case "D":
-                return self.add(call(NONE))
+                return self.add(graph.call(NONE))
             case "pair":
-                return self.add(tuple_of(self.old("I"), self.old("I")))
+                return self.add(graph.tuple_of(self.old("I"), self.old("I")))
             case "f":
                 return self.closure(None)
             case _:
                 return self.least_tensor(self.types[kind])
 
-    def least_tensor(self, of: TensorType) -> Expr:
+    def least_tensor(self, of: TensorType) -> graph.Expr:
         """The simplest tensor of a type that is made from nothing."""
-        return self.add(call("full", shape=of.shape, fill_value=self.pick(2), dtype=of.dtype.name))
+        return self.add(graph.call("full", shape=of.shape, fill_value=self.pick(2), dtype=of.dtype.name))
 
-    def some(self, kind: str) -> Expr:
+    def some(self, kind: str) -> graph.Expr:
         """Something of the kind, old or new. What is new and acts is used here alone."""
         if not self.left():
             return self.old(kind)
@@ -196,10 +171,10 @@ class Language:
         self.depth -= 1
         return self.taken(made)
 
-    def all_ways(self, kind: str) -> list[Callable[[], Expr]]:
+    def all_ways(self, kind: str) -> list[Callable[[], graph.Expr]]:
         """How to make something of the kind."""
         on = self.features
-        ways: list[Callable[[], Expr]] = [*self.ways(kind)]
+        ways: list[Callable[[], graph.Expr]] = [*self.ways(kind)]
         ways += [lambda: self.branch(kind)] if on.branches else []
         ways += [lambda: self.named(kind)] if on.names else []
         if kind == "I":
@@ -219,7 +194,7 @@ class Language:
             ways.append(lambda: self.does(kind))
         return ways
 
-    def ways(self, kind: str) -> list[Callable[[], Expr]]:
+    def ways(self, kind: str) -> list[Callable[[], graph.Expr]]:
         """How to make something of the kind by one operator."""
         some, old, add = self.some, self.old, self.add
         place = Span("program", str(len(self.keep)))
@@ -228,62 +203,62 @@ class Language:
             case "I":
                 names = ("add", "subtract", "multiply", "maximum")
                 return [
-                    lambda: add(call(names[self.pick(4)], some("I"), some("I"))),
-                    lambda: add(call("floor_divide", some("I"), self.within(some("I"), 1, 7), span=place)),
-                    lambda: add(get(some("pair"), self.pick(2))),
-                    lambda: add(call("take", some("V"), self.within(some("I"), 0, 3), span=place, axis=0)),
-                    lambda: add(call("sum", some("V"), axis=(0,), keepdims=False)),
+                    lambda: add(graph.call(names[self.pick(4)], some("I"), some("I"))),
+                    lambda: add(graph.call("floor_divide", some("I"), self.within(some("I"), 1, 7), span=place)),
+                    lambda: add(graph.get(some("pair"), self.pick(2))),
+                    lambda: add(graph.call("take", some("V"), self.within(some("I"), 0, 3), span=place, axis=0)),
+                    lambda: add(graph.call("sum", some("V"), axis=(0,), keepdims=False)),
                 ]
             case "B":
                 return [
-                    lambda: add(call("less", some("I"), some("I"))),
-                    lambda: add(call("logical_not", some("B"))),
+                    lambda: add(graph.call("less", some("I"), some("I"))),
+                    lambda: add(graph.call("logical_not", some("B"))),
                 ]
             case "V":
                 return [
-                    lambda: add(call("add", some("V"), some("I"))),
-                    lambda: add(call("floor_divide", some("V"), self.within(old("V"), 1, 7), span=place)),
+                    lambda: add(graph.call("add", some("V"), some("I"))),
+                    lambda: add(graph.call("floor_divide", some("V"), self.within(old("V"), 1, 7), span=place)),
                     *(
-                        [lambda: add(match_cast(self.pool["Z"][0], V, span=place))]
+                        [lambda: add(graph.match_cast(self.pool["Z"][0], V, span=place))]
                         if fails and "Z" in self.pool
                         else []
                     ),
                 ]
             case "D":
                 return [
-                    lambda: add(call(ONE, some("I"))),
-                    lambda: add(call(TWO, some("I"), some("D"))),
+                    lambda: add(graph.call(ONE, some("I"))),
+                    lambda: add(graph.call(TWO, some("I"), some("D"))),
                 ]
             case "pair":
-                return [lambda: add(tuple_of(some("I"), some("I")))]
+                return [lambda: add(graph.tuple_of(some("I"), some("I")))]
             case "f":
                 return [lambda: self.closure(None)]
             case _:
                 return self.tensor_ways(kind)
 
-    def tensor_ways(self, kind: str) -> list[Callable[[], Expr]]:
+    def tensor_ways(self, kind: str) -> list[Callable[[], graph.Expr]]:
         """How to make a tensor of a type by one operator."""
         return [lambda: self.least(kind)]
 
-    def within(self, value: Expr, low: int, high: int) -> Expr:
+    def within(self, value: graph.Expr, low: int, high: int) -> graph.Expr:
         """The value kept from `low` up to, not including, `high`: where runs may not fail."""
-        return value if self.features.traps else self.add(call("clip", value, min=low, max=high - 1))
+        return value if self.features.traps else self.add(graph.call("clip", value, min=low, max=high - 1))
 
-    def branch(self, kind: str) -> Expr:
+    def branch(self, kind: str) -> graph.Expr:
         """An If whose result is of a kind."""
         condition = self.some("B")
-        return self.add(if_(condition, self.some(kind), self.some(kind)))
+        return self.add(graph.if_(condition, self.some(kind), self.some(kind)))
 
-    def named(self, kind: str) -> Expr:
+    def named(self, kind: str) -> graph.Expr:
         """A let; its variable is used in the body or not."""
         kinds = self.kinds()
         value = self.some(kinds[self.pick(len(kinds))])
-        v = var(self.name("v"), value.type)
+        v = graph.var(self.name("v"), value.type)
         scope = self.open()
         self.add(v, scope)
         body = self.some(kind)
         self.close(scope)
-        return self.leave(self.add(let(v, value, body)), scope)
+        return self.leave(self.add(graph.let(v, value, body)), scope)
 
     def kinds(self) -> list[str]:
         """The kinds of which there may be values."""
@@ -293,11 +268,11 @@ class Language:
         said = {"D": on.data, "f": on.functions}
         return [k for k, _ in KINDS if said.get(k, True)] + list(self.types)[-3:]
 
-    def block(self, kind: str) -> Expr:
+    def block(self, kind: str) -> graph.Expr:
         """Something of the kind, with room for more."""
         return self.does(kind) if self.features.effects and self.pick(2) else self.some(kind)
 
-    def does(self, kind: str) -> Expr:
+    def does(self, kind: str) -> graph.Expr:
         """An action, then something of the kind."""
         scope = self.open()
         before = len(self.refs), len(self.calls)
@@ -306,7 +281,7 @@ class Language:
         ways += [self.closure_that_acts] if self.features.functions else []
         ways += [self.writes] if self.refs else []
         value = ways[self.pick(len(ways))]()
-        v = var(self.name("u"), value.type)
+        v = graph.var(self.name("u"), value.type)
         self.add(v, scope)
         if isinstance(value.type, RefType):
             self.refs.append((v, scope))
@@ -315,43 +290,43 @@ class Language:
         body = self.block(kind) if self.left() else self.old(kind)
         self.close(scope)
         del self.refs[before[0] :], self.calls[before[1] :]
-        return self.leave(self.add(let(v, value, body)), scope)
+        return self.leave(self.add(graph.let(v, value, body)), scope)
 
-    def prints(self) -> Expr:
+    def prints(self) -> graph.Expr:
         """A print of an integer, with one of three formats."""
-        return self.add(print_(self.some("I"), format=str(self.pick(3))))
+        return self.add(graph.print_(self.some("I"), format=str(self.pick(3))))
 
-    def asserts(self) -> Expr:
+    def asserts(self) -> graph.Expr:
         """An assertion, with a span of its own."""
-        return self.add(assert_op(self.some("B"), span=Span("program", str(len(self.keep)))))
+        return self.add(graph.assert_op(self.some("B"), span=Span("program", str(len(self.keep)))))
 
-    def makes_ref(self) -> Expr:
+    def makes_ref(self) -> graph.Expr:
         """A new reference to an integer."""
-        return self.add(ref(self.some("I")))
+        return self.add(graph.ref(self.some("I")))
 
-    def cell(self) -> Var:
+    def cell(self) -> graph.Var:
         """A variable of a reference."""
         return self.refs[-1 - self.pick(len(self.refs))][0]
 
-    def writes(self) -> Expr:
+    def writes(self) -> graph.Expr:
         """A write to a reference."""
         r = self.cell()
-        return self.add(write(r, self.some("I")))
+        return self.add(graph.write(r, self.some("I")))
 
-    def does_read(self) -> Expr:
+    def does_read(self) -> graph.Expr:
         """A read of a reference, or an old value if there is none."""
-        return self.add(read(self.cell())) if self.refs else self.old("I")
+        return self.add(graph.read(self.cell())) if self.refs else self.old("I")
 
-    def called(self) -> Expr:
+    def called(self) -> graph.Expr:
         """A call of a closure that acts."""
         if not self.calls:
             return self.old("I")
         f = self.calls[-1 - self.pick(len(self.calls))][0]
-        return self.add(call(f, self.some("I")))
+        return self.add(graph.call(f, self.some("I")))
 
     # --- functions ---------------------------------------------------------------------------------------------------
 
-    def body(self, k: Var, acting: bool) -> Expr:
+    def body(self, k: graph.Var, acting: bool) -> graph.Expr:
         """The body of a closure; unless it acts, references and functions that act are out of reach."""
         refs, calls = self.refs, self.calls
         if not acting:
@@ -360,89 +335,91 @@ class Language:
         self.refs, self.calls = refs, calls
         return body
 
-    def quiet(self, make: Callable[[], Expr]) -> Expr:
+    def quiet(self, make: Callable[[], graph.Expr]) -> graph.Expr:
         """Something that does not act: what acts is made, and something old is taken in its place."""
         made = make()
         return self.old("I") if id(made) in self.doing else made
 
-    def closure(self, acting: bool | None) -> Expr:
+    def closure(self, acting: bool | None) -> graph.Expr:
         """A function from an integer to an integer, over variables in scope."""
         scope = self.open()
-        k = var(self.name("k"), I)
+        k = graph.var(self.name("k"), I)
         self.add(k, scope)
         body = self.body(k, bool(acting))
         self.close(scope)
-        f = function([k], body, I)
+        f = graph.function([k], body, I)
         return self.leave(self.add(f), scope)
 
-    def closure_that_acts(self) -> Expr:
+    def closure_that_acts(self) -> graph.Expr:
         """A function whose call may act; it must be used where it stands."""
         f = self.closure(True)
-        if isinstance(f, Function) and not f.func_type.pure:
+        if isinstance(f, graph.Function) and not f.func_type.pure:
             self.needs.setdefault(id(f), frozenset())
         return f
 
-    def applied(self) -> Expr:
+    def applied(self) -> graph.Expr:
         """A call of a closure."""
-        return self.add(call(self.some("f"), self.some("I"), span=Span("program", str(len(self.keep)))))
+        return self.add(graph.call(self.some("f"), self.some("I"), span=Span("program", str(len(self.keep)))))
 
-    def wrapped(self, kind: str) -> Expr:
+    def wrapped(self, kind: str) -> graph.Expr:
         """A function of a tensor, applied at once or under a name."""
         scope = self.open()
-        k = var(self.name("k"), self.types[kind])
+        k = graph.var(self.name("k"), self.types[kind])
         self.add(k, scope)
         refs, calls, self.refs, self.calls = self.refs, self.calls, [], []
         made = self.some(kind)
         body = self.old(kind) if id(made) in self.doing else made
         self.refs, self.calls = refs, calls
         self.close(scope)
-        f = self.leave(self.add(function([k], body)), scope)
-        return self.add(call(f, self.some(kind)))
+        f = self.leave(self.add(graph.function([k], body)), scope)
+        return self.add(graph.call(f, self.some(kind)))
 
-    def applied_twice(self) -> Expr:
+    def applied_twice(self) -> graph.Expr:
         """A function that takes a function."""
         scope = self.open()
-        h, a = var(self.name("h"), PURE), var(self.name("a"), I)
+        h, a = graph.var(self.name("h"), PURE), graph.var(self.name("a"), I)
         self.add(h, scope)
         self.add(a, scope)
-        body = self.add(call(h, self.add(call(h, a))))
+        body = self.add(graph.call(h, self.add(graph.call(h, a))))
         self.close(scope)
-        twice = self.leave(self.add(function([h, a], body, I)), scope)
-        return self.add(call(twice, self.some("f"), self.some("I")))
+        twice = self.leave(self.add(graph.function([h, a], body, I)), scope)
+        return self.add(graph.call(twice, self.some("f"), self.some("I")))
 
-    def loop(self) -> Expr:
+    def loop(self) -> graph.Expr:
         """A local function that counts down."""
         scope = self.open()
-        f, k = var(self.name("f"), PURE), var(self.name("k"), I)
+        f, k = graph.var(self.name("f"), PURE), graph.var(self.name("k"), I)
         self.needs[id(f)] = frozenset({scope})
         inner = self.open()
         self.add(k, inner)
         base = self.old("I")  # before the call of itself is at hand
-        one = self.add(constant(np.int32(1)))
-        few = call("minimum", k, constant(np.int32(3)))  # others may call the function too, with any number
-        again = self.add(call(f, self.add(call("subtract", few, one), *self.needs[id(k)])))
+        one = self.add(graph.constant(np.int32(1)))
+        few = graph.call("minimum", k, graph.constant(np.int32(3)))  # others may call the function too, with any number
+        again = self.add(graph.call(f, self.add(graph.call("subtract", few, one), *self.needs[id(k)])))
         step = self.quiet(lambda: self.some("I"))
-        stop = self.add(call("less_equal", k, self.add(constant(np.int32(0)))))
-        loop = self.add(function([k], self.add(if_(stop, base, self.add(call("add", again, step)))), I))
+        stop = self.add(graph.call("less_equal", k, self.add(graph.constant(np.int32(0)))))
+        loop = self.add(
+            graph.function([k], self.add(graph.if_(stop, base, self.add(graph.call("add", again, step)))), I)
+        )
         self.close(inner)
         self.leave(loop, inner)
-        small = self.add(call("minimum", self.some("I"), self.add(constant(np.int32(3)))))
-        result = self.add(call(f, small))
+        small = self.add(graph.call("minimum", self.some("I"), self.add(graph.constant(np.int32(3)))))
+        result = self.add(graph.call(f, small))
         self.close(scope)
-        return self.leave(self.add(let(f, loop, result)), scope)
+        return self.leave(self.add(graph.let(f, loop, result)), scope)
 
-    def helped(self) -> Expr:
+    def helped(self) -> graph.Expr:
         """A call of the recursive helper, with a small argument."""
-        small = self.add(call("minimum", self.some("I"), self.add(constant(np.int32(3)))))
-        return self.add(call(GlobalVar(PURE, "helper"), small))
+        small = self.add(graph.call("minimum", self.some("I"), self.add(graph.constant(np.int32(3)))))
+        return self.add(graph.call(graph.GlobalVar(PURE, "helper"), small))
 
     # --- data and sizes ----------------------------------------------------------------------------------------------
 
-    def matched(self) -> Expr:
+    def matched(self) -> graph.Expr:
         """A match of data with a clause for each constructor; it may leave one out where traps are allowed."""
         value = self.some("D")
         scope = self.open()
-        a, b = var(self.name("a"), I), var(self.name("a"), I)
+        a, b = graph.var(self.name("a"), I), graph.var(self.name("a"), I)
         self.add(a, scope)
         one = self.some("I")
         self.close(scope)
@@ -450,29 +427,34 @@ class Language:
         self.add(b, other)
         two = self.some("I")
         self.close(other)
-        first, second = Made(ONE, (bind_pattern(a),)), Made(TWO, (bind_pattern(b), Wildcard()))
-        clauses: list[tuple[Pattern, Expr]] = [(first, one), (second, two)]
+        first, second = (
+            graph.Made(ONE, (graph.bind_pattern(a),)),
+            graph.Made(TWO, (graph.bind_pattern(b), graph.Wildcard())),
+        )
+        clauses: list[tuple[graph.Pattern, graph.Expr]] = [(first, one), (second, two)]
         partial = self.features.traps and bool(self.pick(2))
         if not partial:
-            clauses.append((Wildcard(), self.some("I")))
-        made = self.add(match(value, *clauses, partial=partial, span=Span("program", str(len(self.keep)))))
+            clauses.append((graph.Wildcard(), self.some("I")))
+        made = self.add(graph.match(value, *clauses, partial=partial, span=Span("program", str(len(self.keep)))))
         self.leave(made, scope)
         return self.leave(made, other)
 
-    def of_unknown_size(self) -> Expr:
+    def of_unknown_size(self) -> graph.Expr:
         """The parameter of symbolic size, if there is one, or a vector."""
         return self.pool["Z"][0] if "Z" in self.pool else self.old("V")
 
-    def cast(self) -> Expr:
+    def cast(self) -> graph.Expr:
         """A size that only a cast knows, used under it."""
         m = Symbol("m")
         self.cast_sizes.add(m)
         scope = self.open()
-        y = var(self.name("y"), TensorType((m,), INT32))
-        value = self.add(match_cast(self.of_unknown_size(), y.type, span=Span("program", str(len(self.keep)))))
+        y = graph.var(self.name("y"), TensorType((m,), INT32))
+        value = self.add(graph.match_cast(self.of_unknown_size(), y.type, span=Span("program", str(len(self.keep)))))
         self.add(y, scope)
-        sizes = self.add(call("full", shape=(m,), fill_value=1, dtype="int32"), scope)
-        body = self.add(call("add", self.add(call("sum", sizes, axis=(0,), keepdims=False)), self.some("I")))
-        self.add(shape(m), scope)
+        sizes = self.add(graph.call("full", shape=(m,), fill_value=1, dtype="int32"), scope)
+        body = self.add(
+            graph.call("add", self.add(graph.call("sum", sizes, axis=(0,), keepdims=False)), self.some("I"))
+        )
+        self.add(graph.shape(m), scope)
         self.close(scope)
-        return self.leave(self.add(let(y, value, body)), scope)
+        return self.leave(self.add(graph.let(y, value, body)), scope)

@@ -9,19 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, DType
 from assay.semantics.scalar import Expr, Var, apply, cast, const
-from assay.semantics.tensor import (
-    Allocate,
-    Buffer,
-    For,
-    PrimFunc,
-    Stmt,
-    loops,
-    seq,
-    store,
-    when,
-)
 from assay.verify.strategies.choosing import Pick
 
 T = TypeVar("T")
@@ -35,26 +25,28 @@ class Nests:
         self.choose = choose
         self.of: DType = self.pick((FLOAT32, FLOAT32, INT32))
         self.shape = (PAD + self.choose(3), PAD + 1 + self.choose(2))
-        self.x, self.y = Buffer("x", self.shape, self.of), Buffer("y", (PAD * 3,), self.of)
-        self.t, self.out = Buffer("t", self.shape, self.of), Buffer("out", self.shape, self.of)
+        self.x, self.y = tensor.Buffer("x", self.shape, self.of), tensor.Buffer("y", (PAD * 3,), self.of)
+        self.t, self.out = tensor.Buffer("t", self.shape, self.of), tensor.Buffer("out", self.shape, self.of)
         self.count = 0
 
     def pick(self, of: Sequence[T]) -> T:
         """Choose one of these."""
         return of[self.choose(len(of))]
 
-    def make(self) -> PrimFunc:
+    def make(self) -> tensor.PrimFunc:
         """Make the function: both buffers filled, then one to three nests."""
-        body: list[Stmt] = [self.fill(self.t), self.fill(self.out)]
+        body: list[tensor.Stmt] = [self.fill(self.t), self.fill(self.out)]
         body += [self.nest() for _ in range(1 + self.choose(3))]
-        return PrimFunc("nests", (self.x, self.y, self.out), 1, Allocate(self.t, seq(*body)))
+        return tensor.PrimFunc("nests", (self.x, self.y, self.out), 1, tensor.Allocate(self.t, tensor.seq(*body)))
 
-    def fill(self, b: Buffer) -> Stmt:
+    def fill(self, b: tensor.Buffer) -> tensor.Stmt:
         """A nest that fills a buffer with zeros."""
         n, m = b.static_shape
-        return loops("p q", (n, m), lambda p, q: store(b, (p, q), const(0, b.dtype)), self.pick(("serial", "parallel")))
+        return tensor.loops(
+            "p q", (n, m), lambda p, q: tensor.store(b, (p, q), const(0, b.dtype)), self.pick(("serial", "parallel"))
+        )
 
-    def nest(self) -> Stmt:
+    def nest(self) -> tensor.Stmt:
         """A nest of one to three loops, maybe with a guard, or with statements after an inner loop."""
         depth = 1 + self.choose(3)
         vars = [Var(self.pick("ijkl"), INT64) for _ in range(depth)]
@@ -62,15 +54,15 @@ class Nests:
         body = self.inside(vars)
         for k, (v, n) in reversed(list(enumerate(zip(vars, extents, strict=True)))):
             if not self.choose(5):
-                body = seq(body, self.inside(vars[: k + 1]))
+                body = tensor.seq(body, self.inside(vars[: k + 1]))
             if not self.choose(8) and k:
-                body = when(vars[k] + vars[k - 1] < 6, body)
-            body = For(v, const(n), body)
+                body = tensor.when(vars[k] + vars[k - 1] < 6, body)
+            body = tensor.For(v, const(n), body)
         return body
 
-    def inside(self, vars: Sequence[Var]) -> Stmt:
+    def inside(self, vars: Sequence[Var]) -> tensor.Stmt:
         """One or two assignments, over these loop variables."""
-        return seq(*(self.assign(vars) for _ in range(1 + self.choose(2))))
+        return tensor.seq(*(self.assign(vars) for _ in range(1 + self.choose(2))))
 
     def index(self, vars: Sequence[Var]) -> Expr:
         """From 0 to 11: one variable or a sum of two, moved a little."""
@@ -94,7 +86,7 @@ class Nests:
             return self.y[self.index(vars) * 2 + self.pick(vars)]
         return b[self.index(vars), self.index(vars)]
 
-    def assign(self, vars: Sequence[Var]) -> Stmt:
+    def assign(self, vars: Sequence[Var]) -> tensor.Stmt:
         """A store at affine indices of what is loaded, maybe combined with what is there."""
         b = self.pick((self.out, self.out, self.t))
         at = (self.index(vars), self.index(vars))
@@ -103,4 +95,4 @@ class Nests:
             value = apply(self.pick(("mul", "add", "sub", "max")), value, self.load(vars))
         if self.choose(2):
             value = apply(self.pick(("add", "max", "mul")), b[at], value)
-        return store(b, at, value)
+        return tensor.store(b, at, value)

@@ -14,36 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import BOOL, DTYPES, INT32, INT64, DType
 from assay.semantics.scalar import Choice, Dim, Expr, Load, Var, apply, both, cast, choice, const
-from assay.semantics.tensor import (
-    Alias,
-    Allocate,
-    AllocateConst,
-    Assert,
-    Block,
-    Buffer,
-    Evaluate,
-    For,
-    If,
-    IterVar,
-    LetStmt,
-    LoopKind,
-    Pragma,
-    PrimFunc,
-    Region,
-    Stmt,
-    View,
-    While,
-    seq,
-    store,
-)
 from assay.semantics.tensor.places import strides_of
 from assay.semantics.walk import post_order
 from assay.verify.strategies.choosing import Pick
 from assay.verify.strategies.kernels import DATA, Kernels
 
-KINDS: tuple[LoopKind, ...] = ("serial", "parallel", "vectorized", "unrolled")
+KINDS: tuple[tensor.LoopKind, ...] = ("serial", "parallel", "vectorized", "unrolled")
 
 
 class ValidMaker(Kernels):
@@ -60,25 +39,25 @@ class ValidMaker(Kernels):
             (),
             (1 + choose(3), 2, 1 + choose(3)),
         ]
-        self.inputs = [Buffer(f"x{k}", s, DTYPES[self.pick(DATA)]) for k, s in enumerate(shapes)]
-        self.inputs.append(Buffer("index", (1 + choose(6),), self.pick((INT64, INT32))))
+        self.inputs = [tensor.Buffer(f"x{k}", s, DTYPES[self.pick(DATA)]) for k, s in enumerate(shapes)]
+        self.inputs.append(tensor.Buffer("index", (1 + choose(6),), self.pick((INT64, INT32))))
         self.readable = list(self.inputs)
         self.kinds = KINDS
         self.ranges: dict[Var, int] = {}
         """Variables, each from 0 to below a number; of symbolic extents nothing is said."""
 
-    def whole(self) -> PrimFunc:
+    def whole(self) -> tensor.PrimFunc:
         """Make the function: one or two outputs, each filled."""
         outputs = []
-        body: list[Stmt] = []
+        body: list[tensor.Stmt] = []
         for k in range(1 + self.choose(2)):
-            out = Buffer(f"out{k}", self.shape(), DTYPES[self.pick(DATA)])
+            out = tensor.Buffer(f"out{k}", self.shape(), DTYPES[self.pick(DATA)])
             body.append(self.fill(out, 2))
             self.readable.append(out)
             outputs.append(out)
             if self.choose(3) == 0:
                 body.append(self.again(out))
-        return PrimFunc(self.name, (*self.inputs, *outputs), len(outputs), seq(*body))
+        return tensor.PrimFunc(self.name, (*self.inputs, *outputs), len(outputs), tensor.seq(*body))
 
     def shape(self) -> tuple[Dim, ...]:
         """A shape of rank 0 to 3, maybe with the symbol n."""
@@ -128,7 +107,7 @@ class ValidMaker(Kernels):
 
     # --- fills ---------------------------------------------------------------------------------------------------
 
-    def fill(self, target: Buffer, depth: int) -> Stmt:
+    def fill(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """Every element of `target` is written, by one iteration each."""
         ways = [self.nest, self.nest, self.reduction, self.twice]
         if depth:
@@ -139,25 +118,27 @@ class ValidMaker(Kernels):
             ways.append(self.triangle)
         return self.pick(ways)(target, depth)
 
-    def nest(self, target: Buffer, depth: int) -> Stmt:
+    def nest(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """A nest of loops that writes each element of `target`."""
         return self.loops(target.shape, lambda index: self.element(target, index, depth))
 
-    def element(self, target: Buffer, index: Sequence[Expr], depth: int) -> Stmt:
+    def element(self, target: tensor.Buffer, index: Sequence[Expr], depth: int) -> tensor.Stmt:
         """`target[index]` is written, maybe by a block, in a branch, or with a let."""
         match self.choose(9 if depth else 4):
             case 1:
                 condition = self.expr(BOOL, 1)
-                return If(condition, self.plain(target, index), self.plain(target, index))
+                return tensor.If(condition, self.plain(target, index), self.plain(target, index))
             case 2:
                 var = self.named(DTYPES[self.pick(DATA)])
                 value = self.expr(var.dtype, 1)
                 self.scalars.append(var)
                 body = self.plain(target, index)
                 self.scalars.pop()
-                return LetStmt(var, value, body)
+                return tensor.LetStmt(var, value, body)
             case 3:
-                return Pragma("pragma_unroll", 1, seq(Evaluate(self.expr(INT64, 1)), self.plain(target, index)))
+                return tensor.Pragma(
+                    "pragma_unroll", 1, tensor.seq(tensor.Evaluate(self.expr(INT64, 1)), self.plain(target, index))
+                )
             case 4 | 5:
                 return self.inside_block(target, index)
             case 6:
@@ -169,15 +150,15 @@ class ValidMaker(Kernels):
                 self.readable.append(own)
                 body = self.plain(target, index)
                 self.readable.pop()
-                return Allocate(own, seq(first, body))
+                return tensor.Allocate(own, tensor.seq(first, body))
             case _:
                 return self.plain(target, index)
 
-    def plain(self, target: Buffer, index: Sequence[Expr]) -> Stmt:
+    def plain(self, target: tensor.Buffer, index: Sequence[Expr]) -> tensor.Stmt:
         """One store to `target[index]`."""
-        return store(target, tuple(index), self.expr(target.dtype, 1 + self.choose(2)))
+        return tensor.store(target, tuple(index), self.expr(target.dtype, 1 + self.choose(2)))
 
-    def loops(self, shape: Sequence[Dim], body: Any) -> Stmt:
+    def loops(self, shape: Sequence[Dim], body: Any) -> tensor.Stmt:
         """A nest whose body gets an index for each dimension: each combination once."""
         order = list(range(len(shape)))
         for k in range(len(order)):
@@ -206,9 +187,9 @@ class ValidMaker(Kernels):
                     var = self.loop_var(d, added)
                     wraps.append((var, d if isinstance(d, Expr) else const(d), self.pick(self.kinds)))
                     index[k] = var
-        stmt: Stmt = body(index)
+        stmt: tensor.Stmt = body(index)
         for first, extent, kind in reversed(wraps):
-            stmt = If(first, stmt) if extent is None else For(first, extent, stmt, kind)
+            stmt = tensor.If(first, stmt) if extent is None else tensor.For(first, extent, stmt, kind)
         for var in added:
             self.forget(var)
         return stmt
@@ -232,18 +213,18 @@ class ValidMaker(Kernels):
         self.count += 1
         return Var(f"v{self.count}", of)
 
-    def fresh_buffer(self, shape: tuple[Dim, ...]) -> Buffer:
+    def fresh_buffer(self, shape: tuple[Dim, ...]) -> tensor.Buffer:
         """Workspace with a new name, in some memory scope."""
         self.count += 1
         scope = self.pick(("global", "global", "local", "shared"))
-        return Buffer(f"tmp{self.count}", shape, DTYPES[self.pick(DATA)], scope)
+        return tensor.Buffer(f"tmp{self.count}", shape, DTYPES[self.pick(DATA)], scope)
 
-    def inside_block(self, target: Buffer, index: Sequence[Expr]) -> Stmt:
+    def inside_block(self, target: tensor.Buffer, index: Sequence[Expr]) -> tensor.Stmt:
         """A block that follows its loops and says what it touches."""
         iterators = []
         for e, d in zip(index, target.shape, strict=True):
             var = self.named(e.dtype)
-            iterators.append(IterVar(var, "spatial", d if isinstance(d, Expr) else const(d), e))
+            iterators.append(tensor.IterVar(var, "spatial", d if isinstance(d, Expr) else const(d), e))
             self.scalars.append(var)
             if isinstance(d, int):
                 self.ranges[var] = d
@@ -257,11 +238,11 @@ class ValidMaker(Kernels):
         )
         writes = (self.region(target, own),)
         predicate = const(True, BOOL) if self.choose(4) == 0 else None
-        return Block(
+        return tensor.Block(
             "block", tuple(iterators), body, None, predicate, reads if said else None, writes if said > 1 else None
         )
 
-    def region(self, buffer: Buffer, index: Sequence[Expr]) -> Region:
+    def region(self, buffer: tensor.Buffer, index: Sequence[Expr]) -> tensor.Region:
         """A box around an element, exact or wider."""
         starts: list[Expr] = []
         stops: list[Expr | None] = []
@@ -273,82 +254,86 @@ class ValidMaker(Kernels):
             else:
                 starts.append(const(0))
                 stops.append(d if isinstance(d, Expr) else const(d))
-        return Region(buffer, tuple(starts), tuple(stops))
+        return tensor.Region(buffer, tuple(starts), tuple(stops))
 
-    def reduction(self, target: Buffer, depth: int) -> Stmt:
+    def reduction(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """Each element is begun and then added to, by a block with init or by plain loops."""
         extent = self.choose(4) + 1
         self.count += 1
         k = Var(f"k{self.count}")
         zero = self.literal(target.dtype)
 
-        def summed(index: Sequence[Expr]) -> Stmt:
+        def summed(index: Sequence[Expr]) -> tensor.Stmt:
             at = tuple(index)
             own = tuple(self.named(INT64) for _ in at) if as_block else at
             inner = Var(f"r{self.count}") if as_block else k
             self.ranges[inner] = extent
             value = self.combined(target, own)
             del self.ranges[inner]
-            update = store(target, own, value)
+            update = tensor.store(target, own, value)
             if not as_block:
-                return seq(store(target, at, zero), For(k, const(extent), update))
+                return tensor.seq(tensor.store(target, at, zero), tensor.For(k, const(extent), update))
             sizes = [d if isinstance(d, Expr) else const(d) for d in target.shape]
-            axes = [IterVar(v, "spatial", d, e) for v, d, e in zip(own, sizes, at, strict=True)]  # type: ignore[arg-type]
-            axes.append(IterVar(inner, "reduce", const(extent), k))
+            axes = [tensor.IterVar(v, "spatial", d, e) for v, d, e in zip(own, sizes, at, strict=True)]  # type: ignore[arg-type]
+            axes.append(tensor.IterVar(inner, "reduce", const(extent), k))
             reads = None
             if self.choose(2):
                 loads = [n for n in post_order(value) if isinstance(n, Load) and n.buffer is not target]
                 reads = tuple(self.region(n.buffer, n.indices) for n in loads)
-            block = Block(
-                "sum", tuple(axes), update, store(target, own, zero), None, reads, (self.region(target, own),)
+            block = tensor.Block(
+                "sum", tuple(axes), update, tensor.store(target, own, zero), None, reads, (self.region(target, own),)
             )
-            return For(k, const(extent), block)
+            return tensor.For(k, const(extent), block)
 
         as_block = bool(self.choose(2)) and bool(target.shape)
         return self.loops(target.shape, summed)
 
-    def combined(self, target: Buffer, at: tuple[Expr, ...]) -> Expr:
+    def combined(self, target: tensor.Buffer, at: tuple[Expr, ...]) -> Expr:
         """An element of `target`, by a binary operation with another value."""
         return self.binary(target.dtype, target[at], self.expr(target.dtype, 1))
 
-    def twice(self, target: Buffer, depth: int) -> Stmt:
+    def twice(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """A fill, and then each element from what it was."""
         first = self.nest(target, 0)
-        again = self.loops(target.shape, lambda index: store(target, tuple(index), self.combined(target, tuple(index))))
-        return seq(first, again)
+        again = self.loops(
+            target.shape, lambda index: tensor.store(target, tuple(index), self.combined(target, tuple(index)))
+        )
+        return tensor.seq(first, again)
 
-    def again(self, out: Buffer) -> Stmt:
+    def again(self, out: tensor.Buffer) -> tensor.Stmt:
         """Lanes that read what later lanes write, which is the same at once and one after another."""
         if len(out.shape) != 1:
-            return Assert(apply("ge", self.gathered() * 0, 0), "holds")
+            return tensor.Assert(apply("ge", self.gathered() * 0, 0), "holds")
         (n,) = out.shape
         v = self.named(INT64)
         extent = n if isinstance(n, Expr) else const(n)
-        return For(v, extent, store(out, v, out[apply("min", v + 1, extent - 1)]), self.pick(("serial", "vectorized")))
+        return tensor.For(
+            v, extent, tensor.store(out, v, out[apply("min", v + 1, extent - 1)]), self.pick(("serial", "vectorized"))
+        )
 
-    def with_workspace(self, target: Buffer, depth: int) -> Stmt:
+    def with_workspace(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """Fill workspace, then `target`, which may read it."""
         own = self.fresh_buffer(self.shape())
         if own.scope == "local":
-            own = Buffer(own.name, own.shape, own.dtype, "global")  # its fill may be parallel
+            own = tensor.Buffer(own.name, own.shape, own.dtype, "global")  # its fill may be parallel
         first = self.fill(own, depth - 1)
         self.readable.append(own)
         rest = self.fill(target, depth - 1)
         self.readable.pop()
-        return Allocate(own, seq(first, rest))
+        return tensor.Allocate(own, tensor.seq(first, rest))
 
-    def with_table(self, target: Buffer, depth: int) -> Stmt:
+    def with_table(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """Fill `target`, which may read a linked constant of three elements."""
         of = DTYPES[self.pick(DATA)]
-        table = Buffer(f"table{self.count}", (3,), of)
+        table = tensor.Buffer(f"table{self.count}", (3,), of)
         self.count += 1
         data = np.array([0, 1, 2]) if of.kind != "float" else np.array([np.inf, -0.5, np.nan])
         self.readable.append(table)
         body = self.fill(target, depth - 1)
         self.readable.pop()
-        return AllocateConst(table, data.astype(of.numpy), body)
+        return tensor.AllocateConst(table, data.astype(of.numpy), body)
 
-    def through_view(self, target: Buffer, depth: int) -> Stmt:
+    def through_view(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """The same memory under another name: flat, transposed, or itself."""
         shape = target.shape
         dense = tuple(s if isinstance(s, Expr) else const(s) for s in strides_of(shape))
@@ -366,10 +351,10 @@ class ValidMaker(Kernels):
             new, strides = shape, dense
         self.count += 1
         notes = {"align": str(target.dtype.itemsize)} if self.choose(2) else {"offset_factor": "1"}
-        view = Buffer(f"view{self.count}", new, target.dtype, target.scope, notes)
-        return Alias(View(view, target, offset, strides), self.fill(view, depth - 1))
+        view = tensor.Buffer(f"view{self.count}", new, target.dtype, target.scope, notes)
+        return tensor.Alias(tensor.View(view, target, offset, strides), self.fill(view, depth - 1))
 
-    def permuted(self, target: Buffer, depth: int) -> Stmt:
+    def permuted(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """Fill a vector in a permuted order, by a step that is coprime to its length."""
         (n,) = target.shape
         if not isinstance(n, int):
@@ -379,28 +364,30 @@ class ValidMaker(Kernels):
             (n,), lambda index: self.plain(target, (apply("floormod", index[0] * step + self.choose(9), n),))
         )
 
-    def by_while(self, target: Buffer, depth: int) -> Stmt:
+    def by_while(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """Fill a vector in a while loop with a counter in memory."""
         (n,) = target.shape
         self.count += 1
-        counter = Buffer(f"count{self.count}", (1,), INT64, "local")
-        step = store(counter, 0, counter[0] + 1)
-        body = seq(self.plain(target, (counter[0],)), step)
-        return Allocate(counter, seq(store(counter, 0, 0), While(counter[0] < n, body)))
+        counter = tensor.Buffer(f"count{self.count}", (1,), INT64, "local")
+        step = tensor.store(counter, 0, counter[0] + 1)
+        body = tensor.seq(self.plain(target, (counter[0],)), step)
+        return tensor.Allocate(counter, tensor.seq(tensor.store(counter, 0, 0), tensor.While(counter[0] < n, body)))
 
-    def triangle(self, target: Buffer, depth: int) -> Stmt:
+    def triangle(self, target: tensor.Buffer, depth: int) -> tensor.Stmt:
         """All elements, then those up to the diagonal once more."""
         n, m = target.shape
         i, j = self.named(INT64), self.named(INT64)
         width = apply("min", i + 1, m)
-        inner = For(j, width, store(target, (i, j), self.combined(target, (i, j))), self.pick(self.kinds))
-        return seq(self.nest(target, 0), For(i, n if isinstance(n, Expr) else const(n), inner, self.pick(self.kinds)))
+        inner = tensor.For(j, width, tensor.store(target, (i, j), self.combined(target, (i, j))), self.pick(self.kinds))
+        return tensor.seq(
+            self.nest(target, 0), tensor.For(i, n if isinstance(n, Expr) else const(n), inner, self.pick(self.kinds))
+        )
 
 
 def _int64(v: Var) -> Expr:
     return cast(v, INT64)
 
 
-def a_tensor_function(pick: Pick, name: str = "f", *, static: bool = False) -> PrimFunc:
+def a_tensor_function(pick: Pick, name: str = "f", *, static: bool = False) -> tensor.PrimFunc:
     """A valid tensor function of tensors: no scalars among its parameters. `static`: without symbolic sizes."""
     return ValidMaker(pick, name, static=static).whole()

@@ -10,27 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from assay.semantics import tensor
 from assay.semantics.scalar import Apply, Expr, Load, Number, Var, apply
-from assay.semantics.tensor import (
-    Alias,
-    Allocate,
-    AllocateConst,
-    Assert,
-    Block,
-    Buffer,
-    Call,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    Pragma,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    View,
-    While,
-)
 from assay.semantics.tensor.calls import activation
 from assay.semantics.tensor.regions import concerned, is_checked
 from assay.semantics.walk import Worklist, post_order
@@ -47,7 +28,7 @@ class Site:
 
     number: int
     frame: EventScope | None
-    stmt: Stmt
+    stmt: tensor.Stmt
     roots: tuple[Expr, ...]
     exact: set[int] = field(default_factory=set)
     """The steps, by identity, that were shown not to leave their dtype here."""
@@ -58,7 +39,7 @@ class Site:
 class Loop:
     """A `For`, once for each iteration."""
 
-    stmt: For
+    stmt: tensor.For
     site: Site
 
     @property
@@ -71,7 +52,7 @@ class Loop:
 class Again:
     """A `While`; `var` counts how often its body has run before."""
 
-    stmt: While
+    stmt: tensor.While
     site: Site
     var: Var
 
@@ -106,8 +87,8 @@ class Let:
 class Life:
     """`buffer` begins to exist."""
 
-    buffer: Buffer
-    read_only: AllocateConst | None
+    buffer: tensor.Buffer
+    read_only: tensor.AllocateConst | None
     site: Site
 
 
@@ -115,7 +96,7 @@ class Life:
 class ViewWindow:
     """A view begins; `direct` once it is shown to lie inside its region in each dimension."""
 
-    view: View
+    view: tensor.View
     site: Site
     direct: bool = False
 
@@ -124,7 +105,7 @@ class ViewWindow:
 class Mark:
     """What a block declares of its accesses is in force inside."""
 
-    block: Block
+    block: tensor.Block
     site: Site
 
 
@@ -144,9 +125,9 @@ class EventScope:
 class AccessEvent:
     """A load or a store. `order` says which of two of one iteration comes first."""
 
-    node: Load | Store
+    node: Load | tensor.Store
     site: Site
-    buffer: Buffer
+    buffer: tensor.Buffer
     indices: tuple[Expr, ...]
     write: bool
 
@@ -160,7 +141,7 @@ class AccessEvent:
 class IteratorDomain:
     """A block's iterator must get a value of its domain."""
 
-    block: Block
+    block: tensor.Block
     index: int
     site: Site
 
@@ -169,7 +150,7 @@ class IteratorDomain:
 class FunctionEvents:
     """All of a function. `strange` are statements that are not known here, and what was too large."""
 
-    func: PrimFunc
+    func: tensor.PrimFunc
     sites: list[Site] = field(default_factory=list)
     accesses: list[AccessEvent] = field(default_factory=list)
     loops: list[EventScope] = field(default_factory=list)
@@ -179,7 +160,7 @@ class FunctionEvents:
     marks: list[EventScope] = field(default_factory=list)
     checks: list[Site] = field(default_factory=list)
     """The asserts."""
-    strange: list[tuple[Stmt, str]] = field(default_factory=list)
+    strange: list[tuple[tensor.Stmt, str]] = field(default_factory=list)
 
 
 def scope_chain(frame: EventScope | None) -> list[EventScope]:
@@ -191,7 +172,7 @@ def scope_chain(frame: EventScope | None) -> list[EventScope]:
     return found[::-1]
 
 
-def beginning(buffer: Buffer, frame: EventScope | None) -> EventScope | None:
+def beginning(buffer: tensor.Buffer, frame: EventScope | None) -> EventScope | None:
     """The frame around in which a buffer begins to exist; None for a parameter."""
     while frame is not None:
         match frame.what:
@@ -203,7 +184,7 @@ def beginning(buffer: Buffer, frame: EventScope | None) -> EventScope | None:
     return None
 
 
-def root_of(buffer: Buffer, frame: EventScope | None) -> tuple[Buffer, EventScope | None]:
+def root_of(buffer: tensor.Buffer, frame: EventScope | None) -> tuple[tensor.Buffer, EventScope | None]:
     """The buffer whose memory a buffer is, through views, and where it begins."""
     begin = beginning(buffer, frame)
     while begin is not None and isinstance(begin.what, ViewWindow):
@@ -212,28 +193,28 @@ def root_of(buffer: Buffer, frame: EventScope | None) -> tuple[Buffer, EventScop
     return buffer, begin
 
 
-def constant_contents(begin: EventScope | None) -> AllocateConst | None:
+def constant_contents(begin: EventScope | None) -> tensor.AllocateConst | None:
     """The statement that gives a constant its contents, for a buffer that begins there."""
     return begin.what.read_only if begin is not None and isinstance(begin.what, Life) else None
 
 
-Parts: TypeAlias = "list[tuple[Stmt, EventScope | None]]"
+Parts: TypeAlias = "list[tuple[tensor.Stmt, EventScope | None]]"
 
 
-def events(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> FunctionEvents:
+def events(func: tensor.PrimFunc, functions: Mapping[str, tensor.PrimFunc]) -> FunctionEvents:
     """Walk a function once, and what it calls of `functions` as often as it is called."""
     return _Walk(FunctionEvents(func), functions).run()
 
 
 class _Walk:
-    def __init__(self, found: FunctionEvents, functions: Mapping[str, PrimFunc]) -> None:
+    def __init__(self, found: FunctionEvents, functions: Mapping[str, tensor.PrimFunc]) -> None:
         self.found = found
         self.functions = functions
         self.waiting: dict[tuple[int, int], Site] = {}
         """The sites of asserts whose facts stand in a frame already."""
 
     def run(self) -> FunctionEvents:
-        work = Worklist[tuple[Stmt, EventScope | None]]([(self.found.func.body, None)])
+        work = Worklist[tuple[tensor.Stmt, EventScope | None]]([(self.found.func.body, None)])
         for stmt, frame in work:
             if len(self.found.sites) > MOST_SITES:
                 self.found.strange.append((stmt, f"the function has more than {MOST_SITES} statements"))
@@ -244,78 +225,78 @@ class _Walk:
             work.add(self.statement(stmt, frame))
         return self.found
 
-    def statement(self, stmt: Stmt, frame: EventScope | None) -> Parts:
+    def statement(self, stmt: tensor.Stmt, frame: EventScope | None) -> Parts:
         """Enter what a statement does itself; its parts with the frames around them."""
         match stmt:
-            case Seq():
+            case tensor.Seq():
                 return self.sequence(stmt, frame)
-            case Pragma():
+            case tensor.Pragma():
                 return [(stmt.body, frame)]
-            case For():
+            case tensor.For():
                 site = self.site(stmt, frame, tuple(stmt.expressions))
                 inside = push(frame, Loop(stmt, site))
                 self.found.loops.append(inside)
                 return [] if site.large else [(stmt.body, inside)]
-            case While():
+            case tensor.While():
                 count = push(frame, Again(stmt, self.site(stmt, frame, ()), Var("turn")))
                 site = self.site(stmt, count, (stmt.condition,))
                 return [] if site.large else [(stmt.body, push(count, Guard(stmt.condition, True, site)))]
-            case If():
+            case tensor.If():
                 site = self.site(stmt, frame, (stmt.condition,))
                 parts: Parts = [(stmt.then, push(frame, Guard(stmt.condition, True, site)))]
                 if stmt.otherwise is not None:
                     parts.append((stmt.otherwise, push(frame, Guard(stmt.condition, False, site))))
                 return [] if site.large else parts
-            case LetStmt():
+            case tensor.LetStmt():
                 site = self.site(stmt, frame, (stmt.value,))
                 return [] if site.large else [(stmt.body, push(frame, Let(stmt.var, stmt.value, site)))]
-            case Allocate() | AllocateConst():
+            case tensor.Allocate() | tensor.AllocateConst():
                 return [(stmt.body, self.allocate(stmt.buffer, stmt, frame))]
-            case Alias():
+            case tensor.Alias():
                 return [(stmt.body, self.window(stmt.view, stmt, frame))]
-            case Block():
+            case tensor.Block():
                 return self.block(stmt, frame)
-            case Store():
+            case tensor.Store():
                 site = self.site(stmt, frame, (*stmt.indices, stmt.value))
                 if not site.large:
                     self.found.accesses.append(AccessEvent(stmt, site, stmt.buffer, stmt.indices, True))
-            case Assert():
+            case tensor.Assert():
                 self.found.checks.append(self.site(stmt, frame, (stmt.condition,)))
-            case Evaluate():
+            case tensor.Evaluate():
                 self.site(stmt, frame, (stmt.value,))
-            case Call(extern=False) if stmt.function in self.functions:
+            case tensor.Call(extern=False) if stmt.function in self.functions:
                 return [(activation(stmt, self.functions[stmt.function]), frame)]
-            case Call():
+            case tensor.Call():
                 self.found.strange.append((stmt, f"{stmt.function} is not known here"))
             case _:
                 self.found.strange.append((stmt, f"{type(stmt).__name__} is not understood here"))
         return []
 
-    def sequence(self, stmt: Seq, frame: EventScope | None) -> Parts:
+    def sequence(self, stmt: tensor.Seq, frame: EventScope | None) -> Parts:
         """Parts in their order; what an assert says holds for those after it."""
         parts: Parts = []
         for part in stmt.body:
             parts.append((part, frame))
-            if isinstance(part, Assert):
+            if isinstance(part, tensor.Assert):
                 site = Site(-1, frame, part, (part.condition,))
                 self.waiting[id(part), id(frame)] = site
                 frame = push(frame, Fact(part.condition, site))
         return parts
 
-    def allocate(self, buffer: Buffer, stmt: Stmt, frame: EventScope | None) -> EventScope:
+    def allocate(self, buffer: tensor.Buffer, stmt: tensor.Stmt, frame: EventScope | None) -> EventScope:
         dims = tuple(d for d in buffer.shape if isinstance(d, Expr))
-        fixed = stmt if isinstance(stmt, AllocateConst) else None
+        fixed = stmt if isinstance(stmt, tensor.AllocateConst) else None
         inside = push(frame, Life(buffer, fixed, self.site(stmt, frame, dims)))
         self.found.lives.append(inside)
         return inside
 
-    def window(self, view: View, stmt: Stmt, frame: EventScope | None) -> EventScope:
+    def window(self, view: tensor.View, stmt: tensor.Stmt, frame: EventScope | None) -> EventScope:
         dims = tuple(d for d in view.buffer.shape if isinstance(d, Expr))
         inside = push(frame, ViewWindow(view, self.site(stmt, frame, (*view.expressions, *dims))))
         self.found.windows.append(inside)
         return inside
 
-    def block(self, block: Block, frame: EventScope | None) -> Parts:
+    def block(self, block: tensor.Block, frame: EventScope | None) -> Parts:
         if block.predicate is not None:
             frame = push(frame, Guard(block.predicate, True, self.site(block, frame, (block.predicate,))))
         site = self.site(block, frame, tuple(e for i in block.iterators for e in i.expressions))
@@ -349,7 +330,7 @@ class _Walk:
             parts.append((block.init, first))
         return [*parts, (block.body, frame)]
 
-    def site(self, stmt: Stmt, frame: EventScope | None, roots: tuple[Expr, ...]) -> Site:
+    def site(self, stmt: tensor.Stmt, frame: EventScope | None, roots: tuple[Expr, ...]) -> Site:
         """A new site, and the loads in its expressions."""
         site = self.waiting.get((id(stmt), id(frame))) or Site(-1, frame, stmt, roots)
         site.number = len(self.found.sites)

@@ -16,33 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics import graph
 from assay.semantics.alias import bindings
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid
-from assay.semantics.graph import (
-    AssertOp,
-    Call,
-    CallTIR,
-    Constant,
-    Constructor,
-    Expr,
-    ExternFunc,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    MatchCast,
-    OnDevice,
-    Print,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    show_head,
-)
 from assay.semantics.graph.effects import acts, kernel_can_trap
 from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import GROUP, Module
@@ -76,7 +54,7 @@ STEPS, GROWTH = 100_000, 20
 """How many steps a walk over the paths of a function may take: so many, and some for each node."""
 
 
-Fold = Callable[[Expr, Sequence[Array]], Sequence[Array] | None]
+Fold = Callable[[graph.Expr, Sequence[Array]], Sequence[Array] | None]
 """Gives the values of a call whose operands are all constant, or None to leave it a term."""
 
 
@@ -111,7 +89,7 @@ def step_results(
                 (d, n) for d, n in zip(flatten(p.type)[0].shape, t.shape, strict=True) if isinstance(d, Symbol)
             )
 
-        def inside(call: CallTIR, read: list[int]) -> list[int]:
+        def inside(call: graph.CallTIR, read: list[int]) -> list[int]:
             flat = [t for of in (*(a.type for a in call.args), call.type) for t in flatten(of)]
             sized = [TensorType(tuple(_sized(d, sizes) for d in t.shape), t.dtype) for t in flat]
             return step_results(
@@ -143,18 +121,22 @@ def _type_of(array: Array) -> TensorType:
     return TensorType(array.shape, dtype(array.dtype))
 
 
-def group_results(group: Function, args: Sequence[int], call: Callable[[CallTIR, list[int]], list[int]]) -> list[int]:
+def group_results(
+    group: graph.Function, args: Sequence[int], call: Callable[[graph.CallTIR, list[int]], list[int]]
+) -> list[int]:
     """The numbers of a group's result; `call` gives those of one call, given the numbers of what it reads."""
-    holds: dict[Expr, list[int]] = {p: [n] for p, n in zip(group.params, args, strict=True)}
+    holds: dict[graph.Expr, list[int]] = {p: [n] for p, n in zip(group.params, args, strict=True)}
     made: list[int] = []
     for var, value in bindings(group):
-        if not isinstance(value, CallTIR):
-            raise Invalid(f"{show_head(value)} in a group: only calls of tensor functions can be", label="fuse.C3")
+        if not isinstance(value, graph.CallTIR):
+            raise Invalid(
+                f"{graph.show_head(value)} in a group: only calls of tensor functions can be", label="fuse.C3"
+            )
         holds[var] = made = call(value, [n for a in value.args for n in holds[a]])
     return made
 
 
-def _member(module: Module, call: CallTIR) -> PrimFunc:
+def _member(module: Module, call: graph.CallTIR) -> PrimFunc:
     kernel = module.kernel(call.func)
     if GROUP in kernel.attrs:
         raise Invalid(f"{kernel.name} is a group inside a group", label="fuse.C4")
@@ -179,10 +161,10 @@ def tensors(value: int, of: Type, table: Table) -> list[int]:
 class Numbered:
     """The numbers of a function's nodes, by identity, and of its result; what its bodies do, by function."""
 
-    function: Function
+    function: graph.Function
     result: int
     of: dict[int, int]
-    order: list[Expr]
+    order: list[graph.Expr]
     nest: Nesting
     walks: dict[int, BodyEvents]
     type_key: Callable[[Type], str]
@@ -194,108 +176,110 @@ class Numbered:
         return self.walks[id(self.function)].events
 
 
-Seal = Callable[[Function, Key, BodyEvents, "Numbering"], Key]
+Seal = Callable[[graph.Function, Key, BodyEvents, "Numbering"], Key]
 """Gives the key of an inner function from the key of what it is and its events."""
 
 
 class Numbering:
     """Numbers one top-level function. See `number_function`."""
 
-    def __init__(self, function: Function, module: Module, table: Table, exact: bool, least: Mapping[int, int]) -> None:
+    def __init__(
+        self, function: graph.Function, module: Module, table: Table, exact: bool, least: Mapping[int, int]
+    ) -> None:
         self.function, self.module, self.table, self.exact = function, module, table, exact
         self.nest = nesting(function, module, least)
         self.budget = Budget(STEPS + GROWTH * len(self.nest.order))
         self.of: dict[int, int] = {}
         self.walks: dict[int, BodyEvents] = {}
         self.symbols: dict[Symbol, int] = {}
-        self.maker: dict[Symbol, Expr] = {}
-        self.recursive = any(isinstance(let.value, Function) for let in self.nest.lets.values())
+        self.maker: dict[Symbol, graph.Expr] = {}
+        self.recursive = any(isinstance(let.value, graph.Function) for let in self.nest.lets.values())
         self.open: dict[int, frozenset[int]] = {}
         """For a node the recursive functions around it, by identity, that it names from inside."""
 
     def run(self, fold: Fold | None, seal: Seal | None) -> Numbered:
         """Number all nodes, operands first, with a rule that folds constants and one for inner functions."""
         for node in self.nest.order:
-            if not isinstance(node, Var):
+            if not isinstance(node, graph.Var):
                 self.of[id(node)] = self._number(node, fold, seal)
                 self._introduce(node)
         for node in self.nest.order:
-            if isinstance(node, Var):
+            if isinstance(node, graph.Var):
                 self.of[id(node)] = self.at(node)
         result = self.at(self.function.body)
         return Numbered(self.function, result, self.of, self.nest.order, self.nest, self.walks, self.type_key)
 
-    def at(self, node: Expr) -> int:
+    def at(self, node: graph.Expr) -> int:
         """The number of a node that is numbered, or of a variable wherever it is used."""
-        known = self.of.get(id(node)) if not isinstance(node, Var) else None
+        known = self.of.get(id(node)) if not isinstance(node, graph.Var) else None
         return known if known is not None else self._name(self.nest.resolve(node))
 
-    def _name(self, node: Expr) -> int:
+    def _name(self, node: graph.Expr) -> int:
         table, nest = self.table, self.nest
         if id(node) in self.of:
             return self.of[id(node)]
-        if isinstance(node, Function):
+        if isinstance(node, graph.Function):
             # inside its own body: two recursive functions are one if their bodies agree under this assumption
             return table.number("recursive", nest.height[id(node)])
-        if isinstance(node, Var) and node in nest.params:
+        if isinstance(node, graph.Var) and node in nest.params:
             owner, i = nest.params[node]
             if owner is self.function:
                 return table.number("parameter", i)
             return table.number("bound", nest.height[id(owner)], i)
-        if isinstance(node, Var) and node in nest.made:
+        if isinstance(node, graph.Var) and node in nest.made:
             match, way = nest.made[node]
             number = self.at(match.value)
             for name, i in way:
                 number = table.number("field", number, name, i) if name else table.field_of(number, i)
             return number
-        name = node.name if isinstance(node, Var) else show_head(node)
+        name = node.name if isinstance(node, graph.Var) else graph.show_head(node)
         raise Invalid(f"variable {name} is used before it is bound", where=node.span, label="graph.C1")
 
     # --- one node ------------------------------------------------------------------------------------------------
 
-    def _number(self, node: Expr, fold: Fold | None, seal: Seal | None) -> int:
+    def _number(self, node: graph.Expr, fold: Fold | None, seal: Seal | None) -> int:
         if self.recursive:
             self._watch_recursion(node)
         args = [self.at(c) for c in node.children]
         table = self.table
         match node:
-            case Let():
+            case graph.Let():
                 return args[-1]
-            case GlobalVar() if node.name in self.module.constants:
+            case graph.GlobalVar() if node.name in self.module.constants:
                 return table.constant(self.module.constants[node.name])
-            case GlobalVar():
+            case graph.GlobalVar():
                 return table.number("global", node.name)
-            case ExternFunc():
+            case graph.ExternFunc():
                 return table.number("extern", node.name, self.type_key(node.type))
-            case Constructor():
+            case graph.Constructor():
                 return table.number("constructor", node.data, node.name)
-            case Constant():
+            case graph.Constant():
                 number = table.constant(node.data)
-            case Tuple():
+            case graph.Tuple():
                 number = table.number("tuple", tuple(args))
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 number = table.field_of(args[0], node.index)
-            case If():
+            case graph.If():
                 number = table.number("if", *args)
-            case Match():
+            case graph.Match():
                 number = table.number("match", patterns(node), *args)
-            case Function():
+            case graph.Function():
                 number = self._function(node, args[0], seal)
             case _ if acts(node):
                 function, i = self.nest.places[id(node)]
                 high = 0 if function is self.function else self.nest.height[id(function)]
                 number = table.number("acted", high, i)
-            case Call() if isinstance(node.op, Expr):
+            case graph.Call() if isinstance(node.op, graph.Expr):
                 number = table.number("apply", tuple(map(self.type_key, node.type_args)), *args)
-            case MatchCast():
+            case graph.MatchCast():
                 number = table.number("match_cast", self.type_key(node.type), *args)
-            case OnDevice() if self.exact:
+            case graph.OnDevice() if self.exact:
                 number = table.number("on_device", repr(node.wanted), node.constrain_body, node.constrain_result, *args)
-            case OnDevice():
+            case graph.OnDevice():
                 return args[0]
-            case ShapeExpr():
+            case graph.ShapeExpr():
                 number = table.number("shape", *map(self.dim_key, node.dims))
-            case ShapeOf():
+            case graph.ShapeOf():
                 number = table.number("shape_of", "" if self.exact else self.type_key(node.value.type), *args)
             case _:
                 number = self._call(node, args, fold)
@@ -303,7 +287,7 @@ class Numbering:
             number = table.number("on", number, repr(node.device))
         return number
 
-    def _call(self, node: Expr, args: list[int], fold: Fold | None) -> int:
+    def _call(self, node: graph.Expr, args: list[int], fold: Fold | None) -> int:
         """The number of an operator's or a tensor function's call.
 
         Unless asked to be exact, a view is its operand's bytes and has their number, and a tensor function is what it
@@ -315,33 +299,33 @@ class Numbering:
             if values is not None:
                 return self._several([table.constant(v) for v in values], node)
         match node:
-            case Call() if isinstance(node.op, Operator):
+            case graph.Call() if isinstance(node.op, Operator):
                 if node.op.view and not self.exact:
                     return args[0]
                 claim: Key = ("operator", node.op.name, attrs_key(node.attrs, self.dim_key))
-            case CallTIR() if self.exact:
+            case graph.CallTIR() if self.exact:
                 claim = ("kernel", node.func, *map(self.dim_key, node.scalars), self.type_key(node.type))
-            case CallTIR():
+            case graph.CallTIR():
                 node, args = self._whole_call(node, args)
                 group = self.module.group(self.module.kernel(node.func))
                 if group is not None:
                     return self._several(self._group(group, node, args), node)
                 return self._several(self._tensor_call(node, args, {}), node)
             case _:
-                raise Crash(f"no operation in {show_head(node)}")
+                raise Crash(f"no operation in {graph.show_head(node)}")
         if self.exact:
             return table.number(*claim, *args)
         operands = [self.type_key(c.type) for c in node.children]
         results = [self.type_key(t) for t in flatten(node.type)]
         return self._several(_results(claim, operands, results, args, table), node)
 
-    def _whole_call(self, node: CallTIR, args: list[int]) -> tuple[CallTIR, list[int]]:
+    def _whole_call(self, node: graph.CallTIR, args: list[int]) -> tuple[graph.CallTIR, list[int]]:
         """A call with the constants that are linked into the function as arguments again."""
         kernel = self.module.kernel(node.func)
-        given: list[Expr] = with_linked(kernel, node.args, lambda data: Constant(_type_of(data), data))
+        given: list[graph.Expr] = with_linked(kernel, node.args, lambda data: graph.Constant(_type_of(data), data))
         return replace(node, args=tuple(given)), with_linked(kernel, args, self.table.constant)
 
-    def _tensor_call(self, node: CallTIR, args: Sequence[int], sizes: Mapping[Symbol, Dim]) -> list[int]:
+    def _tensor_call(self, node: graph.CallTIR, args: Sequence[int], sizes: Mapping[Symbol, Dim]) -> list[int]:
         """The numbers of a tensor function's results; `sizes` say what symbols stand for here."""
         claim = _claim(self.module.kernel(node.func), self.table)
         if node.scalars:
@@ -353,23 +337,23 @@ class Numbering:
     def _key_at(self, of: Type, sizes: Mapping[Symbol, Dim]) -> str:
         return self.type_key(with_dims(of, lambda d: _sized(d, sizes)) if sizes else of)
 
-    def _group(self, group: Function, node: CallTIR, args: Sequence[int]) -> list[int]:
+    def _group(self, group: graph.Function, node: graph.CallTIR, args: Sequence[int]) -> list[int]:
         """The numbers of what a group's calls give, as if they stood here."""
         sizes: dict[Symbol, Dim] = {}
         for p, a in zip(group.params, node.args, strict=True):
             for t, given in zip(flatten(p.type), flatten(a.type), strict=True):
                 sizes.update((d, n) for d, n in zip(t.shape, given.shape, strict=True) if isinstance(d, Symbol))
 
-        def inside(call: CallTIR, read: list[int]) -> list[int]:
+        def inside(call: graph.CallTIR, read: list[int]) -> list[int]:
             _member(self.module, call)
             return self._tensor_call(call, read, sizes)
 
         return group_results(group, args, inside)
 
-    def _several(self, numbers: list[int], node: Expr) -> int:
+    def _several(self, numbers: list[int], node: graph.Expr) -> int:
         return numbers[0] if isinstance(node.type, TensorType) else self.table.number("tuple", tuple(numbers))
 
-    def _function(self, node: Function, body: int, seal: Seal | None) -> int:
+    def _function(self, node: graph.Function, body: int, seal: Seal | None) -> int:
         walk = walk_body(node, self.nest, self.module, self.table, self.at, self._action, self.budget, spans=self.exact)
         self.walks[id(node)] = walk
         key: Key = ("function", self._signature(node), body)
@@ -379,7 +363,7 @@ class Numbering:
             key = (*key, walk.events)
         return self.table.number(*key)
 
-    def _signature(self, node: Function) -> Key:
+    def _signature(self, node: graph.Function) -> Key:
         """What a caller sees. A symbol that only the result has is a size that a run tells (rule M4)."""
         of, nest = node.func_type, self.nest
         body = nest.parts[id(node), 0]
@@ -396,15 +380,15 @@ class Numbering:
         result = type_text(of.result, lambda d: dim_text(d, result_symbol), self.table)
         return (params, result, kinds, of.pure, attrs_key(node.attrs, self.dim_key))
 
-    def _action(self, node: Expr) -> Key:
+    def _action(self, node: graph.Expr) -> Key:
         """What an action does, and to what."""
-        what = (node.format,) if isinstance(node, (Print, AssertOp)) else ()
+        what = (node.format,) if isinstance(node, (graph.Print, graph.AssertOp)) else ()
         types = () if self.exact else tuple(self.type_key(c.type) for c in node.children)
         return (type(node).__name__, *what, tuple(map(self.at, node.children)), types)
 
     # --- symbols and types -----------------------------------------------------------------------------------------
 
-    def _introduce(self, node: Expr) -> None:
+    def _introduce(self, node: graph.Expr) -> None:
         """The symbols that were made for the node's type are its dims; those that a person wrote are themselves."""
         for i, s in enumerate(plain_symbols(node.type)):
             if s not in self.nest.named and s not in self.symbols:
@@ -426,13 +410,13 @@ class Numbering:
 
     # --- recursion ---------------------------------------------------------------------------------------------------
 
-    def _watch_recursion(self, node: Expr) -> None:
+    def _watch_recursion(self, node: graph.Expr) -> None:
         """A node that names a function from inside it must stay inside: outside, the name means something else."""
         inside: frozenset[int] = frozenset()
         for child in node.children:
-            if isinstance(child, Var):
+            if isinstance(child, graph.Var):
                 child = self.nest.resolve(child)
-                if isinstance(child, Function) and id(child) not in self.of:
+                if isinstance(child, graph.Function) and id(child) not in self.of:
                     inside |= {id(child)}
             inside |= self.open.get(id(child), frozenset())
         inside -= {id(node)}
@@ -442,7 +426,7 @@ class Numbering:
             if not all(self.nest.regions.inside(here, self.nest.parts[f, 0]) for f in inside):
                 at = f" at {node.span}" if node.span else ""
                 raise UndecidedNumbering(
-                    f"{show_head(node)}{at} names a recursive function, and is used in its body and outside"
+                    f"{graph.show_head(node)}{at} names a recursive function, and is used in its body and outside"
                 )
 
 
@@ -451,7 +435,7 @@ def _sized(dim: Dim, sizes: Mapping[Symbol, Dim]) -> Dim:
 
 
 def number_function(
-    function: Function,
+    function: graph.Function,
     module: Module,
     table: Table,
     fold: Fold | None = None,

@@ -10,22 +10,12 @@ from assay.lower.frontends.relay.infer import TypeInference
 from assay.lower.frontends.relay.lexer import Places
 from assay.lower.frontends.relay.reader import Hole
 from assay.lower.frontends.relay.syntax import Binder, Fn, RelayNode, RelayProgram
-from assay.semantics import graph
+from assay.semantics import graph, types
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.graph.matching import compatible
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import (
-    DataType,
-    RefType,
-    TensorType,
-    TupleType,
-    Type,
-    free_type_vars,
-    same_type,
-    symbols,
-)
 from assay.semantics.walk import post_order, rewrite
 
 
@@ -39,7 +29,7 @@ class Typing:
         self.sizes: set[Symbol] = set()
         """Symbols of names that are bound."""
 
-    def parameter(self, binder: Binder) -> Type:
+    def parameter(self, binder: Binder) -> types.Type:
         """The type of a parameter, as the text says it or as its uses show."""
         if binder.type is not None and not has_holes(binder.type):
             return binder.type
@@ -51,7 +41,7 @@ class Typing:
             raise self.places.failure(Invalid, binder.start, binder.end, message, "relay.C13")
         return self.loosened(found, binder.name)
 
-    def result(self, fn: Fn) -> Type:
+    def result(self, fn: Fn) -> types.Type:
         """The declared result of a function, or the one that its uses and its body show."""
         if fn.result is not None and not has_holes(fn.result):
             return fn.result
@@ -64,7 +54,7 @@ class Typing:
             raise self.places.failure(Invalid, fn.start, fn.end, message, "relay.C13")
         return self.loosened(found, "r")
 
-    def type_args(self, node: RelayNode) -> tuple[Type, ...] | None:
+    def type_args(self, node: RelayNode) -> tuple[types.Type, ...] | None:
         """What the type parameters stand for at a use; None where it is not known."""
         holes = None if self.inference is None else self.inference.used_as.get(id(node))
         if holes is None or self.inference is None:
@@ -73,32 +63,32 @@ class Typing:
         if any(has_holes(t) for t in found):
             return None
         for t in found:
-            if any(s not in self.sizes for s in symbols(t)):
+            if any(s not in self.sizes for s in types.symbols(t)):
                 message = f"a data type or a type parameter that stands for {t}, whose size only a run can tell"
                 raise Unsupported(message, label="relay.C7")
         return found
 
-    def loosened(self, of: Type, name: str) -> Type:
+    def loosened(self, of: types.Type, name: str) -> types.Type:
         """A type that was found, with fresh symbols for sizes in which its uses differ, or that have no name."""
 
-        def leaf(t: Type) -> Type:
-            if not isinstance(t, TensorType) or self.settled(t):
+        def leaf(t: types.Type) -> types.Type:
+            if not isinstance(t, types.TensorType) or self.settled(t):
                 return t
             mixed = self.mixed(t)
             dims = (d if self.bound(d) and i not in mixed else Symbol(name) for i, d in enumerate(t.shape))
-            return TensorType(tuple(dims), t.dtype)
+            return types.TensorType(tuple(dims), t.dtype)
 
         for t in post_order(of):
-            if isinstance(t, (DataType, RefType)) and not all(map(self.settled, post_order(t))):
+            if isinstance(t, (types.DataType, types.RefType)) and not all(map(self.settled, post_order(t))):
                 raise Unsupported(f"{t}: a size inside it that only a run can tell", label="relay.C7")
-        root: Type = of
+        root: types.Type = of
         return rewrite(root, leaf)
 
-    def settled(self, of: Type) -> bool:
+    def settled(self, of: types.Type) -> bool:
         """Whether the sizes of a tensor are those of names that are bound, and one for all its uses."""
-        return not isinstance(of, TensorType) or (not self.mixed(of) and all(map(self.bound, of.shape)))
+        return not isinstance(of, types.TensorType) or (not self.mixed(of) and all(map(self.bound, of.shape)))
 
-    def mixed(self, of: Type) -> set[int]:
+    def mixed(self, of: types.Type) -> set[int]:
         """The axes of a tensor type at which inference met different sizes."""
         return set() if self.inference is None else self.inference.mixed.get(of, set())
 
@@ -112,26 +102,26 @@ class Typing:
         if of is None or isinstance(of, Hole) or of is value.type:
             return value
         wanted = run_task(self._met(of, value.type))
-        if same_type(wanted, value.type):
+        if types.same_type(wanted, value.type):
             return value
-        if not isinstance(wanted, (TensorType, TupleType)) or not compatible(wanted, value.type):
+        if not isinstance(wanted, (types.TensorType, types.TupleType)) or not compatible(wanted, value.type):
             message = f"%{binder.name} is to be {of}, but its value is {value.type}"
             raise self.places.failure(Invalid, binder.start, binder.end, message, "let.C1")
         return graph.match_cast(value, wanted, span=self.places.span(binder.start))
 
-    def _met(self, want: Type, given: Type) -> Task[Type]:
+    def _met(self, want: types.Type, given: types.Type) -> Task[types.Type]:
         """`want`, with what it leaves open taken from `given`."""
         match want, given:
             case Hole(), _:
                 return given
-            case TensorType(), TensorType() if want.ndim == given.ndim:
+            case types.TensorType(), types.TensorType() if want.ndim == given.ndim:
                 dims = tuple(self._dim(a, b) for a, b in zip(want.shape, given.shape, strict=True))
-                return TensorType(dims, want.dtype)
-            case TupleType(), TupleType() if len(want.fields) == len(given.fields):
-                fields: list[Type] = []
+                return types.TensorType(dims, want.dtype)
+            case types.TupleType(), types.TupleType() if len(want.fields) == len(given.fields):
+                fields: list[types.Type] = []
                 for a, b in zip(want.fields, given.fields, strict=True):
                     fields.append((yield self._met(a, b)))
-                return TupleType(tuple(fields))
+                return types.TupleType(tuple(fields))
             case _ if has_holes(want) or compatible(want, given):
                 return given
             case _:
@@ -142,6 +132,6 @@ class Typing:
         return given if want in self.unknown or provably_equal(want, given) else want
 
 
-def has_holes(of: Type) -> bool:
+def has_holes(of: types.Type) -> bool:
     """Whether a part of the type is still unknown."""
-    return any(isinstance(v, Hole) for v in free_type_vars(of))
+    return any(isinstance(v, Hole) for v in types.free_type_vars(of))

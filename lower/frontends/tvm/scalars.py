@@ -12,24 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, lanes_of, op_name, type_key
+from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.scalar import (
-    Const,
-    Dim,
-    Expr,
-    Load,
-    Var,
-    apply,
-    both,
-    cast,
-    choice,
-    const,
-    either,
-    operation,
-    reinterpret,
-    simplify,
-)
+from assay.semantics.scalar import reinterpret
 from assay.semantics.scalar.failing import tvm_select
 from assay.semantics.scalar.intrinsics import INTRINSICS, division
 from assay.semantics.tensor import Buffer
@@ -60,18 +46,18 @@ class VariableTable:
     TVM: the narrower one is a conversion of it.
     """
 
-    known: dict[int, Var] = field(default_factory=dict)
-    sizes: dict[int, Expr] = field(default_factory=dict)
+    known: dict[int, scalar.Var] = field(default_factory=dict)
+    sizes: dict[int, scalar.Expr] = field(default_factory=dict)
     """What stands for a variable that is a size but not int64."""
 
-    def var(self, o: Object, where: str) -> Var:
+    def var(self, o: Object, where: str) -> scalar.Var:
         """The variable of a TVM variable: a loop's, a let's, a parameter."""
         found = self.known.get(handle(o))
         if found is None:
-            found = self.known[handle(o)] = Var(str(o.name), dtype_of(o.ty, where))
+            found = self.known[handle(o)] = scalar.Var(str(o.name), dtype_of(o.ty, where))
         return found
 
-    def size(self, o: Object, where: str) -> Var:
+    def size(self, o: Object, where: str) -> scalar.Var:
         """The variable of a TVM variable that is a dim of a shape."""
         found = self.known.get(handle(o))
         if found is not None and found.dtype is INT64:
@@ -81,9 +67,9 @@ class VariableTable:
             raise Unsupported(
                 f"{o.name}, of dtype {of}, is a dim and a variable of the body", where=where, label="tvm.C3"
             )
-        found = self.known[handle(o)] = Var(str(o.name), INT64)
+        found = self.known[handle(o)] = scalar.Var(str(o.name), INT64)
         if of is not INT64:
-            self.sizes[handle(o)] = cast(found, of)
+            self.sizes[handle(o)] = scalar.cast(found, of)
         return found
 
 
@@ -95,20 +81,22 @@ class Scalars:
     where: str
     buffers: Callable[[Object], Buffer]
     """The buffer of a TVM buffer variable."""
-    given: dict[int, Expr] = field(default_factory=dict)
+    given: dict[int, scalar.Expr] = field(default_factory=dict)
     """What stands for a variable here instead of itself."""
-    done: dict[int, Expr] = field(default_factory=dict)
-    vectors: dict[int, tuple[Var, ...]] = field(default_factory=dict)
+    done: dict[int, scalar.Expr] = field(default_factory=dict)
+    vectors: dict[int, tuple[scalar.Var, ...]] = field(default_factory=dict)
     """The names of the lanes of vectors that have names."""
     packed: dict[Buffer, int] = field(default_factory=dict)
     """Buffers whose elements are vectors, and how many lanes those have: their last dimension."""
-    external: Callable[[Object], Expr] | None = None
+    external: Callable[[Object], scalar.Expr] | None = None
     """What the call of an extern gives within an expression, where there may be one."""
     lane: int = 0
     """Which lane of vectors is read, of `lanes`."""
     lanes: int = 1
 
-    def each_lane(self, o: Object, indices: Sequence[Object], lanes: int) -> list[tuple[Expr, tuple[Expr, ...]]]:
+    def each_lane(
+        self, o: Object, indices: Sequence[Object], lanes: int
+    ) -> list[tuple[scalar.Expr, tuple[scalar.Expr, ...]]]:
         """A vector of that many lanes and the indices of its places, one lane after another."""
         found = []
         for lane in range(lanes):
@@ -126,7 +114,7 @@ class Scalars:
         finally:
             self.done, self.lane, self.lanes = outer
 
-    def element(self, buffer: Buffer, indices: Sequence[Object]) -> tuple[Expr, ...]:
+    def element(self, buffer: Buffer, indices: Sequence[Object]) -> tuple[scalar.Expr, ...]:
         """The place of an element of a buffer; where elements are vectors, of the lane that is read."""
         own = self.packed.get(buffer, 1)
         self.check_rank(buffer, len(indices) + (own > 1))
@@ -136,12 +124,12 @@ class Scalars:
             raise self.unsupported(f"{self.lanes} lanes of {buffer!r}, whose elements have {own},")
         with self.reading(self.lane // own, self.lanes // own):
             found = tuple(map(self.index, indices))
-        return (*found, const(self.lane % own))
+        return (*found, scalar.const(self.lane % own))
 
-    def name_lanes(self, o: Object) -> tuple[Var, ...]:
+    def name_lanes(self, o: Object) -> tuple[scalar.Var, ...]:
         """A name for each lane of a vector that a TVM variable stands for."""
         lanes = lanes_of(o.ty)[1]
-        made = tuple(Var(f"{o.name}_{k}", dtype_of(o.ty, self.where, lanes)) for k in range(lanes))
+        made = tuple(scalar.Var(f"{o.name}_{k}", dtype_of(o.ty, self.where, lanes)) for k in range(lanes))
         self.vectors[handle(o)] = made
         return made
 
@@ -153,7 +141,7 @@ class Scalars:
         """The failure (`tvm.C4`) for a scalar expression that is not handled."""
         return Unsupported(f"{what} is not handled", where=self.where, label="tvm.C4")
 
-    def dim(self, o: Object) -> Dim:
+    def dim(self, o: Object) -> scalar.Dim:
         """A dim of a shape: a number, or an int64 expression of sizes."""
         match type_key(o):
             case "ir.IntImm":
@@ -162,17 +150,17 @@ class Scalars:
                 return int(o)
             case "ir.Var":
                 given = self.given.get(handle(o))
-                return self.symbols.size(o, self.where) if given is None else simplify(cast(given, INT64))
+                return self.symbols.size(o, self.where) if given is None else scalar.simplify(scalar.cast(given, INT64))
             case _:
                 for v in variables_of(o):
                     self.symbols.size(v, self.where)
-                return simplify(cast(self.expr(o), INT64))
+                return scalar.simplify(scalar.cast(self.expr(o), INT64))
 
-    def index(self, o: Object) -> Expr:
+    def index(self, o: Object) -> scalar.Expr:
         """An index of a buffer."""
         return as_index(self.expr(o))
 
-    def expr(self, root: Object) -> Expr:
+    def expr(self, root: Object) -> scalar.Expr:
         """The expression of a TVM expression; what is shared there is shared here."""
         work = Worklist([(root, False)])
         for o, ready in work:
@@ -188,7 +176,7 @@ class Scalars:
                     self.done[handle(o)] = self.external(o)
                     continue
                 if type_key(o) == "ir.TensorLoad" and (buffer := self.buffers(o.source)) in self.packed:
-                    self.done[handle(o)] = Load(buffer.dtype, buffer, self.element(buffer, list(o.indices)))
+                    self.done[handle(o)] = scalar.Load(buffer.dtype, buffer, self.element(buffer, list(o.indices)))
                     continue
                 if type_key(o) == "prim.Shuffle":
                     self.done[handle(o)] = self.shuffled(o)
@@ -213,14 +201,14 @@ class Scalars:
             self.done[handle(o)] = made
         return self.done[handle(root)]
 
-    def build(self, o: Object, args: Sequence[Expr]) -> Expr:
+    def build(self, o: Object, args: Sequence[scalar.Expr]) -> scalar.Expr:
         """One node, its parts given."""
         key = type_key(o)
         match key:
             case "ir.IntImm":
-                return const(int(o.value), self.dtype(o))
+                return scalar.const(int(o.value), self.dtype(o))
             case "ir.FloatImm":
-                return const(float(o.value), self.dtype(o))
+                return scalar.const(float(o.value), self.dtype(o))
             case "ir.Var":
                 number = handle(o)
                 if number in self.vectors:
@@ -228,12 +216,12 @@ class Scalars:
                 found = self.given.get(number, self.symbols.sizes.get(number))
                 return self.symbols.var(o, self.where) if found is None else found
             case "prim.Cast":
-                return cast(args[0], self.dtype(o))
+                return scalar.cast(args[0], self.dtype(o))
             case "prim.Broadcast" if self.lanes > 1:
                 return args[0]
             case "prim.Ramp" if self.lanes > 1:
                 base, stride = args
-                return base + stride * const(self.lane, stride.dtype)
+                return base + stride * scalar.const(self.lane, stride.dtype)
             case "prim.Select":
                 return tvm_select(condition(args[0]), *args[1:])
             case "prim.Let":
@@ -241,15 +229,15 @@ class Scalars:
             case "ir.TensorLoad":
                 buffer = self.buffers(o.source)
                 self.check_rank(buffer, len(args))
-                return Load(buffer.dtype, buffer, tuple(map(as_index, args)))
+                return scalar.Load(buffer.dtype, buffer, tuple(map(as_index, args)))
             case "ir.Call":
                 return self.call(o, args)
             case "prim.And":
-                return both(condition(args[0]), condition(args[1]))
+                return scalar.both(condition(args[0]), condition(args[1]))
             case "prim.Or":
-                return either(condition(args[0]), condition(args[1]))
+                return scalar.either(condition(args[0]), condition(args[1]))
             case "prim.Not":
-                return apply("not", condition(args[0]))
+                return scalar.apply("not", condition(args[0]))
             case "prim.BitwiseNot":
                 return flipped(args[0])
             case _ if key in BINARY:
@@ -257,7 +245,7 @@ class Scalars:
             case _:
                 raise self.unsupported(key)
 
-    def shuffled(self, o: Object) -> Expr:
+    def shuffled(self, o: Object) -> scalar.Expr:
         """The lane that is read of lanes of vectors, which count through."""
         which = list(o.indices)
         if len(which) != self.lanes or type_key(which[self.lane]) != "ir.IntImm":
@@ -271,21 +259,21 @@ class Scalars:
             lane -= lanes
         raise self.unsupported("a choice of a lane that is not there")
 
-    def binary(self, op: str, a: Expr, b: Expr) -> Expr:
+    def binary(self, op: str, a: scalar.Expr, b: scalar.Expr) -> scalar.Expr:
         """Apply a binary operation as TVM means it: div of integers truncates, and bools take logical operations."""
         if a.dtype.is_integer and op == "div":
             op = "truncdiv"
-        if operation(op).has("divides"):
+        if scalar.operation(op).has("divides"):
             return division(op, a, b)
         if a.dtype is BOOL and op in LOGICAL:
             op = LOGICAL[op]
-        return apply(op, a, b)
+        return scalar.apply(op, a, b)
 
-    def call(self, o: Object, args: Sequence[Expr]) -> Expr:
+    def call(self, o: Object, args: Sequence[scalar.Expr]) -> scalar.Expr:
         """A function of numbers by name."""
         match short := function_name(o):
             case "if_then_else" if len(args) == 3:
-                return choice(condition(args[0]), *args[1:])
+                return scalar.choice(condition(args[0]), *args[1:])
             case "likely":
                 return args[0]
             case "bitwise_not":
@@ -295,7 +283,7 @@ class Scalars:
             case _:
                 return INTRINSICS[short](args)
 
-    def reinterpret(self, value: Expr, o: Object) -> Expr:
+    def reinterpret(self, value: scalar.Expr, o: Object) -> scalar.Expr:
         """The bits of a value as another dtype."""
         return reinterpret(value, self.dtype(o))
 
@@ -350,28 +338,30 @@ def variables_of(root: Object) -> list[Object]:
     return found
 
 
-def as_index(value: Expr) -> Expr:
+def as_index(value: scalar.Expr) -> scalar.Expr:
     """A whole number as int64."""
-    return const(int(value.value)) if isinstance(value, Const) else cast(value, INT64)
+    return scalar.const(int(value.value)) if isinstance(value, scalar.Const) else scalar.cast(value, INT64)
 
 
-def condition(value: Expr) -> Expr:
+def condition(value: scalar.Expr) -> scalar.Expr:
     """A truth value: whole numbers hold unless they are 0."""
-    return value if value.dtype is BOOL else apply("ne", value, const(0, value.dtype))
+    return value if value.dtype is BOOL else scalar.apply("ne", value, scalar.const(0, value.dtype))
 
 
-def flipped(value: Expr) -> Expr:
+def flipped(value: scalar.Expr) -> scalar.Expr:
     """All bits of a value inverted; of a bool, its negation."""
     if value.dtype is BOOL:
-        return apply("not", value)
-    return apply("bitxor", value, const(-1 if value.dtype.kind == "int" else value.dtype.max, value.dtype))
+        return scalar.apply("not", value)
+    return scalar.apply(
+        "bitxor", value, scalar.const(-1 if value.dtype.kind == "int" else value.dtype.max, value.dtype)
+    )
 
 
-def compact(shape: Sequence[Dim]) -> list[Dim]:
+def compact(shape: Sequence[scalar.Dim]) -> list[scalar.Dim]:
     """The strides of a dense row-major array of that shape, in elements."""
-    strides: list[Dim] = []
+    strides: list[scalar.Dim] = []
     step: Any = 1
     for d in reversed(shape):
         strides.append(step)
         step = step * d
-    return [s if isinstance(s, int) else simplify(s) for s in reversed(strides)]
+    return [s if isinstance(s, int) else scalar.simplify(s) for s in reversed(strides)]

@@ -22,37 +22,15 @@ from assay.lower.frontends.tvm.objects import (
     unique_name,
 )
 from assay.lower.frontends.tvm.scalars import Scalars, VariableTable, compact, condition
+from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Expr, Var, apply, cast, const, provably_equal
-from assay.semantics.tensor import (
-    Alias,
-    Allocate,
-    Assert,
-    Block,
-    Buffer,
-    Evaluate,
-    For,
-    If,
-    IterKind,
-    IterVar,
-    LetStmt,
-    LoopKind,
-    Pragma,
-    Region,
-    Seq,
-    Stmt,
-    Store,
-    View,
-    While,
-    seq,
-    store_lanes,
-)
 from assay.semantics.tensor.places import has_bytes, same_width
 from assay.semantics.walk import Worklist
 
-LOOPS: dict[int, LoopKind] = {0: "serial", 1: "parallel", 2: "vectorized", 3: "unrolled"}
-ITERATORS: dict[int, IterKind] = {0: "spatial", 2: "reduce", 3: "scan", 4: "opaque"}
+LOOPS: dict[int, tensor.LoopKind] = {0: "serial", 1: "parallel", 2: "vectorized", 3: "unrolled"}
+ITERATORS: dict[int, tensor.IterKind] = {0: "spatial", 2: "reduce", 3: "scan", 4: "opaque"}
 DEFAULT_ALIGNMENT = 64
 """Bytes that TVM takes every buffer to be aligned to; its text does not say them."""
 
@@ -67,12 +45,12 @@ class Statements:
     """The name that a tensor function has here where it is called, and the order in which it takes TVM's arguments."""
     scalars: Scalars = field(init=False)
     before: Before = field(init=False)
-    given: dict[int, Buffer] = field(default_factory=dict)
+    given: dict[int, tensor.Buffer] = field(default_factory=dict)
     """The buffers of declarations that say what a pointer that is a parameter points to."""
-    buffers: dict[int, Buffer] = field(default_factory=dict)
-    roots: dict[int, tuple[Buffer, Expr]] = field(default_factory=dict)
+    buffers: dict[int, tensor.Buffer] = field(default_factory=dict)
+    roots: dict[int, tuple[tensor.Buffer, Expr]] = field(default_factory=dict)
     """For a view: the buffer whose memory it is, and its offset there."""
-    windows: list[View] = field(default_factory=list)
+    windows: list[tensor.View] = field(default_factory=list)
     """Parameters that are views of memory that is handed over flat."""
     names: set[str] = field(default_factory=set)
 
@@ -86,14 +64,14 @@ class Statements:
 
     # --- buffers -------------------------------------------------------------------------------------------------
 
-    def buffer(self, o: Object) -> Buffer:
+    def buffer(self, o: Object) -> tensor.Buffer:
         """The buffer of a TVM buffer variable that was declared before."""
         found = self.buffers.get(handle(o))
         if found is None:
             raise Invalid(f"the buffer {o.name} is used where it is not declared", where=self.where, label="tvm.C8")
         return found
 
-    def buffer_of(self, o: Object, shape: tuple[Dim, ...]) -> Buffer:
+    def buffer_of(self, o: Object, shape: tuple[Dim, ...]) -> tensor.Buffer:
         """A new buffer for a TVM buffer variable. Names are made unique: TVM's need not be.
 
         Where elements are vectors, their lanes are one more dimension (rule M6.21).
@@ -106,12 +84,12 @@ class Statements:
         claims = {"align": int(o.ty.data_alignment), "offset_factor": int(o.ty.offset_factor) * lanes}
         notes = {k: str(n) for k, n in claims.items() if n not in (0, 1, DEFAULT_ALIGNMENT)}
         of = dtype_of(o.ty.dtype, self.where, lanes)
-        made = self.buffers[handle(o)] = Buffer(name, (*shape, lanes) if lanes > 1 else shape, of, scope, notes)
+        made = self.buffers[handle(o)] = tensor.Buffer(name, (*shape, lanes) if lanes > 1 else shape, of, scope, notes)
         if lanes > 1:
             self.scalars.packed[made] = lanes
         return made
 
-    def allocated(self, o: Object) -> Buffer:
+    def allocated(self, o: Object) -> tensor.Buffer:
         """A buffer with memory of its own."""
         shape = tuple(self.scalars.dim(d) for d in o.ty.shape)
         strides = [self.scalars.dim(s) for s in o.ty.strides]
@@ -119,7 +97,7 @@ class Statements:
             raise self.unsupported(f"the allocation {o.name} with strides that are not dense")
         return self.buffer_of(o, shape)
 
-    def view(self, o: Object, data: Object) -> View:
+    def view(self, o: Object, data: Object) -> tensor.View:
         """The view that a declared buffer is of the buffer whose data it has."""
         if type_key(data) == "ir.Var":
             of = data
@@ -145,13 +123,13 @@ class Statements:
                 )
             base = base * (other // own)
         steps = [expr_of(s) * lanes for s in strides] + ([const(1)] if lanes > 1 else [])
-        return View(made, source, base + offset * lanes, tuple(steps))
+        return tensor.View(made, source, base + offset * lanes, tuple(steps))
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def body(self, root: Object) -> Stmt:
+    def body(self, root: Object) -> tensor.Stmt:
         """The statement of a TVM statement. Declarations are read before what may use them."""
-        done: dict[int, Stmt] = {}
+        done: dict[int, tensor.Stmt] = {}
         before: dict[int, object] = {}
         work = Worklist([(root, False)])
         for o, ready in work:
@@ -183,7 +161,7 @@ class Statements:
             case _:
                 return None
 
-    def build(self, o: Object, done: dict[int, Stmt], before: dict[int, object]) -> Stmt:
+    def build(self, o: Object, done: dict[int, tensor.Stmt], before: dict[int, object]) -> tensor.Stmt:
         """One statement, its parts made."""
         expr = self.scalars.expr
         match type_key(o):
@@ -194,61 +172,61 @@ class Statements:
             case "tirx.For":
                 return self.loop(o, done[handle(o.body)])
             case "tirx.While":
-                return While(condition(expr(o.condition)), done[handle(o.body)])
+                return tensor.While(condition(expr(o.condition)), done[handle(o.body)])
             case "tirx.IfThenElse":
                 otherwise = None if o.else_case is None else done[handle(o.else_case)]
-                return If(condition(expr(o.condition)), done[handle(o.then_case)], otherwise)
+                return tensor.If(condition(expr(o.condition)), done[handle(o.then_case)], otherwise)
             case "tirx.BufferStore":
                 return self.store(o)
             case "tirx.AttrStmt":
                 key = str(o.attr_key)
                 if not key.startswith("pragma_"):
                     raise self.unsupported(f"the attribute {key}")
-                return Pragma(key, plain_value(o.value), done[handle(o.body)])
+                return tensor.Pragma(key, plain_value(o.value), done[handle(o.body)])
             case "tirx.AssertStmt":
                 message = "".join(str(plain_value(part)) for part in o.message_parts)
-                return Assert(condition(expr(o.condition)), message)
+                return tensor.Assert(condition(expr(o.condition)), message)
             case "tirx.Evaluate":
                 if type_key(o.value) == "ir.IntImm":
-                    return Seq(())
+                    return tensor.Seq(())
                 if is_invocation(o.value):
                     return invocation(self, o.value)
                 each = self.scalars.each_lane(o.value, [], lanes_of(o.value.ty)[1])
-                return seq(*(Evaluate(lane) for lane, _ in each))
+                return tensor.seq(*(tensor.Evaluate(lane) for lane, _ in each))
             case "s_tir.SBlockRealize":
                 return self.block(o, done, before[handle(o)])
             case key:
                 raise self.unsupported(key)
 
-    def sequence(self, stmts: Sequence[Object], done: dict[int, Stmt], before: dict[int, object]) -> Stmt:
+    def sequence(self, stmts: Sequence[Object], done: dict[int, tensor.Stmt], before: dict[int, object]) -> tensor.Stmt:
         """Statements one after another, each declaration around those that follow it."""
-        made: list[Stmt] = []  # last first
+        made: list[tensor.Stmt] = []  # last first
         for o in reversed(stmts):
-            rest = made[0] if len(made) == 1 else Seq(tuple(reversed(made)))
+            rest = made[0] if len(made) == 1 else tensor.Seq(tuple(reversed(made)))
             match type_key(o):
                 case "tirx.Bind" if isinstance(names := before[handle(o)], tuple):
                     each = self.scalars.each_lane(o.value, [], len(names))
                     for name, (lane, _) in reversed(list(zip(names, each, strict=True))):
-                        rest = LetStmt(name, lane, rest)
+                        rest = tensor.LetStmt(name, lane, rest)
                     made = [rest]
                 case "tirx.Bind":
                     value = self.scalars.expr(o.value)
-                    made = [self.before.around(LetStmt(self.symbols.var(o.var, self.where), value, rest), o)]
+                    made = [self.before.around(tensor.LetStmt(self.symbols.var(o.var, self.where), value, rest), o)]
                 case "tirx.AllocBuffer":
                     buffer = before[handle(o)]
-                    assert isinstance(buffer, Buffer)
-                    made = [Allocate(buffer, rest)]
+                    assert isinstance(buffer, tensor.Buffer)
+                    made = [tensor.Allocate(buffer, rest)]
                 case "tirx.DeclBuffer" if handle(o) in self.given:
                     made = [rest]
                 case "tirx.DeclBuffer":
                     view = before[handle(o)]
-                    assert isinstance(view, View)
-                    made = [Alias(view, rest)]
+                    assert isinstance(view, tensor.View)
+                    made = [tensor.Alias(view, rest)]
                 case _:
                     made.append(done[handle(o)])
-        return made[0] if len(made) == 1 else Seq(tuple(reversed(made)))
+        return made[0] if len(made) == 1 else tensor.Seq(tuple(reversed(made)))
 
-    def loop(self, o: Object, body: Stmt) -> Stmt:
+    def loop(self, o: Object, body: tensor.Stmt) -> tensor.Stmt:
         """A loop. One with a step counts its iterations, and its variable is bound to what that makes."""
         if int(o.kind) not in LOOPS or o.thread_binding is not None:
             raise self.unsupported(f"the loop over {o.loop_var.name}, bound to threads,")
@@ -260,13 +238,13 @@ class Statements:
         first = None if provably_zero(start) else start
         step = None if o.step is None else cast(self.scalars.expr(o.step), var.dtype)
         if step is None or provably_equal(cast(step, INT64), 1):
-            return For(var, extent, body, kind, start=first, annotations=notes)
+            return tensor.For(var, extent, body, kind, start=first, annotations=notes)
         count = Var(f"{var.name}_count", var.dtype)
         value = count * step if first is None else first + count * step
         trips = apply("floordiv", extent + step - 1, step)
-        return For(count, trips, LetStmt(var, value, body), kind, annotations=notes)
+        return tensor.For(count, trips, tensor.LetStmt(var, value, body), kind, annotations=notes)
 
-    def store(self, o: Object) -> Stmt:
+    def store(self, o: Object) -> tensor.Stmt:
         """Read a store; one of several lanes becomes a store for each lane."""
         buffer = self.buffer(o.buffer)
         lanes = lanes_of(o.value.ty)[1]
@@ -277,17 +255,17 @@ class Statements:
             with self.scalars.reading(lane, lanes):
                 value = self.scalars.expr(o.value)
                 stores.append(self.store_one(buffer, self.scalars.element(buffer, list(o.indices)), value))
-        return store_lanes(stores)
+        return tensor.store_lanes(stores)
 
-    def store_one(self, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Store:
+    def store_one(self, buffer: tensor.Buffer, indices: tuple[Expr, ...], value: Expr) -> tensor.Store:
         """A store of one element; Unsupported if the dtypes differ."""
         if value.dtype is not buffer.dtype:
             raise self.unsupported(f"a store of {value.dtype} into {buffer!r}")
-        return Store(buffer, indices, value)
+        return tensor.Store(buffer, indices, value)
 
     # --- blocks --------------------------------------------------------------------------------------------------
 
-    def block(self, o: Object, done: dict[int, Stmt], inside: object) -> Stmt:
+    def block(self, o: Object, done: dict[int, tensor.Stmt], inside: object) -> tensor.Stmt:
         """Read a block with its iterators and their values, around statements that are `done`."""
         block = o.block
         iterators = []
@@ -298,7 +276,7 @@ class Statements:
                 raise self.unsupported(f"the iterator {var.name} of kind {given.iter_type}")
             start = self.scalars.expr(given.dom.min)
             iterators.append(
-                IterVar(
+                tensor.IterVar(
                     var,
                     kind,
                     cast(self.scalars.expr(given.dom.extent), var.dtype),
@@ -309,7 +287,7 @@ class Statements:
         predicate = condition(self.scalars.expr(o.predicate))
         assert isinstance(inside, tuple)
         allocated, views = inside
-        return Block(
+        return tensor.Block(
             str(block.name_hint),
             tuple(iterators),
             done[handle(block.body)],
@@ -322,7 +300,7 @@ class Statements:
             annotations_of(block.annotations),
         )
 
-    def region(self, o: Object) -> Region:
+    def region(self, o: Object) -> tensor.Region:
         """A part of a buffer that a block touches."""
         starts = [self.scalars.index(r.min) for r in o.region]
         extents = [self.scalars.index(r.extent) for r in o.region]
@@ -330,9 +308,9 @@ class Statements:
         source = self.buffer(o.source)
         if source in self.scalars.packed:
             starts, stops = [*starts, const(0)], [*stops, const(self.scalars.packed[source])]
-        return Region(source, tuple(starts), tuple(stops))
+        return tensor.Region(source, tuple(starts), tuple(stops))
 
-    def matched(self, o: Object) -> View:
+    def matched(self, o: Object) -> tensor.View:
         """A buffer that stands for a region of another: its first dimensions run over whatever is longer than one."""
         region = o.source
         source = self.buffer(region.source)
@@ -362,7 +340,7 @@ class Statements:
         if not same_width(made.dtype, source.dtype):
             raise self.unsupported(f"the view {made!r} of {source!r}, of another width,")
         self.roots[handle(o.buffer)] = source, offset
-        return View(made, source, offset, tuple(strides), self.region(region))
+        return tensor.View(made, source, offset, tuple(strides), self.region(region))
 
 
 def is_row_major(layout: Object, shape: Sequence[Dim], scalars: Scalars) -> bool:

@@ -5,39 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Unsupported
-from assay.semantics.graph import (
-    AssertOp,
-    Bind,
-    Call,
-    CallTIR,
-    Constant,
-    Constructor,
-    Expr,
-    ExternFunc,
-    Fields,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Made,
-    Match,
-    MatchCast,
-    OnDevice,
-    Pattern,
-    Print,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    Wildcard,
-)
 from assay.semantics.graph.nodes import Dataflow
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim
@@ -74,32 +45,32 @@ class NodeTexts:
 
     # --- atoms ---------------------------------------------------------------------------------------------------
 
-    def atom(self, node: Expr) -> str:
+    def atom(self, node: graph.Expr) -> str:
         """What stands for an operand."""
         found = self.named.get(id(node))
         if found is not None:
             return found
         return self.on(self.leaf(node), self.said(node))
 
-    def leaf(self, node: Expr) -> str:
+    def leaf(self, node: graph.Expr) -> str:
         """The text of a node without parts; Unsupported (text.C10) for a variable that nothing declares."""
         match node:
-            case Constant():
+            case graph.Constant():
                 return self.constant(node)
-            case GlobalVar():
+            case graph.GlobalVar():
                 return self.global_(node)
-            case ExternFunc():
+            case graph.ExternFunc():
                 return f"A.extern({quoted(node.name)}, {self.types.text(node.type)})"
-            case Constructor():
+            case graph.Constructor():
                 return f"{self.module.data.get(node.data, node.data)}.{node.name}"
-            case ShapeExpr():
+            case graph.ShapeExpr():
                 return f"R.shape([{', '.join(map(self.dim, node.dims))}])"
-            case Var():
+            case graph.Var():
                 raise Unsupported(f"variable {node.name} is used where nothing declares it", label="text.C10")
             case _:
                 raise Crash(f"{type(node).__name__} has no text yet")
 
-    def constant(self, node: Constant) -> str:
+    def constant(self, node: graph.Constant) -> str:
         """The text of a tensor literal: inline, in the metadata, as `A.tensor`, or beside the text if it is large."""
         inline = constants_text.inline(node.data)
         if inline is not None:
@@ -110,7 +81,7 @@ class NodeTexts:
             return constants_text.house(node.data)
         return f'metadata["ir.GenericConst"][{self.module.place(node.data)}]'
 
-    def global_(self, node: GlobalVar) -> str:
+    def global_(self, node: graph.GlobalVar) -> str:
         """The text of a name of the module, with its type where that is not the declared one."""
         declared = self.module.types.get(node.name)
         if declared is None or not same_type(declared, node.type):
@@ -122,11 +93,11 @@ class NodeTexts:
         """A text with its device, if there is one."""
         return text if device == ANYWHERE else f"A.on({text}, {self.module.device(device)})"
 
-    def said(self, node: Expr) -> VirtualDevice:
+    def said(self, node: graph.Expr) -> VirtualDevice:
         """The device that the text of an expression or a variable says."""
         return ANYWHERE if id(node) in self.unsaid else node.device
 
-    def on_device(self, node: OnDevice) -> str:
+    def on_device(self, node: graph.OnDevice) -> str:
         """The text of an `A.on_device`, without what is the default."""
         given = [self.atom(node.value), *([self.module.device(node.wanted)] if node.wanted != ANYWHERE else [])]
         if not node.constrain_body:
@@ -145,56 +116,56 @@ class NodeTexts:
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
-    def render(self, node: Expr) -> str:
+    def render(self, node: graph.Expr) -> str:
         """The node in terms of its operands' texts."""
         return self.on(self._render(node), self.said(node))
 
-    def _render(self, node: Expr) -> str:
+    def _render(self, node: graph.Expr) -> str:
         match node:
-            case Call():
+            case graph.Call():
                 return self.call(node)
-            case CallTIR():
+            case graph.CallTIR():
                 return self.call_tir(node)
-            case Tuple():
+            case graph.Tuple():
                 return "R.tuple()" if not node.fields else listed(self.atoms(node.fields))
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 return f"{self.atom(node.value)}[{node.index}]"
-            case RefCreate():
+            case graph.RefCreate():
                 return f"A.ref({self.atom(node.value)})"
-            case RefRead():
+            case graph.RefRead():
                 return f"A.read({self.atom(node.ref)})"
-            case RefWrite():
+            case graph.RefWrite():
                 return f"A.write({self.atom(node.ref)}, {self.atom(node.value)})"
-            case Print() | AssertOp():
-                name = "print" if isinstance(node, Print) else "assert_op"
+            case graph.Print() | graph.AssertOp():
+                name = "print" if isinstance(node, graph.Print) else "assert_op"
                 return f"R.{name}({', '.join([*self.atoms(node.children), f'format={quoted(node.format)}'])})"
-            case MatchCast():
+            case graph.MatchCast():
                 return f"R.match_cast({self.atom(node.value)}, {self.types.text(node.type)})"
-            case OnDevice():
+            case graph.OnDevice():
                 return self.on_device(node)
-            case ShapeOf():
+            case graph.ShapeOf():
                 return f"R.shape_of({self.atom(node.value)})"
-            case Let():
+            case graph.Let():
                 block = ""
                 if node.dataflow is not None:
                     block = f", block={self.blocks.setdefault(node.dataflow, len(self.blocks))}"
                 return f"A.let({self.atom(node.var)}, {self.atom(node.value)}, {self.atom(node.body)}{block})"
-            case If():
+            case graph.If():
                 return f"A.if_({', '.join(self.atoms(node.children))})"
-            case Function():
+            case graph.Function():
                 return self.function(node)
-            case Match():
+            case graph.Match():
                 cases = [f"({run_task(self.pattern(c.pattern))}, {self.atom(c.body)})" for c in node.clauses]
                 partial = ["partial=True"] if node.partial else []
                 return f"A.match({', '.join([self.atom(node.value), *cases, *partial])})"
             case _:
                 return self.leaf(node)
 
-    def atoms(self, nodes: Sequence[Expr]) -> list[str]:
+    def atoms(self, nodes: Sequence[graph.Expr]) -> list[str]:
         """The texts of operands."""
         return [self.atom(n) for n in nodes]
 
-    def call(self, node: Call) -> str:
+    def call(self, node: graph.Call) -> str:
         """The text of a call: as Relax writes it where that means the same, else as `A.name(...)` or by its callee."""
         if isinstance(node.op, Operator):
             relax = to_relax(node)
@@ -222,17 +193,17 @@ class NodeTexts:
                 return f"R.shape([{', '.join(map(self.dim, value.dims))}])"
             case Number():
                 return f'R.const({self.value(value.value)}, "{value.dtype}")'
-            case Expr():
+            case graph.Expr():
                 return self.atom(value)
             case tuple():
                 return listed([self.operand(v) for v in value])
             case _:
                 return self.value(value)
 
-    def packed(self, node: Call, callee: Expr) -> str | None:
+    def packed(self, node: graph.Call, callee: graph.Expr) -> str | None:
         """A call of an extern function as TVM writes it, where its parameters are just the arguments' types."""
         of = callee.type
-        if not isinstance(callee, ExternFunc) or not isinstance(of, FuncType) or of.type_params or node.type_args:
+        if not isinstance(callee, graph.ExternFunc) or not isinstance(of, FuncType) or of.type_params or node.type_args:
             return None
         given = [a.type for a in node.args]
         if self.said(callee) != ANYWHERE or len(given) != len(of.params):
@@ -243,7 +214,7 @@ class NodeTexts:
         result = self.types.text(of.result)
         return f"R.{name}({', '.join([quoted(callee.name), *self.atoms(node.args), f'ty_args=({result},)'])})"
 
-    def call_tir(self, node: CallTIR) -> str:
+    def call_tir(self, node: graph.CallTIR) -> str:
         """The text of a call of a tensor function."""
         self.uses_module = True
         name = self.module.globals.get(node.func, node.func)
@@ -257,7 +228,7 @@ class NodeTexts:
         args = listed(self.atoms(node.args)) if node.args else "R.tuple()"
         return f"R.call_tir(cls.{name}, {args}, out_ty={out}{sizes})"
 
-    def function(self, node: Function) -> str:
+    def function(self, node: graph.Function) -> str:
         """The text of a function as one expression, `A.function(...)`."""
         of = node.func_type
         parts = [listed(self.atoms(node.params)), self.atom(node.body), self.types.text(of.result)]
@@ -269,18 +240,18 @@ class NodeTexts:
             parts.append(f"attrs={self.value(node.attrs)}")
         return f"A.function({', '.join(parts)})"
 
-    def pattern(self, pattern: Pattern, case: bool = False) -> Task[str]:
+    def pattern(self, pattern: graph.Pattern, case: bool = False) -> Task[str]:
         """A pattern inside `A.match`, or after `case`."""
         match pattern:
-            case Wildcard():
+            case graph.Wildcard():
                 return "_" if case else "A.any"
-            case Bind():
+            case graph.Bind():
                 return self.atom(pattern.var)
-            case Fields() | Made():
+            case graph.Fields() | graph.Made():
                 fields: list[str] = []
                 for p in pattern.fields:
                     fields.append((yield self.pattern(p, case)))
-                if isinstance(pattern, Fields):
+                if isinstance(pattern, graph.Fields):
                     return f"[{', '.join(fields)}]" if case else listed(fields)
                 made = self.leaf(pattern.constructor)
                 return f"{made}({', '.join(fields)})" if case else f"A.made({', '.join([made, *fields])})"

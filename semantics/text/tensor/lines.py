@@ -7,27 +7,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from assay.semantics import tensor
 from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, INT32, INT64, DType
 from assay.semantics.errors import Span
 from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, simplify
-from assay.semantics.tensor import (
-    Alias,
-    Allocate,
-    Assert,
-    Buffer,
-    Evaluate,
-    Stmt,
-    Store,
-    View,
-    seq,
-    store_lanes,
-)
 from assay.semantics.text.scalars import EXTERNAL
 from assay.semantics.text.tensor.blocks import Opener, let
 from assay.semantics.text.tensor.calls import Calls
 
-Item: TypeAlias = "Stmt | Opener | None"
+Item: TypeAlias = "tensor.Stmt | Opener | None"
 """What a line becomes: a statement, a declaration for the lines below it, or nothing of its own."""
 
 BUFFER = ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor")
@@ -52,7 +41,7 @@ class Lines(Calls):
             return DTYPES[name]
         return DTYPES["bool"] if name == "boolean" else None
 
-    def assertion(self, node: ast.Assert) -> Stmt:
+    def assertion(self, node: ast.Assert) -> tensor.Stmt:
         """`assert c, "text"`, or `assert c, ("RuntimeError", ["text"])`; a kind that is none of a trap is an assertion.
 
         A third part of the tuple are the values that the message shows."""
@@ -72,7 +61,7 @@ class Lines(Calls):
             case _:
                 raise self.source.error(node.msg, 'a message is "text" or ("kind", ["text"])', "text.C4")
         shown = tuple(self.scalars.expr(v) for v in values)
-        return Assert(self.condition(node.test), message, kind, shown, span=self.span(node))
+        return tensor.Assert(self.condition(node.test), message, kind, shown, span=self.span(node))
 
     def call(self, node: ast.Expr, call: ast.Call) -> Item:
         """Reads a call that is a line by itself: a statement, what opens a scope, or None where it only declares."""
@@ -82,11 +71,13 @@ class Lines(Calls):
             case None if (callee := self.function_of_module(call.func)) is not None:
                 return self.called(call, callee, call.args, False, span)
             case None:
-                return Evaluate(self.scalars.expr(call), span=span)
+                return tensor.Evaluate(self.scalars.expr(call), span=span)
             case "call_packed" | "call_cpacked" | "call_extern" | "call_pure_packed" | "call_pure_extern":
                 return self.external(call, name, span)
             case "assume":
-                return Assert(self.condition(self.arguments(call, ("condition",))["condition"]), "T.assume", span=span)
+                return tensor.Assert(
+                    self.condition(self.arguments(call, ("condition",))["condition"]), "T.assume", span=span
+                )
             case "func_attr":
                 if len(self.heads) != 1:
                     raise self.source.error(call, "T.func_attr stands in the function itself", "text.C13")
@@ -102,12 +93,12 @@ class Lines(Calls):
                     return self.call(node, given["value"])
                 value = given["value"]
                 lanes = self.scalars.each_lane(self.scalars.lanes_of(value), lambda: self.scalars.expr(value))
-                return seq(*(Evaluate(e, span=span) for e in lanes))
+                return tensor.seq(*(tensor.Evaluate(e, span=span) for e in lanes))
             case "Assert":
                 given = self.arguments(call, ("condition", "message"))
                 if len(given) != 2:
                     raise self.source.error(call, "T.Assert takes a condition and a message", "text.C5")
-                return Assert(self.condition(given["condition"]), self.string(given["message"]), span=span)
+                return tensor.Assert(self.condition(given["condition"]), self.string(given["message"]), span=span)
             case "buffer_store":
                 given = self.arguments(call, ("buffer", "value", "indices"))
                 if len(given) != 3:
@@ -119,7 +110,7 @@ class Lines(Calls):
             case _ if self.block_line(name, call):
                 return None
             case _:
-                return Evaluate(self.scalars.expr(call), span=span)
+                return tensor.Evaluate(self.scalars.expr(call), span=span)
 
     def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> Item:
         """Reads an assignment: a store, a scalar or a declaration; None where it only declares."""
@@ -142,12 +133,12 @@ class Lines(Calls):
             elif isinstance(value.func, ast.Attribute) and value.func.attr == "view":
                 return self.reshaped(target.id, value, self.span(node))
         known = self.names.get(target.id)
-        if isinstance(known, Buffer) and known in self.scalars.packed and known.shape[:-1] == (1,):
+        if isinstance(known, tensor.Buffer) and known in self.scalars.packed and known.shape[:-1] == (1,):
             return self.store(node, self.only(target), value)
-        if isinstance(known, Buffer) and known.shape == (1,):
+        if isinstance(known, tensor.Buffer) and known.shape == (1,):
             item = self.converted(self.scalars.value(value), known.dtype)
-            return Store(known, (const(0, INT32),), item, span=self.span(node))
-        if isinstance(value, ast.Name) and isinstance(self.names.get(value.id), Buffer):
+            return tensor.Store(known, (const(0, INT32),), item, span=self.span(node))
+        if isinstance(value, ast.Name) and isinstance(self.names.get(value.id), tensor.Buffer):
             self.names.declare(target.id, self.names[value.id])
             return None
         return self.scalar(node, target.id, self.scalars.typed(self.scalars.value(value)))
@@ -182,7 +173,7 @@ class Lines(Calls):
         self.scalars.vectors[name] = tuple(vars)
         span = self.span(node)
 
-        def opener(body: Stmt) -> Stmt:
+        def opener(body: tensor.Stmt) -> tensor.Stmt:
             for var, e in zip(reversed(vars), reversed(values), strict=True):
                 body = let(var, e, span, body)
             return body
@@ -193,7 +184,7 @@ class Lines(Calls):
         self, node: ast.AnnAssign, target: ast.Name, of: DType, lanes: int, value: ast.expr | None
     ) -> Opener:
         """`x: T.float32x4 = value`: a vector in memory."""
-        buffer = self.packed(Buffer(target.id, (1, lanes), of, "local", {"dims": ("int32", "int32")}), lanes)
+        buffer = self.packed(tensor.Buffer(target.id, (1, lanes), of, "local", {"dims": ("int32", "int32")}), lanes)
         read = (
             None
             if value is None
@@ -201,8 +192,10 @@ class Lines(Calls):
         )
         self.names.declare(target.id, buffer)
         zero, span = const(0, INT32), self.span(node)
-        stores = [Store(buffer, (zero, const(k, INT32)), v, span=span) for k, v in enumerate(read or [])]
-        return lambda rest: Allocate(buffer, seq(*([store_lanes(stores)] if stores else []), rest), span=span)
+        stores = [tensor.Store(buffer, (zero, const(k, INT32)), v, span=span) for k, v in enumerate(read or [])]
+        return lambda rest: tensor.Allocate(
+            buffer, tensor.seq(*([tensor.store_lanes(stores)] if stores else []), rest), span=span
+        )
 
     def only(self, name: ast.Name) -> ast.Subscript:
         """The only element of a buffer, written as its name."""
@@ -221,29 +214,29 @@ class Lines(Calls):
         span, zero = self.span(node), const(0, INT32)
         known = self.names.get(name)
         if of is None and isinstance(known, Load) and known.buffer in self.cells and value is not None:
-            return Store(known.buffer, (zero,), self.converted(value, known.dtype), span=span)
+            return tensor.Store(known.buffer, (zero,), self.converted(value, known.dtype), span=span)
         of = of or (value.dtype if value is not None else INT64)
-        buffer = Buffer(name, (1,), of, "local", {"dims": ("int32",)})
+        buffer = tensor.Buffer(name, (1,), of, "local", {"dims": ("int32",)})
         self.cells.add(buffer)
         self.names.declare(name, Load(of, buffer, (zero,)))
-        first = () if value is None else (Store(buffer, (zero,), value, span=span),)
-        return lambda rest: Allocate(buffer, seq(*first, rest), span=span)
+        first = () if value is None else (tensor.Store(buffer, (zero,), value, span=span),)
+        return lambda rest: tensor.Allocate(buffer, tensor.seq(*first, rest), span=span)
 
-    def store(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
+    def store(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> tensor.Stmt:
         """Reads a store to an element, or to each lane of a vector."""
         lanes = self.scalars.lanes_of(target.slice) * self.scalars.lanes_in(target.value)
         if lanes > 1:
             stores = self.scalars.each_lane(lanes, lambda: self.store_one(node, target, value))
-            return store_lanes([s for s in stores if isinstance(s, Store)])
+            return tensor.store_lanes([s for s in stores if isinstance(s, tensor.Store)])
         return self.store_one(node, target, value)
 
-    def store_one(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
+    def store_one(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> tensor.Stmt:
         """Reads a store to one element."""
         place = self.scalars.expr(target)
         assert isinstance(place, Load)
         if isinstance(value, ast.Call) and self.member(value) in EXTERNAL and self.scalars.lanes == 1:
             return self.stored(value, place)
-        return Store(
+        return tensor.Store(
             place.buffer, place.indices, self.converted(self.scalars.value(value), place.dtype), span=self.span(node)
         )
 
@@ -307,7 +300,7 @@ class Lines(Calls):
             case _:
                 return None
 
-    def declare_param(self, spread: tuple[Buffer, View | None], place: int | None = None) -> None:
+    def declare_param(self, spread: tuple[tensor.Buffer, tensor.View | None], place: int | None = None) -> None:
         """A parameter, in its place among those whose handles are still unmatched."""
         buffer, window = spread
         params = self.function.params
@@ -319,11 +312,11 @@ class Lines(Calls):
             self.function.windows.append(window)
         self.names.declare(buffer.name, buffer if window is None else window.buffer)
 
-    def alias(self, name: str, call: ast.Call, source: Buffer, given: dict[str, ast.expr], span: Span) -> Opener:
+    def alias(self, name: str, call: ast.Call, source: tensor.Buffer, given: dict[str, ast.expr], span: Span) -> Opener:
         """Reads a declared view of `source`, and gives what puts it around the statements that follow."""
         view = self.view(name, call, source, given)
         self.names.declare(name, view.buffer)
-        return lambda body: Alias(view, body, span=span)
+        return lambda body: tensor.Alias(view, body, span=span)
 
     def reshaped(self, name: str, call: ast.Call, span: Span) -> Opener:
         """`B = A.view(4, 4)`: the same memory in another shape; `A.view("int32")`: as other numbers."""
@@ -343,7 +336,7 @@ class Lines(Calls):
         shape = ast.copy_location(ast.Tuple(sizes), call)
         return self.alias(name, call, source, {"shape": shape, "dtype": of}, span)
 
-    def reread(self, name: str, call: ast.Call, source: Buffer, of: ast.expr, span: Span) -> Opener:
+    def reread(self, name: str, call: ast.Call, source: tensor.Buffer, of: ast.expr, span: Span) -> Opener:
         """The same memory as numbers of another dtype; of another width there are more or fewer in the last
         dimension."""
         dtype, lanes = self.numbers(of)
@@ -360,17 +353,17 @@ class Lines(Calls):
             shape = (*shape[:-1], last)
         dims = source.notes.get("dims")
         notes = {} if dims is None else {"dims": (*dims[: len(shape)], *(["int32"] if lanes > 1 else []))}
-        made = Buffer(name, (*shape, lanes) if lanes > 1 else shape, dtype, source.scope, notes)
+        made = tensor.Buffer(name, (*shape, lanes) if lanes > 1 else shape, dtype, source.scope, notes)
         if lanes > 1:
             self.scalars.packed[made] = lanes
-        view = View(made, source, const(0), self._dense(made.shape))
+        view = tensor.View(made, source, const(0), self._dense(made.shape))
         self.names.declare(name, made)
-        return lambda body: Alias(view, body, span=span)
+        return lambda body: tensor.Alias(view, body, span=span)
 
 
-def _nothing(body: Stmt) -> Stmt:
+def _nothing(body: tensor.Stmt) -> tensor.Stmt:
     return body
 
 
-def _allocate(buffer: Buffer, span: Span, body: Stmt) -> Stmt:
-    return Allocate(buffer, body, span=span)
+def _allocate(buffer: tensor.Buffer, span: Span, body: tensor.Stmt) -> tensor.Stmt:
+    return tensor.Allocate(buffer, body, span=span)

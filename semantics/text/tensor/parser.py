@@ -14,25 +14,11 @@ from collections.abc import Collection, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.scalar import Var
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.tensor import (
-    Alias,
-    Assert,
-    Block,
-    Buffer,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    PrimFunc,
-    Stmt,
-    While,
-    program_order,
-    seq,
-)
 from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.text.outputs import handed_over, needs_root, noted, stored_parameters
 from assay.semantics.text.scalars import MODULES
@@ -46,7 +32,7 @@ _BLOCKS = ("sblock", "block")
 
 def parse_prim_func(
     source: Source, node: ast.FunctionDef, symbols: MutableMapping[str, Var], modules: Collection[str] = MODULES
-) -> PrimFunc:
+) -> tensor.PrimFunc:
     """The tensor function that a definition is. Invalid, with its place and line, where it is wrong."""
     try:
         return _TensorParser(source, symbols, modules).function_of(node)
@@ -55,7 +41,7 @@ def parse_prim_func(
 
 
 class _TensorParser(Lines):
-    def function_of(self, node: ast.FunctionDef) -> PrimFunc:
+    def function_of(self, node: ast.FunctionDef) -> tensor.PrimFunc:
         self.scalars.external = self.returned
         for name, var in self.symbols.items():
             self.names.declare(name, var)
@@ -81,19 +67,21 @@ class _TensorParser(Lines):
         body = run_task(self.statements(node.body))
         self.heads.pop()
         for window in reversed(self.function.windows):
-            body = Alias(window, body)
+            body = tensor.Alias(window, body)
         if needs_root(body, root.allocated) and blocks:
             body = replace(root, reads=root.reads or (), writes=root.writes or ()).block(body)
         for b in reversed(self.function.params):
             for var in reversed(noted(b)):
                 value = self.function.implied.pop(var, None)
-                body = body if value is None else LetStmt(var, value, body)
+                body = body if value is None else tensor.LetStmt(var, value, body)
         for name in self.function.handles:
             raise self.source.unsupported(
                 node, f"parameter {name} is a pointer that no buffer is matched to", "text.C7"
             )
         attrs = dict(self.function.attrs)
-        if not (self.function.is_new and blocks) and not any(isinstance(s, Block) for s in program_order(body)):
+        if not (self.function.is_new and blocks) and not any(
+            isinstance(s, tensor.Block) for s in tensor.program_order(body)
+        ):
             attrs["s_tir"] = False  # a text of an earlier version without blocks, or a newer one that may have none
         if not private:
             attrs.setdefault("global_symbol", node.name)
@@ -103,12 +91,12 @@ class _TensorParser(Lines):
             count = self.outputs(node, params, body)
         if not isinstance(count, int) or not 0 <= count <= len(params):
             raise self.source.error(node, f"num_outputs is a number from 0 to {len(params)}, not {count}", "text.C12")
-        func = PrimFunc(node.name, params, count, body, attrs, tuple(self.function.scalars))
+        func = tensor.PrimFunc(node.name, params, count, body, attrs, tuple(self.function.scalars))
         with self.source.at(node):
             check_prim_func(func)
         return func
 
-    def outputs(self, node: ast.FunctionDef, params: Sequence[Buffer], body: Stmt) -> int:
+    def outputs(self, node: ast.FunctionDef, params: Sequence[tensor.Buffer], body: tensor.Stmt) -> int:
         """How many parameters are written; they must be the last."""
         if handed_over(params, body):
             message = (
@@ -189,12 +177,12 @@ class _TensorParser(Lines):
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def statements(self, body: Sequence[ast.stmt]) -> Task[Stmt]:
+    def statements(self, body: Sequence[ast.stmt]) -> Task[tensor.Stmt]:
         """Statements one after another: what is declared holds until their end."""
         if self.before and body:
             raise self.source.unsupported(body[0], "an extern has no place in the line above", "text.C7")
         mark = len(self.names.undo)
-        items: list[Stmt | Opener] = []
+        items: list[tensor.Stmt | Opener] = []
         for node in body:
             try:
                 item = self.after_calls((yield self.statement(node)), node)
@@ -203,13 +191,13 @@ class _TensorParser(Lines):
             if item is not None:
                 items.append(item)
         self.names.leave(mark)
-        rest: list[Stmt] = []
+        rest: list[tensor.Stmt] = []
         for item in reversed(items):
-            if isinstance(item, Stmt):
+            if isinstance(item, tensor.Stmt):
                 rest.append(item)
             else:
-                rest = [item(seq(*reversed(rest)))]
-        return seq(*reversed(rest))
+                rest = [item(tensor.seq(*reversed(rest)))]
+        return tensor.seq(*reversed(rest))
 
     def statement(self, node: ast.stmt) -> Task[Item]:
         item: Item
@@ -222,14 +210,14 @@ class _TensorParser(Lines):
                 if node.orelse:
                     raise self.source.error(node.orelse[0], "while has no else here", "text.C4")
                 body = yield self.statements(node.body)
-                return While(condition, body, span=self.span(node))
+                return tensor.While(condition, body, span=self.span(node))
             case ast.If():
                 condition = self.condition(node.test)
                 before, self.before = self.before, []
                 then = yield self.statements(node.body)
                 otherwise = (yield self.statements(node.orelse)) if node.orelse else None
                 self.before = before
-                return If(condition, then, otherwise, span=self.span(node))
+                return tensor.If(condition, then, otherwise, span=self.span(node))
             case ast.With():
                 item = yield self.with_(node, 0)
                 return item
@@ -242,7 +230,7 @@ class _TensorParser(Lines):
             case ast.Expr(value=ast.Call() as call):
                 return self.call(node, call)
             case ast.Expr():
-                return Evaluate(self.scalars.expr(node.value), span=self.span(node))
+                return tensor.Evaluate(self.scalars.expr(node.value), span=self.span(node))
             case ast.Assign(targets=[target]):
                 return self.assign(node, target, node.value)
             case ast.AnnAssign(target=ast.Name() as target):
@@ -255,7 +243,7 @@ class _TensorParser(Lines):
 
     # --- loops ---------------------------------------------------------------------------------------------------
 
-    def loop(self, node: ast.For) -> Task[Stmt]:
+    def loop(self, node: ast.For) -> Task[tensor.Stmt]:
         if node.orelse:
             raise self.source.error(node.orelse[0], "for has no else here", "text.C4")
         targets = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
@@ -290,10 +278,10 @@ class _TensorParser(Lines):
         for v in vars:
             self.names.declare(v.name, v)
         for opener in nest:
-            loop = opener(seq())
-            if isinstance(loop, For):
+            loop = opener(tensor.seq())
+            if isinstance(loop, tensor.For):
                 self.loops[loop.var] = loop.start, loop.extent
-        body: Stmt = yield self.statements(node.body)
+        body: tensor.Stmt = yield self.statements(node.body)
         self.names.leave(mark)
         for opener in reversed(nest):
             body = opener(body)
@@ -301,7 +289,7 @@ class _TensorParser(Lines):
 
     # --- with ----------------------------------------------------------------------------------------------------
 
-    def with_(self, node: ast.With, index: int) -> Task[Stmt | None]:
+    def with_(self, node: ast.With, index: int) -> Task[tensor.Stmt | None]:
         """`with` has one or several items, the later ones inside the earlier."""
         item = node.items[index]
         call = item.context_expr
@@ -310,7 +298,7 @@ class _TensorParser(Lines):
         if not isinstance(call, ast.Call) or name is None:
             raise self.source.error(call, "with T.sblock(...), T.init() or T.attr(...) expected", "text.C4")
         mark, span = len(self.names.undo), self.span(node)
-        result: Stmt | None
+        result: tensor.Stmt | None
         if name in _BLOCKS:
             inner.close()
             result = yield self.block(node, call)
@@ -321,7 +309,7 @@ class _TensorParser(Lines):
             self.heads[-1].init = yield inner
             return None
         opener = self.with_opener(call, name, item.optional_vars, span)
-        body = (yield inner) or seq()
+        body = (yield inner) or tensor.seq()
         self.names.leave(mark)
         result = opener(body)
         return result
@@ -339,8 +327,8 @@ class _TensorParser(Lines):
             return partial(let, var, value, span)
         if name == "Assert":
             given = self.arguments(call, ("condition", "message"))
-            check = Assert(self.condition(given["condition"]), self.string(given["message"]), span=span)
-            return lambda body: seq(check, body)
+            check = tensor.Assert(self.condition(given["condition"]), self.string(given["message"]), span=span)
+            return lambda body: tensor.seq(check, body)
         if bound is not None:
             opener = self.declaration(call, name, bound, span)
             if opener is not None:
@@ -349,7 +337,7 @@ class _TensorParser(Lines):
 
     # --- blocks --------------------------------------------------------------------------------------------------
 
-    def block(self, node: ast.With, call: ast.Call) -> Task[Stmt]:
+    def block(self, node: ast.With, call: ast.Call) -> Task[tensor.Stmt]:
         if len(node.items) != 1:
             raise self.source.error(node, "a block stands by itself", "text.C13")
         given = self.arguments(call, ("name", "no_realize"))

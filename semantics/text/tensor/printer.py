@@ -12,28 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.scalar import Apply, Expr, Var, same, simplify, variables
-from assay.semantics.tensor import (
-    Alias,
-    Allocate,
-    AllocateConst,
-    Assert,
-    Block,
-    Buffer,
-    Call,
-    Evaluate,
-    For,
-    If,
-    LetStmt,
-    Pragma,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    While,
-)
 from assay.semantics.text.outputs import alone, cells_of, derived_outputs, needs_root, noted
 from assay.semantics.text.scalars.printer import SUM
 from assay.semantics.text.tensor.names import BufferText, PrintedNames, later, parameter_symbols, quoted
@@ -47,12 +29,12 @@ DEEPEST = 98
 """Levels of indentation, one less than Python takes."""
 
 
-def module_symbols(func: PrimFunc) -> tuple[Var, ...]:
+def module_symbols(func: tensor.PrimFunc) -> tuple[Var, ...]:
     """The symbols that a module declares for this function: `n = TypeVar("n")`."""
     return tuple(v for v in parameter_symbols(func) if v.dtype is INT64)
 
 
-def print_prim_func(func: PrimFunc, symbols: Mapping[Var, str], name: str | None = None, depth: int = 0) -> str:
+def print_prim_func(func: tensor.PrimFunc, symbols: Mapping[Var, str], name: str | None = None, depth: int = 0) -> str:
     """The text of a function, every line indented `depth` times; it ends with a line feed."""
     printer = _Printer(func, symbols, depth)
     printer.run(func.name if name is None else name)
@@ -60,7 +42,7 @@ def print_prim_func(func: PrimFunc, symbols: Mapping[Var, str], name: str | None
 
 
 class _Printer(BufferText):
-    def __init__(self, func: PrimFunc, symbols: Mapping[Var, str], depth: int) -> None:
+    def __init__(self, func: tensor.PrimFunc, symbols: Mapping[Var, str], depth: int) -> None:
         names = PrintedNames(symbols.values())
         super().__init__(names)
         for v, name in symbols.items():
@@ -68,11 +50,11 @@ class _Printer(BufferText):
         self.func = func
         self.base = depth
         self.lines: list[str] = []
-        self.work = Worklist[tuple[Stmt, int, bool]]([])
+        self.work = Worklist[tuple[tensor.Stmt, int, bool]]([])
         """Statements, how deep they stand, and whether each is the last of its scope."""
-        self.loops: dict[Var, For] = {}
-        self.first: dict[Buffer, Store] = {}
-        self.skipped: set[Store] = set()
+        self.loops: dict[Var, tensor.For] = {}
+        self.first: dict[tensor.Buffer, tensor.Store] = {}
+        self.skipped: set[tensor.Store] = set()
 
     def line(self, depth: int, text: str) -> None:
         if self.base + depth > DEEPEST:
@@ -93,11 +75,11 @@ class _Printer(BufferText):
             self.names.declare(v)
         words = [f"{self.names.declare(b)}: {self.T}.Buffer({self.buffer(b, hidden)})" for b in func.params]
         words += [f"{self.names[v]}: {self.T}.{v.dtype}" for v in func.scalars]
-        root = body if isinstance(body, Block) and _is_root(body) else None
+        root = body if isinstance(body, tensor.Block) and _is_root(body) else None
         places = {v for b in func.params for v in noted(b)}
-        while isinstance(body, LetStmt) and body.var in places:  # the calling convention says it
+        while isinstance(body, tensor.LetStmt) and body.var in places:  # the calling convention says it
             body = alone(body.body)
-            root = body if isinstance(body, Block) and _is_root(body) else None
+            root = body if isinstance(body, tensor.Block) and _is_root(body) else None
         self.first = cells_of(func.body)
         flags = ["private=True"] if "global_symbol" not in func.attrs else []
         if root is None and needs_root(body, ()):
@@ -128,12 +110,12 @@ class _Printer(BufferText):
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def statements(self, body: Stmt, depth: int) -> None:
+    def statements(self, body: tensor.Stmt, depth: int) -> None:
         self.work.add([(body, depth, True)])
         for stmt, at, last in self.work:
             self.statement(stmt, at, last)
 
-    def inside(self, body: Stmt, depth: int, *names: Var | Buffer) -> None:
+    def inside(self, body: tensor.Stmt, depth: int, *names: Var | tensor.Buffer) -> None:
         """`body` is printed next, as the whole of a scope; then the names are free again."""
         start = len(self.lines)
 
@@ -145,27 +127,27 @@ class _Printer(BufferText):
         self.work.on_leave(end)
         self.work.add([(body, depth, True)])
 
-    def statement(self, stmt: Stmt, depth: int, last: bool) -> None:
+    def statement(self, stmt: tensor.Stmt, depth: int, last: bool) -> None:
         match stmt:
-            case Seq():
+            case tensor.Seq():
                 self.work.add((s, depth, last and i == len(stmt.body) - 1) for i, s in enumerate(stmt.body))
-            case For():
+            case tensor.For():
                 self.loop(stmt, depth)
-            case While():
+            case tensor.While():
                 self.line(depth, f"while {self.scalars.text(stmt.condition)}:")
                 self.inside(stmt.body, depth + 1)
-            case If():
+            case tensor.If():
                 self.branch(stmt, depth, "if")
-            case LetStmt() if not last and (lanes := stored_lanes(stmt)) is not None:
+            case tensor.LetStmt() if not last and (lanes := stored_lanes(stmt)) is not None:
                 self.line(depth, self.vector(*lanes))
-            case LetStmt():
+            case tensor.LetStmt():
                 value = self.scalars.text(stmt.value)
                 name = self.names.declare(stmt.var)
                 if stmt.var.dtype is not stmt.value.dtype:
                     raise Unsupported(f"{name} is {stmt.var.dtype}, its value {stmt.value.dtype}", label="text.C10")
                 flat = f"{name}: {self.T}.let[{self.T}.{stmt.var.dtype}] = {value}"
                 self.declaration(stmt, stmt.var, depth, last, flat, f"with {self.T}.LetStmt({value}) as {name}:")
-            case Allocate() if last and stmt.buffer in self.first:
+            case tensor.Allocate() if last and stmt.buffer in self.first:
                 name = self.names.declare(stmt.buffer)
                 self.cells.add(stmt.buffer)
                 self.skipped.add(self.first[stmt.buffer])
@@ -173,40 +155,42 @@ class _Printer(BufferText):
                 self.line(depth, f"{name}: {self.T}.{stmt.buffer.dtype} = {value}")
                 self.work.on_leave(self.names.leave, stmt.buffer)
                 self.work.add([(stmt.body, depth, True)])
-            case Store() if stmt in self.skipped:
+            case tensor.Store() if stmt in self.skipped:
                 self.skipped.discard(stmt)
-            case Store() if stmt.buffer in self.cells:
+            case tensor.Store() if stmt.buffer in self.cells:
                 self.line(depth, f"{self.scalars.name(stmt.buffer)} = {self.scalars.text(stmt.value)}")
-            case Allocate() | AllocateConst() | Alias():
-                if isinstance(stmt, Alias):
+            case tensor.Allocate() | tensor.AllocateConst() | tensor.Alias():
+                if isinstance(stmt, tensor.Alias):
                     buffer, text = stmt.view.buffer, self.view(stmt.view)
-                elif isinstance(stmt, Allocate):
+                elif isinstance(stmt, tensor.Allocate):
                     buffer, text = stmt.buffer, f"{self.T}.alloc_buffer({self.buffer(stmt.buffer)})"
                 else:
                     buffer, text = stmt.buffer, self.constant(stmt)
                 name = self.names.declare(buffer)
                 self.declaration(stmt, buffer, depth, last, f"{name} = {text}", f"with {text} as {name}:")
-            case Pragma():
+            case tensor.Pragma():
                 self.line(depth, f"with {self.T}.attr({{{quoted(stmt.key)}: {self.data(stmt.value)}}}):")
                 self.inside(stmt.body, depth + 1)
-            case Block():
+            case tensor.Block():
                 self.block(stmt, depth)
-            case Store():
+            case tensor.Store():
                 index = ", ".join(self.scalars.text(i) for i in stmt.indices) or "()"
                 self.line(depth, f"{self.scalars.name(stmt.buffer)}[{index}] = {self.scalars.text(stmt.value)}")
-            case Assert():
+            case tensor.Assert():
                 kind = "RuntimeError" if stmt.kind == "assertion" else stmt.kind
                 shown = f", [{', '.join(map(self.scalars.text, stmt.values))}]" if stmt.values else ""
                 message = f"({quoted(kind)}, [{quoted(stmt.message)}]{shown})"
                 self.line(depth, f"assert {self.scalars.text(stmt.condition)}, {message}")
-            case Call():
+            case tensor.Call():
                 self.line(depth, self.call(stmt))
-            case Evaluate():
+            case tensor.Evaluate():
                 self.line(depth, f"{self.T}.evaluate({self.scalars.text(stmt.value)})")
             case _:
                 raise Crash(f"no such statement: {type(stmt).__name__}")
 
-    def vector(self, buffer: Buffer, first: Sequence[Expr], along: int, step: int, values: Sequence[Expr]) -> str:
+    def vector(
+        self, buffer: tensor.Buffer, first: Sequence[Expr], along: int, step: int, values: Sequence[Expr]
+    ) -> str:
         """The store of a vector, its lanes put together."""
         index = [self.scalars.text(e) for e in first]
         index[along] += f":{self.scalars.text(first[along] + len(values) * step)}" + (f":{step}" if step > 1 else "")
@@ -214,10 +198,10 @@ class _Printer(BufferText):
         which = ", ".join(map(str, range(len(values))))
         return f"{self.scalars.name(buffer)}[{', '.join(index)}] = {self.T}.Shuffle([{lanes}], [{which}])"
 
-    def call(self, stmt: Call) -> str:
+    def call(self, stmt: tensor.Call) -> str:
         words = [quoted(stmt.function)] if stmt.extern else []
         for a in stmt.args:
-            if isinstance(a, Buffer):
+            if isinstance(a, tensor.Buffer):
                 words.append(f"{self.scalars.name(a)}.data")
             else:
                 words.append(quoted(a) if isinstance(a, str) else self.scalars.text(a))
@@ -229,8 +213,8 @@ class _Printer(BufferText):
 
     def declaration(
         self,
-        stmt: LetStmt | Allocate | AllocateConst | Alias,
-        of: Var | Buffer,
+        stmt: tensor.LetStmt | tensor.Allocate | tensor.AllocateConst | tensor.Alias,
+        of: Var | tensor.Buffer,
         depth: int,
         last: bool,
         flat: str,
@@ -246,13 +230,13 @@ class _Printer(BufferText):
             self.line(depth, scoped)
             self.inside(stmt.body, depth + 1, of)
 
-    def branch(self, stmt: If, depth: int, word: str) -> None:
+    def branch(self, stmt: tensor.If, depth: int, word: str) -> None:
         self.line(depth, f"{word} {self.scalars.text(stmt.condition)}:")
         otherwise = stmt.otherwise
         if otherwise is not None:
 
-            def rest(other: Stmt = otherwise) -> None:
-                if isinstance(other, If):
+            def rest(other: tensor.Stmt = otherwise) -> None:
+                if isinstance(other, tensor.If):
                     self.branch(other, depth, "elif")
                 else:
                     self.line(depth, "else:")
@@ -261,9 +245,9 @@ class _Printer(BufferText):
             self.work.on_leave(rest)
         self.inside(stmt.then, depth + 1)
 
-    def loop(self, stmt: For, depth: int) -> None:
+    def loop(self, stmt: tensor.For, depth: int) -> None:
         nest = [stmt]
-        while _is_plain(nest[-1]) and isinstance(nest[-1].body, For) and _is_plain(nest[-1].body):
+        while _is_plain(nest[-1]) and isinstance(nest[-1].body, tensor.For) and _is_plain(nest[-1].body):
             inner = nest[-1].body
             if any(v in [f.var for f in nest] for v in variables(inner.extent)):
                 break
@@ -282,7 +266,7 @@ class _Printer(BufferText):
             self.loops[f.var] = f
         self.inside(nest[-1].body, depth + 1, *(f.var for f in nest))
 
-    def range(self, stmt: For) -> str:
+    def range(self, stmt: tensor.For) -> str:
         extent = self.scalars.text(stmt.extent)
         if stmt.start is not None:
             extent = f"{self.scalars.text(stmt.start)}, {self.stop(stmt.start, stmt.extent)}"
@@ -302,7 +286,7 @@ class _Printer(BufferText):
             return f"{self.scalars.text(start, SUM)} + {self.scalars.text(extent, SUM + 1)}"
         return self.scalars.text(total)
 
-    def block(self, block: Block, depth: int) -> None:
+    def block(self, block: tensor.Block, depth: int) -> None:
         self.line(depth, f"with {self.T}.sblock({quoted(block.name)}):")
         inner = depth + 1
         plain = [self._is_loop(i.value, i.start, i.extent) and i.kind in ("spatial", "reduce") for i in block.iterators]
@@ -328,7 +312,7 @@ class _Printer(BufferText):
         for v in block.views:
             text = self.match(v)
             self.line(inner, f"{self.names.declare(v.buffer)} = {text}")
-        own: tuple[Var | Buffer, ...] = (
+        own: tuple[Var | tensor.Buffer, ...] = (
             *(i.var for i in block.iterators),
             *block.allocated,
             *(v.buffer for v in block.views),
@@ -351,7 +335,7 @@ class _Printer(BufferText):
         return loop.start is start or (loop.start is not None and start is not None and same(loop.start, start))
 
 
-def stored_lanes(stmt: LetStmt) -> tuple[Buffer, Sequence[Expr], int, int, Sequence[Expr]] | None:
+def stored_lanes(stmt: tensor.LetStmt) -> tuple[tensor.Buffer, Sequence[Expr], int, int, Sequence[Expr]] | None:
     """The vector that a chain of lets stores: where its first lane goes, along which dimension and how far apart, the
     lanes.
 
@@ -359,12 +343,12 @@ def stored_lanes(stmt: LetStmt) -> tuple[Buffer, Sequence[Expr], int, int, Seque
     """
     names: list[Var] = []
     values: list[Expr] = []
-    body: Stmt = stmt
-    while isinstance(body, LetStmt):
+    body: tensor.Stmt = stmt
+    while isinstance(body, tensor.LetStmt):
         names.append(body.var)
         values.append(body.value)
         body = body.body
-    stores = [s for s in body.children if isinstance(s, Store)] if isinstance(body, Seq) else []
+    stores = [s for s in body.children if isinstance(s, tensor.Store)] if isinstance(body, tensor.Seq) else []
     if len(stores) != len(names) or len(body.children) != len(names) or len(names) < 2:
         return None
     if any(s.value is not v or s.buffer is not stores[0].buffer for s, v in zip(stores, names, strict=True)):
@@ -384,11 +368,11 @@ def stored_lanes(stmt: LetStmt) -> tuple[Buffer, Sequence[Expr], int, int, Seque
     return (stores[0].buffer, first, along, step, values) if apart else None
 
 
-def _is_plain(loop: For) -> bool:
+def _is_plain(loop: tensor.For) -> bool:
     return loop.kind == "serial" and loop.start is None and not loop.annotations
 
 
-def _is_root(block: Block) -> bool:
+def _is_root(block: tensor.Block) -> bool:
     """Whether reading supplies this block, so that it need not be written."""
     bare = block.name == "root" and not (block.iterators or block.views or block.annotations)
     empty = block.predicate is None and block.init is None and block.reads == () and block.writes == ()
