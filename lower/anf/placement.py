@@ -45,6 +45,8 @@ class Placement:
         """The blocks that a node opens: one for each branch, clause or body."""
         self.lets: dict[int, tuple[int, graph.Let]] = {}
         """For a let's variable: the region of the let's body, and the let."""
+        self.named: dict[int, graph.Let] = {}
+        """For a let's variable: the let of the value that it names, through names of names."""
         self.let_of: dict[int, graph.Let] = {}
         """For the region of a let's body: the let."""
         self.split = False
@@ -105,6 +107,7 @@ class Placement:
             case graph.Let():
                 inside = self._open(here, False, (node.var,))
                 self.lets[id(node.var)] = (inside, node)
+                self.named[id(node.var)] = self.named.get(id(node.value), node)
                 self.let_of[inside] = node
                 return [(node.value, here), (node.body, inside)]
             case graph.If():
@@ -190,11 +193,12 @@ class Placement:
 
     def _ask(self, var: graph.Var) -> bool:
         """Whether a variable is pinned: that of a let whose value is. The order makes the value known before, but
-        inside a function that calls itself by this variable: there the variable alone pins nothing."""
+        inside a function that calls itself by this variable: there the variable alone pins nothing. A name of another
+        name is pinned as that is, which need not have been asked."""
         if id(var) in self.pinned:
             return True
-        found = self.lets.get(id(var))
-        if found is None or (id(found[1].value) not in self.pinned and var not in self.recursive):
+        found = self.named.get(id(var))
+        if found is None or (id(found.value) not in self.pinned and found.var not in self.recursive):
             return False
         self.pinned.add(id(var))
         return True

@@ -258,6 +258,39 @@ def test_another_name_that_nobody_uses_for_what_can_fail() -> None:
     )
 
 
+def test_names_of_names_of_what_can_fail_go_with_it() -> None:
+    """Both branches share lets that name the quotient's name and use it: each branch has its own."""
+    x, y, c = var("x", INT), var("y", INT), var("c", BIT)
+    q, same, again, total = var("q", INT), var("same", INT), var("again", INT), var("total", INT)
+    shared = let(same, q, let(again, same, let(total, add(y, again), total)))
+    runs = [{"x": np.int64(7), "y": np.int64(y), "c": np.array(c)} for y in (0, 2) for c in (False, True)]
+    main = anf(function([x, y, c], if_(c, let(q, div(x, y), if_(c, shared, add(shared, shared))), x)), *runs)
+    assert same_text(
+        main,
+        """
+        (x, y, c)
+        lv2 = if c
+          then
+            q = floor_divide(x, y)
+            lv1 = if c
+              then
+                same = q
+                again = same
+                total = add(y, again)
+                -> total
+              else
+                same_1 = q
+                again_1 = same_1
+                total_1 = add(y, again_1)
+                lv0 = add(total_1, total_1)
+                -> lv0
+            -> lv1
+          else
+            -> x
+        -> lv2""",
+    )
+
+
 def test_a_large_source_may_have_a_large_form() -> None:
     """12,285 bindings of some fifty expressions: sixty-four for each of them are allowed besides the first 10,000."""
     x, y, c = var("x", INT), var("y", INT), var("c", BIT)
