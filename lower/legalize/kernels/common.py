@@ -21,6 +21,16 @@ Kernel: TypeAlias = Callable[[str, Attrs, tuple[TensorType, ...], Type], PrimFun
 """kernel(name, attributes with defaults filled in, operand types, result type): the operator as a tensor function."""
 
 
+def kernel(names: str, body: Callable[..., Stmt]) -> Kernel:
+    """The kernel whose body is body(name, attributes, *inputs, *outputs); `names` are those of the inputs."""
+
+    def made(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+        inputs, outputs = parameters(names, operands, result)
+        return PrimFunc(name, (*inputs, *outputs), len(outputs), body(name, attrs, *inputs, *outputs))
+
+    return made
+
+
 def parameters(
     names: str, operands: Sequence[TensorType], result: Type
 ) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
@@ -37,6 +47,13 @@ def results(result: Type) -> tuple[Buffer, ...]:
     types = flatten(result)
     names = ["out"] if isinstance(result, TensorType) else [f"out{k}" for k in range(len(types))]
     return tuple(Buffer(n, t.shape, t.dtype) for n, t in zip(names, types, strict=True))
+
+
+def allocated(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
+    """`body` with memory for buffers around it, the first outermost."""
+    for buffer in reversed(buffers):
+        body = Allocate(buffer, body)
+    return body
 
 
 def nest(prefix: str, extents: Sequence[Dim], body: Callable[..., Stmt], kind: LoopKind = "parallel") -> Stmt:

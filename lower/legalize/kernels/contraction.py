@@ -9,21 +9,19 @@ from __future__ import annotations
 from assay.lower.legalize.kernels.common import (
     Kernel,
     broadcast,
+    kernel,
     nest,
     numbers,
     padded,
-    parameters,
     strided,
     window_extent,
 )
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, const
-from assay.semantics.tensor import Buffer, PrimFunc, Stmt, loops, seq, store
-from assay.semantics.types import TensorType, Type
+from assay.semantics.tensor import Buffer, Stmt, loops, seq, store
 
 
-def _matmul(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (a, b), (out,) = parameters("a b", operands, result)
+def _matmul(name: str, attrs: Attrs, a: Buffer, b: Buffer, out: Buffer) -> Stmt:
     rows, columns = a.shape[-2:-1], b.shape[-1:] if len(b.shape) > 1 else ()
     batch = out.shape[: len(out.shape) - len(rows) - len(columns)]
 
@@ -41,12 +39,11 @@ def _matmul(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
         start = nest("j", columns, lambda *j: store(out, (*outer, *j), const(0, out.dtype)))
         return seq(start, loops("k", a.shape[-1:], add))
 
-    return PrimFunc(name, (a, b, out), 1, nest("i", (*batch, *rows), row))
+    return nest("i", (*batch, *rows), row)
 
 
-def _conv(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    inputs, (out,) = parameters("x w bias", operands, result)
-    x, w, *bias = inputs
+def _conv(name: str, attrs: Attrs, x: Buffer, w: Buffer, *more: Buffer) -> Stmt:
+    *bias, out = more
     channels, *sizes = numbers(x.shape[1:], name)
     features, _, *window = w.static_shape
     plane = numbers(out.shape[2:], name)
@@ -89,10 +86,12 @@ def _conv(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Typ
     reach = [window_extent(*each) for each in zip(plane, strides, window, dilation, strict=True)]
     extents = [max(p + n, r) for p, n, r in zip(padding, sizes, reach, strict=False)]
     if extents == sizes:
-        return PrimFunc(name, (*inputs, out), 1, convolve(x))
+        return convolve(x)
     before = (0, 0, *padding[:rank])
-    body = padded(x, before, (x.shape[0], channels, *extents), const(0, x.dtype), convolve)
-    return PrimFunc(name, (*inputs, out), 1, body)
+    return padded(x, before, (x.shape[0], channels, *extents), const(0, x.dtype), convolve)
 
 
-TABLE: dict[str, Kernel] = {"matmul": _matmul, **{f"nn.conv{d}d": _conv for d in (1, 2, 3)}}
+TABLE: dict[str, Kernel] = {
+    "matmul": kernel("a b", _matmul),
+    **{f"nn.conv{d}d": kernel("x w bias", _conv) for d in (1, 2, 3)},
+}

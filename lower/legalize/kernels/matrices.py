@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 
-from assay.lower.legalize.kernels.common import Kernel, divided, nest, numbers, parameters
+from assay.lower.legalize.kernels.common import Kernel, allocated, divided, kernel, nest, numbers
 from assay.semantics.dtypes import FLOAT64, INT64
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, cast, const, select
 from assay.semantics.scalar.intrinsics import INTRINSICS
-from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq, store
-from assay.semantics.types import TensorType, Type
+from assay.semantics.tensor import Buffer, Stmt, seq, store
 
 
-def _det(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+def _det(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
     """Elimination in a copy, which is left in triangular form; the result takes one pivot after another."""
-    (x,), (out,) = parameters("x", operands, result)
     (size,) = numbers(x.shape[-1:], name)
     batch = x.shape[:-2]
     left = Buffer("left", x.shape, x.dtype)
@@ -63,15 +61,11 @@ def _det(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type
         return seq(store(out, b, one), nest("k", (size,), column, "serial"))
 
     copy = nest("c", x.shape, lambda *c: store(left, c, x[c]))
-    body: Stmt = seq(copy, nest("b", batch, matrix) if batch else matrix())
-    for buffer in (left, best, kept):
-        body = Allocate(buffer, body)
-    return PrimFunc(name, (x, out), 1, body)
+    return allocated((kept, best, left), seq(copy, nest("b", batch, matrix) if batch else matrix()))
 
 
-def _dft(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+def _dft(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
     """The sums as they are written, with a table of the sines and cosines."""
-    (x,), (out,) = parameters("x", operands, result)
     length, inverse, onesided = attrs["length"], attrs["inverse"], attrs["onesided"]
     *batch, before, given = x.shape
     after = out.shape[-2]
@@ -104,8 +98,7 @@ def _dft(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type
             steps += [store(out, (*at, p), divided(out[(*at, p)], length)) for p in parts]
         return seq(*steps)
 
-    body = seq(nest("t", (length,), angle), nest("b", (*batch, after), element))
-    return PrimFunc(name, (x, out), 1, Allocate(cos, Allocate(sin, body)))
+    return allocated((cos, sin), seq(nest("t", (length,), angle), nest("b", (*batch, after), element)))
 
 
-TABLE: dict[str, Kernel] = {"det": _det, "dft": _dft}
+TABLE: dict[str, Kernel] = {"det": kernel("x", _det), "dft": kernel("x", _dft)}

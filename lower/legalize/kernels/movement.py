@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assay.lower.legalize.kernels.common import Kernel, broadcast, nest, numbers, parameters, results, shifted
+from assay.lower.legalize.kernels.common import Kernel, broadcast, kernel, nest, numbers, parameters, shifted
 from assay.semantics.dtypes import UINT64
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.operator import Attrs
@@ -16,12 +16,10 @@ from assay.semantics.types import TensorType, Type
 def _copy(index: Callable[[Attrs, Buffer, Buffer, tuple[Expr, ...]], Sequence[Number]]) -> Kernel:
     """The kernel out[i] = x[index(i)]."""
 
-    def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-        (x,), (out,) = parameters("x", operands, result)
-        body = nest("i", out.shape, lambda *i: store(out, i, x[tuple(index(attrs, x, out, i))]))
-        return PrimFunc(name, (x, out), 1, body)
+    def body(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
+        return nest("i", out.shape, lambda *i: store(out, i, x[tuple(index(attrs, x, out, i))]))
 
-    return kernel
+    return kernel("x", body)
 
 
 def _permuted(attrs: Attrs, x: Buffer, out: Buffer, i: tuple[Expr, ...]) -> Sequence[Number]:
@@ -66,16 +64,14 @@ def _concat(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
     return PrimFunc(name, (*inputs, out), 1, seq(*body))
 
 
-def _split(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (x,), _ = parameters("x", operands, result)
-    outputs = results(result)
+def _split(name: str, attrs: Attrs, x: Buffer, *outputs: Buffer) -> Stmt:
     axis: int = attrs["axis"] % len(x.shape)
     body: list[Stmt] = []
     start: Dim = 0
     for out in outputs:
         body.append(_move(x, out, _offset(len(x.shape), axis, start), _offset(len(x.shape), axis, 0), out.shape))
         start = simplify(out.shape[axis] + start)
-    return PrimFunc(name, (x, *outputs), len(outputs), seq(*body))
+    return seq(*body)
 
 
 def _offset(rank: int, axis: int, by: Dim) -> list[Dim]:
@@ -91,9 +87,8 @@ def _move(
     )
 
 
-def _take(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+def _take(name: str, attrs: Attrs, x: Buffer, indices: Buffer, out: Buffer) -> Stmt:
     """A pass that traps at an index out of range, then the copy; a negative index counts from the end."""
-    (x, indices), (out,) = parameters("x indices", operands, result)
     axis: int = attrs["axis"] % len(x.shape)
     (size,) = numbers([x.shape[axis]], name)
     last = axis + len(indices.shape)
@@ -110,12 +105,10 @@ def _take(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Typ
         index = cast(indices[i[axis:last]], "int64")
         return store(out, i, x[(*i[:axis], select(index < 0, index + size, index), *i[last:])])
 
-    body = seq(nest("j", indices.shape, check), nest("i", out.shape, element))
-    return PrimFunc(name, (x, indices, out), 1, body)
+    return seq(nest("j", indices.shape, check), nest("i", out.shape, element))
 
 
-def _pad(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (x,), (out,) = parameters("x", operands, result)
+def _pad(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
     rank = len(x.shape)
     widths: tuple[int, ...] = tuple(attrs["pad_width"])
     before, after = widths[:rank], widths[rank:]
@@ -131,14 +124,13 @@ def _pad(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type
             source, target = [max(-b, 0) for b in before], [max(b, 0) for b in before]
             copy = _move(x, out, source, target, [max(n, 0) if isinstance(n, int) else n for n in box])
             fill = nest("i", out.shape, lambda *i: store(out, i, const(attrs["pad_value"], out.dtype)))
-            body = seq(fill, copy) if any(w > 0 for w in widths) else copy
+            return seq(fill, copy) if any(w > 0 for w in widths) else copy
         case "edge":
-            body = _through(x, out, before, after, lambda i, n: apply("min", apply("max", i, 0), n - 1))
+            return _through(x, out, before, after, lambda i, n: apply("min", apply("max", i, 0), n - 1))
         case "reflect":
-            body = _through(x, out, before, after, _reflected)
+            return _through(x, out, before, after, _reflected)
         case mode:
             raise Crash(f"nn.pad: no mode {mode!r}")
-    return PrimFunc(name, (x, out), 1, body)
 
 
 def _reflected(i: Expr, size: int) -> Expr:
@@ -169,7 +161,7 @@ TABLE: dict[str, Kernel] = {
     "device_copy": _copy(lambda attrs, x, out, i: i),
     "strided_slice": _copy(_sliced),
     "concat": _concat,
-    "split": _split,
-    "take": _take,
-    "nn.pad": _pad,
+    "split": kernel("x", _split),
+    "take": kernel("x indices", _take),
+    "nn.pad": kernel("x", _pad),
 }

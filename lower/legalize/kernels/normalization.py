@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from math import prod
 
-from assay.lower.legalize.kernels.common import Kernel, divided, nest, numbers, padded, parameters
+from assay.lower.legalize.kernels.common import Kernel, allocated, divided, kernel, nest, numbers, padded
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, const, neutral
-from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, loops, seq, store
-from assay.semantics.types import TensorType, Type
+from assay.semantics.tensor import Allocate, Buffer, Stmt, loops, seq, store
 
 
 def _softmax(log: bool) -> Kernel:
     """exp(x - max) / sum of exp(x - max), or its logarithm (x - max) - log(sum of exp(x - max))."""
 
-    def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-        (x,), (out,) = parameters("x", operands, result)
+    def body(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
         axis: int = attrs["axis"] % len(x.shape)
         before, length, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
         peak = Buffer("peak", (*before, *after), x.dtype)
@@ -55,18 +53,19 @@ def _softmax(log: bool) -> Kernel:
                 nest("k", (length, *after), finish),
             )
 
-        return PrimFunc(name, (x, out), 1, Allocate(peak, Allocate(total, nest("o", before, row))))
+        return allocated((peak, total), nest("o", before, row))
 
-    return kernel
+    return kernel("x", body)
 
 
 def _max(a: Expr, b: Expr) -> Expr:
     return apply("max", a, b)
 
 
-def _batch_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+def _batch_norm(
+    name: str, attrs: Attrs, x: Buffer, gamma: Buffer, beta: Buffer, mean: Buffer, var: Buffer, out: Buffer
+) -> Stmt:
     """(x - mean) * scale + beta with scale = gamma / sqrt(var + epsilon), found once for each channel."""
-    (x, gamma, beta, mean, var), (out,) = parameters("x gamma beta mean var", operands, result)
     axis: int = attrs["axis"] % len(x.shape)
     scale = Buffer("scale", gamma.shape, x.dtype)
     epsilon = const(attrs["epsilon"], x.dtype)
@@ -76,14 +75,12 @@ def _batch_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], resul
         return store(out, i, (x[i] - mean[c]) * scale[c] + beta[c])
 
     scales = nest("c", gamma.shape, lambda c: store(scale, c, gamma[c] / apply("sqrt", var[c] + epsilon)))
-    body = Allocate(scale, seq(scales, nest("i", x.shape, element)))
-    return PrimFunc(name, (x, gamma, beta, mean, var, out), 1, body)
+    return Allocate(scale, seq(scales, nest("i", x.shape, element)))
 
 
-def _layer_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+def _layer_norm(name: str, attrs: Attrs, x: Buffer, gamma: Buffer, *more: Buffer) -> Stmt:
     """(x - mean) * scale * gamma + beta with scale = 1 / sqrt(variance + epsilon), in three passes."""
-    inputs, (out,) = parameters("x gamma beta", operands, result)
-    x, gamma, *beta = inputs
+    *beta, out = more
     split = len(x.shape) - len(gamma.shape)
     outer, inner = x.shape[:split], x.shape[split:]
     mean, scale = Buffer("mean", outer, x.dtype), Buffer("scale", outer, x.dtype)
@@ -110,12 +107,11 @@ def _layer_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], resul
             nest("k", inner, finish),
         )
 
-    return PrimFunc(name, (*inputs, out), 1, Allocate(mean, Allocate(scale, nest("o", outer, row))))
+    return allocated((mean, scale), nest("o", outer, row))
 
 
-def _lrn(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+def _lrn(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
     """x / (bias + alpha / size * sum of squares) ** beta, the sum over a window of channels."""
-    (x,), (out,) = parameters("x", operands, result)
     images, channels, *sizes = x.shape
     size: int = attrs["size"]
     before = (size - 1) // 2
@@ -140,14 +136,13 @@ def _lrn(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type
 
     shape = (images, channels + size - 1, *sizes)
     offset = (0, before, *(0 for _ in sizes))
-    body = padded(x, offset, shape, const(0, x.dtype), normalise, lambda e: e * e)
-    return PrimFunc(name, (x, out), 1, body)
+    return padded(x, offset, shape, const(0, x.dtype), normalise, lambda e: e * e)
 
 
 TABLE: dict[str, Kernel] = {
     "nn.softmax": _softmax(log=False),
     "nn.log_softmax": _softmax(log=True),
-    "nn.batch_norm": _batch_norm,
-    "nn.layer_norm": _layer_norm,
-    "nn.lrn": _lrn,
+    "nn.batch_norm": kernel("x gamma beta mean var", _batch_norm),
+    "nn.layer_norm": kernel("x gamma beta", _layer_norm),
+    "nn.lrn": kernel("x", _lrn),
 }

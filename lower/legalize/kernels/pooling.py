@@ -14,17 +14,16 @@ from operator import mul
 from assay.lower.legalize.kernels.common import (
     Kernel,
     divided,
+    kernel,
     nest,
     numbers,
     padded,
-    parameters,
     strided,
     window_extent,
 )
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Const, Expr, apply, cast, const, neutral
-from assay.semantics.tensor import Buffer, PrimFunc, Stmt, loops, seq, store
-from assay.semantics.types import TensorType, Type
+from assay.semantics.tensor import Buffer, Stmt, loops, seq, store
 
 
 @dataclass(frozen=True)
@@ -74,14 +73,13 @@ def _axes(attrs: Attrs, x: Buffer, out: Buffer) -> list[_Axis]:
 
 
 def _pool(
-    name: str,
     x: Buffer,
     out: Buffer,
     axes: list[_Axis],
     op: str,
     start: Const,
     finish: Callable[[Expr, tuple[Expr, ...]], Expr] | None,
-) -> PrimFunc:
+) -> Stmt:
     plane = [a.count for a in axes]
     strides, dilation = [a.stride for a in axes], [a.dilation for a in axes]
 
@@ -106,18 +104,15 @@ def _pool(
 
     extents = tuple(a.extent for a in axes)
     if extents == tuple(x.shape[2:]):
-        return PrimFunc(name, (x, out), 1, pool(x))
-    shape = (*x.shape[:2], *extents)
-    return PrimFunc(name, (x, out), 1, padded(x, (0, 0, *(a.before for a in axes)), shape, start, pool))
+        return pool(x)
+    return padded(x, (0, 0, *(a.before for a in axes)), (*x.shape[:2], *extents), start, pool)
 
 
-def _max_pool(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (x,), (out,) = parameters("x", operands, result)
-    return _pool(name, x, out, _axes(attrs, x, out), "max", neutral("max", x.dtype), None)
+def _max_pool(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
+    return _pool(x, out, _axes(attrs, x, out), "max", neutral("max", x.dtype), None)
 
 
-def _avg_pool(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (x,), (out,) = parameters("x", operands, result)
+def _avg_pool(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
     axes = _axes(attrs, x, out)
     include_padding: bool = attrs["count_include_pad"]
     most = prod(a.window for a in axes)
@@ -132,10 +127,10 @@ def _avg_pool(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result:
             return reduce(lambda t, c: t / cast(c, out.dtype), varying, divided(total, fixed))
         return total / cast(reduce(mul, varying, const(fixed)), out.dtype)
 
-    return _pool(name, x, out, axes, "add", const(0, x.dtype), average)
+    return _pool(x, out, axes, "add", const(0, x.dtype), average)
 
 
 TABLE: dict[str, Kernel] = {
-    **{f"nn.max_pool{d}d": _max_pool for d in (1, 2, 3)},
-    **{f"nn.avg_pool{d}d": _avg_pool for d in (1, 2, 3)},
+    **{f"nn.max_pool{d}d": kernel("x", _max_pool) for d in (1, 2, 3)},
+    **{f"nn.avg_pool{d}d": kernel("x", _avg_pool) for d in (1, 2, 3)},
 }

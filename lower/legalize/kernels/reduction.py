@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from math import prod
 
-from assay.lower.legalize.kernels.common import Kernel, divided, nest, numbers, parameters
+from assay.lower.legalize.kernels.common import Kernel, divided, kernel, nest, numbers
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, const, neutral
-from assay.semantics.tensor import PrimFunc, Stmt, seq, store
-from assay.semantics.types import TensorType, Type
+from assay.semantics.tensor import Buffer, Stmt, seq, store
 
 
 def _reduction(op: str, *, mean: bool = False) -> Kernel:
-    def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-        (x,), (out,) = parameters("x", operands, result)
+    def body(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
         rank = len(x.shape)
         axes = range(rank) if attrs["axis"] is None else sorted(a % rank for a in attrs["axis"])
         first = min(axes, default=rank)
@@ -47,9 +45,9 @@ def _reduction(op: str, *, mean: bool = False) -> Kernel:
                 steps.append(nest("i", inner_shape, lambda *i: store(out, at(i), divided(out[at(i)], count))))
             return seq(*steps)
 
-        return PrimFunc(name, (x, out), 1, nest("o", x.shape[:first], one))
+        return nest("o", x.shape[:first], one)
 
-    return kernel
+    return kernel("x", body)
 
 
 TABLE: dict[str, Kernel] = {

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.lower.legalize.kernels.common import Kernel, nest, numbers, parameters
+from assay.lower.legalize.kernels.common import Kernel, kernel, nest, numbers
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Const, Expr, Number, apply, cast, const, select
-from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq, store
-from assay.semantics.types import TensorType, Type
+from assay.semantics.tensor import Allocate, Buffer, Stmt, seq, store
 
 
 def _running(op: str, start: Callable[[DType], Const]) -> Kernel:
     """One element after another, from the neutral element."""
 
-    def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-        (x,), (out,) = parameters("x", operands, result)
+    def body(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
         axis: int = attrs["axis"] % len(x.shape)
         before, (size,), after = x.shape[:axis], numbers(x.shape[axis : axis + 1], name), x.shape[axis + 1 :]
         exclusive, reverse = attrs["exclusive"], attrs["reverse"]
@@ -40,15 +38,13 @@ def _running(op: str, start: Callable[[DType], Const]) -> Kernel:
 
             return seq(nest("i", after, first), nest("k", (size - 1,), step, "serial"))
 
-        body = nest("o", before, row) if size else nest("i", x.shape, lambda *i: store(out, i, x[i]))
-        return PrimFunc(name, (x, out), 1, body)
+        return nest("o", before, row) if size else nest("i", x.shape, lambda *i: store(out, i, x[i]))
 
-    return kernel
+    return kernel("x", body)
 
 
-def _topk(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+def _topk(name: str, attrs: Attrs, x: Buffer, values: Buffer, places: Buffer) -> Stmt:
     """Each element's rank is the number of elements that come before it; the k first ranks are then picked."""
-    (x,), (values, places) = parameters("x", operands, result)
     axis: int = attrs["axis"] % len(x.shape)
     before, (size,), after = x.shape[:axis], numbers(x.shape[axis : axis + 1], name), x.shape[axis + 1 :]
     rank = Buffer("rank", x.shape, INT64)
@@ -86,7 +82,7 @@ def _topk(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Typ
             nest("i", (size,), pick, "serial"),
         )
 
-    return PrimFunc(name, (x, values, places), 2, Allocate(rank, nest("o", before, row)))
+    return Allocate(rank, nest("o", before, row))
 
 
 def _larger(a: Expr, b: Expr) -> Expr:
@@ -99,5 +95,5 @@ def _larger(a: Expr, b: Expr) -> Expr:
 TABLE: dict[str, Kernel] = {
     "cumsum": _running("add", lambda of: const(0, of)),
     "cumprod": _running("mul", lambda of: const(1, of)),
-    "topk": _topk,
+    "topk": kernel("x", _topk),
 }

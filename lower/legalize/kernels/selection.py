@@ -5,17 +5,15 @@ Elements that decide are taken one after another, in row-major order.
 
 from __future__ import annotations
 
-from assay.lower.legalize.kernels.common import Kernel, nest, numbers, parameters
+from assay.lower.legalize.kernels.common import Kernel, allocated, kernel, nest, numbers
 from assay.semantics.dtypes import INT64
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, Number, apply, cast, const, select
-from assay.semantics.tensor import Allocate, Assert, Buffer, PrimFunc, Stmt, seq, store, when
-from assay.semantics.types import TensorType, Type
+from assay.semantics.tensor import Assert, Buffer, Stmt, seq, store, when
 
 
-def _arange(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    _, (out,) = parameters("", operands, result)
-    return PrimFunc(name, (out,), 1, nest("i", out.shape, lambda i: store(out, i, cast(i, out.dtype))))
+def _arange(name: str, attrs: Attrs, out: Buffer) -> Stmt:
+    return nest("i", out.shape, lambda i: store(out, i, cast(i, out.dtype)))
 
 
 def _checked(name: str, x: Buffer, indices: Buffer) -> Stmt:
@@ -45,18 +43,16 @@ def _place(x: Buffer, indices: Buffer, j: tuple[Expr, ...]) -> list[Number]:
     return found
 
 
-def _gather(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (x, indices), (out,) = parameters("x indices", operands, result)
+def _gather(name: str, attrs: Attrs, x: Buffer, indices: Buffer, out: Buffer) -> Stmt:
     last = len(indices.shape) - 1
 
     def element(*i: Expr) -> Stmt:
         return store(out, i, x[(*_place(x, indices, i[:last]), *i[last:])])
 
-    return PrimFunc(name, (x, indices, out), 1, seq(_checked(name, x, indices), nest("i", out.shape, element)))
+    return seq(_checked(name, x, indices), nest("i", out.shape, element))
 
 
-def _scatter(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (x, indices, updates), (out,) = parameters("x indices updates", operands, result)
+def _scatter(name: str, attrs: Attrs, x: Buffer, indices: Buffer, updates: Buffer, out: Buffer) -> Stmt:
     last = len(indices.shape) - 1
 
     def element(*i: Expr) -> Stmt:
@@ -65,12 +61,10 @@ def _scatter(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: 
         return store(out, at, apply(attrs["reduction"], out[at], new) if attrs["reduction"] != "none" else new)
 
     copy = nest("c", x.shape, lambda *c: store(out, c, x[c]))
-    body = seq(_checked(name, x, indices), copy, nest("i", updates.shape, element, "serial"))
-    return PrimFunc(name, (x, indices, updates, out), 1, body)
+    return seq(_checked(name, x, indices), copy, nest("i", updates.shape, element, "serial"))
 
 
-def _nonzero(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (x,), (out, count) = parameters("x", operands, result)
+def _nonzero(name: str, attrs: Attrs, x: Buffer, out: Buffer, count: Buffer) -> Stmt:
 
     def element(*i: Expr) -> Stmt:
         # stored in any case: the next element stores to the same place unless this one counts
@@ -79,11 +73,10 @@ def _nonzero(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: 
         return seq(*steps, store(count, 0, count[0] + cast(here, "int64")))
 
     fill = nest("f", out.shape, lambda *f: store(out, f, 0))
-    return PrimFunc(name, (x, out, count), 2, seq(fill, store(count, 0, 0), nest("i", x.shape, element, "serial")))
+    return seq(fill, store(count, 0, 0), nest("i", x.shape, element, "serial"))
 
 
-def _unique(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (x,), (first, inverse, counts, count) = parameters("x", operands, result)
+def _unique(name: str, attrs: Attrs, x: Buffer, first: Buffer, inverse: Buffer, counts: Buffer, count: Buffer) -> Stmt:
     rows, columns = numbers(x.shape, name)
     flag, found = Buffer("order", (1,), INT64), Buffer("found", (1,), INT64)
 
@@ -121,8 +114,7 @@ def _unique(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
 
     steps: list[Stmt] = [nest("f", (rows,), zero), store(count, 0, 0), nest("i", (rows,), row, "serial")]
     if not attrs["sorted"]:
-        body = seq(*steps)
-        return PrimFunc(name, (x, first, inverse, counts, count), 4, Allocate(flag, Allocate(found, body)))
+        return allocated((flag, found), seq(*steps))
     rank, places, often = (Buffer(n, (rows,), INT64) for n in ("rank", "places", "often"))
 
     def ranked(j: Expr) -> Stmt:
@@ -141,16 +133,13 @@ def _unique(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
         nest("j", (rows,), placed, "serial"),
         nest("i", (rows,), lambda i: store(inverse, i, rank[inverse[i]])),
     ]
-    body = seq(*steps)
-    for b in (flag, found, rank, places, often):
-        body = Allocate(b, body)
-    return PrimFunc(name, (x, first, inverse, counts, count), 4, body)
+    return allocated((often, places, rank, found, flag), seq(*steps))
 
 
 TABLE: dict[str, Kernel] = {
-    "arange": _arange,
-    "gather_nd": _gather,
-    "scatter_nd": _scatter,
-    "nonzero": _nonzero,
-    "unique": _unique,
+    "arange": kernel("", _arange),
+    "gather_nd": kernel("x indices", _gather),
+    "scatter_nd": kernel("x indices updates", _scatter),
+    "nonzero": kernel("x", _nonzero),
+    "unique": kernel("x", _unique),
 }

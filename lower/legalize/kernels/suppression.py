@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from assay.lower.legalize.kernels.common import Kernel, nest, parameters
+from assay.lower.legalize.kernels.common import Kernel, allocated, kernel, nest
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, const
-from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq, store, when
-from assay.semantics.types import TensorType, Type
+from assay.semantics.tensor import Buffer, Stmt, seq, store, when
 
 
-def _suppress(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    (scores, allowed, overlaps, most), (out, count) = parameters("scores allowed overlaps most", operands, result)
+def _suppress(
+    name: str, attrs: Attrs, scores: Buffer, allowed: Buffer, overlaps: Buffer, most: Buffer, out: Buffer, count: Buffer
+) -> Stmt:
     batches, classes, boxes = scores.shape
     left, best, taken = Buffer("left", (boxes,), BOOL), Buffer("best", (1,), INT64), Buffer("taken", (1,), INT64)
 
@@ -46,10 +46,8 @@ def _suppress(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result:
         return seq(store(taken, 0, 0), nest("n", (boxes,), start), nest("m", (boxes,), choose, "serial"))
 
     fill = nest("f", out.shape, lambda *f: store(out, f, 0))
-    body: Stmt = seq(fill, store(count, 0, 0), nest("b c", (batches, classes), line, "serial"))
-    for buffer in (left, best, taken):
-        body = Allocate(buffer, body)
-    return PrimFunc(name, (scores, allowed, overlaps, most, out, count), 2, body)
+    body = seq(fill, store(count, 0, 0), nest("b c", (batches, classes), line, "serial"))
+    return allocated((taken, best, left), body)
 
 
-TABLE: dict[str, Kernel] = {"suppress": _suppress}
+TABLE: dict[str, Kernel] = {"suppress": kernel("scores allowed overlaps most", _suppress)}
