@@ -352,6 +352,11 @@ class Module:
         return entry
 
     @property
+    def graphs(self) -> dict[str, Function]:
+        """The graph functions, by name."""
+        return {n: d for n, d in self.definitions.items() if isinstance(d, Function)}
+
+    @property
     def kernels(self) -> dict[str, PrimFunc]:
         """The tensor functions, by name."""
         return {n: d for n, d in self.definitions.items() if isinstance(d, PrimFunc)}
@@ -381,6 +386,6 @@ class Module:
             )
         return found
 
-    def with_(self, **definitions: Definition) -> Module:
+    def with_(self, /, **definitions: Definition) -> Module:
         """This module with definitions added or replaced."""
         return replace(self, definitions={**self.definitions, **definitions})

@@ -21,8 +21,7 @@ from assay.lower.constants.fold import Evaluate, fold_function
 from assay.lower.constants.link import link_params, unlink_params
 from assay.lower.constants.transfer import merge_modules, transfer
 from assay.semantics.analyses.variables import reachable
-from assay.semantics.graph import Function
-from assay.semantics.module import Definition, Module
+from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 
 __all__ = [
@@ -44,16 +43,14 @@ def lift_constants(module: Module, run_kernel: Evaluate) -> Module:
     """The module with its graph functions folded and all constants in its table; tensor functions that no graph
     function reaches any more are gone. Errors are those of `extract_constants`."""
     module = module.resolved()
-    folded: dict[str, Definition] = {}
-    for name, d in module.definitions.items():
-        folded[name] = fold_function(d, module, run_kernel) if isinstance(d, Function) else d
-    return trimmed(_reached(extract_constants(replace(module, definitions=folded))))
+    folded = {n: fold_function(d, module, run_kernel) for n, d in module.graphs.items()}
+    return trimmed(_reached(extract_constants(module.with_(**folded))))
 
 
 def _reached(module: Module) -> Module:
     """The module without tensor functions that graph functions do not reach; all of it where there are none of
     these."""
-    graphs = [n for n, d in module.definitions.items() if isinstance(d, Function)]
+    graphs = list(module.graphs)
     used = set(reachable(module, graphs))
     if not graphs:
         return module

@@ -13,6 +13,7 @@ from assay.semantics.bits import frozen
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, Var, call, function, var
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.linked import LINKED
 from assay.semantics.module import GROUP, Branch, Definition, Module, Program, Step, with_contents
 from assay.semantics.names import unused
@@ -49,10 +50,8 @@ def bind_constants(module: Module, arrays: Mapping[str, Array]) -> Module:
     def contents(node: AllocateConst) -> Array | None:
         return constants[node.index] if node.index in changed and node.data is not None else node.data
 
-    definitions: dict[str, Definition] = {
-        n: with_contents(d, contents) if isinstance(d, PrimFunc) else d for n, d in module.definitions.items()
-    }
-    return replace(module, definitions=definitions, constants=constants)
+    kernels = {n: with_contents(d, contents) for n, d in module.kernels.items()}
+    return replace(module.with_(**kernels), constants=constants)
 
 
 def _type(array: Array) -> TensorType:
@@ -71,7 +70,7 @@ def extract_params(module: Module) -> tuple[Module, dict[str, Array]]:
     module = _taken_out(extract_constants(unlink_params(module)))
     needs = _needs(module)
     order = [n for n in module.constants if n in needs["main"]] if module.main else []
-    graphs = {n: d for n, d in module.definitions.items() if isinstance(d, Function)}
+    graphs = module.graphs
     taken = {v.name for d in graphs.values() for v in (*post_order(d), *d.params) if isinstance(v, Var)}
     names = {n: unused(n, taken) for n in order}
     definitions: dict[str, Definition] = dict(module.definitions)
@@ -83,8 +82,7 @@ def extract_params(module: Module) -> tuple[Module, dict[str, Array]]:
 
 def _needs(module: Module) -> dict[str, set[str]]:
     """The constants that each graph function needs, itself or by what it calls."""
-    graphs = {n: d for n, d in module.definitions.items() if isinstance(d, Function)}
-    named = {n: {g.name for g in post_order(d) if isinstance(g, GlobalVar)} for n, d in graphs.items()}
+    named = {n: {g.name for g in post_order(d) if isinstance(g, GlobalVar)} for n, d in module.graphs.items()}
     needs = {n: {g for g in some if g in module.constants} for n, some in named.items()}
     changed = True
     while changed:
@@ -144,8 +142,7 @@ def _taken_out(module: Module) -> Module:
     """The module with what tensor functions hold as arguments of their calls."""
     definitions: dict[str, Definition] = dict(module.definitions)
     held: dict[str, list[AllocateConst]] = {}
-    graphs = {n: d for n, d in module.definitions.items() if isinstance(d, Function)}
-    for d in graphs.values():
+    for d in module.graphs.values():
         for node in post_order(d):
             if isinstance(node, CallTIR) and node.func not in held:
                 whole = without_calls(module.kernel(node.func), module.kernels)
@@ -157,11 +154,7 @@ def _taken_out(module: Module) -> Module:
         more = (GlobalVar(_type(s.contents), s.index, device=module.info(s.index).device) for s in held[node.func])
         return replace(node, args=(*node.args, *more))
 
-    for name, d in graphs.items():
-        root: Expr = d
-        made = rewrite(root, change)
-        assert isinstance(made, Function)
-        definitions[name] = made
+    definitions |= {name: rewrite_function(d, change) for name, d in module.graphs.items()}
     for name, other in list(definitions.items()):
         if isinstance(other, PrimFunc) and name not in held:  # nobody calls it: it keeps its contents, without a table
             definitions[name] = replace(other, body=rewrite(other.body, _nameless))

@@ -17,6 +17,7 @@ from assay.semantics.bits import same_bits
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.module import PLAIN, ConstantInfo, Definition, Module, Program
 from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt, program_order
 from assay.semantics.tensor.calls import calls_of
@@ -72,8 +73,8 @@ class _Extraction:
         """The name of a constant on a device, for those that users named."""
         uses: dict[str, set[VirtualDevice]] = {}
         calls: dict[str, set[VirtualDevice]] = {name: set() for name in module.kernels}
-        for d in module.definitions.values():
-            for node in post_order(d) if isinstance(d, Function) else ():
+        for d in module.graphs.values():
+            for node in post_order(d):
                 if isinstance(node, GlobalVar) and node.name in self.given:
                     uses.setdefault(node.name, set()).add(node.device)
                 elif isinstance(node, CallTIR) and node.func in calls:
@@ -125,10 +126,7 @@ class _Extraction:
                     return node
             return node if name == node.name else replace(node, name=name)
 
-        root: Expr = function
-        made = rewrite(root, change)
-        assert isinstance(made, Function)
-        return made
+        return rewrite_function(function, change)
 
     def tensor(self, function: PrimFunc) -> PrimFunc:
         place = self.runs.get(function.name, ANYWHERE)

@@ -20,6 +20,7 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import as_function, open_nodes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
@@ -57,8 +58,7 @@ def fold_function(function: graph.Function, module: Module, evaluate: Evaluate) 
 class _Folding:
     def __init__(self, function: graph.Function, module: Module, evaluate: Evaluate) -> None:
         self.function, self.module, self.evaluate = function, module, evaluate
-        root: graph.Expr = function
-        self.order = list(post_order(root, _inside))
+        self.order = open_nodes(function)
         self.left = Counter(id(c) for n in self.order for c in _inside(n))
         """How many of its uses are not folded."""
         self.names: dict[int, list[graph.Var]] = {}
@@ -159,9 +159,7 @@ class _Folding:
         root: graph.Expr = self.function
         for node in post_order(root, self.entered):
             new[id(node)] = self.changed(node, new)
-        made = new[id(self.function)]
-        assert isinstance(made, graph.Function)
-        return made
+        return as_function(new[id(self.function)])
 
     def entered(self, node: graph.Expr) -> Sequence[graph.Expr]:
         if id(node) in self.folded:

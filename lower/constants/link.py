@@ -17,6 +17,7 @@ from assay.semantics.bits import digest, frozen
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar, Let, Var
+from assay.semantics.graph.functions import as_function, rewrite_function
 from assay.semantics.linked import LINKED, Linked, linked, unlinked
 from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
@@ -26,7 +27,7 @@ from assay.semantics.tensor.calls import calls_of
 from assay.semantics.tensor.copying import claims_copy
 from assay.semantics.tensor.mapping import Mapper, bound_buffers
 from assay.semantics.types import TensorType
-from assay.semantics.walk import fold, post_order, rewrite
+from assay.semantics.walk import fold, post_order
 
 
 def link_params(module: Module, only: Container[str] | None = None) -> Module:
@@ -39,7 +40,7 @@ def link_params(module: Module, only: Container[str] | None = None) -> Module:
     """
     refuse_programs(module)
     module = module.resolved()
-    graphs = {n: d for n, d in module.definitions.items() if isinstance(d, Function)}
+    graphs = module.graphs
     sites = {n: _sites(d, module, only) for n, d in graphs.items()}
     made = _Linking(module, sites)
     definitions: dict[str, Definition] = dict(module.definitions)
@@ -107,8 +108,8 @@ class _Linking:
                 groups.setdefault((site.call.func, key), []).append(site)
         others = {c.function for d in module.kernels.values() for c in calls_of(d)}
         linked_calls = {id(s.call) for some in sites.values() for s in some}
-        for d in module.definitions.values():
-            for n in post_order(d) if isinstance(d, Function) else ():
+        for d in module.graphs.values():
+            for n in post_order(d):
                 if isinstance(n, CallTIR) and id(n) not in linked_calls:
                     others.add(n.func)
         count: dict[str, int] = {}
@@ -228,9 +229,7 @@ def _changed(function: Function, calls: Mapping[int, CallTIR]) -> Function:
         return calls[id(node)].args if id(node) in calls else node.children
 
     root: Expr = function
-    found = fold(root, lambda node, new: calls.get(id(node), node).with_children(new), parts)
-    assert isinstance(found, Function)
-    return found
+    return as_function(fold(root, lambda node, new: calls.get(id(node), node).with_children(new), parts))
 
 
 def _without_unused(function: Function, before: Function) -> Function:
@@ -244,10 +243,7 @@ def _without_unused(function: Function, before: Function) -> Function:
             return node.body
         return node
 
-    root: Expr = function
-    made = rewrite(root, change)
-    assert isinstance(made, Function)
-    return made
+    return rewrite_function(function, change)
 
 
 # --- out again ---------------------------------------------------------------------------------------------------
@@ -297,7 +293,4 @@ def _unlinked_calls(function: Function, done: Mapping[str, tuple[str, Linked]], 
                 args.insert(place, Constant(of, stmt.contents))
         return replace(node, func=name, args=tuple(args))
 
-    root: Expr = function
-    made = rewrite(root, change)
-    assert isinstance(made, Function)
-    return made
+    return rewrite_function(function, change)

@@ -15,6 +15,7 @@ from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.analyses.variables import reachable
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, Function, GlobalVar
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.linked import LINKED
 from assay.semantics.module import GROUP, Definition, Module
 from assay.semantics.names import unused
@@ -128,9 +129,7 @@ def _renamed(
 
     match d:
         case Function():
-            root: Expr = d
-            made = rewrite(root, expression)
-            assert isinstance(made, Function)
+            made = rewrite_function(d, expression)
             if made.attrs.get("global_symbol") in called:
                 made = replace(made, attrs={**made.attrs, "global_symbol": called[made.attrs["global_symbol"]]})
             return made

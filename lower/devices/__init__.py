@@ -8,7 +8,6 @@ of definitions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from assay.lower.devices.capture import Plan, capture, crossing
 from assay.lower.devices.configure import default_config
@@ -19,8 +18,8 @@ from assay.lower.devices.solve import solve_domains
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Expr, Function
-from assay.semantics.module import Definition, Module
+from assay.semantics.graph import Expr
+from assay.semantics.module import Module
 from assay.semantics.walk import post_order
 
 __all__ = ["DeviceMap", "default_config", "device_map", "plan_devices"]
@@ -46,12 +45,8 @@ def plan_once(module: Module, config: CompilationConfig) -> Module:
     places = solve_domains(place)
     scope = Constraints(module, config, DevicePart.SCOPE, crossing(place, places))
     plan = Plan(place, scope, places, solve_domains(scope))
-    definitions: dict[str, Definition] = {}
-    for name, d in module.definitions.items():
-        definitions[name] = capture(plan, name, d) if isinstance(d, Function) else d
-    if all(definitions[n] is d for n, d in module.definitions.items()):
-        return module
-    return replace(module, definitions=definitions)
+    captured = {n: capture(plan, n, d) for n, d in module.graphs.items()}
+    return module if all(captured[n] is d for n, d in module.graphs.items()) else module.with_(**captured)
 
 
 class DeviceMap(Mapping[Expr, VirtualDevice]):
@@ -60,10 +55,9 @@ class DeviceMap(Mapping[Expr, VirtualDevice]):
 
     def __init__(self, module: Module) -> None:
         self._orders: dict[str, list[Expr]] = {}
-        for name, d in module.definitions.items():
-            if isinstance(d, Function):
-                root: Expr = d
-                self._orders[name] = list(post_order(root))
+        for name, d in module.graphs.items():
+            root: Expr = d
+            self._orders[name] = list(post_order(root))
         self._nodes = dict.fromkeys(n for order in self._orders.values() for n in order)
 
     def __getitem__(self, node: Expr) -> VirtualDevice:

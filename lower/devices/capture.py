@@ -26,6 +26,7 @@ from assay.semantics.graph import (
     Var,
 )
 from assay.semantics.graph.effects import is_copy, is_opaque
+from assay.semantics.graph.functions import as_function, open_nodes
 from assay.semantics.graph.nodes import LEAVES
 from assay.semantics.graph.patterns import with_variables
 from assay.semantics.names import unused
@@ -90,17 +91,14 @@ class _Capture:
     names: set[str] = field(default_factory=set)
 
     def run(self, function: Function) -> Function:
-        root: Expr = function
-        order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
+        order = open_nodes(function)
         self.names = {n.name for n in order if isinstance(n, Var)}
         self.named = {id(n.value) for n in order if isinstance(n, Let)}
         for node in order:
             if self.plan.place.is_floating(node) or self.plan.scope.is_floating(node):
                 continue
             self.new[id(node)] = self.node(node)
-        found = self.new[id(function)]
-        assert isinstance(found, Function)
-        return found
+        return as_function(self.new[id(function)])
 
     def device(self, node: Expr) -> VirtualDevice:
         """Where the plan has a node."""

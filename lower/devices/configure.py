@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from assay.semantics.compilation import CPU, CompilationConfig
 from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice, kind_of
-from assay.semantics.graph import Expr, Function, OnDevice
+from assay.semantics.graph import Expr, OnDevice
 from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Module
@@ -44,14 +44,13 @@ def _named(module: Module) -> Iterator[VirtualDevice]:
     for info in module.infos.values():
         if info.device != ANYWHERE:
             yield info.device
-    for d in module.definitions.values():
-        if isinstance(d, Function):
-            root: Expr = d
-            for node in post_order(root):
-                if isinstance(node, OnDevice):
-                    yield node.wanted
-                elif is_copy(node, module):
-                    yield node.device
-                for n in (node, *bound_by(node)):
-                    if n.device != ANYWHERE:
-                        yield n.device
+    for d in module.graphs.values():
+        root: Expr = d
+        for node in post_order(root):
+            if isinstance(node, OnDevice):
+                yield node.wanted
+            elif is_copy(node, module):
+                yield node.device
+            for n in (node, *bound_by(node)):
+                if n.device != ANYWHERE:
+                    yield n.device

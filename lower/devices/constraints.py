@@ -18,6 +18,7 @@ from assay.semantics import graph
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.graph.effects import is_copy, is_opaque
+from assay.semantics.graph.functions import open_nodes
 from assay.semantics.graph.nodes import LEAVES
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -112,15 +113,14 @@ class Constraints:
         self.looks = self.domains.new()
         if self.part is DevicePart.SCOPE and any(map(open_parameters, self.module.kernels.values())):
             self.scopes = infer_scopes(self.module.kernels)
-        functions = {n: d for n, d in sorted(self.module.definitions.items()) if isinstance(d, graph.Function)}
+        functions = dict(sorted(self.module.graphs.items()))
         for name, d in functions.items():
             self.globals[name] = self.domains.of_type(d.type)
             self.said = [Said(self.looks, self.host, d, "what the host looks at is on the host")]
         for name, d in functions.items():
             self._here = self.local[name] = LocalDomains()
             self._apart = self.apart.get(name, set())
-            root: graph.Expr = d
-            order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
+            order = open_nodes(d)
             self._find_fixed(order)
             for node in order:
                 self._node(node)

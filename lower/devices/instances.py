@@ -59,7 +59,7 @@ def planned_with_instances(module: Module, config: CompilationConfig, plan: Call
 
 def copies(module: Module) -> int:
     """The number of copies between devices in the graph functions that can be reached."""
-    functions = {n: d for n, d in module.definitions.items() if isinstance(d, Function)}
+    functions = module.graphs
     live = _reached(functions, {n: _named(d, functions) for n, d in functions.items()})
     return sum(
         is_copy(n, module) for f in sorted(live) if not is_opaque(functions[f]) for n in post_order(functions[f])

@@ -19,8 +19,9 @@ from assay.lower.devices.inference import FunctionMemory, ScopeInference, Signat
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Invalid, Span
-from assay.semantics.graph import CallTIR, Expr, Function
+from assay.semantics.graph import CallTIR, Expr
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.module import Definition, Module
 from assay.semantics.tensor import (
     Block,
@@ -34,7 +35,7 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.tensor.places import is_private
 from assay.semantics.types import flatten
-from assay.semantics.walk import Worklist, post_order, rewrite
+from assay.semantics.walk import Worklist, post_order
 
 INSTANCE = "instance_of"
 """The attribute of an instance: the name of the function of which it is one."""
@@ -107,13 +108,10 @@ def specialise(module: Module) -> Module:
         name = clones.request(func, wanted, node.span)
         return node if name == node.func else replace(node, func=name)
 
-    for name, d in sorted(module.definitions.items()):
-        if isinstance(d, Function) and not is_opaque(d):
-            root: Expr = d
-            new = rewrite(root, change)
-            assert isinstance(new, Function)
-            if new is not d:
-                definitions[name] = new
+    for name, d in sorted(module.graphs.items()):
+        new = d if is_opaque(d) else rewrite_function(d, change)
+        if new is not d:
+            definitions[name] = new
     if not definitions:
         return module
     return replace(module, definitions={**module.definitions, **clones.finished(), **definitions})

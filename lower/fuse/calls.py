@@ -30,8 +30,8 @@ LONGEST = 48
 def fuse_calls(module: Module, limits: Limits | None = None) -> Module:
     """The module with each group of calls of tensor functions as a call of a primitive function."""
     made = _Made(dict(module.definitions), module, limits or Limits())
-    for name, d in module.definitions.items():
-        if isinstance(d, graph.Function) and not is_opaque(d):
+    for name, d in module.graphs.items():
+        if not is_opaque(d):
             made.definitions[name] = _fused(d, made)
     return (
         module

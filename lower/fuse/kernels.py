@@ -16,12 +16,12 @@ from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, call_tir
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.module import GROUP, Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, same, simplify, variables
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq
 from assay.semantics.types import TensorType, flatten
-from assay.semantics.walk import rewrite
 
 
 def fuse_kernels(module: Module) -> Module:
@@ -41,12 +41,9 @@ def fuse_kernels(module: Module) -> Module:
             definitions[made[name]] = merged(made[name], name, group, module)
         return replace(call_tir(made[name], node.args, node.type, node.span), device=node.device)
 
-    for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_opaque(d):
-            root: Expr = d
-            new = rewrite(root, change)
-            assert isinstance(new, Function)
-            definitions[name] = new
+    for name, d in module.graphs.items():
+        if not is_opaque(d):
+            definitions[name] = rewrite_function(d, change)
     return replace(module, definitions=definitions) if made else module
 
 

@@ -25,6 +25,7 @@ from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call_tir
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim
 from assay.semantics.graph.sizes import dims_in, sizes_in
 from assay.semantics.module import Definition, Module
@@ -33,7 +34,7 @@ from assay.semantics.scalar import Dim, Expr as Scalar, Interner, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import without_calls
 from assay.semantics.types import TensorType, flatten, symbols
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import post_order
 
 Strategy: TypeAlias = Callable[[Call, str], PrimFunc | None]
 """A kernel of the given name for an operator's call, or None for the usual one. The check holds it to the operator."""
@@ -102,13 +103,10 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         made = call_tir(known[key].name, node.args, node.type, node.span, scalars)
         return replace(made, device=node.device)
 
-    for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_opaque(d):
-            root: Expr = d
+    for name, d in module.graphs.items():
+        if not is_opaque(d):
             at = name
-            new = rewrite(root, change)
-            assert isinstance(new, Function)
-            definitions[name] = new
+            definitions[name] = rewrite_function(d, change)
     kernels = {n: d for n, d in definitions.items() if isinstance(d, PrimFunc)}
     for name in _used(definitions):
         definitions[name] = without_calls(kernels[name], kernels)

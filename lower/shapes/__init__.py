@@ -41,8 +41,8 @@ def lower_shapes(module: Module) -> Module:
     """
     module = to_anf(module)
     definitions: dict[str, Definition] = dict(module.definitions)
-    for name, d in module.definitions.items():
-        if isinstance(d, graph.Function) and not is_opaque(d) and not has_explicit_shapes(d):
+    for name, d in module.graphs.items():
+        if not is_opaque(d) and not has_explicit_shapes(d):
             definitions[name] = run_task(Lowering(name, d, module, definitions).function(d))
     return replace(module, definitions=definitions)
 

@@ -8,11 +8,10 @@ share one. The marks of dataflow blocks stay. A second run changes nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from assay.semantics import graph
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph.effects import acts, can_fail, is_copy
+from assay.semantics.graph.functions import as_function
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Module
@@ -22,8 +21,7 @@ from assay.semantics.walk import post_order
 
 def canonical_bindings(module: Module) -> Module:
     """Every graph function with canonical bindings."""
-    changed = {n: _function(d, module) for n, d in module.definitions.items() if isinstance(d, graph.Function)}
-    return replace(module, definitions={**module.definitions, **changed})
+    return module.with_(**{n: _function(d, module) for n, d in module.graphs.items()})
 
 
 def _function(function: graph.Function, module: Module) -> graph.Function:
@@ -83,6 +81,4 @@ def _function(function: graph.Function, module: Module) -> graph.Function:
         clean = not acts(made) and not can_fail(made, module) and all(silent[id(c)] for c in parts)
         silent[id(made)] = clean
         new[id(node)] = made
-    result = new[id(function)]
-    assert isinstance(result, graph.Function)
-    return result
+    return as_function(new[id(function)])

@@ -11,13 +11,14 @@ function with annotations stays as it is until devices are planned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from assay.semantics import graph
 from assay.semantics.bits import digest
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import as_function, open_nodes
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
@@ -44,22 +45,12 @@ class Sharing:
 
     def run(self) -> Module:
         """Share in each function of the module but opaque ones."""
-        changed = {
-            n: self.function(d)
-            for n, d in self.module.definitions.items()
-            if isinstance(d, graph.Function) and not is_opaque(d)
-        }
-        return replace(self.module, definitions={**self.module.definitions, **changed})
+        return self.module.with_(**{n: self.function(d) for n, d in self.module.graphs.items() if not is_opaque(d)})
 
     def function(self, function: graph.Function) -> graph.Function:
         """Share in one function; one that still has device annotations stays as it is."""
-        root: graph.Expr = function
-        order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
-        if self.unplaced(order):
-            return function
-        result = _Walk(self, function, order).run()
-        assert isinstance(result, graph.Function)
-        return result
+        order = open_nodes(function)
+        return function if self.unplaced(order) else as_function(_Walk(self, function, order).run())
 
     # --- the rules ---------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,9 @@ from assay.semantics.analyses.variables import reachable
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Function, Let, Var
 from assay.semantics.graph.effects import acts, can_fail
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.module import Module
-from assay.semantics.walk import Worklist, post_order, rewrite
+from assay.semantics.walk import Worklist, post_order
 
 
 def dead_code(module: Module, entries: Sequence[str] = ("main",)) -> Module:
@@ -49,8 +50,7 @@ class DeadCode:
 
     def run(self) -> Module:
         """Remove dead bindings from each function of the module."""
-        changed = {n: self.function(d) for n, d in self.module.definitions.items() if isinstance(d, Function)}
-        return replace(self.module, definitions={**self.module.definitions, **changed})
+        return self.module.with_(**{n: self.function(d) for n, d in self.module.graphs.items()})
 
     def removable(self, node: Expr) -> bool:
         """Whether it makes no difference if the node itself is evaluated."""
@@ -72,9 +72,7 @@ class DeadCode:
         def change(node: Expr) -> Expr:
             return node.body if isinstance(node, Let) and node.var not in live else node
 
-        result = rewrite(root, change)
-        assert isinstance(result, Function)
-        return result
+        return rewrite_function(function, change)
 
     def live(self, function: Function, silent: dict[int, bool]) -> set[Var]:
         """The let-bound variables whose bindings stay."""

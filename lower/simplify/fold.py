@@ -25,10 +25,10 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph import constant
 from assay.semantics.graph.effects import acts, can_fail, is_opaque
+from assay.semantics.graph.functions import as_function, open_nodes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import ShapeType, TensorType, same_type
-from assay.semantics.walk import post_order
 
 Value = Any
 """An array, or a tuple of values."""
@@ -60,18 +60,11 @@ class Folding:
 
     def run(self) -> Module:
         """Fold in each function of the module but opaque ones."""
-        changed = {
-            n: self.function(d)
-            for n, d in self.module.definitions.items()
-            if isinstance(d, graph.Function) and not is_opaque(d)
-        }
-        return replace(self.module, definitions={**self.module.definitions, **changed})
+        return self.module.with_(**{n: self.function(d) for n, d in self.module.graphs.items() if not is_opaque(d)})
 
     def function(self, function: graph.Function) -> graph.Function:
         """Fold in one function."""
-        result = _Walk(self, function).run()
-        assert isinstance(result, graph.Function)
-        return result
+        return as_function(_Walk(self, function).run())
 
     # --- the rules ---------------------------------------------------------------------------------------------------
 
@@ -124,8 +117,7 @@ class _Walk:
     uses: Counter[int] = field(default_factory=Counter)
 
     def run(self) -> graph.Expr:
-        top: graph.Expr = self.root
-        order = list(post_order(top, lambda n: () if is_opaque(n) else n.children))
+        order = open_nodes(self.root)
         for n in reversed(order):  # the outer of two lets comes first
             if isinstance(n, graph.Let):
                 known = isinstance(n.value, graph.Var) and n.value in self.bound

@@ -25,10 +25,10 @@ from assay.semantics.analyses.variables import called, symbols_bound
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, OnDevice, Var, free_variables
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import as_function, open_nodes
 from assay.semantics.graph.matching import Bound, match_types
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import GROUP, Module
-from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import same_type
 from assay.semantics.walk import Worklist, needed_first, post_order
 
@@ -47,15 +47,14 @@ class Inlining:
     def __init__(self, module: Module, entries: Sequence[str] = ("main",)) -> None:
         self.module = module
         self.done: dict[str, Function] = {}
-        functions = {n: d for n, d in module.definitions.items() if isinstance(d, Function) and not is_opaque(d)}
-        groups = {d.attrs[GROUP] for d in module.definitions.values() if isinstance(d, PrimFunc) and GROUP in d.attrs}
+        functions = {n: d for n, d in module.graphs.items() if not is_opaque(d)}
+        groups = {d.attrs[GROUP] for d in module.kernels.values() if GROUP in d.attrs}
         self.functions = functions
         self.calls = {n: [c for c in called(f).functions if c in functions] for n, f in functions.items()}
         mentioned: Counter[str] = Counter(entries)
-        for d in module.definitions.values():
-            if isinstance(d, Function):
-                for node in post_order(d):
-                    mentioned.update(c.name for c in node.children if isinstance(c, GlobalVar))
+        for d in module.graphs.values():
+            for node in post_order(d):
+                mentioned.update(c.name for c in node.children if isinstance(c, GlobalVar))
         self.once = {n for n, count in mentioned.items() if count == 1} - groups - set(entries)
         self.recursive = _recursive(self.calls)
 
@@ -63,12 +62,11 @@ class Inlining:
         """Open calls in each function, callees before their callers."""
         for name in needed_first(self.calls, self.calls.__getitem__):
             self.done[name] = self.function(self.functions[name])
-        return replace(self.module, definitions={**self.module.definitions, **self.done})
+        return self.module.with_(**self.done)
 
     def function(self, function: Function) -> Function:
         """A function with calls opened, of global functions and of those that a let binds."""
-        root: Expr = function
-        order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
+        order = open_nodes(function)
         if any(isinstance(n, OnDevice) for n in order):
             return function
         local = self.local(function, order)
@@ -80,9 +78,9 @@ class Inlining:
                 target = self.target(made, local)
                 made = made if target is None else self.opened(made, target)
             elif id(node) in bound:
-                local[bound[id(node)]] = _function(made)
+                local[bound[id(node)]] = as_function(made)
             new[id(node)] = made
-        return _function(new[id(root)])
+        return as_function(new[id(function)])
 
     # --- the rules ---------------------------------------------------------------------------------------------------
 
@@ -153,11 +151,6 @@ class Inlining:
         for p, a in zip(reversed(function.params), reversed(call.args), strict=True):
             body = Let(body.type, params[p], a, body, device=call.device, span=call.span)
         return body
-
-
-def _function(node: Expr) -> Function:
-    assert isinstance(node, Function)
-    return node
 
 
 def _recursive(calls: Mapping[str, Sequence[str]]) -> set[str]:

@@ -16,6 +16,7 @@ from assay.semantics import graph
 from assay.semantics.analyses.variables import symbols_used
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, Match, Var, free_variables
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import as_function, open_nodes
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
@@ -27,9 +28,8 @@ from assay.semantics.walk import post_order, rewrite
 def lift_functions(module: Module) -> Module:
     """The module with its local functions lifted, where that changes nothing."""
     definitions: dict[str, Definition] = dict(module.definitions)
-    for name, d in module.definitions.items():
-        if isinstance(d, Function):
-            definitions[name] = Lifter(name, d, definitions).run()
+    for name, d in module.graphs.items():
+        definitions[name] = Lifter(name, d, definitions).run()
     return replace(module, definitions=definitions)
 
 
@@ -47,8 +47,7 @@ class Lifter:
         """The top-level function without its local functions; those that are lifted become definitions."""
         if is_opaque(self.root):
             return self.root
-        top: Expr = self.root
-        order = list(post_order(top, lambda n: () if is_opaque(n) else n.children))
+        order = open_nodes(self.root)
         owner = function_scopes(self.root).owner
         values: set[Var] = set()
         for node in order:
@@ -68,9 +67,7 @@ class Lifter:
             elif isinstance(made, Function) and node is not self.root and id(node) not in stays:
                 made = self.lift(made, bound_to.get(id(node)), values, outer)
             new[id(node)] = made
-        result = new[id(self.root)]
-        assert isinstance(result, Function)
-        return result
+        return as_function(new[id(self.root)])
 
     def sharing(self, order: Sequence[Expr], owner: dict[int, Function]) -> set[int]:
         """The local functions that share an evaluation, and those marked as whole."""
