@@ -179,6 +179,11 @@ class Buffer:
         return f"{self.name}: Buffer(({', '.join(map(show, self.shape))}), {self.dtype})"
 
 
+def as_expr(dim: Number) -> Expr:
+    """A dim or an index as an int64 expression."""
+    return cast(dim, INT64) if isinstance(dim, Expr) else const(dim)
+
+
 def as_indices(buffer: Buffer, indices: Number | tuple[Number, ...]) -> tuple[Expr, ...]:
     """Indices as int64 expressions; Invalid unless there is one for each dimension."""
     given = indices if isinstance(indices, tuple) else (indices,)
@@ -187,7 +192,7 @@ def as_indices(buffer: Buffer, indices: Number | tuple[Number, ...]) -> tuple[Ex
             f"buffer {buffer.name} has {len(buffer.shape)} dimensions, {len(given)} indices given",
             label="tensor.C2",
         )
-    return tuple(cast(i, INT64) if isinstance(i, Expr) else const(i) for i in given)
+    return tuple(map(as_expr, given))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

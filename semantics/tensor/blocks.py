@@ -32,11 +32,11 @@ from assay.semantics.tensor.extern_arguments import is_read_only, window
 from assay.semantics.tensor.places import (
     crosses,
     declared_number,
+    dense_strides,
     first_element,
     is_kept,
     is_placed,
     is_private,
-    strides_of,
     unravel,
 )
 from assay.semantics.tensor.recast import in_units, views_of
@@ -442,7 +442,7 @@ class _Plain:
     def direct(self, view: tensor.View, indices: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
         """The indices in the source where each is the start of the view's region plus an index of the view."""
         source = view.source
-        steps = [const(s) if not isinstance(s, Expr) else s for s in strides_of(source.shape)]
+        steps = dense_strides(source.shape)
         if len(indices) > len(source.shape) or not all(map(same, view.strides, steps[len(steps) - len(indices) :])):
             return None
         if view.region is not None:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.scalar import Const, Dim, Expr, Number, Var, apply, cast, const, same, show, variables
+from assay.semantics.scalar import Const, Dim, Expr, Var, apply, as_expr, cast, const, same, show, variables
 from assay.semantics.tensor import (
     Alias,
     Assert,
@@ -28,7 +28,7 @@ from assay.semantics.tensor import (
     seq,
 )
 from assay.semantics.tensor.mapping import Mapper
-from assay.semantics.tensor.places import strides_of
+from assay.semantics.tensor.places import dense_strides
 from assay.semantics.tensor.regions import is_checked
 from assay.semantics.walk import occurrences, rewrite
 
@@ -85,7 +85,7 @@ def activation(call: Call, func: PrimFunc) -> Stmt:
             )
         own = fresh.buffer(p)
         checks += shape_checks(func, p, own, b, call, origin)
-        views.append(View(own, b, const(0), tuple(map(as_expr, strides_of(own.shape))), constant=k < len(func.inputs)))
+        views.append(View(own, b, const(0), dense_strides(own.shape), constant=k < len(func.inputs)))
     body: Stmt = fresh.run(_open(func.body))
     for view in reversed(views):
         body = Alias(view, body, span=call.span)
@@ -128,11 +128,6 @@ def shape_checks(
         message = f"{func.name} takes {param!r}; {given.name} has {what}{because}"
         found.append(Assert(apply("eq" if whole else "le", as_expr(d), as_expr(n)), message, "shape", span=call.span))
     return found
-
-
-def as_expr(dim: Number) -> Expr:
-    """A dim as an int64 expression."""
-    return cast(dim, INT64) if isinstance(dim, Expr) else const(dim)
 
 
 def size_of(shape: Sequence[Dim]) -> Dim:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.semantics.errors import Unsupported
-from assay.semantics.scalar import same
+from assay.semantics.scalar import as_expr, same
 from assay.semantics.scalar.expression import Buffer
-from assay.semantics.tensor.calls import as_expr
-from assay.semantics.tensor.places import first_element, strides_of
+from assay.semantics.tensor.places import dense_strides, first_element, strides_of
 from assay.semantics.tensor.statements import Call
 from assay.semantics.tensor.views import View
 
@@ -33,7 +32,7 @@ def window(buffer: Buffer, views: Mapping[Buffer, View], call: Call) -> View | N
         at = inner.source
     first = first_element(view, views)
     made = Buffer(buffer.name, buffer.shape, buffer.dtype, buffer.scope)
-    return View(made, at, first, tuple(map(as_expr, strides_of(buffer.shape))), constant=constant)
+    return View(made, at, first, dense_strides(buffer.shape), constant=constant)
 
 
 def is_dense(view: View) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from assay.semantics.digits import is_size
 from assay.semantics.dtypes import BOOL, INT64, DType
-from assay.semantics.scalar import Dim, Expr, apply, cast
+from assay.semantics.scalar import Dim, Expr, apply, as_expr, cast
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.views import View
 
@@ -66,6 +66,11 @@ def strides_of(shape: Sequence[Dim]) -> tuple[Dim, ...]:
         strides.insert(0, step)
         step = apply("mul", d, step) if isinstance(d, Expr) else d * step
     return tuple(strides)
+
+
+def dense_strides(shape: Sequence[Dim]) -> tuple[Expr, ...]:
+    """The strides of a row-major buffer of that shape, as int64 expressions."""
+    return tuple(map(as_expr, strides_of(shape)))
 
 
 def unravel(flat: Expr, shape: Sequence[Dim]) -> tuple[Expr, ...]:

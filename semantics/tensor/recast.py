@@ -21,9 +21,9 @@ from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT64, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, reinterpret
 from assay.semantics.scalar.expression import Buffer
-from assay.semantics.tensor.calls import as_expr, size_of
+from assay.semantics.tensor.calls import size_of
 from assay.semantics.tensor.mapping import Mapper
-from assay.semantics.tensor.places import declared_number, strides_of
+from assay.semantics.tensor.places import declared_number, dense_strides
 from assay.semantics.tensor.statements import (
     Alias,
     Allocate,
@@ -102,7 +102,7 @@ class Memory:
     def root_view(self) -> View:
         """All of the memory as one dense view, in elements of its own buffer."""
         root = self.buffers[self.root]
-        return View(root, self.whole, const(0), tuple(map(as_expr, strides_of(root.shape))))
+        return View(root, self.whole, const(0), dense_strides(root.shape))
 
 
 @dataclass(eq=False)

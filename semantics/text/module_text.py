@@ -206,14 +206,14 @@ class _ModuleParser:
             case Path(parts=("A", "beside")):
                 self._beside(call)
             case Path(parts=("A", "devices")) if isinstance(given, ast.Dict):
-                self._named_devices(call, self._reader().value(given))
+                self._named_devices(call, self._reader().values.value(given))
             case Path(parts=("A", "offsets")) if isinstance(given, ast.Dict):
-                found = self._reader().value(given)
+                found = self._reader().values.value(given)
                 if not all(isinstance(k, str) and type(v) is int for k, v in found.items()):
                     raise self.source.error(call, "A.offsets takes a dict of numbers by name", "text.C6")
                 self.offsets.update(found)
             case Path(parts=("A", "infos")) if isinstance(given, ast.Dict):
-                for name, info in self._reader().value(given).items():
+                for name, info in self._reader().values.value(given).items():
                     self.infos[name] = self._info(call, info)
             case _:
                 raise self.source.error(call, f"{ast.unparse(call.func)} has no place in a module", "text.C13")
@@ -235,7 +235,7 @@ class _ModuleParser:
                 raise self.source.error(
                     call, f'{name!r} is a type; the name of a device has a colon, as in "{name}:0"', "text.C6"
                 )
-            device = self._reader().device_of([*parts, *[None] * (4 - len(parts))], call)
+            device = self._reader().calls.device_of([*parts, *[None] * (4 - len(parts))], call)
             if self.names.named_devices.setdefault(name, device) != device:
                 raise self.source.error(
                     call, f"{name!r} is the name of {self.names.named_devices[name]} already", "text.C6"
@@ -252,8 +252,8 @@ class _ModuleParser:
     def _devices(self, call: ast.Call) -> None:
         for node in ast.walk(call):
             if isinstance(node, ast.Call) and self.names.path(node.func, Scope()) == Path(("I", "vdevice")):
-                values = [self._reader().value(a) for a in node.args]
-                given = {k.arg: self._reader().value(k.value) for k in node.keywords}
+                values = [self._reader().values.value(a) for a in node.args]
+                given = {k.arg: self._reader().values.value(k.value) for k in node.keywords}
                 target = values[0] if values else given.get("target", "")
                 kind = target.get("kind", "") if isinstance(target, dict) else str(target).split(" ")[0]
                 number = values[1] if len(values) > 1 else given.get("vdevice_id", 0)
@@ -270,7 +270,7 @@ class _ModuleParser:
             raise self.source.error(
                 call, "a constant of the module is an A.tensor, an A.stored or an R.const", "text.C13"
             )
-        value = self._reader().expr(call)
+        value = self._reader().values.expr(call)
         exact_name = self.names.exact.get(name, name)
         assert hasattr(value, "data")
         self.constants[exact_name] = value.data
@@ -309,7 +309,7 @@ class _ModuleParser:
                     types = []
                     for f in fields:
                         with self.source.at(f):
-                            types.append(exact(reader.type(f)))
+                            types.append(exact(reader.values.type(f)))
                     made[name] = tuple(types)
                 case _:
                     message = "a constructor is a name and the tuple of its fields' types: Cons = (a, List[a])"

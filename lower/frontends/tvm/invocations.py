@@ -14,9 +14,9 @@ from assay.lower.frontends.tvm.accesses import accessed_handles, inner
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, op_name, type_key, unique_name
 from assay.lower.frontends.tvm.scalars import Scalars, function_name, subexpressions
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.scalar import Const, Dim, Expr, Load, cast, const
+from assay.semantics.scalar import Const, Dim, Expr, Load, as_expr, cast, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
-from assay.semantics.tensor.calls import as_expr, from_element, size_of
+from assay.semantics.tensor.calls import from_element, size_of
 from assay.semantics.tensor.places import strides_of
 from assay.semantics.walk import Worklist, occurrences
 

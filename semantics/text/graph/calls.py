@@ -31,12 +31,14 @@ _OUT = ("out_ty", "out_sinfo")
 _TYPES = ("ty_args", "sinfo_args", "type_args")
 
 
-class Calls(Values):
-    """Reads the calls of both prefixes, `R.name(...)` and `A.name(...)`."""
+class Calls:
+    """Reads the calls of both prefixes, `R.name(...)` and `A.name(...)`, whose arguments `values` reads."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.module, self.source, self.scope = values.module, values.source, values.scope
         self.blocks: dict[int, Dataflow] = {}
+        values.prefixes = {"R": self.relax, "A": self.house}
 
     # --- Relax ---------------------------------------------------------------------------------------------------
 
@@ -53,23 +55,25 @@ class Calls(Values):
                 )
                 return graph.constant(data, span=span)
             case "shape":
-                return graph.shape(*self.dims(node.args[0] if node.args else node), span=span)
+                return graph.shape(*self.values.dims(node.args[0] if node.args else node), span=span)
             case "tuple":
                 self.arguments(node, [], given)
-                return graph.tuple_of(*(self.as_expr(a, n) for a, n in zip(args, node.args, strict=True)), span=span)
+                return graph.tuple_of(
+                    *(self.values.as_expr(a, n) for a, n in zip(args, node.args, strict=True)), span=span
+                )
             case "TupleGetItem":
                 value, index = self.arguments(node, args, given, "tuple_value", "index")
-                return graph.get(self.as_expr(value, node), index, span=span)
+                return graph.get(self.values.as_expr(value, node), index, span=span)
             case "prim_value" | "str" | "dtype":
                 (value,) = self.arguments(node, args, given, "value")
                 return value
             case "shape_of":
                 (value,) = self.arguments(node, args, given, "expr")
-                return graph.shape_of(self.as_expr(value, node), span=span)
+                return graph.shape_of(self.values.as_expr(value, node), span=span)
             case "match_cast":
                 value, of = self.arguments(node, args, given, "value", "ty|struct_info")
-                value = self.as_expr(value, node)
-                return graph.match_cast(value, exact(self.as_type(of, node)), span=span)
+                value = self.values.as_expr(value, node)
+                return graph.match_cast(value, exact(self.values.as_type(of, node)), span=span)
             case "print":
                 format_ = given.pop("format", "")
                 self.arguments(node, [], given)
@@ -82,14 +86,14 @@ class Calls(Values):
                 return self._packed(node, name, args, given)
             case "invoke_closure" | "invoke_pure_closure":
                 closure, operands, _ = self.arguments(node, args, given, "closure", "args", "ty_args|sinfo_args?")
-                operands = self.as_expr(operands, node)
+                operands = self.values.as_expr(operands, node)
                 fields = operands.fields if isinstance(operands, graph.Tuple) else [operands]
-                return graph.call(self.as_expr(closure, node), *fields, span=span)
+                return graph.call(self.values.as_expr(closure, node), *fields, span=span)
             case "hint_on_device":
                 return self._hint(node, args, given)
             case "to_vdevice":
                 value, to = self.arguments(node, args, given, "data", "dst_vdevice")
-                return graph.device_copy(self.as_expr(value, node), self.device(to, node), span)
+                return graph.device_copy(self.values.as_expr(value, node), self.values.device(to, node), span)
             case "device":
                 kind, index = self.arguments(node, args, given, "device_type", "index?")
                 if not isinstance(kind, int) or kind not in DLPACK:
@@ -105,7 +109,7 @@ class Calls(Values):
                 operands, attrs = relax_ops.bind_arguments(name, args, given)
                 for value in operands:
                     if isinstance(value, Kernel):
-                        self.as_expr(value, node)
+                        self.values.as_expr(value, node)
                 return relax_ops.from_relax(name, operands, attrs, span)
 
     def arguments(self, node: ast.Call, args: Sequence[Any], given: dict[str, Any], *names: str) -> list[Any]:
@@ -126,15 +130,15 @@ class Calls(Values):
 
     def exprs(self, node: ast.Call, args: Sequence[Any]) -> list[Expr]:
         """The arguments as graph expressions."""
-        return [self.as_expr(a, n) for a, n in zip(args, node.args, strict=True)]
+        return [self.values.as_expr(a, n) for a, n in zip(args, node.args, strict=True)]
 
     def _assert(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
         format_ = given.pop("format", "")
         values = given.pop("format_args", None)
         self.arguments(node, [], given)
-        condition, *rest = self.exprs(node, args) or [self.as_expr(None, node)]
+        condition, *rest = self.exprs(node, args) or [self.values.as_expr(None, node)]
         if values is not None:
-            rest = [self.as_expr(v, node) for v in (values if isinstance(values, (tuple, list)) else (values,))]
+            rest = [self.values.as_expr(v, node) for v in (values if isinstance(values, (tuple, list)) else (values,))]
         return graph.assert_op(condition, *rest, format=str(format_), span=self.source.span(node))
 
     def _call_tir(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
@@ -153,7 +157,7 @@ class Calls(Values):
             if isinstance(v, (int, Scalar)) and not isinstance(v, bool):
                 numbers.append(plain(v))
             else:
-                exprs.append(self.as_expr(v, node))
+                exprs.append(self.values.as_expr(v, node))
         if scalars is not None:
             numbers += scalars.dims if isinstance(scalars, graph.ShapeExpr) else plain(scalars)
         return graph.call_tir(func.name, exprs, self.out_type(out, node), scalars=numbers, span=self.source.span(node))
@@ -161,8 +165,8 @@ class Calls(Values):
     def out_type(self, out: Any, node: ast.AST) -> Type:
         """A result type: one, or a list of them for several results."""
         if isinstance(out, (list, tuple)):
-            return TupleType(tuple(exact(self.as_type(t, node)) for t in out))
-        return exact(self.as_type(out, node))
+            return TupleType(tuple(exact(self.values.as_type(t, node)) for t in out))
+        return exact(self.values.as_type(out, node))
 
     def _packed(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Expr:
         if not args:
@@ -183,7 +187,7 @@ class Calls(Values):
             raise self.source.error(node, f"R.{name} needs {keys[0]}, the type of its result", "text.C5")
         if isinstance(out, (list, tuple)) and name != "call_dps_packed" and len(out) == 1:
             (out,) = out
-        exprs = [self.as_expr(v, node) for v in operands]
+        exprs = [self.values.as_expr(v, node) for v in operands]
         callee = graph.extern(func, [e.type for e in exprs], self.out_type(out, node), pure=name != "call_packed")
         span = self.source.span(node)
         return graph.call(replace(callee, span=span), *exprs, span=span)
@@ -196,27 +200,30 @@ class Calls(Values):
         match name:
             case "Tensor":
                 if args and isinstance(args[0], str) and len(args) == 1 and not given:
-                    return Written("tensor", dtype=self.written_dtype(args[0], node))
+                    return Written("tensor", dtype=self.values.written_dtype(args[0], node))
                 shape, of, device, ndim = self.arguments(node, args, given, "shape?", "dtype?", "vdevice?", "ndim?")
                 dims: Any = None
                 if shape is not None:
-                    dims = self.dims(nodes[0] if args else nodes["shape"])
+                    dims = self.values.dims(nodes[0] if args else nodes["shape"])
                 elif isinstance(ndim, int) and ndim >= 0:
                     dims = (None,) * ndim
                 if dims is not None and ndim is not None and ndim not in (-1, len(dims)):
                     raise self.source.error(node, f"ndim is {ndim}, but the shape has {len(dims)} sizes", "text.C6")
                 return Written(
-                    "tensor", dims=dims, dtype=self.written_dtype(of, node), device=self.device(device, node)
+                    "tensor",
+                    dims=dims,
+                    dtype=self.values.written_dtype(of, node),
+                    device=self.values.device(device, node),
                 )
             case "Shape":
                 values, ndim = self.arguments(node, args, given, "values?", "ndim?")
                 if values is not None:
-                    return Written("shape", dims=self.dims(nodes[0] if args else nodes["values"]))
+                    return Written("shape", dims=self.values.dims(nodes[0] if args else nodes["values"]))
                 return Written("shape", dims=(None,) * ndim if isinstance(ndim, int) and ndim >= 0 else None)
             case "Tuple":
                 self.arguments(node, [], given)
                 fields = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-                parts = tuple(self.as_type(f, node) for f in fields)
+                parts = tuple(self.values.as_type(f, node) for f in fields)
                 return Written("tuple", parts=parts, device=self._one_device(parts, node))
             case "Callable":
                 return self._callable(node, args, given)
@@ -242,16 +249,10 @@ class Calls(Values):
         if params is None or ret is None:
             return Written("func", parts=None)
         items = params if isinstance(params, (tuple, list)) else (params,)
-        parts = (*(self.as_type(p, node) for p in items), self.as_type(ret, node))
+        parts = (*(self.values.as_type(p, node) for p in items), self.values.as_type(ret, node))
         return Written(
-            "func", parts=parts, pure=purity is not False, type_params=self.type_vars(type_params or (), node)
+            "func", parts=parts, pure=purity is not False, type_params=self.values.type_vars(type_params or (), node)
         )
-
-    def type_vars(self, value: Any, node: ast.AST) -> tuple[TypeVar, ...]:
-        """A list of type parameters; Invalid (text.C6) where it has anything else."""
-        if not isinstance(value, (tuple, list)) or not all(isinstance(t, TypeVar) for t in value):
-            raise self.source.error(node, "type_params is a tuple of type parameters", "text.C6")
-        return tuple(value)
 
     # --- the house's own -----------------------------------------------------------------------------------------
 
@@ -279,14 +280,14 @@ class Calls(Values):
                 return graph.constant(stored(self.module.tensors, of, shape, offset, digest), span=span)
             case "Ref":
                 (of,) = self.arguments(node, args, given, "value")
-                return Written("ref", parts=(self.as_type(of, node),))
+                return Written("ref", parts=(self.values.as_type(of, node),))
             case "on":
                 return self._on(node, args, given)
             case "on_device":
                 return self._on_device(node, args, given)
             case "extern":
                 func, of = self.arguments(node, args, given, "name", "type")
-                type_ = exact(self.as_type(of, node))
+                type_ = exact(self.values.as_type(of, node))
                 if not isinstance(type_, FuncType) or not isinstance(func, str):
                     raise self.source.error(node, "A.extern takes a name and an R.Callable", "text.C6")
                 return graph.ExternFunc(type_, func, span=span)
@@ -296,12 +297,16 @@ class Calls(Values):
                     func = func.name
                 if not isinstance(func, str):
                     raise self.source.error(node, "A.global_ takes a name of the module and a type", "text.C6")
-                return GlobalVar(exact(self.as_type(of, node)), self.module.exact.get(func, func), span=span)
+                return GlobalVar(exact(self.values.as_type(of, node)), self.module.exact.get(func, func), span=span)
             case "let":
                 var, value, body, block = self.arguments(node, args, given, "var", "value", "body", "block?")
                 mark = None if block is None else self.blocks.setdefault(block, Dataflow())
                 return graph.let(
-                    self._var(var, node), self.as_expr(value, node), self.as_expr(body, node), span=span, dataflow=mark
+                    self._var(var, node),
+                    self.values.as_expr(value, node),
+                    self.values.as_expr(body, node),
+                    span=span,
+                    dataflow=mark,
                 )
             case "function":
                 return self._function(node, args, given)
@@ -328,7 +333,7 @@ class Calls(Values):
         value, *parts = self.arguments(node, args, given, "value", "type?", "id?", "target?", "scope?")
         device = self.device_of(parts, node)
         if isinstance(value, (Written, Path, TypeVar)):
-            return replace(self.as_type(value, node), device=device)
+            return replace(self.values.as_type(value, node), device=device)
         named = node.args[0] if node.args else node.keywords[0].value
         if isinstance(value, Var):
             message = (
@@ -340,7 +345,7 @@ class Calls(Values):
             raise self.source.error(
                 node, f"{named.id} has its device where it is named: {named.id} = A.on(..., ...)", "text.C19"
             )
-        return self.on(self.as_expr(value, node), device)
+        return self.values.on(self.values.as_expr(value, node), device)
 
     def device_of(self, parts: list[Any], node: ast.AST) -> VirtualDevice:
         """A device by its name, or from a type, an id, a target and a scope."""
@@ -353,13 +358,13 @@ class Calls(Values):
             )
             raise self.source.error(node, message, "text.C6")
         if ":" in (kind or "") and number is None and target is None:
-            found = self.device(kind, node)
+            found = self.values.device(kind, node)
             return found if scope is None else self.joined(found, VirtualDevice(scope=scope), node)
         if ":" in (kind or ""):
             raise self.source.error(
                 node, f"{kind!r} is the name of a device; nothing but a scope can follow it", "text.C6"
             )
-        with self.at(node):
+        with self.values.at(node):
             return VirtualDevice(kind or "", -1 if number is None else number, target or "", scope or "")
 
     def joined(self, a: VirtualDevice, b: VirtualDevice, node: ast.AST) -> VirtualDevice:
@@ -376,7 +381,7 @@ class Calls(Values):
         if not isinstance(body, (bool, type(None))) or not isinstance(result, (bool, type(None))):
             raise self.source.error(node, "constrain_body and constrain_result are True or False", "text.C6")
         return graph.on_device(
-            self.as_expr(value, node),
+            self.values.as_expr(value, node),
             device,
             constrain_body=body is not False,
             constrain_result=result is True,
@@ -390,7 +395,11 @@ class Calls(Values):
             raise self.source.error(node, "a device is wanted: R.device(device_type=1, index=0)", "text.C6")
         device = self.joined(device, VirtualDevice(scope="global" if scope is None else str(scope)), node)
         return graph.on_device(
-            self.as_expr(value, node), device, constrain_body=False, constrain_result=True, span=self.source.span(node)
+            self.values.as_expr(value, node),
+            device,
+            constrain_body=False,
+            constrain_result=True,
+            span=self.source.span(node),
         )
 
     def _function(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
@@ -402,9 +411,9 @@ class Calls(Values):
             raise self.source.error(node, "attrs is a dict", "text.C6")
         made = graph.function(
             [self._var(p, node) for p in params],
-            self.as_expr(body, node),
-            exact(self.as_type(ret, node)),
-            type_params=self.type_vars(type_params or (), node),
+            self.values.as_expr(body, node),
+            exact(self.values.as_type(ret, node)),
+            type_params=self.values.type_vars(type_params or (), node),
             pure=pure is not False,
             span=self.source.span(node),
         )
@@ -415,8 +424,8 @@ class Calls(Values):
         self.arguments(node, [], given)
         if not args or not all(isinstance(c, tuple) and len(c) == 2 for c in args[1:]):
             raise self.source.error(node, "A.match takes a value and pairs of a pattern and a body", "text.C5")
-        clauses = [(self._pattern(p, node), self.as_expr(b, node)) for p, b in args[1:]]
-        return graph.match(self.as_expr(args[0], node), *clauses, partial=partial, span=self.source.span(node))
+        clauses = [(self._pattern(p, node), self.values.as_expr(b, node)) for p, b in args[1:]]
+        return graph.match(self.values.as_expr(args[0], node), *clauses, partial=partial, span=self.source.span(node))
 
     def _pattern(self, value: Any, node: ast.AST) -> Pattern:
         match value:

@@ -27,6 +27,7 @@ from assay.semantics.text.graph.default_device import with_default_device
 from assay.semantics.text.graph.patterns import PatternReader
 from assay.semantics.text.graph.scope import DataflowLocal, ModuleNames, Path, Scope
 from assay.semantics.text.graph.signatures import Signature, SignatureReader
+from assay.semantics.text.graph.values import Values
 from assay.semantics.text.relax.build import attribute
 from assay.semantics.text.types_text import Written, exact, filled
 from assay.semantics.types import Type, dims, same_type, symbols
@@ -46,11 +47,13 @@ class Binding:
     node: ast.AST
 
 
-class FunctionParser(Calls):
+class FunctionParser:
     """Reads one top-level function and the functions inside it."""
 
     def __init__(self, module: ModuleNames, symbols_: Mapping[str, Any]) -> None:
-        super().__init__(module, Scope())
+        self.module, self.source, self.scope = module, module.source, Scope()
+        self.values = Values(module, self.scope)
+        self.calls = Calls(self.values)
         for name, meaning in symbols_.items():
             self.scope.declare(name, meaning)
         self.attrs: list[dict[str, Any]] = []
@@ -58,8 +61,8 @@ class FunctionParser(Calls):
         """Annotations by their words."""
         self.depth = 0
         self.home = ANYWHERE
-        self.patterns = PatternReader(self, self.block)
-        self.signatures = SignatureReader(self)
+        self.patterns = PatternReader(self.values, self.block)
+        self.signatures = SignatureReader(self.values)
 
     # --- functions -----------------------------------------------------------------------------------------------
 
@@ -82,7 +85,7 @@ class FunctionParser(Calls):
         attrs = self.attrs.pop()
         if signature.private:
             attrs["private"] = True
-        with self.at(node.returns or node):
+        with self.values.at(node.returns or node):
             result = signature.result
             if result is None and signature.written is not None:
                 result = filled(signature.written, body.type)
@@ -115,7 +118,7 @@ class FunctionParser(Calls):
             end = f"assign {target}" if target else "return a value"
             raise self.source.error(body[-1], f"the block must {end} at its end", "text.C13")
         for b in reversed(lets):
-            with self.at(b.node):
+            with self.values.at(b.node):
                 result = graph.let(b.var, b.value, result, span=self.source.span(b.node), dataflow=b.dataflow)
         return result
 
@@ -129,7 +132,7 @@ class FunctionParser(Calls):
             case ast.Return() if last and target is None and self.depth >= 1 and mark is None:
                 if stmt.value is None:
                     return graph.tuple_of(span=self.source.span(stmt))
-                return self.expr(stmt.value)
+                return self.values.expr(stmt.value)
             case ast.Return():
                 raise self.source.error(
                     stmt, "a return stands at the end of a function, or of each of its last branches", "text.C13"
@@ -158,28 +161,30 @@ class FunctionParser(Calls):
                 )
 
     def _call_statement(self, call: ast.Call, lets: list[Binding], mark: Dataflow | None) -> None:
-        match self.path(call.func):
+        match self.values.path(call.func):
             case Path(parts=("R", "func_attr")):
-                attrs = self.value(call.args[0]) if call.args else None
+                attrs = self.values.value(call.args[0]) if call.args else None
                 if not isinstance(attrs, dict):
                     raise self.source.error(call, "R.func_attr takes a dict", "text.C6")
-                with self.at(call):
+                with self.values.at(call):
                     self.attrs[-1].update({str(k): attribute(v) for k, v in attrs.items()})
             case Path(parts=("R", "output")):
                 for a in call.args:
-                    self.value(a)
+                    self.values.value(a)
             case Path(parts=("A", "names")):
                 return  # read with the parameters
             case Path(parts=("A", "home")):
                 if len(self.attrs) > 1 or self.home != ANYWHERE:
                     raise self.source.error(call, "A.home stands once, in the function that is outermost", "text.C20")
-                args = [self.value(a) for a in call.args]
-                given = {k.arg or "": self.value(k.value) for k in call.keywords}
-                self.home = self.device_of(self.arguments(call, args, given, "type?", "id?", "target?", "scope?"), call)
+                args = [self.values.value(a) for a in call.args]
+                given = {k.arg or "": self.values.value(k.value) for k in call.keywords}
+                self.home = self.calls.device_of(
+                    self.calls.arguments(call, args, given, "type?", "id?", "target?", "scope?"), call
+                )
             case Path(parts=("R", "func_name" | "func_ret_ty" | "func_ret_value")):
                 raise self.source.unsupported(call, "the builder's calls are not handled", "text.C7")
             case _:
-                value = self.expr(call)
+                value = self.values.expr(call)
                 lets.append(Binding(Var(value.type, "_", span=value.span), value, mark, call))
 
     def _assignment(
@@ -194,7 +199,7 @@ class FunctionParser(Calls):
             raise self.source.error(stmt, f"{name.id} needs a value", "text.C13")
         if self._declaration(name.id, stmt.value):
             return None
-        value, type_, device = self._annotated(stmt, self.expr(stmt.value))
+        value, type_, device = self._annotated(stmt, self.values.expr(stmt.value))
         if name.id == target:
             if device not in (ANYWHERE, value.device):
                 message = f"{target} is what the branches give: their values have devices, as in {target} = A.on(...)"
@@ -212,7 +217,7 @@ class FunctionParser(Calls):
             return True
         if not isinstance(value, ast.Call):
             return False
-        path = self.path(value.func)
+        path = self.values.path(value.func)
         if path is None or path.parts[0] != "T":
             return False
         texts = [a.value for a in value.args if isinstance(a, ast.Constant)]
@@ -245,11 +250,11 @@ class FunctionParser(Calls):
         """The type that an annotation is. The same words mean the same type until a symbol is declared."""
         line = self.source.line(node.lineno)
         if node.lineno != node.end_lineno or not line.isascii():
-            return self.type(node)
+            return self.values.type(node)
         words = line[node.col_offset : node.end_col_offset]
         found = self.read.get(words)
         if found is None:
-            found = self.read[words] = self.type(node)
+            found = self.read[words] = self.values.type(node)
         return found
 
     def settled(self, value: Expr, written: Written, node: ast.AST) -> tuple[Expr, Type]:
@@ -257,7 +262,7 @@ class FunctionParser(Calls):
 
         Sizes that only a run can tell get the annotation's names. Where a size may differ, the run checks it.
         """
-        with self.at(node):
+        with self.values.at(node):
             wanted = filled(written, value.type)
         if wanted is value.type or same_type(wanted, value.type):
             return value, wanted
@@ -281,7 +286,7 @@ class FunctionParser(Calls):
 
     def _with(self, stmt: ast.With, lets: list[Binding], mark: Dataflow | None) -> Task[None]:
         call = stmt.items[0].context_expr
-        path = self.path(call.func) if isinstance(call, ast.Call) and len(stmt.items) == 1 else None
+        path = self.values.path(call.func) if isinstance(call, ast.Call) and len(stmt.items) == 1 else None
         if path == Path(("R", "dataflow")) and mark is None:
             block, before = Dataflow(), self.scope.mark()
             for inner in stmt.body:
@@ -296,7 +301,7 @@ class FunctionParser(Calls):
     def _end_block(self, stmt: ast.With, before: int) -> None:
         """Behind a dataflow block that names its outputs no other variable of it is known."""
         calls = [s.value for s in stmt.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
-        named = [c for c in calls if self.path(c.func) == Path(("R", "output"))]
+        named = [c for c in calls if self.values.path(c.func) == Path(("R", "output"))]
         outputs = {a.id for c in named for a in c.args if isinstance(a, ast.Name)}
         for name in sorted(self.scope.since(before) - outputs) if named else ():
             if isinstance(self.scope.get(name), Var):
@@ -311,15 +316,15 @@ class FunctionParser(Calls):
                 if self._declaration(name, stmt.value):
                     return
                 call = stmt.value
-                if isinstance(call, ast.Call) and self.path(call.func) == Path(("A", "var")):
-                    args = [self.value(a) for a in call.args]
-                    written = self.as_type(args[0] if args else None, call)
+                if isinstance(call, ast.Call) and self.values.path(call.func) == Path(("A", "var")):
+                    args = [self.values.value(a) for a in call.args]
+                    written = self.values.as_type(args[0] if args else None, call)
                     own = str(args[1]) if len(args) > 1 else name
-                    with self.at(call):
+                    with self.values.at(call):
                         var = Var(exact(written), own, device=written.device, span=self.source.span(stmt))
                     self.scope.declare(name, var, lasting=True)
                     return
-                self.scope.declare(name, self._annotated(stmt, self.expr(stmt.value))[0], lasting=True)
+                self.scope.declare(name, self._annotated(stmt, self.values.expr(stmt.value))[0], lasting=True)
             case ast.FunctionDef():
                 signature = self.signatures.read(stmt)
                 function = yield self._function_task(stmt, signature)
@@ -355,12 +360,12 @@ class FunctionParser(Calls):
             raise self.source.error(stmt, message, "text.C13")
         inner = end or None
         if isinstance(stmt, ast.If):
-            condition = self.expr(stmt.test)
+            condition = self.values.expr(stmt.test)
             if not stmt.orelse:
                 raise self.source.error(stmt, "the other branch is missing: else", "text.C13")
             then = yield self.block(stmt.body, inner)
             otherwise = yield self.block(stmt.orelse, inner)
-            with self.at(stmt.test):
+            with self.values.at(stmt.test):
                 value: Expr = graph.if_(condition, then, otherwise, span=self.source.span(stmt))
         else:
             value = yield self.patterns.match(stmt, inner)

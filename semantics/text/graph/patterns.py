@@ -17,37 +17,37 @@ from collections.abc import Callable, Sequence
 from assay.semantics import graph
 from assay.semantics.graph import Bind, Expr, Fields, Made, Pattern, Var, Wildcard
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.text.graph.calls import Calls
 from assay.semantics.text.graph.scope import Path
+from assay.semantics.text.graph.values import Values
 from assay.semantics.types import DataType, TupleType, Type
 
 
 class PatternReader:
-    """Reads match statements: their expressions by `calls`, the bodies of their cases by `block`."""
+    """Reads match statements: their expressions by `values`, the bodies of their cases by `block`."""
 
-    def __init__(self, calls: Calls, block: Callable[[Sequence[ast.stmt], str | None], Task[Expr]]) -> None:
-        self.calls = calls
+    def __init__(self, values: Values, block: Callable[[Sequence[ast.stmt], str | None], Task[Expr]]) -> None:
+        self.values = values
         self.block = block
-        self.source = calls.source
+        self.source = values.source
 
     def match(self, stmt: ast.Match, target: str | None) -> Task[Expr]:
         """Reads a match statement; its clauses are worth what their bodies give to `target`, or return."""
         subject, partial = stmt.subject, False
-        if isinstance(subject, ast.Call) and self.calls.path(subject.func) == Path(("A", "partial")):
+        if isinstance(subject, ast.Call) and self.values.path(subject.func) == Path(("A", "partial")):
             if len(subject.args) != 1 or subject.keywords:
                 raise self.source.error(subject, "A.partial takes the value", "text.C5")
             subject, partial = subject.args[0], True
-        value = self.calls.expr(subject)
+        value = self.values.expr(subject)
         clauses: list[tuple[Pattern, Expr]] = []
         for case in stmt.cases:
             if case.guard is not None:
                 raise self.source.error(case.guard, "a case has no condition", "text.C13")
-            mark = self.calls.scope.mark()
+            mark = self.values.scope.mark()
             pattern = run_task(self.pattern(case.pattern, value.type))
             body = yield self.block(case.body, target)
-            self.calls.scope.leave(mark)
+            self.values.scope.leave(mark)
             clauses.append((pattern, body))
-        with self.calls.at(stmt.subject):
+        with self.values.at(stmt.subject):
             return graph.match(value, *clauses, partial=partial, span=self.source.span(stmt))
 
     def pattern(self, node: ast.pattern, of: Type) -> Task[Pattern]:
@@ -58,7 +58,7 @@ class PatternReader:
                 return Wildcard()
             case ast.MatchAs(pattern=None, name=str(name)):
                 var = Var(of, name, span=self.source.span(node))
-                self.calls.scope.declare(name, var)
+                self.values.scope.declare(name, var)
                 return Bind(var)
             case ast.MatchSequence():
                 types = of.fields if isinstance(of, TupleType) else ()
@@ -84,8 +84,8 @@ class PatternReader:
                 raise self.source.error(node, "a pattern is a constructor, a tuple, a name or _", "text.C13")
 
     def _constructor(self, node: ast.MatchClass) -> graph.Constructor:
-        path = self.calls.path(node.cls)
+        path = self.values.path(node.cls)
         if path is None or path.parts[0] != "data" or len(path.parts) != 3:
             raise self.source.error(node.cls, "a constructor of a data type expected, such as List.Cons", "text.C3")
-        with self.calls.at(node.cls):
-            return self.calls.constructor(path.parts[1], path.parts[2], node.cls)
+        with self.values.at(node.cls):
+            return self.values.constructor(path.parts[1], path.parts[2], node.cls)

@@ -74,14 +74,15 @@ def _printed(
     printer = _Printer(module, names, pool, function)
     run_task(printer.definition(function, name, depth, top=True))
     body = [INDENT * (depth + 1) + f"{n} = T.int64()" for n in names.declared]
-    if printer.uses_module:
+    if printer.texts.uses_module:
         body.insert(0, INDENT * (depth + 1) + "cls = Module")
     return [*printer.lines[: printer.head], *body, *printer.lines[printer.head :]]
 
 
-class _Printer(NodeTexts):
+class _Printer:
     def __init__(self, module: ModuleTexts, symbols_: SymbolNames, pool: NamePool, root: Function) -> None:
-        super().__init__(module, symbols_, pool)
+        self.texts = texts = NodeTexts(module, symbols_, pool)
+        self.module, self.pool, self.named = module, pool, texts.named
         self.lines: list[str] = []
         self.head = 0
         self.uses: dict[int, int] = {}
@@ -96,7 +97,7 @@ class _Printer(NodeTexts):
         """After which line, and how deep, a block of nodes ended."""
         self.home = default_device_of(root)
         if self.home is not None:
-            self.unsaid = without_annotation(root, self.home)
+            self.texts.unsaid = without_annotation(root, self.home)
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append(INDENT * depth + text)
@@ -120,16 +121,18 @@ class _Printer(NodeTexts):
         params: list[str] = []
         for p in function.params:
             self.named[id(p)] = self.pool.fresh(p.name, "x")
-            params.append(f"{self.named[id(p)]}: {self.annotation(p.type, self.said(p), signature=True)}")
+            params.append(f"{self.named[id(p)]}: {self.texts.annotation(p.type, self.texts.said(p), signature=True)}")
         unknown = unknown_sizes(function) if top else ()
-        result = self.on(replace(self.types, unknown=unknown).text(of.result, quoted=True), self.said(function))
+        result = self.texts.on(
+            replace(self.texts.types, unknown=unknown).text(of.result, quoted=True), self.texts.said(function)
+        )
         self.line(depth, f"def {name}({', '.join(params)}) -> {result}:")
         attrs = {k: v for k, v in function.attrs.items() if not (k == "private" and v is True)}
         if attrs:
-            self.line(depth + 1, f"R.func_attr({self.value({k: _listed(v) for k, v in attrs.items()})})")
+            self.line(depth + 1, f"R.func_attr({self.texts.value({k: _listed(v) for k, v in attrs.items()})})")
         changed = {self.named[id(p)]: p.name for p in function.params if self.named[id(p)] != p.name}
         if changed and top:
-            self.line(depth + 1, f"A.names({self.value(changed)})")
+            self.line(depth + 1, f"A.names({self.texts.value(changed)})")
         if self.home is not None and top:
             self.line(depth + 1, f"A.home({self.module.device(self.home)})")
         if top:
@@ -161,7 +164,7 @@ class _Printer(NodeTexts):
 
     def as_statement(self, let: Let) -> bool:
         """Whether a let is written as an assignment."""
-        return not self.shared(let) and self.said(let) == ANYWHERE
+        return not self.shared(let) and self.texts.said(let) == ANYWHERE
 
     def as_statements(self, let: Let) -> bool:
         """Whether all the lets of a dataflow block are: it is written as one."""
@@ -181,7 +184,12 @@ class _Printer(NodeTexts):
 
     def as_block(self, node: Expr, depth: int) -> bool:
         """Whether an If or a Match is written as a statement."""
-        if not isinstance(node, (If, Match)) or self.shared(node) or depth > DEEPEST or self.said(node) != ANYWHERE:
+        if (
+            not isinstance(node, (If, Match))
+            or self.shared(node)
+            or depth > DEEPEST
+            or self.texts.said(node) != ANYWHERE
+        ):
             return False
         bodies = node.children[1:]
         if isinstance(node, Match) and any(height(c.pattern) > DEEPEST for c in node.clauses):
@@ -202,13 +210,13 @@ class _Printer(NodeTexts):
         for c in node.clauses:
             for v in c.vars:
                 self.named[id(v)] = self.pool.fresh(v.name)
-            self.line(depth + 1, f"case {run_task(self.pattern(c.pattern, case=True))}:")
+            self.line(depth + 1, f"case {run_task(self.texts.pattern(c.pattern, case=True))}:")
             yield self.block(c.body, depth + 2, sink)
 
     def binding(self, let: Let, depth: int) -> Task[None]:
         """The statement that is a let."""
         var, value = let.var, let.value
-        device = self.said(var)
+        device = self.texts.said(var)
         plain = device == ANYWHERE and not self.shared(value)
         if isinstance(value, Function) and plain and depth <= DEEPEST:
             self.name_early(value, depth, var)
@@ -243,13 +251,13 @@ class _Printer(NodeTexts):
 
     def _flat_var(self, var: Var, name: str, depth: int) -> None:
         self.line(depth, "with A.graph():")
-        self.line(depth + 1, f"{name} = A.var({self.annotation(var.type, self.said(var))})")
+        self.line(depth + 1, f"{name} = A.var({self.texts.annotation(var.type, self.texts.said(var))})")
 
     def _typed(self, of: Type, device: VirtualDevice = ANYWHERE, needed: bool = False) -> str:
         """The annotation of a name, unless it is long and says nothing that its value does not."""
         if not needed and device == ANYWHERE and sum(1 for _ in post_order(of)) > LARGEST:
             return ""
-        return f": {self.annotation(of, device)}"
+        return f": {self.texts.annotation(of, device)}"
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
@@ -270,7 +278,7 @@ class _Printer(NodeTexts):
             for v in bound_by(node):
                 if id(v) not in self.named:
                     self.declare(v, pending)
-            text = self.render(node)
+            text = self.texts.render(node)
             new = self.introduces(node)
             self.deep[id(node)] = 1 + max((self.deep.get(id(c), 0) for c in node.children), default=0)
             if node is root and not self.shared(node) and (annotated or not new):
@@ -284,7 +292,7 @@ class _Printer(NodeTexts):
             self.named[id(node)] = name
             self.deep[id(node)] = 0
         else:
-            root_text = self.atom(root)
+            root_text = self.texts.atom(root)
         if pending:
             if self.graph_end != (len(self.lines), depth):
                 self.line(depth, "with A.graph():")
@@ -308,7 +316,7 @@ class _Printer(NodeTexts):
     def declare(self, var: Var, pending: list[str]) -> None:
         """A variable of a let, a function or a match that is written as a node."""
         name = self.pool.fresh(var.name)
-        pending.append(f"{name} = A.var({self.annotation(var.type, self.said(var))})")
+        pending.append(f"{name} = A.var({self.texts.annotation(var.type, self.texts.said(var))})")
         self.named[id(var)] = name
 
     def inside(self, node: Expr, text: str) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Var
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.text.graph.calls import Calls
 from assay.semantics.text.graph.scope import Path
+from assay.semantics.text.graph.values import Values
 from assay.semantics.text.source import Source
 from assay.semantics.text.types_text import Written, exact
 from assay.semantics.types import FuncType, Type, TypeVar
@@ -42,44 +42,44 @@ class Signature:
 
 
 class SignatureReader:
-    """Reads signatures; what stands in them is read by `calls`."""
+    """Reads signatures; what stands in them is read by `values`."""
 
-    def __init__(self, calls: Calls) -> None:
-        self.calls = calls
+    def __init__(self, values: Values) -> None:
+        self.values = values
 
     def read(self, node: ast.FunctionDef) -> Signature:
         """Reads a function's decorator, parameters and result; the names that these declare are left again."""
         flags = self._decorator(node)
         a = node.args
         if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults:
-            raise self.calls.source.error(node, "a function has plain parameters only", "text.C12")
-        mark, before = self.calls.scope.mark(), set(self.calls.scope.table)
-        self.calls.declaring = True
+            raise self.values.source.error(node, "a function has plain parameters only", "text.C12")
+        mark, before = self.values.scope.mark(), set(self.values.scope.table)
+        self.values.declaring = True
         params: list[Var] = []
         own = self._own_names(node)
         texts = tuple(p.arg for p in a.args)
         for i, p in enumerate(a.args):
             if p.arg in texts[:i]:
-                raise self.calls.source.error(p, f"two parameters are called {p.arg}", "graph.C4")
+                raise self.values.source.error(p, f"two parameters are called {p.arg}", "graph.C4")
             if p.annotation is None:
-                raise self.calls.source.error(
+                raise self.values.source.error(
                     p, f'parameter {p.arg} needs a type, such as R.Tensor((n, 4), dtype="float32")', "text.C17"
                 )
-            written = self.calls.type(p.annotation)
-            with self.calls.at(p.annotation):
+            written = self.values.type(p.annotation)
+            with self.values.at(p.annotation):
                 params.append(
-                    Var(exact(written), own.get(p.arg, p.arg), device=written.device, span=self.calls.source.span(p))
+                    Var(exact(written), own.get(p.arg, p.arg), device=written.device, span=self.values.source.span(p))
                 )
         result: Type | None = None
         out: Written | None = None
         if node.returns is not None:
-            out = self.calls.type(node.returns)
-            with self.calls.at(node.returns):
+            out = self.values.type(node.returns)
+            with self.values.at(node.returns):
                 result = None if out.is_open else exact(out)
-        self.calls.declaring = False
-        made = {n: v for n, v in self.calls.scope.table.items() if n not in before and isinstance(v, Symbol)}
-        self.calls.scope.leave(mark)
-        type_params = self.calls.type_vars(flags.get("type_params", ()), node)
+        self.values.declaring = False
+        made = {n: v for n, v in self.values.scope.table.items() if n not in before and isinstance(v, Symbol)}
+        self.values.scope.leave(mark)
+        type_params = self.values.type_vars(flags.get("type_params", ()), node)
         pure = flags.get("pure", True) is not False and not _forced(node)
         device = ANYWHERE if out is None else out.device
         return Signature(tuple(params), texts, result, out, pure, bool(flags.get("private")), type_params, made, device)
@@ -88,10 +88,10 @@ class SignatureReader:
         """The exact names of parameters that Python cannot say: `A.names({"x_1": "x.1"})` in the body."""
         for stmt in node.body:
             match stmt:
-                case ast.Expr(value=ast.Call(func=func, args=[ast.Dict() as given])) if self.calls.path(func) == Path(
+                case ast.Expr(value=ast.Call(func=func, args=[ast.Dict() as given])) if self.values.path(func) == Path(
                     ("A", "names")
                 ):
-                    return names_of(self.calls.source, given)
+                    return names_of(self.values.source, given)
                 case _:
                     continue
         return {}
@@ -99,13 +99,13 @@ class SignatureReader:
     def _decorator(self, node: ast.FunctionDef) -> dict[str, Any]:
         for d in node.decorator_list:
             func = d.func if isinstance(d, ast.Call) else d
-            if self.calls.path(func) == Path(("R", "function")):
-                flags = {k.arg or "": self.calls.value(k.value) for k in d.keywords} if isinstance(d, ast.Call) else {}
+            if self.values.path(func) == Path(("R", "function")):
+                flags = {k.arg or "": self.values.value(k.value) for k in d.keywords} if isinstance(d, ast.Call) else {}
                 unknown = set(flags) - {"private", "pure", "check_well_formed", "type_params"}
                 if unknown:
-                    raise self.calls.source.error(d, f"R.function has no argument {sorted(unknown)[0]}", "text.C5")
+                    raise self.values.source.error(d, f"R.function has no argument {sorted(unknown)[0]}", "text.C5")
                 return flags
-        raise self.calls.source.error(node, f"{node.name} is no graph function: @R.function is missing", "text.C12")
+        raise self.values.source.error(node, f"{node.name} is no graph function: @R.function is missing", "text.C12")
 
 
 def names_of(source: Source, given: ast.Dict) -> dict[str, str]:

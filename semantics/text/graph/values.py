@@ -47,6 +47,8 @@ class Values:
         self.scalars = ScalarParser(module.source, Scalars(scope), INT64, modules)
         self.declaring = False
         """Whether an unknown name in a string is a new symbol: so it is in signatures."""
+        self.prefixes: dict[str, Callable[[ast.Call, str, list[Any], dict[str, Any]], Any]] = {}
+        """What reads `R.name(...)` and `A.name(...)`, by the prefix: `Calls` does."""
 
     # --- what is wanted ------------------------------------------------------------------------------------------
 
@@ -100,6 +102,12 @@ class Values:
                 raise self.source.unsupported(
                     node, 'a type is wanted, such as R.Tensor((n, 4), dtype="float32")', "text.C17"
                 )
+
+    def type_vars(self, value: Any, node: ast.AST) -> tuple[TypeVar, ...]:
+        """A list of type parameters; Invalid (text.C6) where it has anything else."""
+        if not isinstance(value, (tuple, list)) or not all(isinstance(t, TypeVar) for t in value):
+            raise self.source.error(node, "type_params is a tuple of type parameters", "text.C6")
+        return tuple(value)
 
     # --- the walk ------------------------------------------------------------------------------------------------
 
@@ -318,10 +326,8 @@ class Values:
                 return self.apply(node, callee, parts, names)
             case ("data", name, made):
                 return self.apply(node, self.constructor(name, made, node.func), parts, names)
-            case ("R", *rest):
-                return self.relax(node, ".".join(rest), args, given)
-            case ("A", *rest):
-                return self.house(node, ".".join(rest), args, given)
+            case ("R" | "A" as prefix, *rest):
+                return self.prefixes[prefix](node, ".".join(rest), args, given)
             case ("np", name):
                 return self._numpy(node, name, args, given)
             case _:
@@ -357,14 +363,6 @@ class Values:
             )
         exprs = [self.as_expr(a, n) for a, n in zip(args, node.args, strict=True)]
         return graph.call(callee, *exprs, type_args=type_args, span=self.source.span(node))
-
-    def relax(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
-        """What `R.name(...)` stands for; `Calls` says it."""
-        raise NotImplementedError
-
-    def house(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
-        """What `A.name(...)` stands for; `Calls` says it."""
-        raise NotImplementedError
 
     # --- parts that several calls have ---------------------------------------------------------------------------
 

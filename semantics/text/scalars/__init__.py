@@ -51,7 +51,7 @@ _OPERATOR_SIZES = {"&&": 2, "||": 2, "~": 1, "if_then_else": 3, "select": 3, "li
 
 
 @dataclass
-class ScalarParser(Operations):
+class ScalarParser:
     """Reads scalar expressions where `names` are in scope; the mapping may change between two readings."""
 
     source: Source
@@ -68,6 +68,9 @@ class ScalarParser(Operations):
     """Names of vectors, and their lanes."""
     packed: dict[Buffer, int] = field(default_factory=dict)
     """Buffers whose elements are vectors, and how many lanes those have: their last dimension."""
+
+    def __post_init__(self) -> None:
+        self.operations = Operations(self.integer)
 
     def each_lane(self, lanes: int, read: Callable[[], T]) -> list[T]:
         """What `read` gives for each lane of a vector."""
@@ -88,7 +91,9 @@ class ScalarParser(Operations):
                 case ast.Call(args=[_, ast.List(elts=which)]) if self.module_member(node.func) == "Shuffle":
                     return len(which)
                 case ast.Slice():
-                    first, last = self.matched([0 if e is None else self.value(e) for e in (node.lower, node.upper)])
+                    first, last = self.operations.matched(
+                        [0 if e is None else self.value(e) for e in (node.lower, node.upper)]
+                    )
                     step = 1 if node.step is None else self._count(node, node.step)
                     width = simplify(last - first)
                     if not isinstance(width, int) or width < 1:
@@ -116,7 +121,7 @@ class ScalarParser(Operations):
         """The expression that `node` is. A plain number becomes `of`; anything else must have that dtype, if given."""
         value = self.value(node)
         with self.source.at(node):
-            result = self.typed(value, of)
+            result = self.operations.typed(value, of)
         if of is not None and result.dtype is not of:
             raise self.source.error(node, f"{of} expected, this is {result.dtype}", "text.C6")
         return result
@@ -234,25 +239,25 @@ class ScalarParser(Operations):
             case ast.Name():
                 return self._name(node)
             case ast.BinOp() if type(node.op) in BINARY:
-                return self.binary(BINARY[type(node.op)], *args)
+                return self.operations.binary(BINARY[type(node.op)], *args)
             case ast.UnaryOp(op=ast.USub()):
                 return -args[0] if not isinstance(args[0], bool) else -int(args[0])
             case ast.UnaryOp(op=ast.UAdd()):
                 return args[0]
             case ast.UnaryOp(op=ast.Not()):
-                return apply("not", self.condition(args[0]))
+                return apply("not", self.operations.condition(args[0]))
             case ast.UnaryOp(op=ast.Invert()):
-                return self.apply("~", args)
+                return self.operations.apply("~", args)
             case ast.BoolOp():
                 join = both if isinstance(node.op, ast.And) else either
-                result = self.condition(args[0])
+                result = self.operations.condition(args[0])
                 for other in args[1:]:
-                    result = join(result, self.condition(other))
+                    result = join(result, self.operations.condition(other))
                 return result
             case ast.Compare():
                 return self._compare(node, args)
             case ast.IfExp():
-                return self.apply("if_then_else", args)
+                return self.operations.apply("if_then_else", args)
             case ast.Subscript() if self.lanes_in(node.value) > 1:
                 return self._packed(node)
             case ast.Subscript():
@@ -281,7 +286,7 @@ class ScalarParser(Operations):
         return found
 
     def _load(self, node: ast.Subscript, args: list[Value]) -> Expr:
-        return self.element(node, [self.typed(a) for a in args])
+        return self.element(node, [self.operations.typed(a) for a in args])
 
     def _packed(self, node: ast.Subscript) -> Load:
         """The lane that is read of an element of a buffer of vectors, or of several of them."""
@@ -293,7 +298,7 @@ class ScalarParser(Operations):
         lane = self.lane % own
         self.lanes, self.lane = self.lanes // own, self.lane // own
         parts = self._indices(node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])
-        found = self.element(node, [self.typed(self.value(p)) for p in parts], lane)
+        found = self.element(node, [self.operations.typed(self.value(p)) for p in parts], lane)
         self.lanes, self.lane = outer
         return found
 
@@ -324,7 +329,7 @@ class ScalarParser(Operations):
         for op, a, b in zip(node.ops, args, args[1:], strict=False):
             if type(op) not in BINARY:
                 raise self.source.error(node, "this comparison is none of scalars", "text.C4")
-            one = self.typed(self.binary(BINARY[type(op)], a, b))
+            one = self.operations.typed(self.operations.binary(BINARY[type(op)], a, b))
             result = one if result is None else both(result, one)
         assert result is not None
         return result
@@ -336,9 +341,9 @@ class ScalarParser(Operations):
         texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if name is None:
             if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and len(texts) == 1:
-                return cast(self.typed(args[0]), self.dtype_of(node, texts[0]))
+                return cast(self.operations.typed(args[0]), self.dtype_of(node, texts[0]))
             if isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "abs"):
-                return self.apply(node.func.id, args)
+                return self.operations.apply(node.func.id, args)
             raise self.source.error(node.func, f"no function of scalars: {ast.unparse(node.func)}", "text.C4")
         if name in ("boolean", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bf16"):
             name = _SHORT[name]
@@ -370,11 +375,11 @@ class ScalarParser(Operations):
             case _ if sizes is not None and len(args) != sizes:
                 raise self.source.error(node, f"T.{name} takes {sizes} operands, {len(args)} given", "text.C5")
         if name == "Select":
-            then, otherwise = self.matched(args[1:])
+            then, otherwise = self.operations.matched(args[1:])
             first = node.args[0]
             strict = isinstance(first, ast.Call) and self.module_member(first.func) == "likely"
-            return (select if strict else tvm_select)(self.condition(args[0]), then, otherwise)
-        return self.apply(FUNCTIONS[name], args)
+            return (select if strict else tvm_select)(self.operations.condition(args[0]), then, otherwise)
+        return self.operations.apply(FUNCTIONS[name], args)
 
     def _vector(self, node: ast.Call, name: str, args: list[Value]) -> Value:
         """The lane that is read of a vector."""
@@ -385,7 +390,7 @@ class ScalarParser(Operations):
             raise self.source.unsupported(node, f"T.{name} has no place here: {what}", "text.C8")
         if name == "Broadcast":
             return args[0]
-        base, step = self.matched(args)
+        base, step = self.operations.matched(args)
         return base + step * const(self.lane, step.dtype)
 
     def _shuffle(self, node: ast.Call, args: list[Value]) -> Value:
@@ -439,9 +444,9 @@ class ScalarParser(Operations):
     def _typed_call(self, node: ast.Call, name: str, of: DType, *args: Value) -> Value:
         match name:
             case "Cast" | "cast":
-                return cast(self.typed(args[0]), of)
+                return cast(self.operations.typed(args[0]), of)
             case "reinterpret":
-                return self._reinterpret(node, self.typed(args[0]), of)
+                return self._reinterpret(node, self.operations.typed(args[0]), of)
             case "max_value" if of.is_integer:
                 return const(of.max, of)
             case "min_value" if of.is_integer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.semantics.dtypes import BOOL, FLOAT32, DType
@@ -31,6 +32,7 @@ FUNCTIONS: dict[str, str] = {
 """TVM's functions of scalars by name. The values are scalar operations, or special cases of `apply`."""
 
 
+@dataclass(frozen=True)
 class Operations:
     """Applies operations. A plain number takes the dtype of the other operand, alone that of `integer` or float32."""
 

@@ -47,7 +47,6 @@ class ScalarPrinter:
     names: Mapping[Var | Buffer, str]
     integer: DType | None = INT32
     """The dtype of whole numbers that are printed without one."""
-    module: str = "T"
     cells: Collection[Buffer] = ()
     """Buffers of one element that are written as scalars."""
 
@@ -66,7 +65,7 @@ class ScalarPrinter:
         """A dim of a shape; plain numbers of the dtype `number` if that is given."""
         if isinstance(dim, Expr):
             return self.text(dim)
-        return str(dim) if number is self.integer else f"{self.module}.{number or 'int64'}({dim})"
+        return str(dim) if number is self.integer else f"T.{number or 'int64'}({dim})"
 
     def name(self, of: Var | Buffer) -> str:
         """The name of a variable or buffer; Unsupported (text.C10) where nothing declares it."""
@@ -80,16 +79,16 @@ class ScalarPrinter:
             case Var():
                 return [self.name(node)]
             case Const():
-                text = literal_text(node, self.integer, self.module)
+                text = literal_text(node, self.integer)
                 return [f"({text})"] if text.startswith("-") and outer > PRODUCT else [text]
             case Cast():
-                return [f'{self.module}.Cast("{node.dtype}", ', (node.arg, COMMA), ")"]
+                return [f'T.Cast("{node.dtype}", ', (node.arg, COMMA), ")"]
             case Load() if node.buffer in self.cells:
                 return [self.name(node.buffer)]
             case Load():
                 return [self.name(node.buffer), "[", *commas(node.indices, "()"), "]"]
             case Choice(as_select=True):
-                return [f"{self.module}.Select(", *commas(node.children), ")"]
+                return ["T.Select(", *commas(node.children), ")"]
             case Choice():
                 return self._choice(node, outer)
             case Apply():
@@ -102,7 +101,7 @@ class ScalarPrinter:
             return _within(outer, AND, [(node.condition, AND), " and ", (node.then, NOT)])
         if _is(node.then, True):
             return _within(outer, OR, [(node.condition, OR), " or ", (node.otherwise, AND)])
-        return [f"{self.module}.if_then_else(", *commas(node.children), ")"]
+        return ["T.if_then_else(", *commas(node.children), ")"]
 
     def _apply(self, node: Apply, outer: int) -> Sequence[Piece]:
         match node.op, node.args:
@@ -111,24 +110,24 @@ class ScalarPrinter:
             case "neg", (
                 Const() as a,
             ):  # with its dtype: a plain number would be read as its negative, which there may not be
-                return _within(outer, SIGN, [f"-{literal_text(a, None, self.module)}"])
+                return _within(outer, SIGN, [f"-{literal_text(a, None)}"])
             case "neg", (a,):
                 return _within(outer, SIGN, ["-", (a, SIGN)])
             case "not", (a,):
                 return _within(outer, NOT, ["not ", (a, NOT)])
             case "abs", (a,):
-                return [f"{self.module}.{'fabs' if a.dtype.is_float else 'abs'}(", (a, COMMA), ")"]
+                return [f"T.{'fabs' if a.dtype.is_float else 'abs'}(", (a, COMMA), ")"]
             case "select", (c, *rest) if any(map(may_fail, rest)):
                 # TVM's Select would be lazy here; that is how the reader knows
-                return [f"{self.module}.Select({self.module}.likely(", (c, COMMA), "), ", *commas(rest), ")"]
+                return ["T.Select(T.likely(", (c, COMMA), "), ", *commas(rest), ")"]
             case op, (a,) if op == "bits_of" or op in FLOAT_OF:
-                return [f'{self.module}.reinterpret("{node.dtype}", ', (a, COMMA), ")"]
+                return [f'T.reinterpret("{node.dtype}", ', (a, COMMA), ")"]
             case op, (a, b) if symbol := operation(op).symbol:
                 level = _LEVELS.get(symbol, COMPARE)
                 left = level + 1 if level == COMPARE else level  # a < b < c is something else
                 return _within(outer, level, [(a, left), f" {symbol} ", (b, level + 1)])
             case op, args:
-                return [f"{self.module}.{_CALLS.get(op, op)}(", *commas(args), ")"]
+                return [f"T.{_CALLS.get(op, op)}(", *commas(args), ")"]
 
 
 def commas(exprs: Sequence[Expr], none: str = "") -> list[Piece]:
@@ -146,20 +145,20 @@ def _is(node: Expr, value: bool) -> bool:
     return isinstance(node, Const) and node.dtype is BOOL and bool(node.value) is value
 
 
-def literal_text(node: Const, plain: DType | None, module: str = "T") -> str:
+def literal_text(node: Const, plain: DType | None) -> str:
     """A literal, such as `T.float32(0.5)`; whole numbers of the dtype `plain` stand alone."""
     of = node.dtype
     if of is BOOL:
-        return f"{module}.bool({bool(node.value)})"
+        return f"T.bool({bool(node.value)})"
     if of.is_integer:
-        return str(int(node.value)) if of is plain else f"{module}.{of}({int(node.value)})"
+        return str(int(node.value)) if of is plain else f"T.{of}({int(node.value)})"
     value = float(node.value)
     bits = np.asarray(node.value).tobytes()
     if np.isnan(value):
         if bits == np.asarray(np.nan).astype(of.numpy).tobytes():
-            return f'{module}.{of}("nan")'
+            return f'T.{of}("nan")'
         carrier = DTYPES[f"uint{of.bits}"]  # a NaN with a payload or a sign
-        return f'{module}.reinterpret("{of}", {module}.{carrier}({int(np.asarray(node.value).view(carrier.numpy))}))'
+        return f'T.reinterpret("{of}", T.{carrier}({int(np.asarray(node.value).view(carrier.numpy))}))'
     if np.isinf(value):
-        return f'{module}.{of}("{value}")'
-    return f"{module}.{of}({value!r})"
+        return f'T.{of}("{value}")'
+    return f"T.{of}({value!r})"

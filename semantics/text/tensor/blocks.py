@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from assay.semantics.dtypes import BOOL, INT32
+from assay.semantics.dtypes import INT32
 from assay.semantics.errors import Span
-from assay.semantics.scalar import Apply, Const, Expr, Var, apply, cast, const, same
+from assay.semantics.scalar import Apply, Const, Expr, Var, cast, const, same
 from assay.semantics.tensor import For, IterKind, IterVar, LetStmt, LoopKind, Pragma, Stmt
-from assay.semantics.text.tensor.buffers import Declarations
+from assay.semantics.text.tensor.buffers import BufferReader
+from assay.semantics.text.tensor.context import FunctionContext
 
 Opener: TypeAlias = Callable[[Stmt], Stmt]
 """What a declaration does with the statements that follow it."""
@@ -25,8 +26,14 @@ AXES: dict[str, IterKind] = {
 }  # fmt: skip
 
 
-class BlockLines(Declarations):
+class BlockReader:
     """Reads loops and what blocks say of themselves."""
+
+    def __init__(self, context: FunctionContext, buffers: BufferReader) -> None:
+        self.context = context
+        self.source, self.names, self.scalars = context.source, context.names, context.scalars
+        self.heads = context.heads
+        self.buffers = buffers
 
     def single(self, call: ast.Call, name: str, kind: str, span: Span) -> tuple[list[Var], list[Opener]]:
         """`range(stop)`, `range(start, stop)`, `range(start, stop, step)` and the same of the other kinds."""
@@ -40,11 +47,11 @@ class BlockLines(Declarations):
         if options or not 1 <= len(parts) <= 2:
             raise self.source.error(call, f"{kind} takes a number of iterations, or start and stop", "text.C5")
         bounds = self.together([self.scalars.value(p) for p in parts], parts)
-        notes = {} if annotations is None else self.data(annotations)
+        notes = {} if annotations is None else self.context.data(annotations)
         if not isinstance(notes, dict):
             raise self.source.error(call, "annotations are a dictionary", "text.C4")
         if step is not None:
-            return self.stepped(name, bounds, self.integer(step), LOOPS[kind], span)
+            return self.stepped(name, bounds, self.context.integer(step), LOOPS[kind], span)
         start = bounds[0] if len(bounds) == 2 else None
         extent = bounds[0] if start is None else difference(bounds[1], start)
         var = Var(name, extent.dtype)
@@ -58,7 +65,7 @@ class BlockLines(Declarations):
         for v, n in zip(values, nodes, strict=True):
             if isinstance(v, float):
                 raise self.source.error(n, f"an integer expected, this is {v}", "text.C6")
-            e = self.scalars.typed(v, of)
+            e = self.scalars.operations.typed(v, of)
             if not e.dtype.is_integer:
                 raise self.source.error(n, f"an integer expected, this is {e.dtype}", "text.C6")
             found.append(const(e, of) if isinstance(e, Const) else cast(e, of))
@@ -80,13 +87,13 @@ class BlockLines(Declarations):
     def pragma(self, call: ast.Call, span: Span) -> Opener:
         """`T.attr({"key": value})`, or `T.attr(node, "key", value)`: advice, if it is a pragma."""
         if len(call.args) == 1:
-            table = self.dictionary(call)
+            table = self.context.dictionary(call)
             if len(table) != 1:
                 raise self.source.error(call, "one attribute expected", "text.C5")
             ((key, value),) = table.items()
         else:
-            given = self.arguments(call, ("node", "key", "value"))
-            key, value = self.string(given["key"]), self.data(given["value"])
+            given = self.context.arguments(call, ("node", "key", "value"))
+            key, value = self.context.string(given["key"]), self.context.data(given["value"])
         if not key.startswith("pragma_"):
             raise self.source.unsupported(call, f"the attribute {key} is not handled", "text.C7")
         return partial(pragma, key, value, span)
@@ -95,34 +102,36 @@ class BlockLines(Declarations):
         """`vi = T.axis.spatial(4, i)` and `vi, vj = T.axis.remap("SR", [i, j])`; False where the call is none of
         these."""
         func = call.func
-        if not (isinstance(func, ast.Attribute) and self.member(func.value) == "axis"):
+        if not (isinstance(func, ast.Attribute) and self.context.member(func.value) == "axis"):
             return False
         if len(self.heads) < 2:
             raise self.source.error(call, "T.axis stands in a block", "text.C13")
         if func.attr == "remap":
-            given = self.arguments(call, ("kinds", "bindings"))
-            kinds = self.string(given["kinds"])
+            given = self.context.arguments(call, ("kinds", "bindings"))
+            kinds = self.context.string(given["kinds"])
             bindings = given.get("bindings")
             loops = bindings.elts if isinstance(bindings, (ast.List, ast.Tuple)) else []
             if len(kinds) != len(loops) or len(names) != len(kinds) or not set(kinds) <= {"S", "R"}:
                 raise self.source.error(call, "T.axis.remap takes an S or R and a loop for each name", "text.C5")
             for kind, loop, name in zip(kinds, loops, names, strict=True):
                 var = self.scalars.expr(loop)
-                start, extent = self.loops.get(var, (None, None)) if isinstance(var, Var) else (None, None)
+                start, extent = self.context.loops.get(var, (None, None)) if isinstance(var, Var) else (None, None)
                 if extent is None:
                     raise self.source.error(loop, "a loop variable expected", "text.C13")
                 self.iterate(name, AXES[kind], start, extent, var)
             return True
         if func.attr not in AXES:
             raise self.source.unsupported(call, f"T.axis.{func.attr} is not handled", "text.C7")
-        given = self.arguments(call, ("dom", "binding", "dtype"))
+        given = self.context.arguments(call, ("dom", "binding", "dtype"))
         if len(names) != 1 or "dom" not in given or "binding" not in given:
             raise self.source.error(call, f"T.axis.{func.attr} takes a domain and a value", "text.C5")
         dom = given["dom"]
         ends = [dom]
         if isinstance(dom, ast.Tuple):
             ends = dom.elts
-        elif isinstance(dom, ast.Call) and (self.member(dom) == "Range" or ast.unparse(dom.func).endswith("Range")):
+        elif isinstance(dom, ast.Call) and (
+            self.context.member(dom) == "Range" or ast.unparse(dom.func).endswith("Range")
+        ):
             ends = dom.args
         if not 1 <= len(ends) <= 2:
             raise self.source.error(dom, "a domain is an extent, or (start, stop)", "text.C5")
@@ -150,19 +159,14 @@ class BlockLines(Declarations):
         head = self.heads[-1]
         match name:
             case "where":
-                head.predicate = self.condition(self.arguments(call, ("predicate",))["predicate"])
+                head.predicate = self.context.condition(self.context.arguments(call, ("predicate",))["predicate"])
             case "reads":
-                head.reads = self.regions(call)
+                head.reads = self.buffers.regions(call)
             case "writes":
-                head.writes = self.regions(call)
+                head.writes = self.buffers.regions(call)
             case _:
-                head.annotations = self.dictionary(call)
+                head.annotations = self.context.dictionary(call)
         return True
-
-    def condition(self, node: ast.expr) -> Expr:
-        """Reads a condition: a number holds where it is not 0."""
-        found = self.scalars.expr(node)
-        return found if found.dtype is BOOL else apply("ne", found, 0)
 
 
 def difference(stop: Expr, start: Expr) -> Expr:

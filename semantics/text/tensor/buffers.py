@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from assay.semantics.digits import is_size
-from assay.semantics.dtypes import DTYPES, FLOAT32, INT32, INT64, DType
+from assay.semantics.dtypes import DTYPES, FLOAT32, INT64, DType
 from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
-from assay.semantics.tensor import AllocateConst, Buffer, Region, Seq, Stmt, View
-from assay.semantics.tensor.places import declared_number, has_bytes, same_width, strides_of
+from assay.semantics.tensor import AllocateConst, Buffer, Region, Seq, View
+from assay.semantics.tensor.places import declared_number, dense_strides, has_bytes, same_width, strides_of
 from assay.semantics.text.constants_text import decoded
-from assay.semantics.text.scalars import MODULES, ScalarParser
-from assay.semantics.text.source import Source
-from assay.semantics.text.tensor.scope import BlockHead, FunctionHead, Names
+from assay.semantics.text.tensor.context import FunctionContext
 
 _ADVICE = (
     "align",
@@ -35,48 +32,25 @@ _ADVICE = (
 _PLACES = ("shape", "dtype", "data", "strides", "elem_offset", "scope")
 
 
-class Declarations:
-    """Reads what declares names in a tensor function."""
+class BufferReader:
+    """Reads what declares buffers, views and symbols, and regions of buffers."""
 
-    def __init__(self, source: Source, symbols: MutableMapping[str, Var], modules: Collection[str] = MODULES) -> None:
-        self.source = source
+    def __init__(self, context: FunctionContext, symbols: MutableMapping[str, Var]) -> None:
+        self.context = context
+        self.source, self.names, self.scalars = context.source, context.names, context.scalars
         self.symbols = symbols
-        self.names = Names({})
-        self.scalars = ScalarParser(source, self.names, INT32, modules)
-        self.before: list[tuple[Buffer, Stmt]] = []
-        """Calls of externs that the line that is read needs done before it, and the cells of their results."""
-        self.function = FunctionHead()
-        self.heads: list[BlockHead] = []
         self.local: dict[str, Var] = {}
-        self.declared: dict[str, DType] = {}
-        """Symbols that some line of the function declares, `n = T.int32()`; earlier lines may name them in strings."""
-        self.loops: dict[Var, tuple[Expr | None, Expr]] = {}
-        self.cells: set[Buffer] = set()
-        self.assigned: Counter[str] = Counter()
-        """How many lines of the function assign to a name."""
-
-    def member(self, node: ast.AST) -> str | None:
-        """`name` where `node` calls `T.name`, or is `T.name`."""
-        target = node.func if isinstance(node, ast.Call) else node
-        return self.scalars.module_member(target) if isinstance(target, ast.expr) else None
-
-    def arguments(self, node: ast.Call, names: Sequence[str]) -> dict[str, ast.expr]:
-        """The arguments of a call by name."""
-        found: dict[str, ast.expr] = {}
-        if len(node.args) > len(names):
-            raise self.source.error(node, f"at most {len(names)} arguments here: {', '.join(names)}", "text.C5")
-        for name, value in [*zip(names, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]:
-            if name is None or isinstance(value, ast.Starred) or name in found:
-                raise self.source.error(value, "each argument stands once, and by itself", "text.C5")
-            found[name] = value
-        return found
 
     # --- symbols -------------------------------------------------------------------------------------------------
 
     def symbol(self, name: str) -> Var:
         """A symbol that no line has declared yet; the functions of a module share those that it declares."""
         if name not in self.local:
-            self.local[name] = self.symbols[name] if name in self.symbols else Var(name, self.declared.get(name, INT64))
+            self.local[name] = (
+                self.symbols[name]
+                if name in self.symbols
+                else Var(name, self.context.function.declared.get(name, INT64))
+            )
         if self.names.get(name) is not self.local[name]:
             self.names.declare(name, self.local[name])
         return self.local[name]
@@ -99,7 +73,7 @@ class Declarations:
             if isinstance(part, ast.Starred):
                 raise self.source.error(part, "a dim is a whole number or an integer expression", "text.C6")
             expr = self.scalars.value(self.declare_quoted(part))
-            typed = self.scalars.typed(expr)
+            typed = self.scalars.operations.typed(expr)
             if not typed.dtype.is_integer:
                 raise self.source.error(part, f"a dim is an integer, not {typed.dtype}", "text.C6")
             dims.append(int(typed.value) if isinstance(typed, Const) else self.scalars.sized(part, typed))
@@ -117,7 +91,7 @@ class Declarations:
         if lanes > 1:
             dims, dtypes = (*dims, lanes), None if dtypes is None else (*dtypes, "int32")
         if "scope" in given:
-            scope = self.string(given["scope"])
+            scope = self.context.string(given["scope"])
         notes: dict[str, Any] = {k: ast.unparse(v) for k, v in given.items() if k in _ADVICE}
         if dtypes is not None:
             notes["dims"] = dtypes
@@ -130,10 +104,10 @@ class Declarations:
 
     def numbers(self, node: ast.expr) -> tuple[DType, int]:
         """The dtype that a string names, and how many lanes there are of it."""
-        element, cross, lanes = self.string(node).rpartition("x")
+        element, cross, lanes = self.context.string(node).rpartition("x")
         if element in DTYPES and cross and is_size(lanes) and int(lanes) > 1:
             return DTYPES[element], int(lanes)
-        return self.scalars.dtype_of(node, self.string(node)), 1
+        return self.scalars.dtype_of(node, self.context.string(node)), 1
 
     def packed(self, buffer: Buffer, lanes: int) -> Buffer:
         """A buffer; one whose elements are vectors has their lanes as its last dimension (rule M6.21)."""
@@ -173,7 +147,7 @@ class Declarations:
             return None
         if any(isinstance(n, ast.Name) and n.id not in self.scalars.modules for p in parts for n in ast.walk(p)):
             return None
-        values = [self.scalars.typed(self.scalars.value(p)) for p in parts]
+        values = [self.scalars.operations.typed(self.scalars.value(p)) for p in parts]
         return (
             [int(v.value) for v in values if isinstance(v, Const)]
             if all(isinstance(v, Const) for v in values)
@@ -215,7 +189,7 @@ class Declarations:
         given = self.scalars.value(part)
         if isinstance(given, Var) and (given in self.local.values() or given in self.symbols.values()):
             expr = cast(value, given.dtype) if isinstance(value, Expr) else const(value, given.dtype)
-            self.function.implied.setdefault(given, expr)
+            self.context.function.implied.setdefault(given, expr)
             return given
         same = provably_equal(given, value) if isinstance(given, (Expr, int)) else False
         if isinstance(given, Const) and isinstance(value, int):
@@ -228,7 +202,7 @@ class Declarations:
         """`T.decl_buffer(..., data=A.data)`: another buffer in the same memory; with `read_only=True` one that is not
         written through."""
         given = dict(given)
-        constant = "read_only" in given and self.truth(given.pop("read_only"))
+        constant = "read_only" in given and self.context.truth(given.pop("read_only"))
         buffer = self.buffer(name, node, given, source.scope)
         self.check_bytes(name, buffer.dtype, source, node)
         notes = dict(buffer.notes)
@@ -240,7 +214,7 @@ class Declarations:
             if isinstance(offset, Const) and int(offset.value) == 0:
                 notes["elem_offset"] = ast.unparse(given["elem_offset"])
                 offset = const(0)
-        strides = self._dense(buffer.shape)
+        strides = dense_strides(buffer.shape)
         if "strides" in given and isinstance(given["strides"], (ast.Tuple, ast.List)) and given["strides"].elts:
             parts = given["strides"].elts
             if len(parts) + (lanes > 1) != len(buffer.shape):
@@ -280,7 +254,7 @@ class Declarations:
             raise self.source.unsupported(node, f"{name} has not as many lanes as {source.name}", "text.C11")
         if len(buffer.shape) > len(source.shape):
             raise self.source.unsupported(node, f"{name} has more dimensions than {source.name}", "text.C11")
-        steps = self._dense(source.shape)
+        steps = dense_strides(source.shape)
         offset: Expr = const(0)
         for start, step in zip(region.starts, steps, strict=True):
             offset = offset + cast(start, INT64) * step
@@ -304,9 +278,6 @@ class Declarations:
             )
             if isinstance(inside, ast.Name):
                 self.names.declare(inside.id, value)
-
-    def _dense(self, shape: Sequence[Dim]) -> tuple[Expr, ...]:
-        return tuple(cast(s, INT64) if isinstance(s, Expr) else const(s) for s in strides_of(shape))
 
     def memory(self, node: ast.expr) -> Buffer:
         """The buffer whose memory `A.data` (or the name of an allocation) is."""
@@ -347,79 +318,25 @@ class Declarations:
         stops: list[Expr | None] = []
         for part, dim in zip(parts, buffer.shape[:rank], strict=True):
             if not isinstance(part, ast.Slice):
-                starts.append(self.integer(part))
+                starts.append(self.context.integer(part))
                 stops.append(None)
                 continue
             if part.step is not None:
                 raise self.source.error(part.step, "a region has no steps", "text.C5")
-            stop = _expr(dim) if part.upper is None else self.integer(part.upper)
-            starts.append(const(0, stop.dtype) if part.lower is None else self.integer(part.lower))
+            stop = _expr(dim) if part.upper is None else self.context.integer(part.upper)
+            starts.append(const(0, stop.dtype) if part.lower is None else self.context.integer(part.lower))
             stops.append(stop)
         if lanes > 1:
             starts.append(const(0))
             stops.append(const(lanes))
         return Region(buffer, tuple(starts), tuple(stops))
 
-    def integer(self, node: ast.expr) -> Expr:
-        """Reads an integer expression; else Invalid (text.C6)."""
-        found = self.scalars.expr(node)
-        if not found.dtype.is_integer:
-            raise self.source.error(node, f"an integer expected, this is {found.dtype}", "text.C6")
-        return found
-
-    def string(self, node: ast.expr) -> str:
-        """Reads a string literal; else Invalid (text.C4)."""
-        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-            raise self.source.error(node, "a string expected", "text.C4")
-        return node.value
-
-    def truth(self, node: ast.expr) -> bool:
-        """Reads True or False; else Invalid (text.C4)."""
-        if not (isinstance(node, ast.Constant) and isinstance(node.value, bool)):
-            raise self.source.error(node, "True or False expected", "text.C4")
-        return node.value
-
-    def data(self, node: ast.expr) -> Any:
-        """A literal of an attribute: numbers, strings, lists, dictionaries, and scalars with a dtype."""
-        match node:
-            case ast.Constant(value=bool() | int() | float() | str() | None):
-                return node.value
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
-                return -number
-            case ast.Name() if isinstance(self.names.get(node.id), Buffer):
-                return self.names[node.id]
-            case ast.List(elts=elements) | ast.Tuple(elts=elements):
-                return tuple(self.data(e) for e in elements)
-            case ast.Dict():
-                if any(k is None for k in node.keys):
-                    raise self.source.error(node, "an attribute is a literal", "text.C4")
-                return {
-                    self.data(k): self.data(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None
-                }
-            case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan" as number)]):
-                return float(number)
-            case ast.Call() if self.member(node) == "target" and len(node.args) == 1:
-                return {"T.target": self.data(node.args[0])}
-            case ast.Subscript() if ast.unparse(node).startswith("metadata["):
-                raise self.source.unsupported(node, "metadata is not handled: print with show_meta=False", "text.C7")
-            case _:
-                return self.scalars.expr(node)
-
-    def dictionary(self, node: ast.Call) -> dict[str, Any]:
-        """The one dictionary that a call is given."""
-        if len(node.args) != 1 or node.keywords or not isinstance(node.args[0], ast.Dict):
-            raise self.source.error(node, "one dictionary expected", "text.C5")
-        found = self.data(node.args[0])
-        if not all(isinstance(k, str) for k in found):
-            raise self.source.error(node, "the keys of attributes are strings", "text.C4")
-        return dict(found)
-
     def constant(self, name: str, node: ast.Call) -> AllocateConst:
         """`T.allocate_const([1, 2], "int32", [2])`: a buffer and what it holds, around nothing yet.
 
         The data is a list of numbers, the bytes as text in base64, or None where `index` names a constant of the table.
         """
-        given = self.arguments(node, ("data", "dtype", "shape"))
+        given = self.context.arguments(node, ("data", "dtype", "shape"))
         for key in ("data", "dtype", "shape"):
             if key not in given:
                 raise self.source.error(
@@ -427,8 +344,8 @@ class Declarations:
                 )
         own = ("data", "annotations", "index")
         buffer = self.buffer(name, node, {k: v for k, v in given.items() if k not in own})
-        index = self.data(given["index"]) if "index" in given else ""
-        annotations = self.data(given["annotations"]) if "annotations" in given else {}
+        index = self.context.data(given["index"]) if "index" in given else ""
+        annotations = self.context.data(given["annotations"]) if "annotations" in given else {}
         if not isinstance(index, str) or not isinstance(annotations, dict | None):
             raise self.source.error(
                 node, "the index of a constant is a name, its annotations are a dictionary", "text.C4"

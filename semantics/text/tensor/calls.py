@@ -16,16 +16,27 @@ from assay.semantics.errors import Span
 from assay.semantics.scalar import Const, Dim, Expr, Load, apply, cast, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
 from assay.semantics.tensor.calls import from_element
+from assay.semantics.tensor.places import dense_strides
 from assay.semantics.text.scalars import EXTERNAL
-from assay.semantics.text.tensor.blocks import BlockLines, Opener
+from assay.semantics.text.tensor.blocks import Opener
+from assay.semantics.text.tensor.buffers import BufferReader
+from assay.semantics.text.tensor.context import FunctionContext
 from assay.semantics.walk import Worklist
 
 READ = 1
 """The access mask of T.tvm_access_ptr for what is only read."""
 
 
-class Calls(BlockLines):
+class CallReader:
     """Reads calls of tensor functions and externs, and the views that their arguments are."""
+
+    def __init__(self, context: FunctionContext, buffers: BufferReader) -> None:
+        self.context = context
+        self.source, self.names, self.scalars = context.source, context.names, context.scalars
+        self.scalars.external = self.returned
+        self.buffers = buffers
+        self.before: list[tuple[Buffer, Stmt]] = []
+        """Calls of externs that the line that is read needs done before it, and the cells of their results."""
 
     def function_of_module(self, func: ast.expr) -> str | None:
         """`name` for `cls.name` and `Module.name`."""
@@ -39,7 +50,7 @@ class Calls(BlockLines):
         args = call.args[1:] if name.endswith("extern") else call.args
         if not args or call.keywords:
             raise self.source.error(call, f"T.{name} takes the name of a function and its arguments", "text.C5")
-        return self.called(call, self.string(args[0]), args[1:], True, span)
+        return self.called(call, self.context.string(args[0]), args[1:], True, span)
 
     def returned(self, call: ast.Call) -> Expr:
         """What an extern returns: it is called before the statement that it stands in, and its result kept in a
@@ -58,14 +69,14 @@ class Calls(BlockLines):
             raise self.source.error(
                 call, "T.call_extern takes a dtype, the name of a function and its arguments", "text.C5"
             )
-        return self.scalars.dtype_of(call.args[0], self.string(call.args[0]))
+        return self.scalars.dtype_of(call.args[0], self.context.string(call.args[0]))
 
     def stored(self, call: ast.Call, place: Load) -> Stmt:
         """The call of an extern whose result is stored."""
         of = self.result_dtype(call)
         if of is not place.dtype:
             raise self.source.error(call, f"{of} is stored in {place.buffer!r}", "text.C6")
-        return self.called(call, self.string(call.args[1]), call.args[2:], True, self.source.span(call), place)
+        return self.called(call, self.context.string(call.args[1]), call.args[2:], True, self.source.span(call), place)
 
     def after_calls(self, item: Stmt | Opener | None, node: ast.stmt) -> Stmt | Opener | None:
         """A statement, or a declaration, after the calls of externs that stand in it."""
@@ -105,26 +116,26 @@ class Calls(BlockLines):
             case ast.Constant(value=str(text)):
                 return text
             case ast.Name() if isinstance(self.names.get(node.id), Buffer):
-                return self.memory(node)
+                return self.buffers.memory(node)
             case ast.Attribute(attr="data"):
-                return self.memory(node)
-            case ast.Call() if self.member(node) == "tvm_stack_make_array" and node.args:
-                return self.memory(node.args[0])
-            case ast.Call(args=[ast.Subscript() as element]) if self.member(node) == "address_of":
-                place = self.scalars.element(element, [self.integer(i) for i in _indices(element)])
+                return self.buffers.memory(node)
+            case ast.Call() if self.context.member(node) == "tvm_stack_make_array" and node.args:
+                return self.buffers.memory(node.args[0])
+            case ast.Call(args=[ast.Subscript() as element]) if self.context.member(node) == "address_of":
+                place = self.scalars.element(element, [self.context.integer(i) for i in _indices(element)])
                 offset: Expr = const(0)
-                for i, step in zip(place.indices, self._dense(place.buffer.shape), strict=True):
+                for i, step in zip(place.indices, dense_strides(place.buffer.shape), strict=True):
                     offset = offset + (const(int(i.value)) if isinstance(i, Const) else cast(i, INT64)) * step
                 return self.window(place.buffer, offset, None, False, views)
-            case ast.Call(args=[_, data, offset_, extent, mask]) if self.member(node) == "tvm_access_ptr":
+            case ast.Call(args=[_, data, offset_, extent, mask]) if self.context.member(node) == "tvm_access_ptr":
                 size, access = self.scalars.expr(extent), self.scalars.expr(mask)
                 length: Dim = int(size.value) if isinstance(size, Const) else cast(size, INT64)
                 only = isinstance(access, Const) and int(access.value) == READ
-                first = self.integer(offset_)
+                first = self.context.integer(offset_)
                 first = const(int(first.value)) if isinstance(first, Const) else cast(first, INT64)
-                lanes = self.scalars.packed.get(self.memory(data), 1)
+                lanes = self.scalars.packed.get(self.buffers.memory(data), 1)
                 length = length * lanes if isinstance(length, int) else apply("mul", length, lanes)
-                return self.window(self.memory(data), first * lanes, length, only, views)
+                return self.window(self.buffers.memory(data), first * lanes, length, only, views)
             case _:
                 return self.scalars.expr(node)
 

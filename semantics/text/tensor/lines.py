@@ -12,9 +12,12 @@ from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, INT32, INT64, DType
 from assay.semantics.errors import Span
 from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, simplify
+from assay.semantics.tensor.places import dense_strides
 from assay.semantics.text.scalars import EXTERNAL
-from assay.semantics.text.tensor.blocks import Opener, let
-from assay.semantics.text.tensor.calls import Calls
+from assay.semantics.text.tensor.blocks import BlockReader, Opener, let
+from assay.semantics.text.tensor.buffers import BufferReader
+from assay.semantics.text.tensor.calls import CallReader
+from assay.semantics.text.tensor.context import FunctionContext
 
 Item: TypeAlias = "tensor.Stmt | Opener | None"
 """What a line becomes: a statement, a declaration for the lines below it, or nothing of its own."""
@@ -27,16 +30,20 @@ TRAPS = ("assertion", "out of bounds", "division by zero", "shape", "shift", "ca
 """Kinds of trap that an assertion may name as its own."""
 
 
-class Lines(Calls):
+class LineReader:
     """Reads statements that have no statements inside."""
 
-    def span(self, node: ast.AST) -> Span:
-        """The place of a node in the text."""
-        return self.source.span(node)
+    def __init__(self, context: FunctionContext, buffers: BufferReader, blocks: BlockReader, calls: CallReader) -> None:
+        self.context = context
+        self.source, self.names, self.scalars = context.source, context.names, context.scalars
+        self.function, self.heads = context.function, context.heads
+        self.buffers, self.blocks, self.calls = buffers, blocks, calls
+        self.cells: set[tensor.Buffer] = set()
+        """Scalars in memory."""
 
     def scalar_type(self, node: ast.expr | None) -> DType | None:
         """The dtype of an annotation such as `T.int64`, or `"int64"` in older texts."""
-        name = None if node is None else self.member(node)
+        name = None if node is None else self.context.member(node)
         if name in DTYPES and not (isinstance(node, ast.Call) and node.args):
             return DTYPES[name]
         return DTYPES["bool"] if name == "boolean" else None
@@ -54,60 +61,66 @@ class Lines(Calls):
                 message = text
             case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.List(elts=parts)]):
                 kind = name if name in TRAPS else "assertion"
-                message = "".join(self.string(p) for p in parts)
+                message = "".join(self.context.string(p) for p in parts)
             case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.List(elts=parts), ast.List(elts=values)]):
                 kind = name if name in TRAPS else "assertion"
-                message = "".join(self.string(p) for p in parts)
+                message = "".join(self.context.string(p) for p in parts)
             case _:
                 raise self.source.error(node.msg, 'a message is "text" or ("kind", ["text"])', "text.C4")
         shown = tuple(self.scalars.expr(v) for v in values)
-        return tensor.Assert(self.condition(node.test), message, kind, shown, span=self.span(node))
+        return tensor.Assert(self.context.condition(node.test), message, kind, shown, span=self.source.span(node))
 
     def call(self, node: ast.Expr, call: ast.Call) -> Item:
         """Reads a call that is a line by itself: a statement, what opens a scope, or None where it only declares."""
-        name = self.member(call)
-        span = self.span(node)
+        name = self.context.member(call)
+        span = self.source.span(node)
         match name:
-            case None if (callee := self.function_of_module(call.func)) is not None:
-                return self.called(call, callee, call.args, False, span)
+            case None if (callee := self.calls.function_of_module(call.func)) is not None:
+                return self.calls.called(call, callee, call.args, False, span)
             case None:
                 return tensor.Evaluate(self.scalars.expr(call), span=span)
             case "call_packed" | "call_cpacked" | "call_extern" | "call_pure_packed" | "call_pure_extern":
-                return self.external(call, name, span)
+                return self.calls.external(call, name, span)
             case "assume":
                 return tensor.Assert(
-                    self.condition(self.arguments(call, ("condition",))["condition"]), "T.assume", span=span
+                    self.context.condition(self.context.arguments(call, ("condition",))["condition"]),
+                    "T.assume",
+                    span=span,
                 )
             case "func_attr":
                 if len(self.heads) != 1:
                     raise self.source.error(call, "T.func_attr stands in the function itself", "text.C13")
-                self.function.attrs.update(self.dictionary(call))
+                self.function.attrs.update(self.context.dictionary(call))
                 return None
             case "attr":
-                return self.pragma(call, span)
+                return self.blocks.pragma(call, span)
             case "evaluate":
-                given = self.arguments(call, ("value",))
+                given = self.context.arguments(call, ("value",))
                 if "value" not in given:
                     raise self.source.error(call, "T.evaluate takes one value", "text.C5")
-                if isinstance(given["value"], ast.Call) and (self.member(given["value"]) or "").startswith("call_"):
+                if isinstance(given["value"], ast.Call) and (self.context.member(given["value"]) or "").startswith(
+                    "call_"
+                ):
                     return self.call(node, given["value"])
                 value = given["value"]
                 lanes = self.scalars.each_lane(self.scalars.lanes_of(value), lambda: self.scalars.expr(value))
                 return tensor.seq(*(tensor.Evaluate(e, span=span) for e in lanes))
             case "Assert":
-                given = self.arguments(call, ("condition", "message"))
+                given = self.context.arguments(call, ("condition", "message"))
                 if len(given) != 2:
                     raise self.source.error(call, "T.Assert takes a condition and a message", "text.C5")
-                return tensor.Assert(self.condition(given["condition"]), self.string(given["message"]), span=span)
+                return tensor.Assert(
+                    self.context.condition(given["condition"]), self.context.string(given["message"]), span=span
+                )
             case "buffer_store":
-                given = self.arguments(call, ("buffer", "value", "indices"))
+                given = self.context.arguments(call, ("buffer", "value", "indices"))
                 if len(given) != 3:
                     raise self.source.error(call, "T.buffer_store takes a buffer, a value and indices", "text.C5")
                 target = ast.copy_location(ast.Subscript(given["buffer"], given["indices"]), call)
                 if isinstance(target.slice, ast.List):
                     target.slice = ast.copy_location(ast.Tuple(target.slice.elts), target.slice)
                 return self.store(node, target, given["value"])
-            case _ if self.block_line(name, call):
+            case _ if self.blocks.block_line(name, call):
                 return None
             case _:
                 return tensor.Evaluate(self.scalars.expr(call), span=span)
@@ -117,38 +130,38 @@ class Lines(Calls):
         if isinstance(target, ast.Subscript):
             return self.store(node, target, value)
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        if isinstance(value, ast.Call) and self.axis(value, names):
+        if isinstance(value, ast.Call) and self.blocks.axis(value, names):
             return None
         if not isinstance(target, ast.Name):
             raise self.source.error(target, "a name or an element of a buffer expected", "text.C4")
         if isinstance(value, ast.Call):
-            member = self.member(value)
+            member = self.context.member(value)
             if member is not None:
-                opener = self.declaration(value, member, target.id, self.span(node))
+                opener = self.declaration(value, member, target.id, self.source.span(node))
                 if opener is not None:
                     return opener
                 if member in DTYPES and not value.args and not value.keywords or member in ("var", "Var"):
-                    self.symbol(target.id)
+                    self.buffers.symbol(target.id)
                     return None
             elif isinstance(value.func, ast.Attribute) and value.func.attr == "view":
-                return self.reshaped(target.id, value, self.span(node))
+                return self.reshaped(target.id, value, self.source.span(node))
         known = self.names.get(target.id)
         if isinstance(known, tensor.Buffer) and known in self.scalars.packed and known.shape[:-1] == (1,):
             return self.store(node, self.only(target), value)
         if isinstance(known, tensor.Buffer) and known.shape == (1,):
             item = self.converted(self.scalars.value(value), known.dtype)
-            return tensor.Store(known, (const(0, INT32),), item, span=self.span(node))
+            return tensor.Store(known, (const(0, INT32),), item, span=self.source.span(node))
         if isinstance(value, ast.Name) and isinstance(self.names.get(value.id), tensor.Buffer):
             self.names.declare(target.id, self.names[value.id])
             return None
-        return self.scalar(node, target.id, self.scalars.typed(self.scalars.value(value)))
+        return self.scalar(node, target.id, self.scalars.operations.typed(self.scalars.value(value)))
 
     def annotated(self, node: ast.AnnAssign, target: ast.Name) -> Item:
         """`x: T.let[T.int64] = value` names a value; `x: T.int64 = value` is a scalar in memory."""
         note = node.annotation
-        if isinstance(note, ast.Subscript) and self.member(note.value) == "let":
+        if isinstance(note, ast.Subscript) and self.context.member(note.value) == "let":
             of = self.scalar_type(note.slice)
-            element, cross, lanes = (self.member(note.slice) or "").rpartition("x")
+            element, cross, lanes = (self.context.member(note.slice) or "").rpartition("x")
             if element in DTYPES and cross and is_size(lanes) and node.value is not None:
                 return self.vector(node, target.id, DTYPES[element], int(lanes), node.value)
             if of is None or node.value is None:
@@ -156,9 +169,9 @@ class Lines(Calls):
             value = self.converted(self.scalars.value(node.value), of)
             var = Var(target.id, of)
             self.names.declare(target.id, var)
-            return partial(let, var, value, self.span(node))
+            return partial(let, var, value, self.source.span(node))
         of = self.scalar_type(note)
-        element, cross, lanes = (self.member(note) or "").rpartition("x")
+        element, cross, lanes = (self.context.member(note) or "").rpartition("x")
         if element in DTYPES and cross and is_size(lanes):
             return self.vector_cell(node, target, DTYPES[element], int(lanes), node.value)
         if of is None:
@@ -171,7 +184,7 @@ class Lines(Calls):
         values = self.scalars.each_lane(lanes, lambda: self.converted(self.scalars.value(value), of))
         vars = [Var(f"{name}_{k}", of) for k in range(lanes)]
         self.scalars.vectors[name] = tuple(vars)
-        span = self.span(node)
+        span = self.source.span(node)
 
         def opener(body: tensor.Stmt) -> tensor.Stmt:
             for var, e in zip(reversed(vars), reversed(values), strict=True):
@@ -184,14 +197,16 @@ class Lines(Calls):
         self, node: ast.AnnAssign, target: ast.Name, of: DType, lanes: int, value: ast.expr | None
     ) -> Opener:
         """`x: T.float32x4 = value`: a vector in memory."""
-        buffer = self.packed(tensor.Buffer(target.id, (1, lanes), of, "local", {"dims": ("int32", "int32")}), lanes)
+        buffer = self.buffers.packed(
+            tensor.Buffer(target.id, (1, lanes), of, "local", {"dims": ("int32", "int32")}), lanes
+        )
         read = (
             None
             if value is None
             else self.scalars.each_lane(lanes, lambda: self.converted(self.scalars.value(value), of))
         )
         self.names.declare(target.id, buffer)
-        zero, span = const(0, INT32), self.span(node)
+        zero, span = const(0, INT32), self.source.span(node)
         stores = [tensor.Store(buffer, (zero, const(k, INT32)), v, span=span) for k, v in enumerate(read or [])]
         return lambda rest: tensor.Allocate(
             buffer, tensor.seq(*([tensor.store_lanes(stores)] if stores else []), rest), span=span
@@ -203,15 +218,15 @@ class Lines(Calls):
 
     def scalar(self, node: ast.stmt, name: str, value: Expr | None, of: DType | None = None) -> Item:
         """`x = value`: apache-tvm 0.27 means a scalar in memory, earlier versions a name for a value."""
-        if value is None or self.function.is_new or self.assigned[name] > 1:
+        if value is None or self.function.is_new or self.function.assigned[name] > 1:
             return self.cell(node, name, value, of)
         var = Var(name, value.dtype)
         self.names.declare(name, var)
-        return partial(let, var, value, self.span(node))
+        return partial(let, var, value, self.source.span(node))
 
     def cell(self, node: ast.stmt, name: str, value: Expr | None, of: DType | None = None) -> Item:
         """A scalar in memory: made by its first assignment, stored to by the others."""
-        span, zero = self.span(node), const(0, INT32)
+        span, zero = self.source.span(node), const(0, INT32)
         known = self.names.get(name)
         if of is None and isinstance(known, Load) and known.buffer in self.cells and value is not None:
             return tensor.Store(known.buffer, (zero,), self.converted(value, known.dtype), span=span)
@@ -234,10 +249,13 @@ class Lines(Calls):
         """Reads a store to one element."""
         place = self.scalars.expr(target)
         assert isinstance(place, Load)
-        if isinstance(value, ast.Call) and self.member(value) in EXTERNAL and self.scalars.lanes == 1:
-            return self.stored(value, place)
+        if isinstance(value, ast.Call) and self.context.member(value) in EXTERNAL and self.scalars.lanes == 1:
+            return self.calls.stored(value, place)
         return tensor.Store(
-            place.buffer, place.indices, self.converted(self.scalars.value(value), place.dtype), span=self.span(node)
+            place.buffer,
+            place.indices,
+            self.converted(self.scalars.value(value), place.dtype),
+            span=self.source.span(node),
         )
 
     def converted(self, value: Expr | int | float | bool, of: DType) -> Expr:
@@ -254,38 +272,40 @@ class Lines(Calls):
         match name:
             case "sblock_alloc_buffer":
                 head = self.heads[-1]
-                given = self.arguments(call, BUFFER)
-                buffer = self.placed(bound, call, given)
+                given = self.context.arguments(call, BUFFER)
+                buffer = self.buffers.placed(bound, call, given)
                 head.allocated.append(buffer)
                 self.names.declare(bound, buffer)
                 return _nothing
             case "alloc_buffer" | "alloc_local" | "alloc_shared" | "allocate":
-                given = self.arguments(call, _ALLOCATION)
-                buffer = self.placed(bound, call, {k: v for k, v in given.items() if k != "condition"}, _MEMORY[name])
+                given = self.context.arguments(call, _ALLOCATION)
+                buffer = self.buffers.placed(
+                    bound, call, {k: v for k, v in given.items() if k != "condition"}, _MEMORY[name]
+                )
                 self.names.declare(bound, buffer)
                 return partial(_allocate, buffer, span)
             case "allocate_const":
-                constant = self.constant(bound, call)
+                constant = self.buffers.constant(bound, call)
                 self.names.declare(bound, constant.buffer)
                 return lambda body: replace(constant, body=body, span=span)
             case "decl_buffer" | "Buffer" | "buffer_decl":
-                given = self.arguments(call, BUFFER)
+                given = self.context.arguments(call, BUFFER)
                 pointer = given.get("data")
                 if isinstance(pointer, ast.Name) and pointer.id in self.function.handles:
                     del given["data"]
-                    self.declare_param(self.spread(bound, call, given), self.function.handles.pop(pointer.id))
+                    self.declare_param(self.buffers.spread(bound, call, given), self.function.handles.pop(pointer.id))
                     return _nothing
                 if "data" in given:
-                    return self.alias(bound, call, self.memory(given["data"]), given, span)
-                buffer = self.placed(bound, call, given)
+                    return self.alias(bound, call, self.buffers.memory(given["data"]), given, span)
+                buffer = self.buffers.placed(bound, call, given)
                 self.names.declare(bound, buffer)
                 return partial(_allocate, buffer, span)
             case "match_buffer":
-                given = self.arguments(call, ("buffer", *BUFFER))
+                given = self.context.arguments(call, ("buffer", *BUFFER))
                 whole = given.pop("buffer", None)
                 if isinstance(whole, ast.Name) and whole.id in self.function.handles:
                     place = self.function.handles.pop(whole.id)
-                    self.declare_param(self.spread(bound, call, given), place)
+                    self.declare_param(self.buffers.spread(bound, call, given), place)
                     return _nothing
                 if whole is None or len(self.heads) < 2:
                     raise self.source.error(
@@ -293,7 +313,7 @@ class Lines(Calls):
                         "T.match_buffer takes a handle of the function, or part of a buffer in a block",
                         "text.C13",
                     )
-                view = self.match(bound, call, {"buffer": whole, **given})
+                view = self.buffers.match(bound, call, {"buffer": whole, **given})
                 self.heads[-1].views.append(view)
                 self.names.declare(bound, view.buffer)
                 return _nothing
@@ -314,14 +334,14 @@ class Lines(Calls):
 
     def alias(self, name: str, call: ast.Call, source: tensor.Buffer, given: dict[str, ast.expr], span: Span) -> Opener:
         """Reads a declared view of `source`, and gives what puts it around the statements that follow."""
-        view = self.view(name, call, source, given)
+        view = self.buffers.view(name, call, source, given)
         self.names.declare(name, view.buffer)
         return lambda body: tensor.Alias(view, body, span=span)
 
     def reshaped(self, name: str, call: ast.Call, span: Span) -> Opener:
         """`B = A.view(4, 4)`: the same memory in another shape; `A.view("int32")`: as other numbers."""
         assert isinstance(call.func, ast.Attribute)
-        source = self.memory(call.func.value)
+        source = self.buffers.memory(call.func.value)
         sizes, names = (
             list(call.args),
             [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)],
@@ -339,8 +359,8 @@ class Lines(Calls):
     def reread(self, name: str, call: ast.Call, source: tensor.Buffer, of: ast.expr, span: Span) -> Opener:
         """The same memory as numbers of another dtype; of another width there are more or fewer in the last
         dimension."""
-        dtype, lanes = self.numbers(of)
-        self.check_bytes(name, dtype, source, call)
+        dtype, lanes = self.buffers.numbers(of)
+        self.buffers.check_bytes(name, dtype, source, call)
         outer = 1 if source in self.scalars.packed else 0
         shape, own, other = source.shape[: len(source.shape) - outer], source.dtype.itemsize, dtype.itemsize
         if own != other:
@@ -356,7 +376,7 @@ class Lines(Calls):
         made = tensor.Buffer(name, (*shape, lanes) if lanes > 1 else shape, dtype, source.scope, notes)
         if lanes > 1:
             self.scalars.packed[made] = lanes
-        view = tensor.View(made, source, const(0), self._dense(made.shape))
+        view = tensor.View(made, source, const(0), dense_strides(made.shape))
         self.names.declare(name, made)
         return lambda body: tensor.Alias(view, body, span=span)
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Unsupported
-from assay.semantics.scalar import Const, Dim, Expr, Var, const, same, variables
+from assay.semantics.scalar import Const, Expr, Var, same, variables
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, Region, View
-from assay.semantics.tensor.places import strides_of
+from assay.semantics.tensor.places import dense_strides
 from assay.semantics.text.constants_text import encoded, has_literals
 from assay.semantics.text.external_data import LARGEST
 from assay.semantics.text.outputs import noted
@@ -80,11 +80,10 @@ def quoted(text: str) -> str:
 class BufferText:
     """Prints buffers, regions and attributes over the names in scope."""
 
-    def __init__(self, names: PrintedNames, module: str = "T") -> None:
+    def __init__(self, names: PrintedNames) -> None:
         self.names = names
-        self.T = module
         self.cells: set[Buffer] = set()
-        self.scalars = ScalarPrinter(names, module=module, cells=self.cells)
+        self.scalars = ScalarPrinter(names, cells=self.cells)
 
     def shape(self, buffer: Buffer, hidden: Collection[Var] | None = None) -> str:
         """The dims as a tuple. In a signature, where `hidden` is given, sums and names that come later are quoted."""
@@ -98,7 +97,7 @@ class BufferText:
         return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
 
     def _number(self, dim: int, of: str) -> str:
-        return str(dim) if of == "int32" else f"{self.T}.{of}({dim})"
+        return str(dim) if of == "int32" else f"T.{of}({dim})"
 
     def buffer(
         self, buffer: Buffer, hidden: Collection[Var] | None = None, scope: str = "global", extra: Sequence[str] = ()
@@ -133,17 +132,17 @@ class BufferText:
                 extra.append(f"elem_offset={self._note(view.buffer.notes['elem_offset'], None)}")
         else:
             extra.append(f"elem_offset={self.scalars.text(view.offset)}")
-        if not all(map(same, view.strides, dense(view.buffer.shape))):
+        if not all(map(same, view.strides, dense_strides(view.buffer.shape))):
             extra.append(f"strides=[{', '.join(self.scalars.text(s) for s in view.strides)}]")
         extra += ["read_only=True"] if view.constant else []
-        return f"{self.T}.decl_buffer({self.buffer(view.buffer, None, view.source.scope, extra)})"
+        return f"T.decl_buffer({self.buffer(view.buffer, None, view.source.scope, extra)})"
 
     def match(self, view: View) -> str:
         """`T.match_buffer(A[...], ...)` for a view of a block."""
         if view.region is None:
             raise Unsupported(f"view {view.buffer.name} of a block is no match of a region", label="text.C10")
         region = self.region(view.region)
-        return f"{self.T}.match_buffer({region}, {self.buffer(view.buffer, None, view.source.scope)})"
+        return f"T.match_buffer({region}, {self.buffer(view.buffer, None, view.source.scope)})"
 
     def region(self, region: Region) -> str:
         """The text of a region: `A[i, 0:4]`."""
@@ -169,7 +168,7 @@ class BufferText:
             case Buffer():
                 return self.scalars.name(value)
             case Mapping() if list(value) == ["T.target"]:
-                return f"{self.T}.target({self.data(value['T.target'])})"
+                return f"T.target({self.data(value['T.target'])})"
             case Mapping():
                 return "{" + ", ".join(f"{self.data(k)}: {self.data(v)}" for k, v in value.items()) + "}"
             case tuple() | list():
@@ -185,7 +184,7 @@ class BufferText:
         if stmt.index:
             notes += f", index={quoted(stmt.index)}"
         if data is None:
-            return f"{self.T}.allocate_const(None, {self.buffer_head(buffer)}{notes})"
+            return f"T.allocate_const(None, {self.buffer_head(buffer)}{notes})"
         if data.nbytes > LARGEST:
             raise Unsupported(
                 f"the constant {buffer.name} has {data.nbytes} bytes, too many for a text; in the module's table"
@@ -197,7 +196,7 @@ class BufferText:
             contents = quoted(encoded(data))
         else:
             contents = f"[{', '.join(self._element(x, buffer.dtype) for x in data.reshape(-1))}]"
-        return f"{self.T}.allocate_const({contents}, {self.buffer_head(buffer)}{notes})"
+        return f"T.allocate_const({contents}, {self.buffer_head(buffer)}{notes})"
 
     def buffer_head(self, buffer: Buffer) -> str:
         """The first arguments of a buffer's declaration: dtype, shape, and scope unless it is "global"."""
@@ -209,12 +208,7 @@ class BufferText:
             return str(bool(x))
         if of.is_integer:
             return str(int(x))
-        return repr(float(x)) if np.isfinite(float(x)) else literal_text(Const(of, x), None, self.T)
-
-
-def dense(shape: Sequence[Dim]) -> tuple[Expr, ...]:
-    """The strides of a row-major buffer of that shape, counted in elements."""
-    return tuple(s if isinstance(s, Expr) else const(s) for s in strides_of(shape))
+        return repr(float(x)) if np.isfinite(float(x)) else literal_text(Const(of, x), None)
 
 
 def later(func: PrimFunc) -> set[Var]:

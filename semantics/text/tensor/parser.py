@@ -23,8 +23,11 @@ from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.text.outputs import handed_over, needs_root, noted, stored_parameters
 from assay.semantics.text.scalars import MODULES
 from assay.semantics.text.source import Source
-from assay.semantics.text.tensor.blocks import LOOPS, Opener, for_, let
-from assay.semantics.text.tensor.lines import BUFFER, Item, Lines
+from assay.semantics.text.tensor.blocks import LOOPS, BlockReader, Opener, for_, let
+from assay.semantics.text.tensor.buffers import BufferReader
+from assay.semantics.text.tensor.calls import CallReader
+from assay.semantics.text.tensor.context import FunctionContext
+from assay.semantics.text.tensor.lines import BUFFER, Item, LineReader
 from assay.semantics.text.tensor.scope import BlockHead
 
 _BLOCKS = ("sblock", "block")
@@ -40,9 +43,20 @@ def parse_prim_func(
         raise source.error(node, f"{node.name} is nested too deeply", "text.C2") from None
 
 
-class _TensorParser(Lines):
+class _TensorParser:
+    """Reads the signature of a tensor function and statements that have statements inside; its parts read the rest."""
+
+    def __init__(self, source: Source, symbols: MutableMapping[str, Var], modules: Collection[str]) -> None:
+        self.context = context = FunctionContext(source, modules)
+        self.source, self.names, self.scalars = source, context.names, context.scalars
+        self.function, self.heads = context.function, context.heads
+        self.symbols = symbols
+        self.buffers = BufferReader(context, symbols)
+        self.blocks = BlockReader(context, self.buffers)
+        self.calls = CallReader(context, self.buffers)
+        self.lines = LineReader(context, self.buffers, self.blocks, self.calls)
+
     def function_of(self, node: ast.FunctionDef) -> tensor.PrimFunc:
-        self.scalars.external = self.returned
         for name, var in self.symbols.items():
             self.names.declare(name, var)
         private, blocks = self.decorator(node)
@@ -51,16 +65,16 @@ class _TensorParser(Lines):
         for part in ast.walk(node):
             if isinstance(part, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
                 targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-                self.assigned.update(t.id for t in targets if isinstance(t, ast.Name))
+                self.function.assigned.update(t.id for t in targets if isinstance(t, ast.Name))
         for line in node.body:
             if (
                 isinstance(line, ast.Assign)
                 and isinstance(line.targets[0], ast.Name)
                 and isinstance(line.value, ast.Call)
             ):
-                of = self.member(line.value)
+                of = self.context.member(line.value)
                 if of in DTYPES and not line.value.args:
-                    self.declared[line.targets[0].id] = DTYPES[of]
+                    self.function.declared[line.targets[0].id] = DTYPES[of]
         self.parameters(node.args.args)
         root = BlockHead("root")
         self.heads.append(root)
@@ -118,7 +132,7 @@ class _TensorParser(Lines):
     def decorator(self, node: ast.FunctionDef) -> tuple[bool, bool]:
         """Whether the function is private, and whether its body may have blocks (always, in older texts)."""
         for d in node.decorator_list:
-            if self.member(d) != "prim_func":
+            if self.context.member(d) != "prim_func":
                 continue
             if not isinstance(d, ast.Call):
                 return False, True
@@ -138,14 +152,14 @@ class _TensorParser(Lines):
         for p in params:
             if sum(q.arg == p.arg for q in params) > 1:
                 raise self.source.error(p, f"two parameters are called {p.arg}", "text.C12")
-            kind = self.member(p.annotation) if p.annotation is not None else None
-            scalar = self.scalar_type(p.annotation)
+            kind = self.context.member(p.annotation) if p.annotation is not None else None
+            scalar = self.lines.scalar_type(p.annotation)
             if scalar is not None:
                 var = Var(p.arg, scalar)
                 self.function.scalars.append(var)
                 self.names.declare(p.arg, var)
             elif kind in ("handle", "Buffer") or (
-                isinstance(p.annotation, ast.Subscript) and self.member(p.annotation.value) == "Buffer"
+                isinstance(p.annotation, ast.Subscript) and self.context.member(p.annotation.value) == "Buffer"
             ):
                 waiting.append(p)
             else:
@@ -158,9 +172,9 @@ class _TensorParser(Lines):
 
     def parameter(self, p: ast.arg) -> None:
         match p.annotation:
-            case ast.Call() if self.member(p.annotation) == "Buffer":
-                given = self.arguments(p.annotation, BUFFER)
-                self.declare_param(self.spread(p.arg, p.annotation, given))
+            case ast.Call() if self.context.member(p.annotation) == "Buffer":
+                given = self.context.arguments(p.annotation, BUFFER)
+                self.lines.declare_param(self.buffers.spread(p.arg, p.annotation, given))
             case ast.Subscript(slice=inside):  # T.Buffer[(4, 4), "float32"]
                 pair = (
                     inside.elts
@@ -171,7 +185,7 @@ class _TensorParser(Lines):
                     given = {"shape": pair[0], "dtype": pair[1]}
                 else:
                     given = {"shape": inside}
-                self.declare_param(self.spread(p.arg, p, given))
+                self.lines.declare_param(self.buffers.spread(p.arg, p, given))
             case _:
                 self.function.handles[p.arg] = len(self.function.params) + len(self.function.handles)
 
@@ -179,13 +193,13 @@ class _TensorParser(Lines):
 
     def statements(self, body: Sequence[ast.stmt]) -> Task[tensor.Stmt]:
         """Statements one after another: what is declared holds until their end."""
-        if self.before and body:
+        if self.calls.before and body:
             raise self.source.unsupported(body[0], "an extern has no place in the line above", "text.C7")
         mark = len(self.names.undo)
         items: list[tensor.Stmt | Opener] = []
         for node in body:
             try:
-                item = self.after_calls((yield self.statement(node)), node)
+                item = self.calls.after_calls((yield self.statement(node)), node)
             except Invalid as wrong:
                 self.source.locate(wrong, node)
             if item is not None:
@@ -206,38 +220,38 @@ class _TensorParser(Lines):
                 item = yield self.loop(node)
                 return item
             case ast.While():
-                condition = self.condition(node.test)
+                condition = self.context.condition(node.test)
                 if node.orelse:
                     raise self.source.error(node.orelse[0], "while has no else here", "text.C4")
                 body = yield self.statements(node.body)
-                return tensor.While(condition, body, span=self.span(node))
+                return tensor.While(condition, body, span=self.source.span(node))
             case ast.If():
-                condition = self.condition(node.test)
-                before, self.before = self.before, []
+                condition = self.context.condition(node.test)
+                before, self.calls.before = self.calls.before, []
                 then = yield self.statements(node.body)
                 otherwise = (yield self.statements(node.orelse)) if node.orelse else None
-                self.before = before
-                return tensor.If(condition, then, otherwise, span=self.span(node))
+                self.calls.before = before
+                return tensor.If(condition, then, otherwise, span=self.source.span(node))
             case ast.With():
                 item = yield self.with_(node, 0)
                 return item
             case ast.Assert():
-                return self.assertion(node)
+                return self.lines.assertion(node)
             case ast.Pass():
                 return None
             case ast.Expr(value=ast.Constant(value=str())):
                 return None
             case ast.Expr(value=ast.Call() as call):
-                return self.call(node, call)
+                return self.lines.call(node, call)
             case ast.Expr():
-                return tensor.Evaluate(self.scalars.expr(node.value), span=self.span(node))
+                return tensor.Evaluate(self.scalars.expr(node.value), span=self.source.span(node))
             case ast.Assign(targets=[target]):
-                return self.assign(node, target, node.value)
+                return self.lines.assign(node, target, node.value)
             case ast.AnnAssign(target=ast.Name() as target):
-                return self.annotated(node, target)
+                return self.lines.annotated(node, target)
             case ast.AugAssign():
                 read = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
-                return self.assign(node, node.target, read)
+                return self.lines.assign(node, node.target, read)
             case _:
                 raise self.source.error(node, f"{type(node).__name__} has no place in a tensor function", "text.C4")
 
@@ -253,7 +267,7 @@ class _TensorParser(Lines):
                 raise self.source.error(t, "the name of a loop variable expected", "text.C4")
             names.append(t.id)
         call = node.iter
-        name = self.member(call) or (
+        name = self.context.member(call) or (
             call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
         )
         if not isinstance(call, ast.Call) or (name not in LOOPS and name != "grid"):
@@ -262,11 +276,11 @@ class _TensorParser(Lines):
                 raise self.source.unsupported(call, "loops bound to threads are not handled", "text.C7")
             raise self.source.error(call, what, "text.C4")
         mark = len(self.names.undo)
-        span = self.span(node)
+        span = self.source.span(node)
         if name == "grid":
             if len(call.args) != len(names) or call.keywords:
                 raise self.source.error(call, f"{len(names)} extents expected, {len(call.args)} given", "text.C5")
-            extents = [self.integer(a) for a in call.args]
+            extents = [self.context.integer(a) for a in call.args]
             vars = [Var(n, e.dtype) for n, e in zip(names, extents, strict=True)]
             nest: list[Opener] = [
                 partial(for_, v, e, "serial", None, {}, span) for v, e in zip(vars, extents, strict=True)
@@ -274,13 +288,13 @@ class _TensorParser(Lines):
         else:
             if len(names) != 1:
                 raise self.source.error(node.target, "one loop variable expected", "text.C5")
-            vars, nest = self.single(call, names[0], name, span)
+            vars, nest = self.blocks.single(call, names[0], name, span)
         for v in vars:
             self.names.declare(v.name, v)
         for opener in nest:
             loop = opener(tensor.seq())
             if isinstance(loop, tensor.For):
-                self.loops[loop.var] = loop.start, loop.extent
+                self.context.loops[loop.var] = loop.start, loop.extent
         body: tensor.Stmt = yield self.statements(node.body)
         self.names.leave(mark)
         for opener in reversed(nest):
@@ -293,11 +307,11 @@ class _TensorParser(Lines):
         """`with` has one or several items, the later ones inside the earlier."""
         item = node.items[index]
         call = item.context_expr
-        name = self.member(call)
+        name = self.context.member(call)
         inner = self.statements(node.body) if index + 1 == len(node.items) else self.with_(node, index + 1)
         if not isinstance(call, ast.Call) or name is None:
             raise self.source.error(call, "with T.sblock(...), T.init() or T.attr(...) expected", "text.C4")
-        mark, span = len(self.names.undo), self.span(node)
+        mark, span = len(self.names.undo), self.source.span(node)
         result: tensor.Stmt | None
         if name in _BLOCKS:
             inner.close()
@@ -317,7 +331,7 @@ class _TensorParser(Lines):
     def with_opener(self, call: ast.Call, name: str, target: ast.expr | None, span: Span) -> Opener:
         bound = target.id if isinstance(target, ast.Name) else None
         if name == "attr":
-            return self.pragma(call, span)
+            return self.blocks.pragma(call, span)
         if name in ("LetStmt", "let"):
             value = self.scalars.expr(call.args[0]) if call.args else None
             if bound is None or value is None:
@@ -326,11 +340,13 @@ class _TensorParser(Lines):
             self.names.declare(bound, var)
             return partial(let, var, value, span)
         if name == "Assert":
-            given = self.arguments(call, ("condition", "message"))
-            check = tensor.Assert(self.condition(given["condition"]), self.string(given["message"]), span=span)
+            given = self.context.arguments(call, ("condition", "message"))
+            check = tensor.Assert(
+                self.context.condition(given["condition"]), self.context.string(given["message"]), span=span
+            )
             return lambda body: tensor.seq(check, body)
         if bound is not None:
-            opener = self.declaration(call, name, bound, span)
+            opener = self.lines.declaration(call, name, bound, span)
             if opener is not None:
                 return opener
         raise self.source.unsupported(call, f"with T.{name} is not handled", "text.C7")
@@ -340,11 +356,11 @@ class _TensorParser(Lines):
     def block(self, node: ast.With, call: ast.Call) -> Task[tensor.Stmt]:
         if len(node.items) != 1:
             raise self.source.error(node, "a block stands by itself", "text.C13")
-        given = self.arguments(call, ("name", "no_realize"))
-        head = BlockHead(self.string(given["name"]) if "name" in given else "")
+        given = self.context.arguments(call, ("name", "no_realize"))
+        head = BlockHead(self.context.string(given["name"]) if "name" in given else "")
         mark = len(self.names.undo)
         self.heads.append(head)
         body = yield self.statements(node.body)
         self.heads.pop()
         self.names.leave(mark)
-        return replace(head.block(body), span=self.span(node))
+        return replace(head.block(body), span=self.source.span(node))

@@ -41,10 +41,11 @@ def print_prim_func(func: tensor.PrimFunc, symbols: Mapping[Var, str], name: str
     return "".join(printer.lines)
 
 
-class _Printer(BufferText):
+class _Printer:
     def __init__(self, func: tensor.PrimFunc, symbols: Mapping[Var, str], depth: int) -> None:
         names = PrintedNames(symbols.values())
-        super().__init__(names)
+        self.buffers = buffers = BufferText(names)
+        self.names, self.cells, self.scalars = names, buffers.cells, buffers.scalars
         for v, name in symbols.items():
             names.table[v] = name
         self.func = func
@@ -73,8 +74,8 @@ class _Printer(BufferText):
                 self.names.declare(v)
         for v in func.scalars:
             self.names.declare(v)
-        words = [f"{self.names.declare(b)}: {self.T}.Buffer({self.buffer(b, hidden)})" for b in func.params]
-        words += [f"{self.names[v]}: {self.T}.{v.dtype}" for v in func.scalars]
+        words = [f"{self.names.declare(b)}: T.Buffer({self.buffers.buffer(b, hidden)})" for b in func.params]
+        words += [f"{self.names[v]}: T.{v.dtype}" for v in func.scalars]
         root = body if isinstance(body, tensor.Block) and _is_root(body) else None
         places = {v for b in func.params for v in noted(b)}
         while isinstance(body, tensor.LetStmt) and body.var in places:  # the calling convention says it
@@ -88,21 +89,21 @@ class _Printer(BufferText):
             flags.append("s_tir=True")
         if not any(f.startswith("s_tir") for f in flags):
             self.first = {}  # a reader of a text without that flag takes them for names of values
-        self.line(0, f"@{self.T}.prim_func" + (f"({', '.join(flags)})" if flags else ""))
+        self.line(0, "@T.prim_func" + (f"({', '.join(flags)})" if flags else ""))
         self.line(0, f"def {name}({', '.join(words)}):")
         start = len(self.lines)
         for v in parameter_symbols(func):
             if v.dtype is not INT64:
-                self.line(1, f"{self.names[v]} = {self.T}.{v.dtype}()")
+                self.line(1, f"{self.names[v]} = T.{v.dtype}()")
         attrs = {k: v for k, v in func.attrs.items() if k not in _FLAGS or (k == "global_symbol" and v != name)}
         if derived_outputs(func.params, body) != func.num_outputs:
             attrs["num_outputs"] = func.num_outputs
         if attrs:
-            self.line(1, f"{self.T}.func_attr({self.data(attrs)})")
+            self.line(1, f"T.func_attr({self.buffers.data(attrs)})")
         if root is not None:
-            self.line(1, f'# with {self.T}.sblock("root"):')
+            self.line(1, '# with T.sblock("root"):')
             for b in root.allocated:
-                self.line(1, f"{self.names.declare(b)} = {self.T}.sblock_alloc_buffer({self.buffer(b)})")
+                self.line(1, f"{self.names.declare(b)} = T.sblock_alloc_buffer({self.buffers.buffer(b)})")
             body = root.body
         self.statements(body, 1)
         if all(line.lstrip().startswith("#") for line in self.lines[start:]):
@@ -145,14 +146,14 @@ class _Printer(BufferText):
                 name = self.names.declare(stmt.var)
                 if stmt.var.dtype is not stmt.value.dtype:
                     raise Unsupported(f"{name} is {stmt.var.dtype}, its value {stmt.value.dtype}", label="text.C10")
-                flat = f"{name}: {self.T}.let[{self.T}.{stmt.var.dtype}] = {value}"
-                self.declaration(stmt, stmt.var, depth, last, flat, f"with {self.T}.LetStmt({value}) as {name}:")
+                flat = f"{name}: T.let[T.{stmt.var.dtype}] = {value}"
+                self.declaration(stmt, stmt.var, depth, last, flat, f"with T.LetStmt({value}) as {name}:")
             case tensor.Allocate() if last and stmt.buffer in self.first:
                 name = self.names.declare(stmt.buffer)
                 self.cells.add(stmt.buffer)
                 self.skipped.add(self.first[stmt.buffer])
                 value = self.scalars.text(self.first[stmt.buffer].value)
-                self.line(depth, f"{name}: {self.T}.{stmt.buffer.dtype} = {value}")
+                self.line(depth, f"{name}: T.{stmt.buffer.dtype} = {value}")
                 self.work.on_leave(self.names.leave, stmt.buffer)
                 self.work.add([(stmt.body, depth, True)])
             case tensor.Store() if stmt in self.skipped:
@@ -161,15 +162,15 @@ class _Printer(BufferText):
                 self.line(depth, f"{self.scalars.name(stmt.buffer)} = {self.scalars.text(stmt.value)}")
             case tensor.Allocate() | tensor.AllocateConst() | tensor.Alias():
                 if isinstance(stmt, tensor.Alias):
-                    buffer, text = stmt.view.buffer, self.view(stmt.view)
+                    buffer, text = stmt.view.buffer, self.buffers.view(stmt.view)
                 elif isinstance(stmt, tensor.Allocate):
-                    buffer, text = stmt.buffer, f"{self.T}.alloc_buffer({self.buffer(stmt.buffer)})"
+                    buffer, text = stmt.buffer, f"T.alloc_buffer({self.buffers.buffer(stmt.buffer)})"
                 else:
-                    buffer, text = stmt.buffer, self.constant(stmt)
+                    buffer, text = stmt.buffer, self.buffers.constant(stmt)
                 name = self.names.declare(buffer)
                 self.declaration(stmt, buffer, depth, last, f"{name} = {text}", f"with {text} as {name}:")
             case tensor.Pragma():
-                self.line(depth, f"with {self.T}.attr({{{quoted(stmt.key)}: {self.data(stmt.value)}}}):")
+                self.line(depth, f"with T.attr({{{quoted(stmt.key)}: {self.buffers.data(stmt.value)}}}):")
                 self.inside(stmt.body, depth + 1)
             case tensor.Block():
                 self.block(stmt, depth)
@@ -184,7 +185,7 @@ class _Printer(BufferText):
             case tensor.Call():
                 self.line(depth, self.call(stmt))
             case tensor.Evaluate():
-                self.line(depth, f"{self.T}.evaluate({self.scalars.text(stmt.value)})")
+                self.line(depth, f"T.evaluate({self.scalars.text(stmt.value)})")
             case _:
                 raise Crash(f"no such statement: {type(stmt).__name__}")
 
@@ -196,7 +197,7 @@ class _Printer(BufferText):
         index[along] += f":{self.scalars.text(first[along] + len(values) * step)}" + (f":{step}" if step > 1 else "")
         lanes = ", ".join(map(self.scalars.text, values))
         which = ", ".join(map(str, range(len(values))))
-        return f"{self.scalars.name(buffer)}[{', '.join(index)}] = {self.T}.Shuffle([{lanes}], [{which}])"
+        return f"{self.scalars.name(buffer)}[{', '.join(index)}] = T.Shuffle([{lanes}], [{which}])"
 
     def call(self, stmt: tensor.Call) -> str:
         words = [quoted(stmt.function)] if stmt.extern else []
@@ -208,8 +209,8 @@ class _Printer(BufferText):
         if stmt.result is not None:
             words.insert(0, quoted(stmt.result.dtype.name))
             to = self.scalars.text(stmt.result)
-            return f"{to} = {self.T}.call_extern({', '.join(words)})"
-        return f"{f'{self.T}.call_packed' if stmt.extern else f'Module.{stmt.function}'}({', '.join(words)})"
+            return f"{to} = T.call_extern({', '.join(words)})"
+        return f"{'T.call_packed' if stmt.extern else f'Module.{stmt.function}'}({', '.join(words)})"
 
     def declaration(
         self,
@@ -258,7 +259,7 @@ class _Printer(BufferText):
         extents = ", ".join(self.scalars.text(f.extent) for f in nest)
         names = ", ".join([self.names.declare(f.var) for f in nest])
         if len(nest) > 1:
-            text = f"{self.T}.grid({extents})"
+            text = f"T.grid({extents})"
         else:
             text = self.range(stmt)
         self.line(depth, f"for {names} in {text}:")
@@ -272,8 +273,8 @@ class _Printer(BufferText):
             extent = f"{self.scalars.text(stmt.start)}, {self.stop(stmt.start, stmt.extent)}"
         if stmt.kind == "serial" and not stmt.annotations:
             return f"range({extent})"
-        notes = f", annotations={self.data(stmt.annotations)}" if stmt.annotations else ""
-        return f"{self.T}.{_LOOPS[stmt.kind]}({extent}{notes})"
+        notes = f", annotations={self.buffers.data(stmt.annotations)}" if stmt.annotations else ""
+        return f"T.{_LOOPS[stmt.kind]}({extent}{notes})"
 
     def stop(self, start: Expr, extent: Expr) -> str:
         """`start + extent`, written so that the extent can be read back."""
@@ -287,7 +288,7 @@ class _Printer(BufferText):
         return self.scalars.text(total)
 
     def block(self, block: tensor.Block, depth: int) -> None:
-        self.line(depth, f"with {self.T}.sblock({quoted(block.name)}):")
+        self.line(depth, f"with T.sblock({quoted(block.name)}):")
         inner = depth + 1
         plain = [self._is_loop(i.value, i.start, i.extent) and i.kind in ("spatial", "reduce") for i in block.iterators]
         values = [self.scalars.text(i.value) for i in block.iterators]
@@ -296,21 +297,21 @@ class _Printer(BufferText):
         names = [self.names.declare(i.var) for i in block.iterators]
         if len(names) > 1 and all(plain):
             kinds = "".join(i.kind[0].upper() for i in block.iterators)
-            self.line(inner, f'{", ".join(names)} = {self.T}.axis.remap("{kinds}", [{", ".join(values)}])')
+            self.line(inner, f'{", ".join(names)} = T.axis.remap("{kinds}", [{", ".join(values)}])')
         else:
             for i, name, domain, value in zip(block.iterators, names, domains, values, strict=True):
-                self.line(inner, f"{name} = {self.T}.axis.{i.kind}({domain}, {value})")
+                self.line(inner, f"{name} = T.axis.{i.kind}({domain}, {value})")
         if predicate is not None:
-            self.line(inner, f"{self.T}.where({predicate})")
+            self.line(inner, f"T.where({predicate})")
         for word, regions in (("reads", block.reads), ("writes", block.writes)):
             if regions is not None:
-                self.line(inner, f"{self.T}.{word}({', '.join(map(self.region, regions))})")
+                self.line(inner, f"T.{word}({', '.join(map(self.buffers.region, regions))})")
         if block.annotations:
-            self.line(inner, f"{self.T}.sblock_attr({self.data(block.annotations)})")
+            self.line(inner, f"T.sblock_attr({self.buffers.data(block.annotations)})")
         for b in block.allocated:
-            self.line(inner, f"{self.names.declare(b)} = {self.T}.sblock_alloc_buffer({self.buffer(b)})")
+            self.line(inner, f"{self.names.declare(b)} = T.sblock_alloc_buffer({self.buffers.buffer(b)})")
         for v in block.views:
-            text = self.match(v)
+            text = self.buffers.match(v)
             self.line(inner, f"{self.names.declare(v.buffer)} = {text}")
         own: tuple[Var | tensor.Buffer, ...] = (
             *(i.var for i in block.iterators),
@@ -319,7 +320,7 @@ class _Printer(BufferText):
         )
         self.inside(block.body, inner, *own)
         if block.init is not None:
-            self.line(inner, f"with {self.T}.init():")
+            self.line(inner, "with T.init():")
             self.inside(block.init, inner + 1)
 
     def _domain(self, start: Expr | None, extent: Expr) -> str:

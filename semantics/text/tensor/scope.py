@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from assay.semantics.dtypes import DType
 from assay.semantics.scalar import Expr, Var
 from assay.semantics.tensor import Block, Buffer, IterVar, Region, Stmt, View
 
@@ -89,5 +91,9 @@ class FunctionHead:
     """Symbols that the calling convention decides: offsets are 0, strides those of dense rows."""
     windows: list[View] = field(default_factory=list)
     """Parameters that lie spread out in memory that is handed over flat."""
+    declared: dict[str, DType] = field(default_factory=dict)
+    """Symbols that some line of the function declares, `n = T.int32()`; earlier lines may name them in strings."""
+    assigned: Counter[str] = field(default_factory=Counter)
+    """How many lines of the function assign to a name."""
     is_new: bool = False
     """Whether the text is surely of a version that has `s_tir=`."""
