@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -63,14 +63,10 @@ def show_stmt(body: Stmt, depth: int = 0) -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Around(Stmt):
     """Base of statements around one other, their `body`."""
 
-    if TYPE_CHECKING:
-
-        @property
-        def body(self) -> Stmt: ...
+    body: Stmt
 
     @property
     def children(self) -> Sequence[Stmt]:
