@@ -79,7 +79,7 @@ def test_a_planted_chain_of_bases_is_found(tmp_path: Path) -> None:
     fault = "lower/first.py:Lines: half of a class; what inherits from it can hold it"
     assert base_faults(tmp_path, ()) == [fault]
     assert base_faults(tmp_path, ("lower/first.py:Lines",)) == []
-    for more in ("class Other(Lines): ...\n", "lines = Lines()\n", "def read(of: Lines): ...\n"):  # it is a class itself
+    for more in ("class Other(Lines): ...\n", "lines = Lines()\n", "def read(of: Lines): ...\n"):  # it is a class
         third.write_text(imported + more)
         assert base_faults(tmp_path, ()) == []
         third.write_text(more.replace("Lines", "Pages"))
