@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators.strings import STRINGS
-from assay.lower.frontends.onnx.tensors import dtype_named, dtype_of
+from assay.lower.frontends.onnx.tensors import dtype_named
 from assay.semantics.dtypes import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT8, DType
 from assay.semantics.graph import Expr
 
@@ -25,8 +25,7 @@ def cast(node: Node) -> Expr:
     to = node.attrs["to"]
     if to in (TensorProto.STRING, "STRING"):
         return to_text(node)
-    what = f"{node}: to"
-    return converted(node, node[0], dtype_named(to, what) if isinstance(to, str) else dtype_of(to, what))
+    return converted(node, node[0], dtype_named(to, f"{node}: to") if isinstance(to, str) else node.dtype("to"))
 
 
 def to_text(node: Node) -> Expr:
@@ -74,8 +73,7 @@ def to_float(node: Node, x: Expr, to: DType) -> Expr:
     x = node.cast(x, FLOAT64) if not of.is_float else node.cast(x, FLOAT32) if of.bits < 16 else x
     clipped = node.call("clip", x, min=to.min, max=to.max)
     if to.name.endswith("fnuz") and node.version < 24:
-        infinite = node.call("equal", node.call("abs", x), node.constant(float("inf"), tensor(x).dtype))
-        clipped = node.call("where", infinite, x, clipped)
+        clipped = node.call("where", node.call("equal", node.call("abs", x), float("inf")), x, clipped)
     return node.cast(clipped, to)
 
 
@@ -84,38 +82,33 @@ def _to_scale(node: Node, x: Expr) -> Expr:
 
     Out of range it becomes the end of the range, or NaN where `saturate` is 0.
     """
-    mode, saturate = node.attrs.get("round_mode") or "up", node.attrs.get("saturate", 1)
-    if mode not in ("up", "down", "nearest"):
-        raise node.wrong(f"round_mode is {mode!r}; up, down or nearest is wanted")
-
-    def number(value: int) -> Expr:
-        return node.constant(value, INT32)
+    mode = node.choice("round_mode", "up", "down", "nearest") if node.attrs.get("round_mode") else "up"
+    saturate = node.attrs.get("saturate", 1)
 
     def over(a: Expr, least: int) -> Expr:
-        return node.cast(node.call("greater_equal", a, number(least)), INT32)
+        return node.cast(node.call("greater_equal", a, least), INT32)
 
     bits = node.call("reinterpret", node.cast(x, FLOAT32), dtype="int32")
-    bits = node.call("bitwise_and", bits, number(0x7FFFFFFF))
-    exponent = node.call("right_shift", bits, number(23))
-    mantissa = node.call("bitwise_and", bits, number(0x7FFFFF))
+    bits = node.call("bitwise_and", bits, 0x7FFFFFFF)
+    exponent = node.call("right_shift", bits, 23)
+    mantissa = node.call("bitwise_and", bits, 0x7FFFFF)
     # below the normal numbers the exponent 0 stands for 2**-127, half of what the exponent 1 stands for
     if mode == "down":
         rounded = exponent
     else:
         normal, below = (1, 0x400001) if mode == "up" else (0x400000, 0x600000)
-        low = node.call("equal", exponent, number(0))
+        low = node.call("equal", exponent, 0)
         rounded = node.call("add", exponent, node.call("where", low, over(mantissa, below), over(mantissa, normal)))
-    beyond = node.call("greater_equal", rounded, number(255))
-    rounded = node.call("where", beyond, number(254 if saturate else 255), rounded)
+    rounded = node.call("where", node.call("greater_equal", rounded, 255), 254 if saturate else 255, rounded)
     if not saturate:
-        rounded = node.call("where", node.call("less", bits, number(0x400000)), number(255), rounded)
-    rounded = node.call("where", node.call("greater", bits, number(0x7F800000)), number(255), rounded)
+        rounded = node.call("where", node.call("less", bits, 0x400000), 255, rounded)
+    rounded = node.call("where", node.call("greater", bits, 0x7F800000), 255, rounded)
     return node.call("reinterpret", node.cast(rounded, UINT8), dtype="float8_e8m0fnu")
 
 
 def bit_cast(node: Node) -> Expr:
     """The bits under another type of the same width; a bool is a byte that holds 0 or 1."""
-    of, to = tensor(node[0]).dtype, dtype_of(node.attrs["to"], f"{node}: to")
+    of, to = tensor(node[0]).dtype, node.dtype("to")
     if of.itemsize != to.itemsize or (of.bits < 8) != (to.bits < 8) and BOOL not in (of, to):
         raise node.wrong(f"{of} and {to} are not of one width")
     if of is to:

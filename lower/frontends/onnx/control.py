@@ -24,7 +24,6 @@ from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr, Var
 from assay.semantics.graph.matching import provably_different
-from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, same_type, symbols
@@ -198,17 +197,15 @@ class _Loop:
         params = [i, c, *states, *found]
         results = TupleType(tuple(_result(p.type, outer - changing) for p in params[2:]))
         loop = graph.var("loop", FuncType(tuple(p.type for p in params), results))
-        one = node.constant(np.int64(1))
-        again: Expr = graph.call(loop, node.call("add", i, one), node.shaped(go, ()), *inner, *nexts)
+        again: Expr = graph.call(loop, node.call("add", i, 1), node.shaped(go, ()), *inner, *nexts)
         again = runs.around(again, mark)
         test: Expr = c
         if self.trips is not None:
             test = node.call("logical_and", node.call("less", i, self.trips), c)
         body = graph.if_(test, again, graph.tuple_of(*params[2:]))
         function = graph.function(params, body, results, pure=True)
-        start_at = node.constant(np.int64(0))
         first = node.constant(np.bool_(True)) if self.start is None else self.start
-        call = graph.let(loop, function, graph.call(loop, start_at, first, *initial, *starts))
+        call = graph.let(loop, function, graph.call(loop, node.constant(np.int64(0)), first, *initial, *starts))
         whole = node.named(call)
         out: list[Expr] = []
         for k in range(len(params) - 2):
@@ -238,8 +235,7 @@ class _Loop:
         ordered = (new, done) if k < len(self.reversed) and self.reversed[k] else (done, new)
         more = node.call("concat", *ordered, axis=0)
         if not all(known):
-            first = node.call("equal", i, node.constant(np.int64(0)))
-            more = graph.if_(first, new, more)
+            more = graph.if_(node.call("equal", i, 0), new, more)
         return so_far, start, more
 
 
@@ -293,9 +289,8 @@ def loop(node: Node) -> Control:
 
 def _length(node: Node, x: Expr, axis: int) -> tuple[Dim, Expr]:
     """The size of an axis, as a dim and as an int64 scalar."""
-    return tensor(x).shape[axis], node.shaped(
-        node.call("take", node.call("shape_of", x), node.constant(np.array([axis], np.int64)), axis=0), ()
-    )
+    at = node.call("take", node.call("shape_of", x), node.constant([axis], INT64), axis=0)
+    return tensor(x).shape[axis], node.shaped(at, ())
 
 
 def _scan(node: Node, operands: Sequence[Expr], options: Mapping[str, Sequence[int]]) -> Control:
@@ -316,9 +311,9 @@ def _scan(node: Node, operands: Sequence[Expr], options: Mapping[str, Sequence[i
             raise node.wrong(f"{key} has {len(values)} elements; {n} are wanted")
         given[key] = values or [0] * n
     places = zip(given["scan_input_axes"], scanned, strict=True)
-    axes = [normalize_axis(str(node), a, tensor(x).ndim) for a, x in places]
+    axes = [node.axis(tensor(x).ndim, a) for a, x in places]
     size, length = _length(node, scanned[0], axes[0])
-    last = node.call("subtract", length, node.constant(np.int64(1)))
+    last = node.call("subtract", length, 1)
 
     def inputs(i: Expr, _: Expr, variables_: Sequence[Expr]) -> Sequence[Expr]:
         parts = []
@@ -332,7 +327,7 @@ def _scan(node: Node, operands: Sequence[Expr], options: Mapping[str, Sequence[i
     results = list((yield from whole.run()))
     for k, a in enumerate(given["scan_output_axes"]):
         rank = tensor(results[states + k]).ndim
-        axis = normalize_axis(str(node), a, rank)
+        axis = node.axis(rank, a)
         if axis:
             order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
             results[states + k] = node.call("permute_dims", results[states + k], axes=tuple(order))
@@ -355,7 +350,7 @@ def scan(node: Node) -> Control:
     back = {"scan_input_directions": node.attrs["directions"] or ()}
     each: list[Sequence[Expr]] = []
     for k in range(batch):
-        one = [node.call("take", x, node.constant(np.int64(k)), axis=0) for x in operands]
+        one = [node.pick(x, k, 0) for x in operands]
         each.append((yield from _scan(node, one, back)))
     joined = []
     for same in zip(*each, strict=True):

@@ -13,22 +13,25 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import GraphProto
+from onnx import GraphProto, TensorProto
 
 from assay.lower.frontends.onnx.containers import Containers
 from assay.lower.frontends.onnx.contents import Contents, derive, follows, is_small, is_symbolic, objects
 from assay.lower.frontends.onnx.dynamic_shapes import MOST_SETTLED, Runs
 from assay.lower.frontends.onnx.open_values import is_open
 from assay.lower.frontends.onnx.schema import Schema
-from assay.lower.frontends.onnx.string_table import Strings
+from assay.lower.frontends.onnx.string_table import Strings, texts_of
+from assay.lower.frontends.onnx.tensors import array_of, dtype_of
 from assay.semantics import graph
 from assay.semantics.budget import claim
-from assay.semantics.dtypes import DType, dtype
+from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Invalid, Span, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.operator import Operator
+from assay.semantics.ops.common import normalize_axes, normalize_axis
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task
+from assay.semantics.text.relax.build import python_number
 from assay.semantics.types import TensorType, flatten
 from assay.semantics.walk import post_order
 
@@ -269,6 +272,38 @@ class Node:
         self.builder.texts.add(numbers)
         return numbers
 
+    # --- attributes
+
+    def choice(self, name: str, *words: str) -> str:
+        """An attribute that must be one of these words."""
+        given: str = self.attrs[name]
+        if given not in words:
+            raise self.wrong(f"{name} is {given!r}; {', '.join(words[:-1])} or {words[-1]} is wanted")
+        return given
+
+    def dtype(self, name: str, default: DType | None = None) -> DType:
+        """The dtype that an attribute names; the given default where it is left out."""
+        number: Any = self.attrs.get(name)
+        if default is not None and number == self.schema.defaults.get(name):
+            return default
+        return dtype_of(number, f"{self}: {name}")
+
+    def axis(self, rank: int, given: int | None = None) -> int:
+        """An axis counted from the front: that of the attribute, unless another is given."""
+        return normalize_axis(str(self), self.attrs["axis"] if given is None else given, rank)
+
+    def axes(self, rank: int, given: Sequence[int]) -> tuple[int, ...]:
+        """Axes counted from the front, in the order that they are given; none twice."""
+        normalize_axes(str(self), given, rank)
+        return tuple(self.axis(rank, a) for a in given)
+
+    def stored(self, name: str) -> Array:
+        """The tensor in an attribute; of strings, their numbers."""
+        given: TensorProto = self.attrs[name]
+        if given.data_type == TensorProto.STRING:
+            return self.strings.numbers(texts_of(given, f"{self}: {name}"))
+        return array_of(given, f"{self}: {name}", self.builder.folder)
+
     # --- operands
 
     def has(self, index: int) -> bool:
@@ -349,13 +384,24 @@ class Node:
         if value.size != 1:
             name = self.schema.operand(index).name
             raise Invalid(f"{self}: operand {name} has the shape {value.shape}; a scalar is wanted", label="onnx.C12")
-        return python_number(value.reshape(())[()])
+        return python_number(value.reshape(()))
 
     # --- results
 
-    def call(self, op: str, *args: Expr, **attrs: Any) -> Expr:
-        """Call an operator of the language, with the span of this node."""
-        return self.builder.call(op, args, attrs, self.span)
+    def call(self, op: str, *args: Expr | float, **attrs: Any) -> Expr:
+        """Call an operator of the language, with the span of this node. A number is a constant of the dtype of the last
+        operand that is a tensor."""
+        of = next((tensor(a).dtype for a in reversed(args) if isinstance(a, Expr)), None)
+        operands = [a if isinstance(a, Expr) else self.constant(a, of) for a in args]
+        return self.builder.call(op, operands, attrs, self.span)
+
+    def full(self, shape: Sequence[Dim], value: float, of: DType) -> Expr:
+        """One number in every place of a shape."""
+        return self.call("full", shape=tuple(shape), fill_value=value, dtype=of.name)
+
+    def pick(self, x: Expr, index: int, axis: int) -> Expr:
+        """The slice at a place of an axis, which goes."""
+        return self.call("take", x, self.constant(index, INT64), axis=axis)
 
     def fields(self, value: Expr, count: int) -> list[Expr]:
         """The first `count` fields of a tuple."""
@@ -408,11 +454,6 @@ class Node:
         """What to raise for a form of the operator that is not translated."""
         return Unsupported(f"{self}: {message}", label="onnx.C14")
 
-    def require_few(self, count: int, most: int, what: str) -> None:
-        """Unsupported where a translation has too many nodes."""
-        if count > most:
-            raise self.unsupported(f"more than {most} {what}")
-
     def require_room(self, count: int) -> None:
         """BudgetSpent (budget.C1) where a constant of so many elements, of 8 bytes, is more than the run may take."""
         claim(8 * count, f"{self}: a constant of {count} elements", self.span)
@@ -439,14 +480,3 @@ def _unnamed(d: Dim, named: Collection[Symbol]) -> bool:
 def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
     """Whether two shapes are equal for all values of their symbols, as far as linear arithmetic shows."""
     return len(a) == len(b) and all(map(provably_equal, a, b))
-
-
-def python_number(value: Any) -> Any:
-    """A NumPy scalar of any of our dtypes as a Python number."""
-    match dtype(value.dtype).kind:
-        case "bool":
-            return bool(value)
-        case "float":
-            return float(value)
-        case _:
-            return int(value)

@@ -106,7 +106,7 @@ class Term:
 
     def picked(self, index: int, axis: int) -> Term:
         """The slice at a place of an axis, which goes."""
-        return Term(self.node, self.node.call("take", self.expr, self.node.constant(index, INT64), axis=axis))
+        return Term(self.node, self.node.pick(self.expr, index, axis))
 
     def folded(self) -> Term:
         """Its value, where it depends on no input and is not large: computed by the import, in the run it is exact."""
@@ -131,4 +131,4 @@ def amount(node: Node, size: Dim, of: DType = FLOAT64) -> Amount:
     if isinstance(size, int):
         return float(size)
     shape = node.call("shape_of", line(node, size, INT64).expr)
-    return Term(node, node.cast(node.call("take", shape, node.constant(0, INT64), axis=0), of))
+    return Term(node, node.cast(node.pick(shape, 0, 0), of))

@@ -19,10 +19,7 @@ def elu(node: Node) -> Expr:
 
 def gelu(node: Node) -> Expr:
     """Translate Gelu, exact or with tanh. Invalid for another `approximate`."""
-    kinds = {"none": "nn.gelu", "tanh": "nn.gelu_tanh"}
-    if node.attrs["approximate"] not in kinds:
-        raise node.wrong(f"approximate is {node.attrs['approximate']!r}; none or tanh is wanted")
-    return node.call(kinds[node.attrs["approximate"]], node[0])
+    return node.call({"none": "nn.gelu", "tanh": "nn.gelu_tanh"}[node.choice("approximate", "none", "tanh")], node[0])
 
 
 def hard_sigmoid(node: Node) -> Expr:
@@ -44,8 +41,7 @@ def prelu(node: Node) -> Expr:
             raise node.wrong(f"X is {of}, slope is {by}; one number, or one for each channel, is wanted")
     elif by.ndim > of.ndim or not same_shape(broadcast_shapes(str(node), [of.shape, by.shape]), of.shape):
         raise node.wrong(f"slope is {by}, which does not broadcast to X, {of}")
-    below = node.call("less", x, node.constant(0, of.dtype))
-    return node.call("where", below, node.call("multiply", slope, x), x)
+    return node.call("where", node.call("less", x, 0), node.call("multiply", slope, x), x)
 
 
 def selu(node: Node) -> Expr:
@@ -59,20 +55,17 @@ def sign(node: Node) -> Expr:
     """1, -1, and 0 for a zero of either sign; NaN stays what it is."""
     x = node[0]
     of = tensor(x).dtype
-    zero = node.constant(0, of)
-    above = node.cast(node.call("greater", x, zero), of)
+    above = node.cast(node.call("greater", x, 0), of)
     if of.kind == "uint":
         return above
-    signed = node.call("subtract", above, node.cast(node.call("less", x, zero), of))
+    signed = node.call("subtract", above, node.cast(node.call("less", x, 0), of))
     return node.call("where", node.call("equal", x, x), signed, x) if of.is_float else signed
 
 
 def softplus(node: Node) -> Expr:
     """ln(1 + exp(x)) as max(x, 0) + ln(1 + exp(-|x|)): ONNX's body for it overflows where the result does not."""
-    x = node[0]
-    of = tensor(x).dtype
-    small = node.call("exp", node.call("negative", node.call("abs", x)))
-    return node.call("add", node.call("nn.relu", x), node.call("log", node.call("add", small, node.constant(1, of))))
+    small = node.call("exp", node.call("negative", node.call("abs", node[0])))
+    return node.call("add", node.call("nn.relu", node[0]), node.call("log", node.call("add", small, 1)))
 
 
 TABLE: dict[str, Rule] = {

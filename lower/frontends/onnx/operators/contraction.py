@@ -8,13 +8,20 @@ from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import show_shapes
 from assay.semantics.scalar import Dim
+from assay.semantics.types import TensorType
+
+
+def image(node: Node) -> TensorType:
+    """The type of the first operand, which has axes N, C and spatial ones."""
+    x = tensor(node[0])
+    if x.ndim < 3:
+        raise node.wrong(f"operand {node.schema.operand(0).name} is {x}; axes N, C and at least one spatial are wanted")
+    return x
 
 
 def spatial_rank(node: Node) -> int:
     """How many spatial axes the first operand has; 1 to 3 are supported."""
-    x = tensor(node[0])
-    if x.ndim < 3:
-        raise node.wrong(f"operand {node.schema.operand(0).name} is {x}; axes N, C and at least one spatial are wanted")
+    x = image(node)
     if x.ndim > 5:
         raise node.unsupported(f"{x.ndim - 2} spatial axes; 1 to 3 are supported")
     return x.ndim - 2
@@ -28,6 +35,17 @@ def per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
     return given
 
 
+def pads_of(node: Node, rank: int) -> tuple[int, ...]:
+    """The attribute `pads`: before each spatial axis, then after each; 0 where it is left out."""
+    given: tuple[int, ...] = node.attrs["pads"] or (0,) * (2 * rank)
+    if len(given) != 2 * rank or any(p < 0 for p in given):
+        raise node.wrong(f"pads is {given}; {2 * rank} integers of at least 0 are wanted")
+    return given
+
+
+AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+
+
 def padding(
     node: Node, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> tuple[tuple[int, ...], bool]:
@@ -37,22 +55,16 @@ def padding(
     SAME_LOWER. (The text of AveragePool-11 has floor there; its attribute, later versions and runtimes have ceil.)
     """
     rank = len(kernel)
-    given: tuple[int, ...] = node.attrs["pads"] or (0,) * (2 * rank)
-    if len(given) != 2 * rank or any(p < 0 for p in given):
-        raise node.wrong(f"pads is {given}; {2 * rank} integers of at least 0 are wanted")
-    mode = node.attrs["auto_pad"]
-    match mode:
-        case "NOTSET":
-            return given, False
-        case "VALID":
-            automatic = (0,) * (2 * rank)
-        case "SAME_UPPER" | "SAME_LOWER":
-            sizes = tensor(node[0]).shape[2:]
-            totals = [_same(node, *row) for row in zip(sizes, kernel, strides, dilations, strict=True)]
-            less, more = tuple(t // 2 for t in totals), tuple(t - t // 2 for t in totals)
-            automatic = less + more if mode == "SAME_UPPER" else more + less
-        case _:
-            raise node.wrong(f"auto_pad is {mode!r}; NOTSET, SAME_UPPER, SAME_LOWER or VALID is wanted")
+    given = pads_of(node, rank)
+    mode = node.choice("auto_pad", *AUTO_PAD)
+    if mode == "NOTSET":
+        return given, False
+    automatic = (0,) * (2 * rank)
+    if mode != "VALID":
+        sizes = tensor(node[0]).shape[2:]
+        totals = [_same(node, *row) for row in zip(sizes, kernel, strides, dilations, strict=True)]
+        less, more = tuple(t // 2 for t in totals), tuple(t - t // 2 for t in totals)
+        automatic = less + more if mode == "SAME_UPPER" else more + less
     if any(given) and given != automatic:
         raise node.wrong(f"both pads {given} and auto_pad {mode}, which makes {automatic}; only one may be given")
     return automatic, True
@@ -119,7 +131,7 @@ def _scaled(node: Node, x: Expr, factor: str) -> Expr:
     of = tensor(x).dtype
     if not of.is_float and not float(value).is_integer():
         raise node.unsupported(f"{factor} is {value} for operands of {of}; a whole number is wanted")
-    return node.call("multiply", x, node.constant(value if of.is_float else int(value), of))
+    return node.call("multiply", x, value if of.is_float else int(value))
 
 
 TABLE: dict[str, Rule] = {

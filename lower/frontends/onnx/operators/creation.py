@@ -7,11 +7,10 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from assay.lower.frontends.onnx.node import Node, Rule, python_number, tensor
-from assay.lower.frontends.onnx.string_table import texts_of
-from assay.lower.frontends.onnx.tensors import array_of
-from assay.semantics.dtypes import INT64
+from assay.lower.frontends.onnx.node import Node, Rule, tensor
+from assay.semantics.dtypes import FLOAT32, INT64, dtype
 from assay.semantics.graph import Expr
+from assay.semantics.text.relax.build import python_number
 
 
 def constant(node: Node) -> Expr:
@@ -22,9 +21,8 @@ def constant(node: Node) -> Expr:
     name, value = given[0]
     match name:
         case "value":
-            if value.data_type == TensorProto.STRING:
-                return node.text(node.constant(node.strings.numbers(texts_of(value, f"{node}: value"))))
-            return node.constant(array_of(value, f"{node}: value", node.builder.folder))
+            made = node.constant(node.stored(name))
+            return node.text(made) if value.data_type == TensorProto.STRING else made
         case "value_float" | "value_floats":
             return node.constant(np.array(value, np.float32))
         case "value_int" | "value_ints":
@@ -40,16 +38,12 @@ def constant_of_shape(node: Node) -> Expr:
     shape = node.sizes(0)
     if any(isinstance(d, int) and d < 0 for d in shape) or tensor(node[0]).ndim != 1:
         raise node.wrong(f"operand input is {shape}; a vector of sizes is wanted")
-    value: TensorProto | None = node.attrs["value"]
-    if value is None:
-        return node.call("full", shape=shape, fill_value=0.0, dtype="float32")
-    fill = array_of(value, f"{node}: value", node.builder.folder)
+    if node.attrs["value"] is None:
+        return node.full(shape, 0.0, FLOAT32)
+    fill = node.stored("value")
     if fill.size != 1:
         raise node.wrong(f"value has the shape {fill.shape}; one element is wanted")
-    element = node.constant(fill.reshape(()))
-    return node.call(
-        "full", shape=shape, fill_value=python_number(fill.reshape(-1)[0]), dtype=tensor(element).dtype.name
-    )
+    return node.full(shape, python_number(fill.reshape(())), dtype(fill.dtype))
 
 
 def shape(node: Node) -> Expr:
@@ -74,15 +68,10 @@ def size(node: Node) -> Expr:
     return node.call("prod", node.call("shape_of", node[0]), axis=(0,), keepdims=False)
 
 
-def identity(node: Node) -> Expr:
-    """Translate Identity: the operand itself."""
-    return node[0]
-
-
 TABLE: dict[str, Rule] = {
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
-    "Identity": identity,
+    "Identity": lambda node: node[0],
     "Shape": shape,
     "Size": size,
 }

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.lower.frontends.onnx.tensors import dtype_of
-from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64, DType
+from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim
 
@@ -53,14 +52,12 @@ def _normal(node: Node, g: np.random.RandomState, shape: tuple[int, ...]) -> Arr
 def _drawn(draw: Callable[[Node, np.random.RandomState, tuple[int, ...]], Array], like: bool) -> Rule:
     def rule(node: Node) -> Expr:
         shape = tensor(node[0]).shape if like else node.attrs["shape"]
-        number = node.attrs["dtype"]
-        of: DType = tensor(node[0]).dtype if number is None else dtype_of(number, f"{node}: dtype")
+        of = node.dtype("dtype", tensor(node[0]).dtype if node.has(0) else None)
         if not of.is_float:
             raise node.wrong(f"random numbers of {of}; a float dtype is wanted")
         if draw is _normal and node.attrs["scale"] < 0:
             raise node.wrong(f"scale is {node.attrs['scale']}; at least 0 is wanted")
-        g = _generator(node)
-        return node.constant(draw(node, g, _sizes(node, shape)), of)
+        return node.constant(draw(node, _generator(node), _sizes(node, shape)), of)
 
     return rule
 
@@ -70,9 +67,8 @@ def multinomial(node: Node) -> Expr:
     x, count = tensor(node[0]), node.attrs["sample_size"]
     if x.ndim != 2 or count < 1:
         raise node.wrong(f"{count} samples of {x}; at least one, of rows of a matrix, is wanted")
-    of = dtype_of(node.attrs["dtype"], f"{node}: dtype")
-    g = _generator(node)
-    numbers = node.constant(g.uniform(size=(*_sizes(node, x.shape[:1]), count, 1)))
+    of = node.dtype("dtype")
+    numbers = node.constant(_generator(node).uniform(size=(*_sizes(node, x.shape[:1]), count, 1)))
     wide = node.cast(node[0], FLOAT64)
     totals = node.call("cumsum", node.call("nn.softmax", wide, axis=1), axis=1)
     inner = node.call("strided_slice", totals, axes=(1,), begin=(0,), end=(-1,))  # the last class takes what is left
@@ -82,28 +78,21 @@ def multinomial(node: Node) -> Expr:
 
 def bernoulli(node: Node) -> Expr:
     """1 with the probability that the operand says. (ONNX's body for it compares the other way round.)"""
-    of = tensor(node[0]).dtype
-    number = node.attrs["dtype"]
-    g = _generator(node)
-    numbers = node.constant(g.uniform(size=_sizes(node, tensor(node[0]).shape)))
-    below = node.call("less", numbers, node.cast(node[0], FLOAT64))
-    return node.cast(below, of if number is None else dtype_of(number, f"{node}: dtype"))
+    x = tensor(node[0])
+    numbers = node.constant(_generator(node).uniform(size=_sizes(node, x.shape)))
+    return node.cast(node.call("less", numbers, node.cast(node[0], FLOAT64)), node.dtype("dtype", x.dtype))
 
 
 def dropped(node: Node, training: Expr) -> tuple[Expr, Expr]:
     """Dropout-12 and later: the operand with some elements 0 and the others scaled, and which these are, where
     `training` holds; the operand itself elsewhere."""
     x = tensor(node[0])
-    g = _generator(node)
-    numbers = node.constant(g.uniform(size=_sizes(node, x.shape)))
+    numbers = node.constant(_generator(node).uniform(size=_sizes(node, x.shape)))
     ratio = node.shaped(node[1], ()) if node.has(1) else node.constant(0.5, FLOAT32)
     kept = node.call("greater_equal", numbers, node.cast(ratio, FLOAT64))
-    of = tensor(ratio).dtype
-    one = node.constant(1.0, of)
-    scale = node.cast(node.call("divide", one, node.call("subtract", one, ratio)), x.dtype)
+    scale = node.cast(node.call("divide", 1.0, node.call("subtract", 1.0, ratio)), x.dtype)
     y = node.call("multiply", node.call("multiply", node[0], node.cast(kept, x.dtype)), scale)
-    always = node.call("logical_not", training)
-    return node.call("where", training, y, node[0]), node.call("logical_or", kept, always)
+    return node.call("where", training, y, node[0]), node.call("logical_or", kept, node.call("logical_not", training))
 
 
 TABLE: dict[str, Rule] = {

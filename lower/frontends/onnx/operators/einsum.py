@@ -76,7 +76,7 @@ def _diagonal(node: Node, value: Expr, letters: tuple[str, ...]) -> _Term:
         if not provably_equal(shape[first], shape[second]):
             raise node.wrong(f"axes {first} and {second} of {value.type} have one letter, but not one size")
         on = node.call("equal", places(node, value, first), places(node, value, second))
-        masked = node.call("where", on, value, node.constant(0, tensor(value).dtype))
+        masked = node.call("where", on, value, 0)
         value = node.call("sum", masked, axis=(second,), keepdims=False)
         letters = letters[:second] + letters[second + 1 :]
     return _Term(value, letters)

@@ -7,13 +7,12 @@ run of the first one's sizes, or 1 in place of some of them. Since then NumPy's 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
 from assay.lower.frontends.onnx.contents import is_small
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
-from assay.semantics.dtypes import FLOAT64, DType
+from assay.semantics.dtypes import BOOL, FLOAT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
@@ -54,12 +53,9 @@ def _stretches(part: Dim, to: Dim) -> bool:
 
 def divide(node: Node) -> Expr:
     """Floats by IEEE; integers rounded to zero, which the documentation says since version 14."""
-    of = tensor(node[0]).dtype
-    return (
-        node.call("divide", node[0], second(node))
-        if of.is_float
-        else node.quotient("truncate_divide", node[0], second(node))
-    )
+    if tensor(node[0]).dtype.is_float:
+        return node.call("divide", node[0], second(node))
+    return node.quotient("truncate_divide", node[0], second(node))
 
 
 def modulo(node: Node) -> Expr:
@@ -71,41 +67,35 @@ def modulo(node: Node) -> Expr:
     rest = node.call("fmod", a, b)
     if node.attrs["fmod"]:
         return rest
-    zero = node.constant(0.0, tensor(a).dtype)
-    negative = node.call("less", b, zero)
-    other = node.call("not_equal", node.call("less", rest, zero), negative)
-    none = node.call("where", negative, node.constant(-0.0, tensor(a).dtype), zero)
+    negative = node.call("less", b, 0.0)
+    other = node.call("not_equal", node.call("less", rest, 0.0), negative)
+    none = node.call("where", negative, -0.0, node.constant(0.0, tensor(a).dtype))
     moved = node.call("where", other, node.call("add", rest, b), rest)
-    return node.call("where", node.call("equal", rest, zero), none, moved)
+    return node.call("where", node.call("equal", rest, 0.0), none, moved)
 
 
 def bit_shift(node: Node) -> Expr:
     """What is shifted by less than 0, or the width or more, is all shifted out: 0, or -1 where a sign comes after."""
     x, by = node[0], node[1]
     of = tensor(x).dtype
-    direction = node.attrs["direction"]
-    if direction not in ("LEFT", "RIGHT"):
-        raise node.wrong(f"direction is {direction!r}; LEFT or RIGHT is wanted")
-    least, most = node.constant(0, of), node.constant(of.bits - 1, of)
-    inside = node.call("less_equal", by, most)
+    direction = node.choice("direction", "LEFT", "RIGHT")
+    inside = node.call("less_equal", by, of.bits - 1)
     if of.kind == "int":
-        inside = node.call("logical_and", inside, node.call("greater_equal", by, least))
+        inside = node.call("logical_and", inside, node.call("greater_equal", by, 0))
     if direction == "LEFT":
-        moved = node.call("left_shift", x, node.call("where", inside, by, least))
-        return node.call("where", inside, moved, least)
-    moved = node.call("right_shift", x, node.call("where", inside, by, most))
-    return moved if of.kind == "int" else node.call("where", inside, moved, least)
+        return node.call("where", inside, node.call("left_shift", x, node.call("where", inside, by, 0)), 0)
+    moved = node.call("right_shift", x, node.call("where", inside, by, of.bits - 1))
+    return moved if of.kind == "int" else node.call("where", inside, moved, 0)
 
 
 def is_infinite(node: Node) -> Expr:
     """Translate IsInf, by comparison with the infinities of the signs that are asked for."""
     x = node[0]
-    of = tensor(x).dtype
     signs = [sign for sign, name in ((1, "detect_positive"), (-1, "detect_negative")) if node.attrs.get(name, 1)]
     # where a type has no infinity the number rounds to NaN, which nothing is equal to
-    found = [node.call("equal", x, node.constant(sign * float("inf"), of)) for sign in signs]
+    found = [node.call("equal", x, sign * float("inf")) for sign in signs]
     if not found:
-        return node.call("full", shape=tensor(x).shape, fill_value=False, dtype="bool")
+        return node.full(tensor(x).shape, False, BOOL)
     return found[0] if len(found) == 1 else node.call("logical_or", *found)
 
 
@@ -137,7 +127,7 @@ def power(node: Node) -> Expr:
 def _whole_power(node: Node, base: Expr, exponent: int, shape: tuple[Dim, ...]) -> Expr:
     """Repeated squaring: integers wrap, so the order of the factors does not matter."""
     both = broadcast_shapes(str(node), [tensor(base).shape, shape])
-    result = node.call("full", shape=both, fill_value=1, dtype=tensor(base).dtype.name)
+    result = node.full(both, 1, tensor(base).dtype)
     while exponent:
         if exponent & 1:
             result = node.call("multiply", base, result)
@@ -151,23 +141,21 @@ def _integer_power(node: Node, base: Expr, exponent: Expr) -> Expr:
     """By the bits of the exponent. From 64 on only 0, 1 and -1 have a power that is not too large, and of those the
     exponent's last bit is all that counts; below 0 it is the reciprocal, rounded to zero."""
     of, to = tensor(base).dtype, tensor(exponent).dtype
-    number = partial(node.constant, of=to)
-    last = node.call("bitwise_and", exponent, number(1))
-    odd = node.call("equal", last, number(1))
-    bits = node.call("where", node.call("greater", exponent, number(63)), node.call("add", last, number(62)), exponent)
-    one = node.constant(1, of)
-    result, factor = one, base
+    last = node.call("bitwise_and", exponent, 1)
+    odd = node.call("equal", last, 1)
+    bits = node.call("where", node.call("greater", exponent, 63), node.call("add", last, 62), exponent)
+    result, factor = node.constant(1, of), base
     for k in range(6):
-        bit = node.call("bitwise_and", node.call("right_shift", bits, number(k)), number(1))
-        result = node.call("multiply", result, node.call("where", node.call("equal", bit, number(1)), factor, one))
+        bit = node.call("bitwise_and", node.call("right_shift", bits, k), 1)
+        result = node.call("multiply", result, node.call("where", node.call("equal", bit, 1), factor, 1))
         factor = node.call("multiply", factor, factor)
     if to.kind == "uint":
         return result
-    unit = node.call("equal", base, one)
+    unit = node.call("equal", base, 1)
     if of.kind == "int":
-        unit = node.call("logical_or", unit, node.call("equal", base, node.constant(-1, of)))
-    small = node.call("where", unit, node.call("where", odd, base, one), node.constant(0, of))
-    return node.call("where", node.call("less", exponent, number(0)), small, result)
+        unit = node.call("logical_or", unit, node.call("equal", base, -1))
+    small = node.call("where", unit, node.call("where", odd, base, 1), 0)
+    return node.call("where", node.call("less", exponent, 0), small, result)
 
 
 def variadic(op: str) -> Callable[[Node], Expr]:
@@ -197,7 +185,7 @@ def mean(node: Node) -> Expr:
     if found is not None:
         return found
     added = variadic("add")(node)
-    return added if count == 1 else node.call("divide", added, node.constant(count, tensor(added).dtype))
+    return added if count == 1 else node.call("divide", added, count)
 
 
 def _any_order(op: str, node: Node) -> Expr | None:
@@ -235,7 +223,7 @@ def clip(node: Node) -> Expr:
         low, high = (d if k is None else k for k, d in zip(known, (low, high), strict=True))
         return node.call("clip", x, min=low, max=high)
     for op, b, default in zip(("maximum", "minimum"), bounds, (low, high), strict=True):
-        x = node.call(op, x, node.constant(default, of) if b is None else node.shaped(b, ()))
+        x = node.call(op, x, default if b is None else node.shaped(b, ()))
     return x
 
 

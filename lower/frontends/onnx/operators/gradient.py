@@ -32,14 +32,11 @@ class _Back:
         assert isinstance(self.result, Call) and isinstance(self.result.op, Operator)
         return self.result.op.check_attrs(self.result.attrs)
 
-    def call(self, op: str, *args: Expr, **attrs: object) -> Expr:
+    def call(self, op: str, *args: Expr | float, **attrs: object) -> Expr:
         return self.node.call(op, *args, **attrs)
 
     def times(self, factor: Expr) -> Expr:
         return self.call("multiply", self.given, factor)
-
-    def number(self, value: float) -> Expr:
-        return self.node.constant(value, tensor(self.given).dtype)
 
     def reduced(self) -> Expr:
         """The gradient of a reduction, with the axes that it lost as axes of size 1."""
@@ -65,7 +62,7 @@ def _mean(b: _Back) -> Sequence[Expr | None]:
     x, y = tensor(b.args[0]), tensor(b.result)
     if not x.is_static or not y.is_static:
         raise b.node.unsupported(f"the gradient of the mean of {x}; give the sizes numbers")
-    return [b.call("divide", whole, b.number(prod(x.static_shape) / max(prod(y.static_shape), 1)))]
+    return [b.call("divide", whole, prod(x.static_shape) / max(prod(y.static_shape), 1))]
 
 
 def _matmul(b: _Back) -> Sequence[Expr | None]:
@@ -93,12 +90,7 @@ def _divide(b: _Back) -> Sequence[Expr | None]:
 
 
 def _where(b: _Back) -> Sequence[Expr | None]:
-    condition, zero = b.args[0], b.number(0)
-    return [None, b.call("where", condition, b.given, zero), b.call("where", condition, zero, b.given)]
-
-
-def _above(b: _Back) -> Expr:
-    return b.call("where", b.call("greater", b.args[0], b.number(0)), b.given, b.number(0))
+    return [None, b.call("where", b.args[0], b.given, 0), b.call("where", b.args[0], 0, b.given)]
 
 
 def _shaped(b: _Back) -> Sequence[Expr | None]:
@@ -113,20 +105,16 @@ RULES: Mapping[str, Back] = {
     "negative": _unary(lambda b: b.call("negative", b.given)),
     "exp": _unary(lambda b: b.times(b.call("exp", b.args[0]))),
     "log": _unary(lambda b: b.call("divide", b.given, b.args[0])),
-    "sqrt": _unary(lambda b: b.call("divide", b.given, b.call("multiply", b.number(2), b.call("sqrt", b.args[0])))),
+    "sqrt": _unary(lambda b: b.call("divide", b.given, b.call("multiply", 2, b.call("sqrt", b.args[0])))),
     "sin": _unary(lambda b: b.times(b.call("cos", b.args[0]))),
     "cos": _unary(lambda b: b.times(b.call("negative", b.call("sin", b.args[0])))),
-    "tanh": _unary(
-        lambda b: b.times(
-            b.call("subtract", b.number(1), b.call("multiply", *[b.call("tanh", b.args[0])] * 2)),
-        )
-    ),
+    "tanh": _unary(lambda b: b.times(b.call("subtract", 1, b.call("multiply", *[b.call("tanh", b.args[0])] * 2)))),
     "sigmoid": _unary(
         lambda b: b.times(
             b.call("multiply", *(b.call("sigmoid", x) for x in (b.args[0], b.call("negative", b.args[0]))))
         )
     ),
-    "nn.relu": _unary(_above),
+    "nn.relu": _unary(lambda b: b.call("where", b.call("greater", b.args[0], 0), b.given, 0)),
     "where": _where,
     "matmul": _matmul,
     "sum": _sum,
@@ -191,8 +179,7 @@ def gradient(node: Node) -> Sequence[Expr]:
             values[e] = e if all(a is b for a, b in zip(parts, e.children, strict=True)) else e.with_children(parts)
             if any(c in depends for c in e.children):
                 depends.add(e)
-    ones = node.call("full", shape=tensor(y).shape, fill_value=1.0, dtype=tensor(y).dtype.name)
-    found: dict[Expr, Expr] = {y: ones} if y in depends else {}
+    found: dict[Expr, Expr] = {y: node.full(tensor(y).shape, 1.0, tensor(y).dtype)} if y in depends else {}
     for e in reversed(order):
         if e not in found or e in at:
             continue
@@ -204,10 +191,7 @@ def gradient(node: Node) -> Sequence[Expr]:
             if part is not None and arg in depends and _is_float(arg):
                 part = _unbroadcast(node, part, arg)
                 found[arg] = part if arg not in found else node.call("add", found[arg], part)
-    return [
-        found[x] if x in found else node.call("full", shape=tensor(x).shape, fill_value=0.0, dtype=tensor(x).dtype.name)
-        for x in named[: len(xs)]
-    ]
+    return [found[x] if x in found else node.full(tensor(x).shape, 0.0, tensor(x).dtype) for x in named[: len(xs)]]
 
 
 TABLE: dict[str, Rule] = {"Gradient": gradient}

@@ -17,21 +17,17 @@ from assay.semantics.graph import Expr
 def _loss(node: Node, scores: Expr) -> Expr:
     """-scores[n, target[n, ...], ...] * weight[target[n, ...]], then the sum, or the sum over that of the weights."""
     x, target = tensor(scores), tensor(node[1])
-    of = x.dtype
     if x.ndim < 2 or not same_shape((x.shape[0], *x.shape[2:]), target.shape):
         raise node.wrong(f"scores are {x}, targets {target}; (N, C, ...) and (N, ...) are wanted")
-    reduction = node.attrs["reduction"]
-    if reduction not in ("none", "mean", "sum"):
-        raise node.wrong(f"reduction is {reduction!r}; none, mean or sum is wanted")
+    reduction = node.choice("reduction", "none", "mean", "sum")
     classes = node.cast(node.call("expand_dims", node[1], axis=(1,)), INT64)
     hot = node.call("equal", places(node, scores, 1), classes)
     ignored = node.attrs.get("ignore_index")
     if ignored is not None:
-        hot = node.call("logical_and", hot, node.call("not_equal", classes, node.constant(ignored, INT64)))
-    zero = node.constant(0.0, of)
+        hot = node.call("logical_and", hot, node.call("not_equal", classes, ignored))
 
     def picked(values: Expr) -> Expr:
-        return node.call("sum", node.call("where", hot, values, zero), axis=(1,), keepdims=False)
+        return node.call("sum", node.call("where", hot, values, 0.0), axis=(1,), keepdims=False)
 
     loss = node.call("negative", picked(scores))
     weights: Expr | None = None
@@ -41,7 +37,7 @@ def _loss(node: Node, scores: Expr) -> Expr:
         weights = picked(node.shaped(node[2], (x.shape[1], *(1,) * (x.ndim - 2))))
         loss = node.call("multiply", loss, weights)
     elif ignored is not None:
-        weights = picked(node.constant(1.0, of))
+        weights = picked(node.constant(1.0, x.dtype))
     if reduction == "none":
         return loss
     if reduction == "mean" and weights is None:

@@ -8,8 +8,6 @@ import numpy as np
 from onnx import TensorProto
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.lower.frontends.onnx.string_table import texts_of
-from assay.lower.frontends.onnx.tensors import array_of
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.graph import Expr
 
@@ -34,7 +32,7 @@ def binarizer(node: Node) -> Expr:
     threshold = node.attrs["threshold"]
     if not of.is_float and threshold != int(threshold):  # above it is above the whole number below
         threshold = float(np.floor(threshold))
-    return node.cast(node.call("greater", node[0], node.constant(threshold, of)), of)
+    return node.cast(node.call("greater", node[0], threshold), of)
 
 
 def label_encoder(node: Node) -> Expr:
@@ -45,7 +43,7 @@ def label_encoder(node: Node) -> Expr:
     if isinstance(keys, _Numbers) != (node[0] in node.builder.texts):
         raise node.wrong("strings are looked up among numbers, or numbers among strings")
     if node.attrs.get("default_tensor") is not None:
-        default = _stored(node, "default_tensor").reshape(-1)[:1]
+        default = node.stored("default_tensor").reshape(-1)[:1]
     elif isinstance(values, _Numbers):
         default = node.strings.numbers([node.attrs["default_string"]])
     else:
@@ -67,16 +65,10 @@ class _Numbers(np.ndarray[Any, Any]):
     """An array of numbers of strings."""
 
 
-def _stored(node: Node, name: str) -> Array:
-    tensor_, what = node.attrs[name], f"{node}: {name}"
-    if tensor_.data_type == TensorProto.STRING:
-        return node.strings.numbers(texts_of(tensor_, what)).view(_Numbers)
-    return array_of(tensor_, what, node.builder.folder)
-
-
 def _labels(node: Node, name: str) -> Array:
-    if node.attrs.get(f"{name}_tensor") is not None:
-        return _stored(node, f"{name}_tensor")
+    if (given := node.attrs.get(f"{name}_tensor")) is not None:
+        found = node.stored(f"{name}_tensor")
+        return found.view(_Numbers) if given.data_type == TensorProto.STRING else found
     for kind, of in (("int64s", np.int64), ("floats", np.float32)):
         if node.attrs.get(f"{name}_{kind}"):
             return np.array(node.attrs[f"{name}_{kind}"], of)
@@ -96,7 +88,7 @@ class _Trees:
 
     def __init__(self, node: Node, of: np.dtype[Any]) -> None:
         def stored(name: str) -> Array:
-            return array_of(node.attrs[name], f"{node}: {name}", node.builder.folder).reshape(-1)
+            return node.stored(name).reshape(-1)
 
         self.node = node
         modes, splits, weights = stored("nodes_modes").astype(np.int64), stored("nodes_splits"), stored("leaf_weights")
@@ -179,12 +171,12 @@ def tree_ensemble(node: Node) -> Expr:
             if mode == _MEMBER:
                 same = node.call("equal", node.call("expand_dims", value, axis=(2,)), look(trees.members, at))
                 found = node.call("sum", node.cast(same, INT64), axis=(2,), keepdims=False)
-                here = node.call("greater", found, node.constant(0, INT64))
+                here = node.call("greater", found, 0)
             else:
                 here = node.call(_COMPARE[mode], value, look(trees.splits, at))
             holds = node.call("logical_or", holds, node.call("logical_and", here, look(trees.modes == mode, at)))
         at = node.call("where", holds, look(trees.true, at), look(trees.false, at))
-    leaf = node.call("subtract", at, node.constant(trees.nodes, INT64))
+    leaf = node.call("subtract", at, trees.nodes)
     return _transformed(node, _aggregated(node, trees, leaf, look))
 
 
@@ -197,9 +189,9 @@ def _aggregated(node: Node, trees: _Trees, leaf: Expr, look: Any) -> Expr:
     weight = node.call("expand_dims", look(trees.weights, leaf), axis=(2,))
     target = node.call("expand_dims", look(trees.targets, leaf), axis=(2,))
     own = node.call("equal", target, node.call("arange", size=node.attrs["n_targets"]))
-    part = node.call("where", own, weight, node.constant(neutral, of))
+    part = node.call("where", own, weight, neutral)
     result = node.call({2: "min", 3: "max"}.get(how, "sum"), part, axis=(1,), keepdims=False)
-    return node.call("divide", result, node.constant(len(trees.roots), of)) if how == 0 else result
+    return node.call("divide", result, len(trees.roots)) if how == 0 else result
 
 
 def _transformed(node: Node, x: Expr) -> Expr:

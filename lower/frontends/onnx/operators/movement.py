@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from assay.lower.frontends.onnx.node import Node, Result, Rule, same_shape, tensor
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axes, normalize_axis, show_shapes
+from assay.semantics.ops.common import normalize_axes, show_shapes
 from assay.semantics.ops.sizes import ceil_div, floor_div, product
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
 
@@ -84,13 +84,13 @@ def transpose(node: Node) -> Expr:
 def concat(node: Node) -> Expr:
     """Translate Concat along `axis`."""
     axis = 1 if node.attrs["axis"] is None else node.attrs["axis"]  # only version 1 may leave it out
-    return node.call("concat", *node.operands(), axis=normalize_axis(str(node), axis, tensor(node[0]).ndim))
+    return node.call("concat", *node.operands(), axis=node.axis(tensor(node[0]).ndim, axis))
 
 
 def split(node: Node) -> Sequence[Result]:
     """Into parts of the given sizes; else into equal ones, of which the last may be smaller since version 18."""
     x = tensor(node[0])
-    axis = normalize_axis(str(node), node.attrs["axis"] or 0, x.ndim)
+    axis = node.axis(x.ndim, node.attrs["axis"] or 0)
     whole, count = x.shape[axis], len(node.outputs)
     if node.has(1) or node.attrs.get("split") is not None:
         if node.attrs.get("num_outputs") is not None:
@@ -148,7 +148,7 @@ def tile(node: Node) -> Expr:
         counts, axes = node.counts(1), node.counts(2)
         if len(counts) != 1 or len(axes) != 1:
             raise node.wrong(f"operands tiles and axis hold {counts} and {axes}; one number each is wanted")
-        axis = normalize_axis(str(node), axes[0], x.ndim)
+        axis = node.axis(x.ndim, axes[0])
         repeats: tuple[Dim, ...] = tuple(counts[0] if a == axis else 1 for a in range(x.ndim))
     else:
         repeats = node.dims(1)

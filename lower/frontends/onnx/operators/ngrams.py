@@ -22,9 +22,7 @@ def vectorizer(node: Node) -> Expr:
         raise node.wrong("a pool of strings for strings, or pool_int64s for integers, is wanted")
     if x.ndim not in (1, 2) or not isinstance(x.shape[-1], int):
         raise node.wrong(f"X is {x}; a vector or rows of a known size are wanted")
-    mode = node.attrs["mode"]
-    if mode not in ("TF", "IDF", "TFIDF"):
-        raise node.wrong(f"mode is {mode!r}; TF, IDF or TFIDF is wanted")
+    mode = node.choice("mode", "TF", "IDF", "TFIDF")
     columns = node.attrs["ngram_indexes"]
     pools = _pools(node, pool)
     if sum(map(len, pools)) != len(columns) or min(columns, default=0) < 0:
@@ -41,10 +39,10 @@ def vectorizer(node: Node) -> Expr:
     width = max(columns, default=-1) + 1
     shape = (*x.shape[:-1], width)
     if not counts:
-        return node.call("full", shape=shape, fill_value=0.0, dtype="float32")
+        return node.full(shape, 0.0, FLOAT32)
     whole = node.call("concat", *counts, axis=1) if len(counts) > 1 else counts[0]
     rows_of = node.call("permute_dims", whole, axes=(1, 0))
-    none = node.call("full", shape=(width, tensor(rows).shape[0]), fill_value=0, dtype="int64")
+    none = node.full((width, tensor(rows).shape[0]), 0, INT64)
     places = node.constant(np.array(used, np.int64).reshape(-1, 1))
     summed = node.call("scatter_nd", none, places, rows_of, reduction="add")
     found = node.shaped(node.cast(node.call("permute_dims", summed, axes=(1, 0)), FLOAT32), shape)
@@ -52,14 +50,9 @@ def vectorizer(node: Node) -> Expr:
     if weights and len(weights) != width:
         raise node.wrong(f"{len(weights)} weights for {width} columns")
     factor = node.constant(np.array(weights or 1, np.float32))
-    match mode:
-        case "IDF":
-            zero = node.constant(0, FLOAT32)
-            return node.call("where", node.call("greater", found, zero), factor, zero)
-        case "TFIDF":
-            return node.call("multiply", found, factor)
-        case _:
-            return found
+    if mode == "IDF":
+        return node.call("where", node.call("greater", found, 0), factor, 0)
+    return found if mode == "TF" else node.call("multiply", found, factor)
 
 
 def _pools(node: Node, pool: Sequence[int]) -> list[np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
@@ -78,7 +71,7 @@ def _counted(node: Node, rows: Expr, pool: np.ndarray[tuple[int, int], np.dtype[
     batch, size = tensor(rows).shape
     assert isinstance(size, int)
     count, n = pool.shape
-    total: Expr = node.call("full", shape=(batch, count), fill_value=0, dtype="int64")
+    total = node.full((batch, count), 0, INT64)
     for d in range(1, distances + 1):
         windows = size - d * (n - 1)
         if windows <= 0:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, same_shape, tensor
+from assay.lower.frontends.onnx.operators.contraction import image
 from assay.lower.frontends.onnx.operators.draws import dropped
-from assay.semantics.dtypes import DTYPES, FLOAT32, DType
+from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import broadcast_shapes, normalize_axis
+from assay.semantics.ops.common import broadcast_shapes
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
 
@@ -21,7 +22,7 @@ def _softmax(op: str) -> Rule:
 
     def rule(node: Node) -> Expr:
         x = tensor(node[0])
-        axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+        axis = node.axis(x.ndim)
         if node.version >= 13 or axis == x.ndim - 1:
             return node.call(op, node[0], axis=axis)
         matrix = (product(x.shape[:axis]), product(x.shape[axis:]))
@@ -74,20 +75,17 @@ def _moments(node: Node, x: Expr, axes: tuple[int, ...]) -> list[Expr]:
 
 def _moved(node: Node, operand: Expr, given: Expr, own: Expr) -> Expr:
     """given * momentum + own * (1 - momentum)."""
-    of, momentum = tensor(given).dtype, node.attrs["momentum"]
-    kept = node.call("multiply", given, node.constant(momentum, of))
-    new = node.call("multiply", own, node.constant(1 - momentum, of))
+    kept = node.call("multiply", given, node.attrs["momentum"])
+    new = node.call("multiply", own, 1 - node.attrs["momentum"])
     return node.cast(node.call("add", kept, new), tensor(operand).dtype)
 
 
 def instance_norm(node: Node) -> Expr:
     """(x - mean) / sqrt(var + epsilon) * scale + bias, with mean and variance for each image and channel."""
-    x = tensor(node[0])
-    if x.ndim < 3:
-        raise node.wrong(f"operand input is {x}; axes N, C and at least one spatial are wanted")
+    x = image(node)
     wide = x.dtype if x.dtype.bits >= 32 else FLOAT32
     axes, inner = tuple(range(2, x.ndim)), x.shape[2:]
-    one = node.call("full", shape=inner, fill_value=1.0, dtype=wide.name)
+    one = node.full(inner, 1.0, wide)
     y = node.call("nn.layer_norm", node.cast(node[0], wide), one, axes=axes, epsilon=node.attrs["epsilon"])
     for k, op in ((1, "multiply"), (2, "add")):
         if not same_shape(tensor(node[k]).shape, x.shape[1:2]):
@@ -103,22 +101,22 @@ def layer_norm(node: Node) -> Sequence[Result]:
     stash = {1: "float32", 16: "bfloat16"}.get(node.attrs["stash_type"])
     if stash is None:
         raise node.wrong(f"stash_type is {node.attrs['stash_type']}; 1 (float) or 16 (bfloat16) is wanted")
-    axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+    axis = node.axis(x.ndim)
     axes, inner = tuple(range(axis, x.ndim)), x.shape[axis:]
-    scale, bias = node[1], node[2] if node.has(2) else None
-    for p in (scale, *([bias] if bias is not None else [])):
+    params = [node[i] for i in (1, 2) if node.has(i)]
+    for p in params:
         if not same_shape(broadcast_shapes(str(node), [x.shape, tensor(p).shape]), x.shape):
             raise node.wrong(f"operands Scale and B must broadcast to X: {p.type} does not to {x}")
     width = DTYPES[stash]
-    plain = all(tensor(p).ndim <= len(inner) for p in (scale, bias) if p is not None)
-    if width is x.dtype and plain:
-        params = [_broadcast(node, p, inner) for p in (scale, bias) if p is not None]
+    if width is x.dtype and all(tensor(p).ndim <= len(inner) for p in params):
+        params = [_broadcast(node, p, inner) for p in params]
         y = node.call("nn.layer_norm", node[0], *params, axes=axes, epsilon=node.attrs["epsilon"])
     else:
-        one = node.call("full", shape=inner, fill_value=1.0, dtype=width.name)
+        one = node.full(inner, 1.0, width)
         normal = node.call("nn.layer_norm", node.cast(node[0], width), one, axes=axes, epsilon=node.attrs["epsilon"])
-        y = node.call("multiply", node.cast(normal, x.dtype), scale)
-        y = y if bias is None else node.call("add", y, bias)
+        y = node.cast(normal, x.dtype)
+        for op, p in zip(("multiply", "add"), params, strict=False):
+            y = node.call(op, y, p)
     return [y, *_statistics(node, axes, width)]
 
 
@@ -131,14 +129,8 @@ def _statistics(node: Node, axes: tuple[int, ...], width: DType) -> list[Result]
     if not (node.wants(1) or node.wants(2)):
         return []
     mean, variance = _moments(node, node.cast(node[0], width), axes)
-    shifted = node.call("add", variance, node.constant(node.attrs["epsilon"], width))
+    shifted = node.call("add", variance, node.attrs["epsilon"])
     return [mean, node.call("reciprocal", node.call("sqrt", shifted))]
-
-
-def lrn(node: Node) -> Expr:
-    """Translate LRN, which has the same attributes here."""
-    names = ("size", "alpha", "beta", "bias")
-    return node.call("nn.lrn", node[0], **{n: node.attrs[n] for n in names})
 
 
 def dropout(node: Node) -> Sequence[Result]:
@@ -149,15 +141,14 @@ def dropout(node: Node) -> Sequence[Result]:
         return dropped(node, node.shaped(node[2], ()))
     if node.version < 12:
         return [node[0], Refused("the mask has no meaning outside training before operator set 12")]
-    mask = [node.call("full", shape=tensor(node[0]).shape, fill_value=True, dtype="bool")] if node.wants(1) else []
-    return [node[0], *mask]
+    return [node[0], *([node.full(tensor(node[0]).shape, True, BOOL)] if node.wants(1) else [])]
 
 
 TABLE: dict[str, Rule] = {
     "BatchNormalization": batch_norm,
     "Dropout": dropout,
     "InstanceNormalization": instance_norm,
-    "LRN": lrn,
+    "LRN": lambda node: node.call("nn.lrn", node[0], **node.attrs),
     "LayerNormalization": layer_norm,
     "LogSoftmax": _softmax("nn.log_softmax"),
     "Softmax": _softmax("nn.softmax"),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
-from assay.lower.frontends.onnx.operators.contraction import padding, per_axis, spatial_rank
+from assay.lower.frontends.onnx.operators.contraction import image, padding, per_axis, spatial_rank
 from assay.lower.frontends.onnx.operators.reduction import place_of
 from assay.lower.frontends.onnx.operators.resizing import wide
 from assay.lower.frontends.onnx.terms import Term
@@ -111,9 +111,7 @@ def lp_pool(node: Node) -> Expr:
 def global_lp_pool(node: Node) -> Expr:
     """Translate GlobalLpPool: the p-norm over all spatial axes, which stay with size 1."""
     terms = _powers(node)
-    if terms.type.ndim < 3:
-        raise node.wrong(f"operand X is {node[0].type}; axes N, C and at least one spatial are wanted")
-    return _root(node, terms.sum(*range(2, terms.type.ndim), keep=True))
+    return _root(node, terms.sum(*range(2, image(node).ndim), keep=True))
 
 
 def _powers(node: Node) -> Term:
@@ -134,13 +132,7 @@ def _root(node: Node, total: Term) -> Expr:
 
 
 def _global(op: str) -> Rule:
-    def rule(node: Node) -> Expr:
-        x = tensor(node[0])
-        if x.ndim < 3:
-            raise node.wrong(f"operand X is {x}; axes N, C and at least one spatial are wanted")
-        return node.call(op, node[0], axis=tuple(range(2, x.ndim)), keepdims=True)
-
-    return rule
+    return lambda node: node.call(op, node[0], axis=tuple(range(2, image(node).ndim)), keepdims=True)
 
 
 TABLE: dict[str, Rule] = {

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from assay.lower.frontends.onnx.casts import to_float
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.contraction import conv
-from assay.lower.frontends.onnx.tensors import dtype_of
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, UINT8, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Dim
 
 
@@ -33,7 +31,7 @@ def _spread(node: Node, part: Expr, what: str) -> Expr:
     given = node.attrs.get("axis")
     if given is None:  # until version 10 there is nothing but scalars
         raise node.wrong(f"operand {what} is {of}; a scalar is wanted")
-    axis = normalize_axis(str(node), given, x.ndim)
+    axis = node.axis(x.ndim, given)
     block = node.attrs.get("block_size") or 0
     if not block:
         if of.ndim != 1 or not same_shape(of.shape, x.shape[axis : axis + 1]):
@@ -73,12 +71,11 @@ def _zero_point(node: Node, index: int) -> Expr | None:
 
 def quantize(node: Node) -> Expr:
     """x / scale, rounded to even, plus the zero point, within the range of the result's dtype."""
-    zero, given = _zero_point(node, 2), node.attrs.get("output_dtype") or 0
-    to = tensor(zero).dtype if zero is not None else dtype_of(given, f"{node}: output_dtype") if given else UINT8
-    if given and dtype_of(given, f"{node}: output_dtype") is not to:
-        raise node.wrong(f"output_dtype is {dtype_of(given, 'output_dtype')}, the zero point is {to}")
-    precision = node.attrs.get("precision") or 0
-    of = dtype_of(precision, f"{node}: precision") if precision else tensor(node[1]).dtype
+    zero = _zero_point(node, 2)
+    to = tensor(zero).dtype if zero is not None else node.dtype("output_dtype", UINT8)
+    if (given := node.dtype("output_dtype", to)) is not to:
+        raise node.wrong(f"output_dtype is {given}, the zero point is {to}")
+    of = node.dtype("precision", tensor(node[1]).dtype)
     if not of.is_float:
         raise node.wrong(f"precision is {of}; a float type is wanted")
     scaled = node.call("divide", node.cast(node[0], of), node.cast(_spread(node, node[1], "y_scale"), of))
@@ -102,11 +99,9 @@ def saturated(node: Node, scaled: Expr, zero: Expr | None, to: DType) -> Expr:
 def dequantize(node: Node) -> Expr:
     """(x - zero point) * scale, the difference exact."""
     x, scale = node[0], _spread(node, node[1], "x_scale")
-    given = node.attrs.get("output_dtype") or 0
-    to = dtype_of(given, f"{node}: output_dtype") if given else tensor(scale).dtype
+    to = node.dtype("output_dtype", tensor(scale).dtype)
     wide = _wide(to)
-    zero = _zero_point(node, 2)
-    if zero is not None:
+    if (zero := _zero_point(node, 2)) is not None:
         if tensor(zero).dtype is not tensor(x).dtype:
             raise node.wrong(f"x is {tensor(x).dtype}, the zero point is {tensor(zero).dtype}; one dtype is wanted")
         exact = wide if tensor(x).dtype.is_float else INT64

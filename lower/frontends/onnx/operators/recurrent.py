@@ -7,7 +7,7 @@ itself. Both make the same steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim
-from assay.semantics.types import FuncType, TupleType
+from assay.semantics.types import FuncType, TensorType, TupleType
 
 MOST_UNROLLED = 16
 """A sequence of more steps is a loop."""
@@ -56,8 +56,7 @@ class _Functions:
         count = len(default)
         self.of = [made[count * d : count * (d + 1)] for d in range(directions)]
 
-    def _named(self, name: str, alphas: object, betas: object) -> Activation:
-        assert hasattr(alphas, "__next__") and hasattr(betas, "__next__")
+    def _named(self, name: str, alphas: Iterator[float], betas: Iterator[float]) -> Activation:
         alpha, beta = _DEFAULTS.get(name, (0.0, 0.0))
         if name in _DEFAULTS:
             alpha = next(alphas, alpha)
@@ -139,10 +138,7 @@ class _Layer:
 
     def part(self, index: int, direction: int) -> Expr:
         """An operand of one direction."""
-        return self._one(self.node[index], direction, 0)
-
-    def _one(self, x: Expr, place: int, axis: int) -> Expr:
-        return self.node.call("take", x, self.node.constant(place, INT64), axis=axis)
+        return self.node.pick(self.node[index], direction, 0)
 
     def cut(self, x: Expr, count: int, axis: int) -> list[Expr]:
         """An axis in equal parts, one for each gate."""
@@ -154,9 +150,8 @@ class _Layer:
         """A state before the first step: (batch, hidden)."""
         node = self.node
         if node.has(index):
-            return self._one(node[index], direction, 1 if node.attrs.get("layout") else 0)
-        shape = (tensor(self.x).shape[1], self.hidden)
-        return node.call("full", shape=shape, fill_value=0.0, dtype=tensor(self.x).dtype.name)
+            return node.pick(node[index], direction, 1 if node.attrs.get("layout") else 0)
+        return node.full((tensor(self.x).shape[1], self.hidden), 0.0, tensor(self.x).dtype)
 
     def biases(self, direction: int) -> tuple[list[Expr], list[Expr]] | None:
         """For each gate the bias of the input and that of the state."""
@@ -181,15 +176,14 @@ class _Layer:
             backward = d == 1 or self.node.attrs["direction"] == "reverse"
             found.append(self._scan(given, one, [self.start(i, d) for i in states], backward))
         node = self.node
-        after, batch_first = 1, bool(node.attrs.get("layout"))
-        every = self._joined([f[0] for f in found], after)
+        batch_first = bool(node.attrs.get("layout"))
+        every = self._joined([f[0] for f in found], 1)
         if batch_first:
             every = node.call("permute_dims", every, axes=(2, 0, 1, 3))
         last = [self._joined([f[1][k] for f in found], 1 if batch_first else 0) for k in range(len(states))]
-        shown: Result = every
         if node.attrs.get("output_sequence") == 0:
-            shown = Refused("the hidden states of all steps, with output_sequence 0")
-        return [shown, *last]
+            return [Refused("the hidden states of all steps, with output_sequence 0"), *last]
+        return [every, *last]
 
     def _joined(self, parts: Sequence[Expr], axis: int) -> Expr:
         more = [self.node.call("expand_dims", p, axis=(axis,)) for p in parts]
@@ -210,8 +204,9 @@ class _Layer:
             return new[0], new
         lengths = node.call("expand_dims", node.cast(node[4], INT64), axis=(1,))
         goes_on = node.call("less", at, lengths)
-        shown = node.call("where", goes_on, new[0], node.constant(0, tensor(new[0]).dtype))
-        return shown, [node.call("where", goes_on, n, s) for n, s in zip(new, states, strict=True)]
+        return node.call("where", goes_on, new[0], 0), [
+            node.call("where", goes_on, n, s) for n, s in zip(new, states, strict=True)
+        ]
 
     def _unrolled(
         self, given: Expr, step: Step, states: Sequence[Expr], places: Sequence[int]
@@ -220,8 +215,7 @@ class _Layer:
         for t in places:
             shown[t], states = self._stepped(self.node.constant(t, INT64), given, step, states)
         if not shown:
-            shape = (0, *tensor(states[0]).shape)
-            return self.node.call("full", shape=shape, fill_value=0.0, dtype=tensor(given).dtype.name), states
+            return self.node.full((0, *tensor(states[0]).shape), 0.0, tensor(given).dtype), states
         return self._joined([shown[t] for t in sorted(shown)], 0), states
 
     def _loop(self, given: Expr, step: Step, start: Sequence[Expr], backward: bool) -> tuple[Expr, Sequence[Expr]]:
@@ -231,22 +225,19 @@ class _Layer:
         length = tensor(given).shape[0]
         sizes = node.named(node.call("shape_of", given))
         steps = node.named(node.shaped(node.call("take", sizes, node.constant([0], INT64), axis=0), ()))
-        none = node.call(
-            "full", shape=(length, *tensor(start[0]).shape), fill_value=0.0, dtype=tensor(given).dtype.name
-        )
+        none = node.full((length, *tensor(start[0]).shape), 0.0, tensor(given).dtype)
         mark = runs.mark
-        t = graph.var("t", node.constant(0, INT64).type)
+        t = graph.var("t", TensorType((), INT64))
         states = [graph.var(f"state{k}", s.type) for k, s in enumerate(start)]
         so_far = graph.var("shown", none.type)
-        one = node.constant(1, INT64)
-        at: Expr = node.call("subtract", node.call("subtract", steps, t), one) if backward else t
+        at: Expr = node.call("subtract", node.call("subtract", steps, t), 1) if backward else t
         shown, new = self._stepped(at, given, step, states)
         place = node.call("reshape", at, shape=(1, 1))
         more = node.call("scatter_nd", so_far, place, node.call("expand_dims", shown, axis=(0,)))
         params = [t, *states, so_far]
         results = TupleType(tuple(p.type for p in params[1:]))
         loop = graph.var("loop", FuncType(tuple(p.type for p in params), results))
-        again = runs.around(graph.call(loop, node.call("add", t, one), *new, more), mark)
+        again = runs.around(graph.call(loop, node.call("add", t, 1), *new, more), mark)
         body = graph.if_(node.call("less", t, steps), again, graph.tuple_of(*params[1:]))
         first = graph.call(loop, node.constant(0, INT64), *start, none)
         whole = node.named(graph.let(loop, graph.function(params, body, results, pure=True), first))
@@ -308,8 +299,7 @@ def gru(node: Node) -> Sequence[Result]:
                 part = call("multiply", reset, part)
             else:
                 part = layer.product(call("multiply", reset, h), parts[2])
-            new = g(call("add", xh, part))
-            rest = call("subtract", node.constant(1, tensor(z).dtype), z)
+            new, rest = g(call("add", xh, part)), call("subtract", 1, z)
             return [call("add", call("multiply", rest, new), call("multiply", z, h))]
 
         return given, step
@@ -338,8 +328,7 @@ def lstm(node: Node) -> Sequence[Result]:
             hidden, cell = states
             xi, xo, xf, xc = layer.cut(call("add", x, layer.product(hidden, r)), 4, 1)
             taken = f(looked(xi, 0, cell))
-            one = node.constant(1, tensor(x).dtype)
-            kept = call("subtract", one, taken) if node.attrs["input_forget"] else f(looked(xf, 2, cell))
+            kept = call("subtract", 1, taken) if node.attrs["input_forget"] else f(looked(xf, 2, cell))
             cell = call("add", call("multiply", kept, cell), call("multiply", taken, g(xc)))
             return [call("multiply", f(looked(xo, 1, cell)), h(cell)), cell]
 

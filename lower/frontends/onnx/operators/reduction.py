@@ -12,7 +12,7 @@ from typing import Any
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axes, normalize_axis
+from assay.semantics.ops.common import normalize_axes
 from assay.semantics.ops.sizes import product
 
 
@@ -41,7 +41,7 @@ def mean(node: Node) -> Expr:
         raise node.unsupported(f"the number of elements that are averaged is {count}; give the symbolic dims values")
     wide = x.dtype if x.dtype.bits == 64 else INT64
     total = _reduced("sum", node, node.cast(node[0], wide))
-    return node.cast(node.call("truncate_divide", total, node.constant(count, wide)), x.dtype)
+    return node.cast(node.call("truncate_divide", total, count), x.dtype)
 
 
 def _extreme(op: str) -> Rule:
@@ -55,20 +55,18 @@ def _extreme(op: str) -> Rule:
             shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape) if keep or a not in axes)
             infinite = float("-inf" if op == "max" else "inf")
             lowest = infinite if x.dtype.is_float else x.dtype.min if op == "max" else x.dtype.max
-            return node.call("full", shape=shape, fill_value=lowest, dtype=x.dtype.name)
+            return node.full(shape, lowest, x.dtype)
         return node.call(op, node[0], axis=axes, keepdims=keep)
 
     return rule
 
 
-def l2(node: Node) -> Expr:
-    """The root of the sum of squares; of integers taken in float64, as in ONNX's body, and rounded to zero."""
-    x = node[0]
-    total = _reduced("sum", node, node.call("multiply", x, x))
-    return _wide(node, "sqrt", total)
+def _squares(node: Node) -> Expr:
+    return _reduced("sum", node, node.call("multiply", node[0], node[0]))
 
 
 def _wide(node: Node, op: str, x: Expr) -> Expr:
+    """Of integers taken in float64, as in ONNX's bodies, and rounded to zero."""
     of = tensor(x).dtype
     return node.call(op, x) if of.is_float else node.cast(node.call(op, node.cast(x, FLOAT64)), of)
 
@@ -77,11 +75,10 @@ def log_sum_exp(node: Node) -> Expr:
     """ln(sum of exp(x - m)) + m with the largest m: exp(x) would overflow where the result does not."""
     of = tensor(node[0]).dtype
     x = node[0] if of.is_float else node.cast(node[0], FLOAT64)
-    wide = tensor(x).dtype
     peak = _extreme("max")(node.with_(inputs=(x, *node.inputs[1:]), attrs={**node.attrs, "keepdims": 1}))
     assert isinstance(peak, Expr)
-    infinite = node.call("equal", node.call("abs", peak), node.constant(float("inf"), wide))
-    peak = node.call("where", infinite, node.constant(0.0, wide), peak)
+    infinite = node.call("equal", node.call("abs", peak), float("inf"))
+    peak = node.call("where", infinite, 0.0, peak)
     total = _reduced("sum", node, node.call("exp", node.call("subtract", x, peak)), keep=True)
     result = node.call("add", node.call("log", total), peak)
     if not node.attrs["keepdims"]:
@@ -105,14 +102,14 @@ def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool 
     if tensor(x).dtype.is_float:
         found = node.call("logical_or", found, node.call("not_equal", x, x))
     size = tensor(x).shape[axis]
-    beyond = node.constant(-1 if last else size if isinstance(size, int) else 2**63 - 1, INT64)
+    beyond = -1 if last else size if isinstance(size, int) else 2**63 - 1
     marked = node.call("where", found, places(node, x, axis), beyond)
     return node.call("max" if last else "min", marked, axis=(axis,), keepdims=keep)
 
 
 def _arg(op: str) -> Rule:
     def rule(node: Node) -> Expr:
-        axis = normalize_axis(str(node), node.attrs["axis"], tensor(node[0]).ndim)
+        axis = node.axis(tensor(node[0]).ndim)
         last = bool(node.attrs.get("select_last_index"))
         return place_of(node, op, node[0], axis, keep=bool(node.attrs["keepdims"]), last=last)
 
@@ -122,7 +119,7 @@ def _arg(op: str) -> Rule:
 def hardmax(node: Node) -> Expr:
     """1 at the first largest element, else 0: along an axis since version 13, before over all axes from `axis` on."""
     x = tensor(node[0])
-    axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+    axis = node.axis(x.ndim)
     given = node[0]
     if node.version < 13:
         given = node.shaped(given, (product(x.shape[:axis]), product(x.shape[axis:])))
@@ -140,12 +137,11 @@ def lp_normalization(node: Node) -> Expr:
     x, p = node[0], node.attrs["p"]
     if p not in (1, 2):
         raise node.wrong(f"p is {p}; 1 or 2 is wanted")
-    axis = normalize_axis(str(node), node.attrs["axis"], tensor(x).ndim)
+    axis = node.axis(tensor(x).ndim)
     terms = node.call("abs", x) if p == 1 else node.call("multiply", x, x)
     norm = node.call("sum", terms, axis=(axis,), keepdims=True)
     norm = norm if p == 1 else node.call("sqrt", norm)
-    zero = node.constant(0.0, tensor(x).dtype)
-    return node.call("where", node.call("equal", norm, zero), zero, node.call("divide", x, norm))
+    return node.call("where", node.call("equal", norm, 0.0), 0.0, node.call("divide", x, norm))
 
 
 # --- along an axis ------------------------------------------------------------------------------------------------
@@ -189,7 +185,7 @@ def trilu(node: Node) -> Expr:
     inside = node.call("greater_equal" if node.attrs["upper"] else "less_equal", columns, rows)
     if tensor(x).dtype is BOOL:
         return node.call("logical_and", inside, x)
-    return node.call("where", inside, x, node.constant(0, tensor(x).dtype))
+    return node.call("where", inside, x, 0)
 
 
 TABLE: dict[str, Rule] = {
@@ -200,7 +196,7 @@ TABLE: dict[str, Rule] = {
     "Hardmax": hardmax,
     "LpNormalization": lp_normalization,
     "ReduceL1": lambda node: _reduced("sum", node, node.call("abs", node[0])),
-    "ReduceL2": l2,
+    "ReduceL2": lambda node: _wide(node, "sqrt", _squares(node)),
     "ReduceLogSum": lambda node: _wide(node, "log", _reduced("sum", node)),
     "ReduceLogSumExp": log_sum_exp,
     "ReduceMax": _extreme("max"),
@@ -208,7 +204,7 @@ TABLE: dict[str, Rule] = {
     "ReduceMin": _extreme("min"),
     "ReduceProd": lambda node: _reduced("prod", node),
     "ReduceSum": lambda node: _reduced("sum", node),
-    "ReduceSumSquare": lambda node: _reduced("sum", node, node.call("multiply", node[0], node[0])),
+    "ReduceSumSquare": _squares,
     "TopK": topk,
     "Trilu": trilu,
 }

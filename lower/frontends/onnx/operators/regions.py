@@ -181,8 +181,7 @@ def max_roi_pool(node: Node) -> Expr:
     image = rois.picked(0, 1).cast(INT64).shaped(regions, 1, 1)
     values = read(node, channels_last(Term(node, node[0])), reads, (regions, *bins), image)
     most_ = values.max(3, 4)
-    y = Term(node, most_.like(0)).chosen(empty[0] | empty[1], most_)
-    return channels_first(y).expr
+    return channels_first(most_.number(0).chosen(empty[0] | empty[1], most_)).expr
 
 
 def _rounded(t: Term) -> Term:

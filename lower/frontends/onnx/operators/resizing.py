@@ -11,7 +11,7 @@ size * scale, which need not be whole, for the length of the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor
 from typing import Any
@@ -23,7 +23,6 @@ from assay.lower.frontends.onnx.operators.quantization import saturated
 from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
 from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axes, normalize_axis
 from assay.semantics.ops.sizes import floor_div
 from assay.semantics.scalar import Dim, provably_equal, simplify
 
@@ -237,7 +236,7 @@ def _every(node: Node, axes: Sequence[_Axis], way: _Way) -> Expr:
         x, beyond = _resized(node, x, axis, way)
         outside += [] if beyond is None else [beyond]
     for beyond in outside:
-        x = Term(node, x.like(way.beyond)).chosen(beyond, x)
+        x = x.number(way.beyond).chosen(beyond, x)
     if of.is_integer and way.mode != "nearest":
         return saturated(node, x.expr, None, of)
     return node.cast(x.expr, of)
@@ -279,29 +278,25 @@ def _sized(node: Node, axes: Sequence[int]) -> list[_Axis]:
     shape, counts = tensor(node[0]).shape, node.sizes(3)
     if len(counts) != len(axes) or any(isinstance(c, int) and c < 0 for c in counts):
         raise node.wrong(f"sizes are {counts}; {len(axes)} numbers of at least 0 are wanted")
-    policy = node.attrs.get("keep_aspect_ratio_policy") or "stretch"
+    policy = "stretch"
+    if node.attrs.get("keep_aspect_ratio_policy"):
+        policy = node.choice("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller")
     if policy == "stretch":
         return [_Axis(a, shape[a], c, None) for a, c in zip(axes, counts, strict=True)]
-    choice = {"not_larger": min, "not_smaller": max}.get(policy)
-    if choice is None:
-        raise node.wrong(f"keep_aspect_ratio_policy is {policy!r}; stretch, not_larger or not_smaller is wanted")
     old = [d for a in axes if isinstance(d := shape[a], int)]
     new = [c for c in counts if isinstance(c, int)]
     if not len(old) == len(new) == len(axes) or not axes:
         raise node.unsupported(f"{policy} with sizes {counts} of {node[0].type}; give the symbolic dims values")
     if 0 in old:
         raise node.wrong(f"{policy} for {node[0].type}, which has no elements")
+    choice = min if policy == "not_larger" else max
     scale = choice(c / d for c, d in zip(new, old, strict=True))
     return [_Axis(a, d, floor(scale * d + 0.5), scale) for a, d in zip(axes, old, strict=True)]
 
 
 def _axes(node: Node) -> tuple[int, ...]:
-    rank = tensor(node[0]).ndim
-    given = node.attrs.get("axes")
-    if given is None:
-        return tuple(range(rank))
-    normalize_axes(str(node), given, rank)  # no axis twice
-    return tuple(normalize_axis(str(node), a, rank) for a in given)
+    rank, given = tensor(node[0]).ndim, node.attrs.get("axes")
+    return tuple(range(rank)) if given is None else node.axes(rank, given)
 
 
 def _given(node: Node, index: int) -> bool:
@@ -317,7 +312,7 @@ def _within(node: Node, axes: list[_Axis]) -> list[_Axis]:
     n = len(axes)
     known = node.builder.value(region.expr)
     at = [region.picked(i, 0) if known is None else float(known[i]) for i in range(2 * n)]
-    return [_Axis(a.number, a.size, a.count, a.scale, (at[i], at[i + n])) for i, a in enumerate(axes)]
+    return [replace(a, region=(at[i], at[i + n])) for i, a in enumerate(axes)]
 
 
 def resize(node: Node) -> Expr:
@@ -347,11 +342,8 @@ def resize(node: Node) -> Expr:
 
 
 def _before_11(node: Node, axes: list[_Axis]) -> Expr:
-    modes = ("nearest", "bilinear") if node.version == 1 else ("nearest", "linear")
-    if node.attrs["mode"] not in modes:
-        raise node.wrong(f"mode is {node.attrs['mode']!r}; {' or '.join(modes)} is wanted")
-    mode = "nearest" if node.attrs["mode"] == "nearest" else "linear"
-    return _every(node, axes, _Way("asymmetric", mode, "simple"))
+    mode = node.choice("mode", "nearest", "bilinear" if node.version == 1 else "linear")
+    return _every(node, axes, _Way("asymmetric", "nearest" if mode == "nearest" else "linear", "simple"))
 
 
 def upsample(node: Node) -> Expr:

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
-from assay.lower.frontends.onnx.operators.contraction import per_axis
+from assay.lower.frontends.onnx.operators.contraction import pads_of, per_axis
 from assay.lower.frontends.onnx.operators.quantization import saturated
 from assay.lower.frontends.onnx.operators.resizing import KEYS, cubic, wide
 from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
@@ -116,12 +116,11 @@ def grid_sample(node: Node) -> Expr:
     rank = x.ndim - 2
     if rank < 1 or grid.ndim != x.ndim or grid.shape[-1] != rank or not provably_equal(grid.shape[0], x.shape[0]):
         raise node.wrong(f"X is {x}, grid is {grid}; X[N, C, *spatial] and grid[N, *points, {rank}] are wanted")
-    mode, padding = node.attrs["mode"], node.attrs["padding_mode"]
+    mode = node.attrs["mode"]
     kind = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode) if node.version < 20 else mode
     if kind not in ("nearest", "linear", "cubic") or (node.version < 20 and mode in ("linear", "cubic")):
         raise node.wrong(f"mode is {mode!r}; nearest, linear or cubic is wanted, bilinear or bicubic before version 20")
-    if padding not in ("zeros", "border", "reflection"):
-        raise node.wrong(f"padding_mode is {padding!r}; zeros, border or reflection is wanted")
+    padding = node.choice("padding_mode", "zeros", "border", "reflection")
     coordinates = Term(node, node.cast(node[1], wide(grid.dtype)))
     reads = []
     for k in range(rank):
@@ -241,22 +240,15 @@ def _windows(node: Node, kernel: Sequence[int], axis: int, points: Sequence[Dim]
     """Where along a spatial axis each element of each window is before it is moved: [elements, ..., points, ...]."""
     rank = len(kernel)
     stride, step = per_axis(node, "strides", rank)[axis], per_axis(node, "dilations", rank)[axis]
-    element = np.unravel_index(np.arange(prod(kernel)), kernel)[axis] * step - _pads(node, rank)[axis]
+    element = np.unravel_index(np.arange(prod(kernel)), kernel)[axis] * step - pads_of(node, rank)[axis]
     first = Term(node, node.constant(element.reshape(-1, *(1,) * rank), of))
     own = [d if a == axis else 1 for a, d in enumerate(points)]
     return first + (line(node, points[axis], of) * stride).shaped(1, *own)
 
 
-def _pads(node: Node, rank: int) -> tuple[int, ...]:
-    given: tuple[int, ...] = node.attrs["pads"] or (0,) * (2 * rank)
-    if len(given) != 2 * rank or any(p < 0 for p in given):
-        raise node.wrong(f"pads is {given}; {2 * rank} integers of at least 0 are wanted")
-    return given
-
-
 def _points(node: Node, kernel: Sequence[int]) -> list[Dim]:
     """How many windows there are along each spatial axis."""
-    rank, pads = len(kernel), _pads(node, len(kernel))
+    rank, pads = len(kernel), pads_of(node, len(kernel))
     strides, steps = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     return [
         floor_div(simplify(size + (pads[k] + pads[k + rank] - (kernel[k] - 1) * steps[k] - 1)), strides[k]) + 1

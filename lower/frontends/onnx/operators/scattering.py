@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
-from assay.lower.frontends.onnx.operators.contraction import per_axis, spatial_rank
+from assay.lower.frontends.onnx.operators.contraction import AUTO_PAD, pads_of, per_axis, spatial_rank
 from assay.lower.frontends.onnx.terms import Term
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
@@ -96,13 +96,11 @@ def _borders(
     extra: tuple[int, ...] = attrs["output_padding"] or (0,) * rank
     pads: tuple[int, ...] = attrs["pads"] or (0,) * (2 * rank)
     wanted = attrs["output_shape"]
-    mode = attrs["auto_pad"]
     if len(extra) != rank or len(pads) != 2 * rank or min(*extra, *pads) < 0:
         raise node.wrong(
             f"output_padding is {extra}, pads is {pads}; {rank} and {2 * rank} numbers of at least 0 are wanted"
         )
-    if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        raise node.wrong(f"auto_pad is {mode!r}; NOTSET, SAME_UPPER, SAME_LOWER or VALID is wanted")
+    mode = node.choice("auto_pad", *AUTO_PAD)
     sizes = tensor(node[0]).shape[2:]
     if wanted is None and mode in ("NOTSET", "VALID"):
         pads = pads if mode == "NOTSET" else (0,) * (2 * rank)
@@ -138,9 +136,7 @@ def col2im(node: Node) -> Expr:
             f"input is {x}, image_shape {image}, block_shape {block}; [N, C * block, L] and sizes are wanted"
         )
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
-    pads: tuple[int, ...] = node.attrs["pads"] or (0,) * (2 * rank)
-    if len(pads) != 2 * rank or min(pads) < 0:
-        raise node.wrong(f"pads is {pads}; {2 * rank} integers of at least 0 are wanted")
+    pads = pads_of(node, rank)
     padded = [image[k] + pads[k] + pads[k + rank] for k in range(rank)]
     counts = [(padded[k] - (block[k] - 1) * dilations[k] - 1) // strides[k] + 1 for k in range(rank)]
     channels = floor_div(x.shape[1], elements)
@@ -154,7 +150,7 @@ def col2im(node: Node) -> Expr:
         places = places * padded[k] + lines.reshape(along)
     columns = Term(node, node[0]).shaped(x.shape[0], channels, elements * prod(counts)).moved((2, 0, 1))
     rest = (x.shape[0], channels)
-    empty = node.call("full", shape=(prod(padded), *rest), fill_value=0, dtype=x.dtype.name)
+    empty = node.full((prod(padded), *rest), 0, x.dtype)
     index = node.constant(places.reshape(-1, 1), INT64)
     added = node.call("scatter_nd", empty, index, columns.expr, reduction="add")
     whole = Term(node, added).moved((1, 2, 0)).shaped(*rest, *padded)
@@ -178,13 +174,11 @@ def max_unpool(node: Node) -> Expr:
     if not same_shape(x.shape, places.shape):
         raise node.wrong(f"X is {x}, I is {places}; one shape is wanted")
     kernel, strides = per_axis(node, "kernel_shape", rank), per_axis(node, "strides", rank)
-    pads: tuple[int, ...] = node.attrs["pads"] or (0,) * (2 * rank)
-    if len(pads) != 2 * rank or min(pads) < 0:
-        raise node.wrong(f"pads is {pads}; {2 * rank} integers of at least 0 are wanted")
+    pads = pads_of(node, rank)
     spatial = [simplify((d - 1) * strides[k] - pads[k] - pads[k + rank] + kernel[k]) for k, d in enumerate(x.shape[2:])]
     shape: tuple[Dim, ...] = (*x.shape[:2], *spatial)
     count, total = product(x.shape), product(shape)
-    empty = node.call("full", shape=(total,), fill_value=0, dtype=x.dtype.name)
+    empty = node.full((total,), 0, x.dtype)
     found = node.call("scatter_nd", empty, node.shaped(node[1], (count, 1)), node.shaped(node[0], (count,)))
     y = node.shaped(found, shape)
     if not node.has(2):

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assay.lower.frontends.onnx.node import Node, Result, Rule, python_number, tensor
-from assay.lower.frontends.onnx.tensors import dtype_of
+from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.dtypes import FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axis
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
+from assay.semantics.text.relax.build import python_number
 
 
 def counted(node: Node, shape: Sequence[Dim], axis: int) -> Expr:
@@ -45,7 +44,7 @@ def gather_elements(node: Node) -> Expr:
     x, indices = tensor(node[0]), tensor(node[1])
     if indices.ndim != x.ndim:
         raise node.wrong(f"data is {x}, indices are {indices}; one rank is wanted")
-    return gathered(node, node[0], node[1], normalize_axis(str(node), node.attrs["axis"], x.ndim))
+    return gathered(node, node[0], node[1], node.axis(x.ndim))
 
 
 def gather_nd(node: Node) -> Expr:
@@ -66,7 +65,7 @@ def scatter_elements(node: Node) -> Expr:
     x, indices, updates = (tensor(node[i]) for i in range(3))
     if not x.ndim == indices.ndim == updates.ndim:
         raise node.wrong(f"data is {x}, indices are {indices}, updates are {updates}; one rank is wanted")
-    axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+    axis = node.axis(x.ndim)
     places = tuples(node, node[1], axis, range(x.ndim))
     return node.call("scatter_nd", node[0], places, node[2], reduction=node.attrs.get("reduction") or "none")
 
@@ -80,19 +79,17 @@ def scatter_nd(node: Node) -> Expr:
 def tensor_scatter(node: Node) -> Expr:
     """A run of updates along an axis, for each batch from its own place on; in mode circular it goes on at 0."""
     past, update = tensor(node[0]), tensor(node[1])
-    axis = normalize_axis(str(node), node.attrs["axis"], past.ndim)
+    axis = node.axis(past.ndim)
     if axis == 0:
         raise node.wrong("axis is 0, which is that of the batches")
     places = counted(node, update.shape, axis)
     if node.has(2):
         start = node.shaped(node[2], (update.shape[0], *(1,) * (update.ndim - 1)))
         places = node.call("add", places, start)
-    if node.attrs["mode"] == "circular":
+    if node.choice("mode", "linear", "circular") == "circular":
         size = node.call("arange", size=1, dtype="int64")  # of one element, for a size may be a symbol
         size = node.call("add", size, _size(node, node[0], axis))
         places = node.call("subtract", places, node.call("multiply", node.call("floor_divide", places, size), size))
-    elif node.attrs["mode"] != "linear":
-        raise node.wrong(f"mode is {node.attrs['mode']!r}; linear or circular is wanted")
     return node.call("scatter_nd", node[0], tuples(node, places, axis, range(past.ndim)), node[1])
 
 
@@ -100,19 +97,19 @@ def _size(node: Node, x: Expr, axis: int) -> Expr:
     size = tensor(x).shape[axis]
     if isinstance(size, int):
         return node.constant(size, INT64)
-    return node.call("take", node.call("shape_of", x), node.constant(axis, INT64), axis=0)
+    return node.pick(node.call("shape_of", x), axis, 0)
 
 
 def reverse_sequence(node: Node) -> Expr:
     """Along the time axis, the first so many elements of each batch the other way round."""
     x = tensor(node[0])
-    batch, time = (normalize_axis(str(node), node.attrs[k], x.ndim) for k in ("batch_axis", "time_axis"))
+    batch, time = (node.axis(x.ndim, node.attrs[k]) for k in ("batch_axis", "time_axis"))
     if {batch, time} != {0, 1}:
         raise node.wrong(f"batch_axis is {batch}, time_axis is {time}; one is 0 and the other 1")
     shape = tuple(x.shape[:2])
     lengths = node.shaped(node[1], tuple(d if a == batch else 1 for a, d in enumerate(shape)))
     place = counted(node, shape, time)
-    mirrored = node.call("subtract", node.call("subtract", lengths, node.constant(1, INT64)), place)
+    mirrored = node.call("subtract", node.call("subtract", lengths, 1), place)
     places = node.call("where", node.call("less", place, lengths), mirrored, place)
     return node.call("gather_nd", node[0], tuples(node, places, time, (0, 1)))
 
@@ -161,7 +158,7 @@ def _counted_by_the_run(node: Node, of: DType) -> Expr:
     else:
         # a size cannot be open: where there is none, the run traps
         count = node.call("astype", node.call("ceil", node.call("divide", distance, delta)), dtype="int64")
-    return node.call("maximum", count, node.constant(0, INT64))
+    return node.call("maximum", count, 0)
 
 
 def eye_like(node: Node) -> Expr:
@@ -169,9 +166,9 @@ def eye_like(node: Node) -> Expr:
     x = tensor(node[0])
     if x.ndim != 2:
         raise node.wrong(f"the operand is {x}; a matrix is wanted")
-    of = x.dtype if node.attrs.get("dtype") is None else dtype_of(node.attrs["dtype"], f"{node}: dtype")
+    of = node.dtype("dtype", x.dtype)
     row, column = counted(node, x.shape, 0), counted(node, x.shape, 1)
-    shifted = node.call("add", row, node.constant(node.attrs["k"], INT64))
+    shifted = node.call("add", row, node.attrs["k"])
     return node.cast(node.call("equal", shifted, column), of)
 
 
@@ -183,13 +180,12 @@ def one_hot(node: Node) -> Expr:
     if depth.size != 1 or int(depth.reshape(-1)[0]) < 0:
         raise node.wrong(f"depth is {depth}; one size is wanted")
     size = int(depth.reshape(-1)[0])
-    axis = normalize_axis(str(node), node.attrs["axis"], indices.ndim + 1)
+    axis = node.axis(indices.ndim + 1)
     places = node.cast(node[0], INT64)
-    below = node.call("less", places, node.constant(0, INT64))
-    places = node.call("where", below, node.call("add", places, node.constant(size, INT64)), places)
+    places = node.call("where", node.call("less", places, 0), node.call("add", places, size), places)
     places = node.call("expand_dims", places, axis=(axis,))
     line = node.shaped(node.call("arange", size=size), tuple(size if a == axis else 1 for a in range(indices.ndim + 1)))
-    off, on = (node.call("take", node[2], node.constant(k, INT64), axis=0) for k in range(2))
+    off, on = (node.pick(node[2], k, 0) for k in range(2))
     return node.call("where", node.call("equal", places, line), on, off)
 
 
@@ -212,7 +208,7 @@ def compress(node: Node) -> Expr:
         x, axis = node.shaped(x, (product(tensor(x).shape),)), 0
     places, count = node.fields(node.call("nonzero", node[1]), 2)
     chosen = node.cut(node.shaped(places, condition.shape), count, 0)
-    return node.call("take", x, chosen, axis=normalize_axis(str(node), axis, tensor(x).ndim))
+    return node.call("take", x, chosen, axis=node.axis(tensor(x).ndim, axis))
 
 
 def unique(node: Node) -> Sequence[Result]:
@@ -223,7 +219,7 @@ def unique(node: Node) -> Sequence[Result]:
         line = node.shaped(node[0], (product(x.shape),))
         rows, axis = node.shaped(line, (product(x.shape), 1)), 0
     else:
-        line, axis = node[0], normalize_axis(str(node), axis, x.ndim)
+        line, axis = node[0], node.axis(x.ndim, axis)
         order = (axis, *(a for a in range(x.ndim) if a != axis))
         rest = [x.shape[a] for a in order[1:]]
         rows = node.shaped(node.call("permute_dims", node[0], axes=order), (x.shape[axis], product(rest)))

@@ -13,7 +13,6 @@ from assay.semantics import graph
 from assay.semantics.builder.prelude import cons, list_of
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.graph import Bind, Expr, Made, Wildcard
-from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import FuncType, TensorType
 
@@ -36,11 +35,6 @@ def _dtype(node: Node) -> DType:
     found = element_dtype(node[0].type)
     assert found is not None  # by the schema
     return found
-
-
-def _number(node: Node, index: Expr) -> Expr:
-    """A position as an int64 scalar."""
-    return node.cast(node.shaped(index, ()), INT64)
 
 
 def length(node: Node) -> Expr:
@@ -66,9 +60,8 @@ def _known_position(node: Node, operand: int, most: int) -> int | None:
 
 def _position(node: Node, operand: int) -> Expr:
     """A position that only the run knows, counted from the front. One beyond the ends traps (match.T1)."""
-    index = _number(node, node[operand])
-    zero = node.constant(np.int64(0))
-    return node.call("where", node.call("less", index, zero), node.call("add", index, length(node)), index)
+    index = node.cast(node.shaped(node[operand], ()), INT64)
+    return node.call("where", node.call("less", index, 0), node.call("add", index, length(node)), index)
 
 
 def at(node: Node) -> Expr:
@@ -104,8 +97,7 @@ def erase(node: Node) -> Expr:
             if not known:
                 raise node.wrong("nothing can be erased from an empty sequence")
             return node.containers.sequence(_dtype(node), (*known[:place], *known[place + 1 :]))
-    last = node.call("subtract", length(node), node.constant(np.int64(1)))
-    index = _position(node, 1) if node.has(1) else last
+    index = _position(node, 1) if node.has(1) else node.call("subtract", length(node), 1)
     made = graph.call(node.containers.function("sequence_erase"), node[0], index, span=node.span)
     return node.containers.note(made, node.containers.shapes(node[0]))
 
@@ -118,7 +110,7 @@ def concat(node: Node) -> Expr:
     new = node.attrs["new_axis"] == 1
     known = node.containers.elements(node[0])
     if known:
-        axis = normalize_axis(str(node), node.attrs["axis"], tensor(known[0]).ndim + new)
+        axis = node.axis(tensor(known[0]).ndim + new)
         parts = [node.call("expand_dims", x, axis=(axis,)) if new else x for x in known]
         return parts[0] if len(parts) == 1 else node.call("concat", *parts, axis=axis)
     if known == ():
@@ -132,7 +124,7 @@ def _folded(node: Node, new: bool) -> Expr:
     if shapes is None or len(shapes) != 1:
         raise node.unsupported("the rank of the elements must be known at import")
     rank = len(next(iter(shapes))) + new
-    axis = normalize_axis(str(node), node.attrs["axis"], rank)
+    axis = node.axis(rank)
     element = any_tensor(of).type
     sizes: list[Dim] = [Symbol(f"d{i}") for i in range(rank)]
     results = [*sizes]
@@ -162,7 +154,7 @@ def _folded(node: Node, new: bool) -> Expr:
 def split(node: Node) -> Expr:
     """Pieces of equal or of given sizes; without `split`, of size 1, and then `keepdims` says whether that stays."""
     x = tensor(node[0])
-    axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+    axis = node.axis(x.ndim)
     size = x.shape[axis]
     pieces: list[Dim]
     if node.has(1) and tensor(node[1]).ndim == 1:
@@ -173,7 +165,8 @@ def split(node: Node) -> Expr:
         step = node.ints(1)[0] if node.has(1) else 1
         if step < 1:
             raise node.wrong(f"split is {step}; at least 1 is wanted")
-        node.require_few(-(-size // step), MOST_PIECES, "pieces")
+        if size > MOST_PIECES * step:
+            raise node.unsupported(f"more than {MOST_PIECES} pieces")
         pieces = [min(step, size - i) for i in range(0, size, step)]
     numbers = [p for p in pieces if isinstance(p, int)]
     wrong = isinstance(size, int) and len(numbers) == len(pieces) and sum(numbers) != size
@@ -211,15 +204,10 @@ def has_element(node: Node) -> Expr:
     return node.constant(np.bool_(found)) if isinstance(found, bool) else found
 
 
-def get_element(node: Node) -> Expr:
-    """Translate OptionalGetElement."""
-    return node.containers.get_element(node[0], str(node))
-
-
 TABLE: dict[str, Rule] = {
     "ConcatFromSequence": concat,
     "Optional": optional,
-    "OptionalGetElement": get_element,
+    "OptionalGetElement": lambda node: node.containers.get_element(node[0], str(node)),
     "OptionalHasElement": has_element,
     "SequenceAt": at,
     "SequenceConstruct": construct,

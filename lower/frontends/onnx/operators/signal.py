@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.onnx.node import Node, Rule, python_number, tensor
-from assay.lower.frontends.onnx.tensors import dtype_of
+from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import apply, simplify
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +64,7 @@ def dft(node: Node) -> Expr:
     if rank < 2:
         raise node.wrong(f"the input is {tensor(node[0])}; an axis for the signal and one for its parts are wanted")
     axis = node.attrs["axis"] if "axis" in node.attrs else _scalar(node, 2) if node.has(2) else -2
-    axis = normalize_axis(str(node), axis, rank)
+    axis = node.axis(rank, axis)
     if axis == rank - 1:
         raise node.wrong("axis is the last one, which has the parts of the numbers")
     length = _scalar(node, 1) if node.has(1) else None
@@ -88,7 +86,7 @@ def stft(node: Node) -> Expr:
     if step < 1 or length < 1 or (isinstance(size, int) and length > size):
         raise node.wrong(f"frame_step is {step}, frames have {length} elements, the signal has {size}")
     frames = simplify(apply("floordiv", size - length, step) + 1)
-    starts = node.call("multiply", node.call("arange", size=frames), node.constant(np.int64(step)))
+    starts = node.call("multiply", node.call("arange", size=frames), step)
     places = node.call("add", node.call("expand_dims", starts, axis=(1,)), node.constant(np.arange(length)))
     parts = node.call("take", node[0], places, axis=1)
     if window is not None:
@@ -98,7 +96,7 @@ def stft(node: Node) -> Expr:
 
 def mel_weight_matrix(node: Node) -> Expr:
     """Triangles over the bins of a spectrum, their corners at equal distances on the mel scale."""
-    low, high = (float(python_number(node.known(i).reshape(-1)[0])) for i in (3, 4))
+    low, high = (float(node.known(i).reshape(-1)[0]) for i in (3, 4))
     count, length, rate = (_scalar(node, i) for i in range(3))
     bins = length // 2 + 1
     if count < 1 or length < 1 or rate < 1 or not 0 <= low <= high:
@@ -114,7 +112,7 @@ def mel_weight_matrix(node: Node) -> Expr:
         rising, falling = np.arange(left, middle + 1), np.arange(middle, right)
         matrix[rising, i] = (rising - left) / (middle - left) if middle > left else 1.0
         matrix[falling, i] = (right - falling) / max(right - middle, 1)
-    return node.constant(matrix[:bins], dtype_of(node.attrs["output_datatype"], f"{node}: output_datatype"))
+    return node.constant(matrix[:bins], node.dtype("output_datatype"))
 
 
 TABLE: dict[str, Rule] = {

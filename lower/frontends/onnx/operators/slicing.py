@@ -6,8 +6,8 @@ import numpy as np
 
 from assay.lower.frontends.onnx import dynamic_slices
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
+from assay.semantics.dtypes import BOOL
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axes, normalize_axis
 from assay.semantics.scalar import Dim
 
 
@@ -31,11 +31,8 @@ def slice_(node: Node) -> Expr:
         )
     if 0 in steps:
         raise node.wrong(f"steps is {steps}; 0 is no step")
-    normalize_axes(str(node), axes, x.ndim)
-    begin = tuple(
-        _start(node, b, x.shape[normalize_axis(str(node), a, x.ndim)], s)
-        for b, a, s in zip(begin, axes, steps, strict=True)
-    )
+    sizes = [x.shape[a] for a in node.axes(x.ndim, axes)]
+    begin = tuple(_start(node, *row) for row in zip(begin, sizes, steps, strict=True))
     return node.call("strided_slice", node[0], axes=axes, begin=begin, end=end, strides=steps)
 
 
@@ -50,12 +47,6 @@ def _start(node: Node, begin: Dim, size: Dim, step: int) -> Dim:
     )
 
 
-def gather(node: Node) -> Expr:
-    """Translate Gather: slices along one axis by index."""
-    axis = normalize_axis(str(node), node.attrs["axis"], tensor(node[0]).ndim)
-    return node.call("take", node[0], node[1], axis=axis)
-
-
 def pad(node: Node) -> Expr:
     """Attributes before version 11, operands since; `axes` since 18, mode wrap since 19."""
     x = tensor(node[0])
@@ -66,11 +57,8 @@ def pad(node: Node) -> Expr:
             raise node.wrong(f"paddings is {widths}; numbers of at least 0 are wanted before operator set 2")
     else:
         widths = node.ints(1)
-        value = _pad_value(node)
-        axes = tuple(range(x.ndim))
-        if node.has(3):
-            normalize_axes(str(node), node.ints(3), x.ndim)  # no axis twice
-            axes = tuple(normalize_axis(str(node), a, x.ndim) for a in node.ints(3))
+        value = node.scalar(2) if node.has(2) else 0  # None where it is only known when the model runs
+        axes = node.axes(x.ndim, node.ints(3)) if node.has(3) else tuple(range(x.ndim))
     if len(widths) != 2 * len(axes):
         raise node.wrong(f"pads is {widths}; {2 * len(axes)} numbers are wanted: before each axis, then after each")
     before, after = [0] * x.ndim, [0] * x.ndim
@@ -81,22 +69,13 @@ def pad(node: Node) -> Expr:
         return _wrapped(node, before, after)
     if mode not in ("constant", "reflect", "edge"):
         raise node.wrong(f"mode is {mode!r}; constant, reflect or edge is wanted, or wrap since operator set 19")
-    if (
-        mode == "constant" and value is None
-    ):  # it is only known when the model runs: it stands where there is no element
-        inside = node.call("full", shape=x.shape, fill_value=True, dtype="bool")
-        inside = node.call("nn.pad", inside, pad_width=(*before, *after), mode=mode, pad_value=False)
-        zeros = node.call("nn.pad", node[0], pad_width=(*before, *after), mode=mode, pad_value=0)
+    width = (*before, *after)
+    if mode == "constant" and value is None:  # it stands where there is no element
+        inside = node.full(x.shape, True, BOOL)
+        inside = node.call("nn.pad", inside, pad_width=width, mode=mode, pad_value=False)
+        zeros = node.call("nn.pad", node[0], pad_width=width, mode=mode, pad_value=0)
         return node.call("where", inside, zeros, node.shaped(node[2], ()))
-    return node.call(
-        "nn.pad", node[0], pad_width=(*before, *after), mode=mode, pad_value=value if mode == "constant" else 0
-    )
-
-
-def _pad_value(node: Node) -> bool | int | float | None:
-    """None where it is only known when the model runs."""
-    value: bool | int | float | None = node.scalar(2) if node.has(2) else 0
-    return value
+    return node.call("nn.pad", node[0], pad_width=width, mode=mode, pad_value=value if mode == "constant" else 0)
 
 
 def _wrapped(node: Node, before: list[int], after: list[int]) -> Expr:
@@ -116,7 +95,7 @@ def _wrapped(node: Node, before: list[int], after: list[int]) -> Expr:
 
 
 TABLE: dict[str, Rule] = {
-    "Gather": gather,
+    "Gather": lambda node: node.call("take", node[0], node[1], axis=node.axis(tensor(node[0]).ndim)),
     "Pad": pad,
     "Slice": slice_,
 }

@@ -16,8 +16,6 @@ import numpy as np
 from onnx import TensorProto
 
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule
-from assay.lower.frontends.onnx.tensors import dtype_of
-from assay.semantics.dtypes import DType
 from assay.semantics.graph import Expr
 
 Array = np.ndarray[Any, Any]
@@ -52,7 +50,7 @@ def cast_from(node: Node) -> Expr:
     """A number as Python reads it, INF and NaN in any case included."""
     if node.attrs["to"] == TensorProto.STRING:
         return node.text(node[0])
-    of: DType = dtype_of(node.attrs["to"], f"{node}: to")
+    of = node.dtype("to")
     try:
         if of.is_float:
             return node.constant(_elementwise(np.float64, float, _known(node, 0)), of)

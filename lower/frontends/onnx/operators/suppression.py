@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.semantics.dtypes import FLOAT32, INT64
+from assay.semantics.dtypes import BOOL
 from assay.semantics.graph import Expr
 
 
@@ -19,7 +19,7 @@ def non_max_suppression(node: Node) -> Expr:
     if node.has(4):
         allowed = node.call("greater", node[1], node.shaped(node[4], ()))
     else:
-        allowed = node.call("full", shape=scores.shape, fill_value=True, dtype="bool")
+        allowed = node.full(scores.shape, True, BOOL)
     rows, count = node.fields(node.call("suppress", node[1], allowed, overlaps, most), 2)
     return node.cut(rows, count, 0)
 
@@ -27,16 +27,14 @@ def non_max_suppression(node: Node) -> Expr:
 def _overlaps(node: Node) -> Expr:
     """Whether the intersection of two boxes is more than `iou_threshold` of their union."""
     call = node.call
-    numbers = [call("take", node[0], node.constant(k, INT64), axis=2) for k in range(4)]
+    numbers = [node.pick(node[0], k, 2) for k in range(4)]
     if node.attrs["center_point_box"]:
         x, y, width, height = numbers
-        two = node.constant(2, FLOAT32)
-        halves = [call("divide", n, two) for n in (width, height)]
+        halves = [call("divide", n, 2) for n in (width, height)]
         sides = [(call("subtract", m, h), call("add", m, h)) for m, h in zip((x, y), halves, strict=True)]
     else:
         y1, x1, y2, x2 = numbers
         sides = [(call("minimum", a, b), call("maximum", a, b)) for a, b in ((x1, x2), (y1, y2))]
-    zero = node.constant(0, FLOAT32)
     area = call("multiply", *(call("subtract", high, low) for low, high in sides))
     lengths = []
     for low, high in sides:
@@ -45,10 +43,10 @@ def _overlaps(node: Node) -> Expr:
     inner = call("multiply", *lengths)
     one, other = (call("expand_dims", area, axis=(a,)) for a in (2, 1))
     union = call("subtract", call("add", one, other), inner)
-    threshold = node.shaped(node[3], ()) if node.has(3) else zero
+    threshold = node.shaped(node[3], ()) if node.has(3) else 0
     found = call("greater", call("divide", inner, union), threshold)
     for v in (*lengths, inner, one, other, union):  # a box without area overlaps nothing
-        found = call("logical_and", found, call("greater", v, zero))
+        found = call("logical_and", found, call("greater", v, 0))
     return found
 
 

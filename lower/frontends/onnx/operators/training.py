@@ -32,9 +32,7 @@ def _adagrad(node: Node, rate: Term, count: Expr, parts: list[Term]) -> Sequence
 
 def _momentum(node: Node, rate: Term, count: Expr, parts: list[Term]) -> Sequence[Term]:
     x, gradient, moment = parts
-    mode, alpha = node.attrs["mode"], x.number(node.attrs["alpha"])
-    if mode not in ("standard", "nesterov"):
-        raise node.wrong(f"mode is {mode!r}; standard or nesterov is wanted")
+    mode, alpha = node.choice("mode", "standard", "nesterov"), x.number(node.attrs["alpha"])
     g = x.number(node.attrs["norm_coefficient"]) * x + gradient
     weight = x.number(1).chosen(_first(node, count), node.attrs["beta"])
     moment = alpha * moment + weight * g
