@@ -5,8 +5,8 @@ The passes themselves, in order, are in the table of `assay.verify.app.stages`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.lower.constants import Evaluate
@@ -24,12 +24,14 @@ Pass = Callable[[Module], Module]
 class Settings:
     """What the passes of one run are handed. `run_kernel` runs a tensor function and `evaluate` an expression:
     folding is handed them. `memory` has the pools to plan with, by default one pool without a limit. `config` says
-    which devices there are; without it, those that the module names, and one where it names none."""
+    which devices there are; without it, those that the module names, and one where it names none. `inputs` are those
+    given, by name."""
 
     run_kernel: Evaluate
     evaluate: EvaluateGraph
     memory: Memory | None = None
     config: CompilationConfig | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     def apply(self, run: Callable[..., Module], names: tuple[str, ...], /, **more: Any) -> Pass:
         """A pass that takes the settings of these names, and `more`, as keywords."""

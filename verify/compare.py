@@ -76,6 +76,11 @@ class Comparison:
         """What correct implementations of the graph may give on these inputs."""
         return Expected(self.source_module, self.inputs)
 
+    @property
+    def taken(self) -> dict[str, Array]:
+        """The inputs that the planned program takes: others may have become constants of it."""
+        return {n: self.inputs[n] for n in self.planned.program.inputs}
+
     @cached_property
     def traced(self) -> Compiled:
         """The C in its reproducible mode, which can be watched step by step."""
@@ -118,7 +123,7 @@ class Comparison:
                 wrong = f"{describe(step, index)}, its operands given: {odd}" if odd else None
 
         try:
-            by_slot = machine.run(self.planned, self.inputs, observe=record)
+            by_slot = machine.run(self.planned, self.taken, observe=record)
         except Trap as trap:
             self.require_no_trap(trap)
             return "", refuted("tested", f"the planned program does not run: {trap}")
@@ -126,7 +131,7 @@ class Comparison:
             return "", refuted("tested", wrong)
         self.outputs = {self.names[s]: by_slot[s] for s in program.outputs}
 
-        trials = Trials(self.planned, self.traced, self.inputs, self.seed)
+        trials = Trials(self.planned, self.traced, self.taken, self.seed)
         wrong = self.compare_c(digests, by_slot) or self.helpers.run(self.traced.loaded) or trials.run()
         if wrong is not None:
             return "", refuted("tested", wrong)
@@ -145,13 +150,13 @@ class Comparison:
         if plain:
             said += f" but {len(plain)}, whose tensor functions are no operators"
         said += "".join(f"; {t}" for t in (trials, self.helpers) if str(t))
-        native = self.native.run(self.inputs)
+        native = self.native.run(self.taken)
         if is_transcendental(self.planned):
             wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
             if not self.waived and not self.vacuous():
                 said += "; with the platform's libm inside the graph's"
             elif wrong is None:
-                wrong = step_that_is_outside(self.c, self.planned, self.inputs, self.step_outside)
+                wrong = step_that_is_outside(self.c, self.planned, self.taken, self.step_outside)
                 said += "; with the platform's libm each step within its operator's bounds too"
         else:
             types = {s: program.slots[s].type.dtype for s in program.outputs}
@@ -196,7 +201,7 @@ class Comparison:
                     first.append(f"C differs from the machine in buffer {name}, written by {describe(step, index)}")
 
         try:
-            got = self.traced.run(self.inputs, on_step=compare)
+            got = self.traced.run(self.taken, on_step=compare)
         except Trap as trap:
             return f"the C program does not run: {trap}"
         if (left := next(path, None)) is not None and not first:

@@ -24,12 +24,13 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
         same = None
     if same is not None and same.holds:
         return same
+    inputs = {p.name: context.inputs[p.name] for p in before.main.params}  # others may have become constants
     outputs: Any
     try:
-        outputs = graph.run(after, context.inputs)
+        outputs = graph.run(after, inputs)
     except Trap as trap:
         outputs = trap
     except Unpredictable as why:
         return of_outcome("unpredictable", str(why))
-    verdict = Oracle(before).judge(context.inputs, outputs)
+    verdict = Oracle(before).judge(inputs, outputs)
     return of_outcome(verdict.outcome, f"on the inputs of this run: {verdict.detail or verdict.outcome}")

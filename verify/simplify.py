@@ -49,6 +49,7 @@ from assay.semantics.tensor.calls import calls_extern
 from assay.semantics.types import FuncType, ShapeType, TensorType, same_type, symbols
 from assay.semantics.walk import post_order, reached, rewrite
 from assay.verify.anf import heights
+from assay.verify.app.guards import broken
 from assay.verify.evidence import Context, Evidence, proved, refuted
 from assay.verify.kept import is_same
 from assay.verify.value_numbering import Array, Numbered, Table, UndecidedNumbering, number_function
@@ -82,6 +83,19 @@ def check_lifted(before: Module, after: Module, context: Context) -> Evidence:
     """Whether functions of the module that are new changed nothing: where they are called they are opened."""
     graphs = {n: d for n, d in after.definitions.items() if isinstance(d, Function) and not is_opaque(d)}
     return check_simplified(before, after.with_(**{n: _with_called(d) for n, d in graphs.items()}), new=True)
+
+
+def check_bound(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether the parameters of main that are gone are constants, the inputs of this run, and nothing else changed."""
+    main, left = before.main, [p.name for p in after.main.params]
+    body = main.body
+    for p in main.params:
+        if p.name not in left:
+            body = Let(body.type, p, constant(context.inputs[p.name]), body)
+    params = tuple(p for p in main.params if p.name in left)
+    kind = replace(main.func_type, params=tuple(p.type for p in params))
+    bound = before.with_(main=replace(main, type=kind, params=params, body=body))
+    return broken("interface", bound, after) or check_simplified(bound, after)
 
 
 def _with_called(function: Function) -> Function:
@@ -344,7 +358,8 @@ def _folder(module: Module) -> Any:
             return None
         try:
             if isinstance(node, Call) and isinstance(node.op, Operator):
-                value = node.op.value(node.attrs, *args)
+                with np.errstate(all="ignore"):
+                    value = node.op.value(node.attrs, *args)
                 return list(value) if isinstance(value, tuple) else [value]
             kernel = module.kernel(node.func)  # type: ignore[attr-defined]
             return None if calls_extern(kernel) else list(vector.run(kernel, args))

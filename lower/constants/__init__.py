@@ -2,9 +2,9 @@
 "constants").
 
     module = lift_constants(module, evaluate)          # folded, in the table, with offsets
-    module = link_params(module)                       # constants of calls move into the tensor functions;
-    unlink_params module = bind_constants(module, {"w": array})      # other contents for what a user has named
-    module, arrays = extract_params(module)            # the constants as parameters of main
+    module = link_params(module)                       # constants of calls move into the tensor functions
+    module = unlink_params(module)                     # and out of them again
+    module = bind_constants(module, {"w": array})      # other contents for what a user has named
 
 Two constants are one if their dtype, shape and bits are equal, so the sign of zero and NaN payloads stay, and if they
 are to be stored alike. No array is copied: the table, graph and tensor functions hold the same one.
@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.lower.constants.binding import bind_constants, extract_params
+from assay.lower.constants.binding import bind_constants
 from assay.lower.constants.constant_table import constant_offsets
 from assay.lower.constants.extract import extract_constants, trimmed
 from assay.lower.constants.fold import Evaluate, fold_function
 from assay.lower.constants.link import link_params, unlink_params
-from assay.lower.constants.transfer import merge_modules, transfer
 from assay.semantics.analyses.variables import reachable
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
@@ -28,13 +27,10 @@ __all__ = [
     "Evaluate",
     "bind_constants",
     "extract_constants",
-    "extract_params",
     "fold_function",
     "constant_offsets",
     "lift_constants",
     "link_params",
-    "merge_modules",
-    "transfer",
     "unlink_params",
 ]
 

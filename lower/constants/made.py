@@ -1,9 +1,8 @@
-"""Constants made by compilation: packed, transposed, quantised (row C6; specs/lower.md, "constants made").
+"""Constants made by compilation: packed, transposed (row C6; specs/lower.md, "constants made").
 
 What makes a constant is written in operators, so it has a meaning of its own: `pack` lets tensor functions read a
-constant in another layout and hands them the operators that lay it so; `quantise_weights` puts the operators that round
-a weight to int8 and back in place of the weight, because the user asked for that. `make_constants` then evaluates what
-is constant, and says of each constant that it makes which one it comes from, and by which function.
+constant in another layout and hands them the operators that lay it so. `make_constants` then evaluates what is
+constant, and says of each constant that it makes which one it comes from, and by which function.
 `assay.verify.constants.made` holds both to it. A constant that is not needed any more goes.
 """
 
@@ -23,7 +22,6 @@ from assay.lower.loops.tiles import COLUMNS, FEATURES
 from assay.lower.simplify.fold import Evaluate, Folding, Value
 from assay.semantics import graph
 from assay.semantics.devices import VirtualDevice
-from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Call, CallTIR, Constant, Expr, Function, GlobalVar, Let, Var
 from assay.semantics.graph.effects import is_opaque
@@ -39,9 +37,6 @@ Choose = Callable[[CallTIR, PrimFunc, int], Layout | None]
 
 LAYS = "layout"
 """The attribute of a function that lays a constant in another order."""
-MOST = 127
-"""What the largest element of a quantised weight becomes."""
-LEAST_SCALE = 2.0**-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,63 +271,3 @@ def pack_weights(module: Module, evaluate: Evaluate, layout: str = "transposed")
 
 
 LAYOUTS: Mapping[str, Choose] = {"transposed": transposed, "tiles": for_tiles}
-
-# --- quantising ------------------------------------------------------------------------------------------------------
-
-
-def quantise_weights(module: Module, weights: Mapping[str, int | None]) -> Module:
-    """The module with constants of its table rounded to int8 and back, in operators, wherever graph functions use them.
-
-    For each name an axis with a scale for each index along it, or None for one scale. The scale is the greatest
-    magnitude divided by 127; no element changes by more than `largest_error(scale)`. This changes what the program
-    computes: the meaning of the result is the rounded weights. Invalid (`made.C1`, `made.C2`): a name that is no
-    constant, an axis that it does not have, a constant that is not float32 and finite.
-    """
-    for name, axis in weights.items():
-        array = module.constants.get(name)
-        if array is None:
-            raise Invalid(f"the module has no constant {name} to quantise", label="made.C1")
-        if axis is not None and not 0 <= axis < array.ndim:
-            raise Invalid(f"{name} has the shape {array.shape}, no axis {axis}", label="made.C1")
-        if array.dtype != np.float32 or not np.isfinite(array).all():
-            raise Invalid(f"{name} is not float32 with finite elements only: it has no scale", label="made.C2")
-    made: dict[tuple[str, VirtualDevice], Expr] = {}
-
-    def change(node: Expr) -> Expr:
-        if not isinstance(node, GlobalVar) or node.name not in weights:
-            return node
-        key = node.name, node.device
-        if key not in made:
-            made[key] = rounded_weight(node, weights[node.name])
-        return made[key]
-
-    definitions: dict[str, Definition] = {}
-    for name, d in module.definitions.items():
-        made.clear()  # a node belongs to one function
-        definitions[name] = d
-        if isinstance(d, Function) and not is_opaque(d):
-            body: Expr = d.body
-            definitions[name] = replace(d, body=rewrite(body, change))
-    return replace(module, definitions=definitions)
-
-
-def rounded_weight(weight: Expr, axis: int | None) -> Expr:
-    """A weight rounded to int8 and back: the scale, the int8 elements, their product. All on the weight's device."""
-    assert isinstance(weight.type, TensorType) and weight.type.dtype is FLOAT32
-
-    def call(op: str, *args: Expr, **attrs: Any) -> Expr:
-        return replace(graph.call(op, *args, **attrs), device=weight.device)
-
-    def number(value: float) -> Expr:
-        return replace(graph.constant(np.float32(value)), device=weight.device)
-
-    others = None if axis is None else tuple(a for a in range(weight.type.ndim) if a != axis)
-    greatest = call("abs", weight) if others == () else call("max", call("abs", weight), axis=others, keepdims=True)
-    scale = call("maximum", call("divide", greatest, number(MOST)), number(LEAST_SCALE))
-    steps = call("clip", call("round", call("divide", weight, scale)), min=-MOST, max=MOST)
-    return call("multiply", call("astype", call("astype", steps, dtype="int8"), dtype="float32"), scale)
-
-
-def largest_error(scale: float) -> float:
-    """How far an element can be from its rounded one: half a step, and what two roundings to float32 add."""
-    return scale * (0.5 + 2.0**-16)

@@ -27,7 +27,8 @@ def used_memory(program: Program) -> UsedMemory:
     last: dict[str, int] = {}
     for i, step in enumerate(program.steps):
         last.update((name, positions[i + 1]) for name in step.reads)
-    change = [0] * (positions[-1] + 1)
+    ends = (stop for s in program.slots.values() for _, stop in s.live)  # a wrong life may end behind the last step
+    change = [0] * (max(positions[-1], *ends, 0) + 1)
     for s in program.slots.values():
         if s.place == "constant":
             continue

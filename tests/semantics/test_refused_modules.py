@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from assay.interp.graph import engines
-from assay.lower.constants.transfer import transfer
 from assay.semantics import graph
 from assay.semantics.alias import origins
 from assay.semantics.builder.prelude import prelude_function, with_prelude
@@ -62,11 +61,6 @@ def region(name: str) -> graph.Function:
     return function([X], X, compiler="npu", global_symbol=name)
 
 
-def data(name: str) -> Module:
-    """A module that has a data type of one constructor."""
-    return parse(f"@I.ir_module\nclass M:\n    @A.data\n    class Box:\n        {name} = ()\n")
-
-
 BROKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "an input without a slot": ("program.C1", lambda: check(with_program(inputs=("x", "nothing")))),
     "a step on no slot": ("program.C1", lambda: check(steps(0, reads=("nothing",)))),
@@ -97,7 +91,6 @@ BROKEN: dict[str, tuple[str, Callable[[], object]]] = {
         lambda: engines.attach(Module({"f": region("same"), "g": region("same")}),
             {"npu": lambda region: lambda *x: x}),
     ),
-    "data types that differ": ("transfer.C2", lambda: transfer(["Box"], data("one"), data("two"))),
 }  # fmt: skip
 
 

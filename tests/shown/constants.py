@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.shown.case import Shown
+from tests.shown.sizes import with_inputs
 
 VIEWED = """
     @T.prim_func(private=True)
@@ -75,6 +78,8 @@ NAMED = """
         cls = Module
         return R.add(R.call_tir(cls.scale, (x,), out_ty=R.Tensor((4,), "float32")), cls.w)
 """
+NAMED_AND_GIVEN = with_inputs(NAMED, **{"in": {"x": np.ones(4, np.float32), "w": np.full(4, 7, np.float32)}})
+"""Other contents for a constant of the table, wherever it is used."""
 LINKED = """
     @T.prim_func(private=True)
     def plain(x: T.Buffer((4,), "float32"), w: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
@@ -193,6 +198,7 @@ SHOWN: tuple[Shown, ...] = (
         (r"c is the constant u, which is not in the module's table \[module\.C7\]",),
         code=2,
     ),
+    Shown("C14 C4", "run FILE.py --inputs in.npz", NAMED_AND_GIVEN, (r"\[14., 14., 14., 14.\]",)),
     Shown("C14", "run FILE.py", NAMED.replace("cls.w", "cls.u"), (r"the module has no u; it has w, scale",), code=2),
     Shown(
         "C15",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.shown.case import Shown
+from tests.shown.sizes import with_inputs
 
 FUNCTIONS = """
     @R.function
@@ -41,6 +44,20 @@ SIZES = """
     def main(x: R.Tensor(("n", 3), "float32"), y: R.Tensor(("n", 3), "float32")):
         return R.add(x, y)
 """
+BOUND = """
+    @R.function
+    def main(x: R.Tensor((2, 2), "float32"), w: R.Tensor((2, 2), "float32")):
+        return R.matmul(x, R.exp(w))
+"""
+BLOCK = """
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        with R.dataflow():
+            y = R.exp(x)
+            unused = R.tanh(y)
+            R.output(y)
+        return y
+"""
 OWN = "tests.shown.own_passes"
 
 SHOWN: tuple[Shown, ...] = (
@@ -55,6 +72,12 @@ SHOWN: tuple[Shown, ...] = (
         (r"repeat proved .*peak 8448 B to 8192 B",),
     ),
     Shown("C4", "check FILE.py --passes link", LINEAR, (r"link proved .*1 constants are linked", "compare tested")),
+    Shown(
+        "R18",
+        "run FILE.py --inputs in.npz --passes bind,fold",
+        with_inputs(BOUND, **{"in": {"w": np.full((2, 2), 2, np.float32)}}),
+        (r"bind proved", r"fold proved .*nodes", r"output_0: Tensor\(\(2, 2\)"),
+    ),
     Shown(
         "U24 R10",
         "run FILE.py --passes shapes --dim n=5",
@@ -72,6 +95,14 @@ SHOWN: tuple[Shown, ...] = (
         f"check FILE.py --passes anf,own[run={OWN}:twice] --stop-after own",
         FUNCTIONS,
         ("own tested .*on the inputs of this run",),
+    ),
+    Shown("A21", f"check FILE.py --passes own[run={OWN}:extracted] --stop-after own", LINEAR, ("own tested .*nodes",)),
+    Shown("R13", f"check FILE.py --passes own[run={OWN}:lazy] --stop-after own", BLOCK, (r"own proved .*nodes",)),
+    Shown(
+        "C11",
+        f"check FILE.py --passes legalize,own[run={OWN}:serial]",
+        LINEAR.replace("nn.relu", "tanh"),
+        ("own tested .*as many parts", "compare tested"),
     ),
     Shown(
         "R9 R32",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.lower.passes import function_pass
-from assay.lower.rewriting import rewrite_matches
-from assay.lower.rewriting.pattern import anything, op
+from assay.lower.loops import schedule
+from assay.lower.passes import dataflow_pass, function_pass
+from assay.lower.rewriting import extract, rewrite_matches
+from assay.lower.rewriting.pattern import anything, constant as constants, match, op
 from assay.semantics.graph import call, constant
+from assay.semantics.module import Module
 from tests.lower.engines import TABLE
 
-__all__ = ["TABLE", "twice", "wrong"]
+__all__ = ["TABLE", "extracted", "lazy", "serial", "twice", "wrong"]
 
 X = anything()
 twice = function_pass(
@@ -19,3 +21,17 @@ twice = function_pass(
 """x + x is x * 2."""
 wrong = function_pass(lambda f: rewrite_matches(f, op("exp")(X), lambda found, at: call("tanh", found[X])))
 """exp is taken for tanh."""
+extracted = function_pass(lambda f: extract(f, op("matmul")(op("exp")(X), constants()), "npu"))
+"""A product by a constant is for another compiler, its operand too."""
+lazy = dataflow_pass(lambda bindings, outputs: [(v, e) for v, e in bindings if match(op("tanh"), e) is None])
+"""Dataflow blocks without calls of tanh."""
+
+
+def serial(module: Module) -> Module:
+    """Tensor functions that compute tanh, element after element in strips of two that are vectorized."""
+    made = {
+        n: schedule(k).serialize("i0").split("i0", 2).vectorize("i0_i").parallelize("i0_o").func
+        for n, k in module.kernels.items()
+        if n.startswith("tanh")
+    }
+    return module.with_(**made)

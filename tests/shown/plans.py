@@ -183,7 +183,7 @@ SHOWN: tuple[Shown, ...] = (
         },
     ),
     Shown(
-        "U10 U18 U20",
+        "A19 U10 U18 U20",
         "check FILE.py --skip fuse --report DIR --dump DIR/../stages --stop-after pool",
         BRANCH,
         (r"6 steps, 1 choice pool proved .* 96 to 36 bytes; bound 36, ratio 1\.000",),
@@ -192,9 +192,10 @@ SHOWN: tuple[Shown, ...] = (
                 slot("a", "(0, 6)") + slot("b", "(2, 6), (8, 9)") + r"(?=[\s\S]*Branch condition='c' then=5 end=6)"
             ),
             "report.json": (
-                r'"name":"b",[^}]*"live":\[\[2,6\],\[8,9\]\].*"nbytes":36,'
+                r'"used":[1-9][\s\S]*"name":"b",[^}]*"live":\[\[2,6\],\[8,9\]\].*"nbytes":36,'
                 r'"limit":null,"bound":36,"pressure":\[\[0,20\],\[2,36\],'
             ),
+            "index.html": "7 steps; inputs and outputs have [0-9]+ bytes",
         },
     ),
     Shown(

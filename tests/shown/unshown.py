@@ -21,7 +21,6 @@ REASONS = {
     "R8": "a property of the source: one walk and one rewriter",
     "R10": f"the table shows sizes made explicit; `legalize(symbolic=True)` is {PYTHON}, the commands lower at numbers",
     "R11": NOT_BUILT,
-    "R18": f"the table shows folding; `bind_params` is {PYTHON}, but for the sizes of --dim",
     "R29": "the table shows a partition and what a region means; engines are Python callables",
     "R36": f"the table shows that a free variable is refused; the analyses are {PYTHON}",
     "R38": f"equality and hashes are {PYTHON}",

@@ -127,6 +127,7 @@ def check(
             memory=_memory(how),
             config=config,
             passes=how.get("passes", ""),
+            inputs=given,
         ),
         given,
         seed,
@@ -178,6 +179,7 @@ def build(
         memory=_memory(how, interface),
         config=config,
         passes=how.get("passes", ""),
+        inputs=given,
         digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed),
     )
     instruments = instruments_of(how.get("dump"), how.get("skip", ()))

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 
 from assay.interp.graph import evaluate
+from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import import_onnx, load_model
 from assay.semantics.module import Module
 from assay.verify.app.certificate import Bound, load_bound, module_digest
@@ -65,11 +66,13 @@ def arrays(inputs: Inputs) -> dict[str, Any]:
 def with_inputs(
     model: Model, given: dict[str, Any], dims: Mapping[str, int], seed: int, name: str
 ) -> tuple[Model, dict[str, Any], dict[str, Any], dict[str, int]]:
-    """A model with what is given for it: that in place of defaults stands in it, as do sequences and optional values;
-    the rest; what stands in place of defaults; and its sizes, those that the inputs have among them."""
-    defaults: dict[str, Any] = {}
+    """A model with what is given for it: that in place of defaults, or of constants of a module's table, stands in it,
+    as do sequences and optional values; the rest; what stands in place of those; and its sizes, those that the inputs
+    have among them."""
     if isinstance(model, onnx.ModelProto):
         found = with_given_defaults(model, given, dims)
         defaults = found.defaults
         model, given = with_tensors_only(found.model, found.inputs, dims, seed, name)
+    else:
+        model, given, defaults = with_given_constants(model, given)
     return model, given, defaults, all_dims(model, given, dims)

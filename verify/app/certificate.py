@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from math import inf
 from pathlib import Path
@@ -29,6 +30,7 @@ import onnx
 
 from assay.lower.c import CSource, Interface, emit
 from assay.lower.c.names import identifier as c_identifier
+from assay.lower.constants.binding import with_given_constants
 from assay.semantics import strict_json
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
@@ -99,18 +101,13 @@ def require_writable(directory: Path) -> None:
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise Invalid(f"cannot write in {parent}", where=str(directory), label="output.C1")
     try:
-        ours = not real.exists() or is_ours(real)
+        ours = not real.exists() or (real / MANIFEST).is_file() or not any(real.iterdir())
     except OSError as wrong:
         raise cannot_write(wrong, directory) from None
     if not ours:
         raise Invalid(
             "is not empty, and not a directory that assay build made", where=str(directory), label="output.C2"
         )
-
-
-def is_ours(directory: Path) -> bool:
-    """Whether a directory may be replaced: it is empty, or one that `write` made."""
-    return (directory / FOLDER / "manifest.json").is_file() or not any(directory.iterdir())
 
 
 def _fill(
@@ -378,30 +375,29 @@ def lines(
 ) -> Iterator[Line]:
     """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found.
     Before them, with a `key` one about its signature, with a `model` one about what it is bound to."""
-    start = time.perf_counter()
+    first: list[tuple[str, Callable[[], Evidence]]] = []
     if key is not None:
-        signed = stored.signature(key)
-        yield Line("signature", "", signed, time.perf_counter() - start)
-        if not signed.holds:
-            return
+        first.append(("signature", partial(stored.signature, key)))
     if model is not None:
-        start = time.perf_counter()
-        of_model = _of_model(stored, model)
-        yield Line("model", "", of_model, time.perf_counter() - start)
-        if not of_model.holds:
+        first.append(("model", partial(_of_model, stored, model)))
+    for stage, look in first:
+        line = _timed(stage, "", look)
+        yield line
+        if not line.evidence.holds:
             return
     found: list[Line] = []
     for line in check.lines():
         found.append(line)
         yield line
     if all(line.evidence.holds is not False for line in found):
-        start = time.perf_counter()
-        yield Line(
-            "certificate",
-            plural(len(stored.manifest["files"]), "file"),
-            _claims(stored, check, found),
-            time.perf_counter() - start,
-        )
+        files = plural(len(stored.manifest["files"]), "file")
+        yield _timed("certificate", files, partial(_claims, stored, check, found))
+
+
+def _timed(stage: str, did: str, look: Callable[[], Evidence]) -> Line:
+    """A line of what a look finds, with the time that it takes."""
+    start = time.perf_counter()
+    return Line(stage, did, look(), time.perf_counter() - start)
 
 
 def _of_model(stored: Stored, path: Path) -> Evidence:
@@ -413,7 +409,9 @@ def _of_model(stored: Stored, path: Path) -> Evidence:
         if bound.beside.get(name) != stored.bound.beside.get(name):
             return refuted("checked", f"the certificate is of another {name} beside the file")
     defaults = stored.defaults()
-    if not isinstance(model, Module):
+    if isinstance(model, Module):
+        model, defaults, _ = with_given_constants(model, defaults)
+    else:
         taken = with_given_defaults(model, defaults, stored.bound.dims)
         model, defaults = taken.model, taken.inputs
         model, _ = with_tensors_only(model, stored.inputs(), stored.bound.dims, stored.seed, path.name, all_given=True)

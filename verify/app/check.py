@@ -106,6 +106,8 @@ class Lowering:
     memory: Memory | None = None
     config: CompilationConfig | None = None
     passes: str = ""
+    inputs: Mapping[str, Array] = field(default_factory=dict)
+    """Those that are given, which passes may bind."""
     tensors: dict[str, Expr] = field(default_factory=dict)
     digest: Callable[[Module], str] | None = None
     """What the C header says of where it comes from, by the imported module."""
@@ -133,7 +135,8 @@ class Lowering:
     @cached_property
     def made(self) -> Mapping[str, Pass]:
         """The passes of this run by stage name."""
-        found = passes(memory=self.memory, config=self.config, stages=with_passes(self.passes))
+        stages = with_passes(self.passes)
+        found = passes(memory=self.memory, config=self.config, stages=stages, inputs=self.inputs)
         return {**found, **self.changed}
 
     def c_source(self, module: Module) -> CSource:

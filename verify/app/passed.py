@@ -26,7 +26,8 @@ def run_passed(
     found = check(path, inputs, dims=dims, seed=seed, passes=passes, stop_after=last, on_line=told)
     if found.exit is not Exit.HOLDS:
         return found.exit
-    done = run_text(found.modules[last], "main", found.inputs, seed, {})
+    made = found.modules[last]
+    done = run_text(made, "main", {p.name: found.inputs[p.name] for p in made.main.params}, seed, {})
     for line in run_lines(done):
         screen.print(line)
     if done.trap is not None:  # told after what came before it

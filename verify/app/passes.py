@@ -10,12 +10,14 @@ no such place is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from assay.lower.partition import partition
 from assay.lower.passes import Pass
+from assay.lower.simplify.bind_params import bind_params
 from assay.semantics.errors import AssayError, Invalid
 from assay.semantics.module import Module
 from assay.verify.app.stages import PASSES, STAGES, Stage
@@ -24,6 +26,7 @@ from assay.verify.app.text_run import python_object
 ENTRY = re.compile(r"(?P<name>[^\[\],]+)(\[(?P<options>[^\]]*)\])?(,|$)")
 
 
+@cache
 def with_passes(text: str) -> tuple[Stage, ...]:
     """The stages with the passes of a text among them. Invalid: an entry that cannot be read, or no pass of that name
     (passes.C1), options that it does not take (passes.C2), an order that cannot be (passes.C3)."""
@@ -97,7 +100,16 @@ def _said(stage: Stage) -> str:
     return f"the stages come in the order {', '.join(names)}"
 
 
-# --- passes that name Python objects ------------------------------------------------------------------------------
+# --- passes that are handed more ------------------------------------------------------------------------------
+
+
+def bind_inputs(module: Module, inputs: Mapping[str, Any], params: str = "") -> Module:
+    """The module with the inputs given as constants: all of them, or those in the list `params`."""
+    names = params.split(",") if params else list(inputs)
+    missing = next((n for n in names if n not in inputs), None)
+    if missing is not None:
+        raise Invalid(f"bind takes the values of inputs that are given; --inputs has no {missing}", label="passes.C2")
+    return bind_params(module, {n: inputs[n] for n in names})
 
 
 def partition_by(module: Module, table: str = "", compiler: str = "") -> Module:

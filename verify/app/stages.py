@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from assay.lower.constants import Evaluate
@@ -118,6 +118,11 @@ STAGES = (
 SIMPLIFIED = "assay.verify.simplify:check"
 PASSES = (
     Stage(
+        "bind", "assay.verify.app.passes:bind_inputs", "assay.verify.simplify:check_bound",
+        "inputs that are given, or those that `params` names, are constants", "proved by value numbering",
+        given=("inputs",), behind="import", before="anf", takes=("params",),
+    ),
+    Stage(
         "inline", "assay.lower.simplify.inline:inline", SIMPLIFIED,
         "calls of small functions, and of those that are called once, are opened", "proved by value numbering",
         kept="interface", behind="import", before="anf",
@@ -205,23 +210,18 @@ LINES = (*(s.name for s in STAGES), "c", "compare")
 SKIPPABLE = tuple(s.name for s in STAGES if s.skippable)
 
 
-def settings(
-    run_kernel: Evaluate | None = None, memory: Memory | None = None, config: CompilationConfig | None = None
-) -> Settings:
-    """The settings of a run: our interpreters, but where another `run_kernel` is given."""
-    from assay.interp import vector
-    from assay.interp.graph import evaluate
-    from assay.lower.pipeline import Settings
-
-    return Settings(run_kernel or vector.run, evaluate, memory, config)
-
-
 def passes(
     run_kernel: Evaluate | None = None,
     memory: Memory | None = None,
     config: CompilationConfig | None = None,
     stages: Iterable[Stage] = STAGES,
+    inputs: Mapping[str, Any] | None = None,
 ) -> dict[str, Pass]:
-    """The passes by stage name, in order: made once a run."""
-    found = settings(run_kernel, memory, config)
+    """The passes by stage name, in order, made once a run: with our interpreters, but where another `run_kernel` is
+    given."""
+    from assay.interp import vector
+    from assay.interp.graph import evaluate
+    from assay.lower.pipeline import Settings
+
+    found = Settings(run_kernel or vector.run, evaluate, memory, config, inputs or {})
     return {stage.name: stage.made(found) for stage in stages if stage.lower}

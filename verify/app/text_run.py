@@ -23,6 +23,7 @@ from assay.interp.graph import run
 from assay.interp.graph.memory_limits import memory_traps, require_memory
 from assay.interp.graph.session import Session
 from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
+from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
 from assay.semantics.dtypes import DType, dtype
@@ -160,7 +161,9 @@ def run_text(
     dims: Mapping[str, int],
     externs: Externs | None = None,
 ) -> TextRun:
-    """Run a function of a module: `function`, `main`, or the only one. Inputs that are not given are random."""
+    """Run a function of a module: `function`, `main`, or the only one. Inputs that are not given are random; what is
+    given for a constant of the module's table stands in its place."""
+    module, given, _ = with_given_constants(module, given)
     name = entry_name(module, function)
     target = module.definitions[name]
     rng = np.random.default_rng(seed)

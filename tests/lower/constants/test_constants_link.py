@@ -18,11 +18,8 @@ from assay.lower.c import emit
 from assay.lower.constants import (
     bind_constants,
     extract_constants,
-    extract_params,
     lift_constants,
     link_params,
-    merge_modules,
-    transfer,
     unlink_params,
 )
 from assay.lower.fuse import fuse
@@ -219,34 +216,7 @@ def test_contents_are_bound_at_any_stage() -> None:
             bind_constants(lifted, {"w": wrong})
 
 
-@pytest.mark.row("C4")
-def test_constants_become_parameters_of_main() -> None:
-    lifted = lift_constants(legalize(to_anf(named())), vector.run)
-    linked = extract_constants(link_params(lifted))
-    wanted = outputs(graph.run(lifted, {"x": X}))
-    for module in (lifted, linked):
-        open_, arrays = extract_params(module)
-        check(open_)
-        assert [p.name for p in open_.main.params] == [*arrays, "x"] and not open_.constants
-        assert outputs(graph.run(open_, {**arrays, "x": X})) == wanted
-        planned, arrays = extract_params(plan_pools(find_lives(module)))
-        assert planned.program.inputs == (*arrays, "x")
-        assert outputs(machine.run(planned, {**arrays, "x": X})) == wanted
-
-
-@pytest.mark.row("C4")
-def test_functions_hand_constants_on() -> None:
-    inner = function([y], call("add", y, constant(B[:3])))
-    name = GlobalVar(inner.type, "inner")
-    higher = var("g", inner.type)
-    main = function([y], tuple_of(call(name, y), call(function([higher], call(higher, y)), name)))
-    module = extract_constants(Module({"main": main, "inner": inner}))
-    open_, arrays = extract_params(module)
-    check(open_)
-    assert outputs(graph.run(open_, {**arrays, "x": B[1:4]})) == outputs(graph.run(module, {"x": B[1:4]}))
-
-
-# --- to another module -------------------------------------------------------------------------------------------
+# --- held by a tensor function -------------------------------------------------------------------------------------
 
 
 def user(array: Array, shared: Array) -> Module:
@@ -255,24 +225,6 @@ def user(array: Array, shared: Array) -> Module:
     f = PrimFunc("f", (p, out), 1, AllocateConst(c, array, loops("i", (3,), lambda i: store(out, i, p[i] * c[i])), "w"))
     body = call("add", call("add", call_tir("f", [y], V), GlobalVar(V, "w")), constant(shared))
     return extract_constants(Module({"main": function([y], body), "f": f}, {"w": array}))
-
-
-@pytest.mark.row("C5", "C14")
-def test_a_function_moves_with_its_constants() -> None:
-    """apache/tvm#11509 and #13397: what one module calls constant_0 is another thing in the next."""
-    one, two, shared = B[:3].copy(), B[1:4].copy(), B[2:5].copy()
-    first, second = user(one, shared), user(two, shared)
-    whole, called = merge_modules(first, second)
-    check(whole)
-    assert called["main"] != "main" and called["f"] != "f"
-    assert len(whole.constants) == 3 and {"w", "w_1"} < whole.constants.keys()
-    for module, name in ((first, "main"), (second, called["main"])):
-        moved = replace(whole, definitions={**whole.definitions, "main": whole.definitions[name]})
-        assert outputs(graph.run(moved, {"x": B[:3]})) == outputs(graph.run(module, {"x": B[:3]}))
-    same, names = transfer(["main"], first, first)
-    assert names == {"main": "main", "f": "f"} and first_difference(same, first) is None
-    with pytest.raises(Invalid, match=r"transfer\.C1"):
-        transfer(["g"], first, second)
 
 
 @pytest.mark.row("C2", "C9")

@@ -1,5 +1,5 @@
-"""Constants bound, taken out, linked and moved: to every place that has them, and nowhere else (rules K10, K12 to K14,
-K18, K19; specs/lower.md, "constants")."""
+"""Constants bound, linked and made: to every place that has them, and nowhere else (rules K10, K12,
+K13, K18; specs/lower.md, "constants")."""
 
 from __future__ import annotations
 
@@ -15,21 +15,15 @@ from assay.lower.anf import to_anf
 from assay.lower.constants import (
     bind_constants,
     extract_constants,
-    extract_params,
     link_params,
-    merge_modules,
-    transfer,
     unlink_params,
 )
-from assay.lower.constants.made import for_tiles, largest_error, make_constants, pack, quantise_weights, transposed
-from assay.lower.fuse import fuse
+from assay.lower.constants.made import for_tiles, make_constants, pack, transposed
 from assay.lower.legalize import legalize
-from assay.lower.liveness import find_lives
-from assay.lower.pool import plan_pools
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import FLOAT32
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import (
     CallTIR,
     Expr,
@@ -37,17 +31,14 @@ from assay.semantics.graph import (
     GlobalVar,
     call,
     call_tir,
-    constant,
     function,
     let,
     tuple_of,
     var,
 )
 from assay.semantics.module import ConstantInfo, Definition, Module
-from assay.semantics.rules import check
 from assay.semantics.scalar import const
 from assay.semantics.tensor import (
-    Allocate,
     AllocateConst,
     Buffer,
     Call,
@@ -154,8 +145,6 @@ def test_a_name_that_looks_like_one_by_content_and_is_not_stays() -> None:
     name = "constant_0123abcd"
     module = extract_constants(program(call("add", x, named(name)), {name: ONE}))
     assert list(module.constants) == [name] and held(module) == {}
-    both, _ = merge_modules(module, extract_constants(program(call("add", x, named(name)), {name: TWO})))
-    assert {n: a.tolist() for n, a in both.constants.items()} == {name: ONE.tolist(), f"{name}_1": TWO.tolist()}
 
 
 # --- linked -------------------------------------------------------------------------------------------------------
@@ -202,71 +191,6 @@ def test_a_parameter_that_is_handed_to_where_it_is_written_is_refused() -> None:
         link_params(program(call_tir("f", [x, named("w")], V), {"w": ONE}, f=writes, middle=stores, **inner))
 
 
-# --- taken out ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.row("C4")
-@pytest.mark.parametrize("planned", [False, True])
-def test_every_constant_is_a_parameter_and_none_is_left(planned: bool) -> None:
-    """One that main names, one that a tensor function holds; a function that nobody calls keeps its own."""
-    value = call_tir("g", [call_tir("f", [x], V), named("w")], V)
-    source = extract_constants(to_anf(program(value, {"w": ONE}, f=holding("f", TWO), g=plus("g"))))
-    alone = source if planned else extract_constants(source.with_(h=holding("h", TWO)))
-    wanted = result(source)
-    open_, arrays = extract_params(plan_pools(find_lives(source)) if planned else alone)
-    check(open_)
-    assert sorted(a.tolist() for a in arrays.values()) == [ONE.tolist(), TWO.tolist()] and not open_.constants
-    assert {n: some for n, some in held(open_).items() if some} == ({} if planned else {"h": [""]})
-    assert result(open_, **arrays) == wanted
-    assert result(open_, **{n: np.zeros(3, np.float32) for n in arrays}) == [X.tolist()], "nothing else is added"
-    if planned:
-        assert {s.name for s in open_.program.placed("input")} == {"x", *arrays} and not open_.program.placed(
-            "constant"
-        )
-
-
-def test_a_function_without_its_constants_claims_nothing() -> None:
-    f = replace(holding("f", TWO), attrs={"operator": "negative", "attrs": {}, "noalias": 1})
-    open_, _ = extract_params(extract_constants(program(call_tir("f", [x], V), f=f)))
-    assert open_.kernel("f").attrs == {"noalias": 1}
-
-
-def test_what_has_no_main_has_no_parameters() -> None:
-    with pytest.raises(Invalid, match=r"no graph function main.*module\.C1"):
-        extract_params(extract_constants(Module({"f": holding("f", ONE)})))
-
-
-def test_a_planned_function_that_holds_what_has_no_slot_is_refused() -> None:
-    planned = plan_pools(find_lives(program(call_tir("f", [x], V), f=holding("f", ONE))))
-    with pytest.raises(Unsupported, match=r"f holds the constant c, which has no slot.*bind\.C3"):
-        extract_params(planned)
-
-
-def two_constants(phased: bool) -> Module:
-    """out = p + c, then out = out + d: each constant is used in one of two nests. Before that p is copied, if
-    `phased`."""
-    p, own, out, c, d = (Buffer(n, (3,), FLOAT32) for n in ("p", "own", "out", "c", "d"))
-    of = own if phased else p
-    body = seq(
-        *([loops("i", (3,), lambda i: store(own, i, p[i]))] if phased else []),
-        loops("i", (3,), lambda i: store(out, i, of[i] + c[i])),
-        loops("i", (3,), lambda i: store(out, i, out[i] + d[i] + of[i] - of[i])),
-    )
-    if phased:
-        body = Allocate(own, body)
-    kernel = PrimFunc("f", (p, out), 1, AllocateConst(c, ONE, AllocateConst(d, TWO, body)))
-    return plan_pools(find_lives(extract_constants(to_anf(program(call_tir("f", [x], V), f=kernel)))))
-
-
-@pytest.mark.parametrize("phases", [1, 2])
-def test_a_planned_function_runs_in_its_phases_without_its_constants(phases: int) -> None:
-    planned = two_constants(phases == 2)
-    assert [s.phases for s in planned.program.calls] == [phases]
-    open_, arrays = extract_params(planned)
-    check(open_)
-    assert result(open_, **arrays) == result(planned)
-
-
 def test_only_the_held_constants_of_that_name_are_bound() -> None:
     """A function may say that its own contents have a name; the table's are bound where they are the table's."""
     module = extract_constants(
@@ -280,43 +204,6 @@ def test_only_the_held_constants_of_that_name_are_bound() -> None:
         if isinstance(s, AllocateConst)
     }
     assert contents == {"f": X.tolist(), "g": TWO.tolist(), "h": ONE.tolist()}
-
-
-# --- to another module --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.row("C5")
-def test_what_is_named_moves_into_an_empty_module() -> None:
-    """Constants of main and of what it calls, functions that call functions, a group and a linked function by name."""
-    value = call_tir("f", [call("add", call_tir("g", [x, constant(TWO)], V), named("w"))], V)
-    source = extract_constants(
-        program(value, {"w": ONE, "unused": X}, f=holding("f", X, "", "k"), g=plus("g"), k=holding("k", TWO))
-    )
-    made, called = transfer(["main"], source, Module({}))
-    check(made)
-    assert called == {n: n for n in ("main", "f", "g", "k")} and "unused" not in made.constants
-    assert {n: a.tolist() for n, a in made.constants.items()} == {
-        n: source.constants[n].tolist() for n in made.constants
-    }
-    assert set(made.constants) == {n for n in source.constants if n != "unused"}
-
-
-def test_names_inside_follow_where_a_name_is_taken() -> None:
-    """Every function is another one in the target: calls of tensor functions, groups, linked functions, symbols."""
-    value = call("exp", call("negative", call("add", x, constant(ONE))))
-    source = link_params(fuse(legalize(to_anf(Module({"main": function([x], value)})))))
-    source = source.with_(main=replace(source.main, attrs={"global_symbol": "main"}), h=plus("h", "i"), i=plus("i"))
-    taken: dict[str, Definition] = {n: replace(plus(n), attrs={"other": 1}) for n in source.definitions}
-    made, called = merge_modules(Module(taken), source)
-    assert all(called[n] == f"{n}_1" for n in source.definitions)
-    main = made.definitions[called["main"]]
-    assert isinstance(main, Function) and main.attrs["global_symbol"] == "main_1"
-    (use,) = (n for n in post_order(main) if isinstance(n, CallTIR))
-    kernel = made.kernel(use.func)
-    assert use.func in called.values() and made.group(kernel) is made.definitions[kernel.attrs["group"]]
-    assert kernel.attrs["group"] in called.values() and kernel.attrs["linked"]["function"] == use.func
-    (inner,) = (s for s in program_order(made.kernel("h_1").body) if isinstance(s, Call))
-    assert inner.function == "i_1"
 
 
 # --- made ---------------------------------------------------------------------------------------------------------
@@ -367,24 +254,6 @@ def test_a_packed_function_is_one_for_all_that_read_it_so_and_keeps_what_else_is
     said = module.with_(matmul=replace(module.kernel("matmul"), attrs={**module.kernel("matmul").attrs, "noalias": 1}))
     packed, made = pack(said, transposed)
     assert len(made) == 1 and packed.kernel("matmul_packed").attrs == {"noalias": 1}
-
-
-def test_a_function_of_another_compiler_is_not_quantised_and_each_function_has_its_own_nodes() -> None:
-    y = var("y", V)
-    whole = function([y], call("add", y, named("w")), None, primitive=1)
-    other = function([y], call("multiply", y, named("w")))
-    module = Module({"main": function([x], call("add", x, named("w"))), "other": other, "whole": whole}, {"w": ONE})
-    made = quantise_weights(module, {"w": None})
-    assert made.definitions["whole"] is whole
-    first, second = ({id(n) for n in post_order(made.definitions[n].body)} for n in ("main", "other"))  # type: ignore[union-attr]
-    assert not first & second
-    rounded, _ = make_constants(made, graph.evaluate)
-    assert {a.dtype.name for n, a in rounded.constants.items() if n != "w"} == {"int8", "float32"}
-
-
-def test_how_far_a_rounded_element_can_be() -> None:
-    """Half a step, and what two roundings to float32 add."""
-    assert largest_error(2.0) == 1 + 2.0**-15
 
 
 @pytest.mark.row("C6")

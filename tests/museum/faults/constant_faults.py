@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.interp import vector
 from assay.lower.anf import to_anf
-from assay.lower.constants import lift_constants, link_params, transfer
+from assay.lower.constants import lift_constants, link_params
 from assay.lower.constants.constant_table import ConstantTable
 from assay.lower.legalize import legalize
 from assay.semantics.analyses.equality import structural_equal
@@ -17,6 +17,8 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import call, constant, function
 from assay.semantics.module import PLAIN, ConstantInfo, Module
 from assay.semantics.rules import check
+from assay.semantics.tensor import AllocateConst
+from assay.semantics.walk import rewrite
 from assay.verify.constants import check_constants
 from assay.verify.evidence import Evidence, checked, refuted
 from tests.lower.constants.test_constants_link import two_calls, user
@@ -89,6 +91,14 @@ def two_zeros() -> Evidence:
     table = ConstantTable(Module({}))
     one, two = table.add(zeros), table.add(-zeros)
     return refuted("checked", "two constants have one name") if one == two else checked("two names")
+
+
+def moved_with_its_constant() -> Module:
+    """A function is put into another module, and its constant into the table under a name of its own."""
+    whole, other = moved_without_its_table(), user(B, A).constants["w"]
+    g = whole.kernel("g")
+    body = rewrite(g.body, lambda s: replace(s, index="w_1") if isinstance(s, AllocateConst) else s)
+    return replace(whole.with_(g=replace(g, body=body)), constants={**whole.constants, "w_1": other})
 
 
 def moved_without_its_table() -> Module:
@@ -202,7 +212,7 @@ FAULTS: tuple[PlantedFault, ...] = (
         "an index of another module",
         "well-formed",
         "review of 8509",
-        lambda: verdict(lambda: transfer(["f"], user(B, A), user(A, B))[0]),
+        lambda: verdict(moved_with_its_constant),
         lambda: verdict(moved_without_its_table),
         "module.C9",
         lambda: (user(A, B), user(B, A)),

@@ -16,6 +16,7 @@ import pytest
 
 from assay.lower.instrument import Instruments, Leaving
 from assay.lower.pipeline import Pass
+from assay.lower.simplify.bind_params import bind_params
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call
 from assay.semantics.module import Module
@@ -65,6 +66,11 @@ WEIGHTS = """
         w = R.const(WEIGHT, "float32")
         m = R.matmul(R.exp(x), w)
         return R.tanh(m)
+"""
+BOUND = """
+    @R.function
+    def main(x: R.Tensor((2, 2), "float32"), w: R.Tensor((2, 2), "float32")):
+        return R.matmul(x, R.exp(w))
 """
 PEAK = """
     @R.function
@@ -137,6 +143,7 @@ def other_constants(module: Module) -> Module:
 
 Case = tuple[str, str, Callable[[Module], Module], str]
 CASES: dict[str, Case] = {
+    "bind": ("bind[params=x]", SOURCE, other_operator, "as many parts"),
     "inline": ("inline", SOURCE, other_operator, "nodes"),
     "lift": ("lift", SOURCE, other_operator, "2 to 3 definitions"),
     "fold": ("fold", SOURCE, other_operator, "nodes"),
@@ -165,12 +172,13 @@ def unchanged(module: Module) -> Module:
 def checked(asked: str, text: str, name: str, fault: Callable[[Module], Module] | None = None) -> list[Line]:
     """The lines up to that of a pass, with a fault behind it."""
     changed: dict[str, Pass] = {}
+    given = {"x": np.full((4, 3), 2, np.float32)} if asked == "bind[params=x]" else {}
     if fault is not None:
-        right = passes(stages=with_passes(asked))[name]
+        right = passes(stages=with_passes(asked), inputs=given)[name]
         changed = {name: lambda module: fault(right(module))}
-    lowering = Lowering(program(text), "model", passes=asked, changed=changed)
+    lowering = Lowering(program(text), "model", passes=asked, changed=changed, inputs=given)
     looking = Instruments(Leaving("fuse", "schedule"))
-    return list(CheckRun(lowering, instruments=looking, stop_after=name).lines())
+    return list(CheckRun(lowering, given, instruments=looking, stop_after=name).lines())
 
 
 def test_every_optional_pass_has_a_case() -> None:
@@ -240,6 +248,7 @@ def test_what_cannot_be_is_refused(text: str, label: str, said: str) -> None:
     [
         ("pack[layout=round]", "made.C4"),
         ("partition", "passes.C2"),
+        ("bind[params=w]", "passes.C2"),
         ("own", "passes.C2"),
         ("own[run=nothing:there]", "cli.C4"),
         (f"own[run={__name__}:raises]", "passes.C4"),
@@ -250,6 +259,18 @@ def test_what_a_pass_is_handed_is_looked_at(text: str, label: str) -> None:
     with pytest.raises(Invalid) as wrong:
         checked(text, WEIGHTS, text.partition("[")[0])
     assert wrong.value.label == label
+
+
+def test_another_value_is_refuted_and_what_is_bound_is_in_the_certificate(tmp_path: Path) -> None:
+    text = program(BOUND)
+    given = {"w": np.full((2, 2), 2, np.float32)}
+    other = bind_params(text, {"w": np.full((2, 2), 3, np.float32)})
+    lowering = Lowering(text, "model", passes="bind", inputs=given, changed={"bind": lambda m: other})
+    line = list(CheckRun(lowering, given).lines())[-1]
+    assert line.stage == "bind" and line.evidence.holds is False
+    made = build(text, tmp_path / "out", given, passes="bind,fold")
+    assert made.holds and "float *w" not in (tmp_path / "out" / "model.h").read_text("utf-8")
+    assert verify(tmp_path / "out").holds
 
 
 def test_statements_about_sizes_are_no_steps() -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from assay.lower.c.convention import device_name
+from assay.lower.liveness.used_memory import used_memory
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
-from assay.semantics.memory import lower_bound, pressure
+from assay.semantics.memory import Interval, lower_bound, pressure
 from assay.semantics.module import Branch, Module, Program, Slot, Step
 from assay.verify.app.check import Line
 from assay.verify.app.report.model import Buffer, CheckReport, Kind, PoolLine, StageLine, StepLine
@@ -44,7 +45,8 @@ def of_program(report: CheckReport, program: Program) -> CheckReport:
     """A report with all that is said of a program."""
     numbers = {name: i for i, name in enumerate(program.slots)}
     starts = program.positions
-    steps = tuple(_step(i, s, starts[i], numbers) for i, s in enumerate(program.steps))
+    used = used_memory(program)
+    steps = tuple(_step(i, s, starts[i], numbers, used.steps[i]) for i, s in enumerate(program.steps))
     writers: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {}
     scratch: set[int] = set()
@@ -58,20 +60,22 @@ def of_program(report: CheckReport, program: Program) -> CheckReport:
         _buffer(numbers[n], s, program, numbers[n] in scratch, writers.get(numbers[n], []), readers.get(numbers[n], []))
         for n, s in program.slots.items()
     )
-    return replace(report, positions=starts[-1], steps=steps, buffers=buffers, pools=_pools(program))
+    return replace(report, positions=starts[-1], steps=steps, buffers=buffers, pools=_pools(program), io=used.io)
 
 
-def _step(index: int, step: Step | Branch, position: int, numbers: Mapping[str, int]) -> StepLine:
+def _step(index: int, step: Step | Branch, position: int, numbers: Mapping[str, int], used: int) -> StepLine:
     def those(names: Sequence[str]) -> tuple[int, ...]:
         return tuple(numbers[n] for n in names if n in numbers)
 
-    reads, writes, scratch = those(step.reads), those(step.writes), those(step.scratch)
+    arms: tuple[Interval, ...] = ()
     if isinstance(step, Branch):
-        arms = ((index + 1, step.then), (step.then, step.end))
-        return StepLine(index, position, f"if {step.condition}", place_of(step.span), "", reads, writes, scratch, arms)
+        calls, device, arms = f"if {step.condition}", "", ((index + 1, step.then), (step.then, step.end))
+    else:
+        calls, device = step.kernel, shown_device(step.device)
     return StepLine(
-        index, position, step.kernel, place_of(step.span), shown_device(step.device), reads, writes, scratch
-    )
+        index, position, calls, place_of(step.span), device, those(step.reads), those(step.writes),
+        those(step.scratch), used, arms,
+    )  # fmt: skip
 
 
 def _buffer(number: int, slot: Slot, program: Program, scratch: bool, writers: list[int], readers: list[int]) -> Buffer:

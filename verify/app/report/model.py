@@ -30,7 +30,8 @@ class StageLine:
 
 @dataclass(frozen=True)
 class StepLine:
-    """A step in execution order: its first position, what it calls, where it runs, the numbers of its buffers.
+    """A step in execution order: its first position, what it calls, where it runs, the numbers of its buffers, the
+    most bytes that are in use during it.
 
     Of a choice, `arms` are its two runs of steps: those if its condition is true, those if it is not.
     """
@@ -43,6 +44,7 @@ class StepLine:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     scratch: tuple[int, ...]
+    used: int
     arms: tuple[Interval, ...] = ()
 
 
@@ -106,6 +108,8 @@ class CheckReport:
     steps: tuple[StepLine, ...] = ()
     buffers: tuple[Buffer, ...] = ()
     pools: tuple[PoolLine, ...] = ()
+    io: int = 0
+    """The bytes of the program's inputs and outputs."""
     refutation: Refutation | None = None
 
     def steps_at(self, positions: Interval) -> str:

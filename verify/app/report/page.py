@@ -247,7 +247,8 @@ def _linked(parts: tuple[list[StepLine], str]) -> str:
 
 def _steps(report: CheckReport) -> Iterator[str]:
     steps = report.steps[:MOST]
-    yield f"<section id=steps><h2>Steps</h2><details><summary>{len(report.steps):,} steps</summary><div class=scroll>"
+    head = f"{len(report.steps):,} steps; inputs and outputs have {report.io:,} bytes"
+    yield f"<section id=steps><h2>Steps</h2><details><summary>{head}</summary><div class=scroll>"
     yield "<table class=sortable><thead><tr>"
     columns = (
         ("#", "n"),
@@ -257,6 +258,7 @@ def _steps(report: CheckReport) -> Iterator[str]:
         ("reads", ""),
         ("writes", ""),
         ("scratch", ""),
+        ("bytes in use", "n"),
         ("from", ""),
     )
     yield "".join(f'<th class="{kind}" scope="col">{name}' for name, kind in columns) + "</tr></thead><tbody>"
@@ -265,7 +267,7 @@ def _steps(report: CheckReport) -> Iterator[str]:
         yield (
             f"<tr id=s{s.number}><td>{s.number}<td>{s.position}<td>{escaped(s.kernel + arms)}<td>{escaped(s.device)}"
             f"<td>{_those(report, s.reads)}<td>{_those(report, s.writes)}<td>{_those(report, s.scratch)}"
-            f"<td>{escaped(s.span)}</tr>"
+            f"<td>{s.used:,}<td>{escaped(s.span)}</tr>"
         )
     yield "</tbody></table></div>"
     if len(steps) < len(report.steps):
