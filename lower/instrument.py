@@ -7,7 +7,6 @@ after the last; `run_passes` runs a pipeline under them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -18,7 +17,6 @@ from assay.semantics.analyses.dump import dump
 from assay.semantics.errors import Invalid
 from assay.semantics.files import directory_at
 from assay.semantics.module import Module, Program
-from assay.semantics.rules import check
 from assay.semantics.text.module_printer import write_module
 
 
@@ -107,35 +105,6 @@ def _given(step: Pass) -> Callable[[Module | None], Module]:
         return step(module)
 
     return run
-
-
-class Timing(Instrument):
-    """The seconds of each pass, in the order in which they ran: `seconds`. So it says that order too."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._start = 0.0
-
-    def before_pass(self, module: Module, name: str) -> None:
-        """Start the clock."""
-        self._start = time.perf_counter()
-
-    def after_pass(self, module: Module, name: str) -> None:
-        """Add the time since the start to that of the pass."""
-        if self._start:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._start
-        self._start = 0.0
-
-
-class Validation(Instrument):
-    """Holds each module to the static rules. Invalid with their label, and the name of the pass."""
-
-    def after_pass(self, module: Module, name: str) -> None:
-        """Check the module; Invalid names the pass that made it."""
-        try:
-            check(module)
-        except Invalid as wrong:
-            raise Invalid(f"after {name}: {wrong.message}", where=wrong.where, label=wrong.label) from None
 
 
 class Leaving(Instrument):

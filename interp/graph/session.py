@@ -58,13 +58,6 @@ class Session:
         check_contents([(self.params[which].type, made, f"input {which!r}")], {}, self.module, self.externs or {})
         self.inputs[which] = made
 
-    def set_inputs(self, *values: Any, **named: Any) -> None:
-        """Set inputs from the first position on, and by name."""
-        for i, value in enumerate(values):
-            self.set_input(i, value)
-        for name, value in named.items():
-            self.set_input(name, value)
-
     def invoke(self, function: str = "main", *values: Any, **named: Any) -> None:
         """Run the module on the inputs that are set; or another of its functions, on these."""
         if function == "main" and not values and not named:

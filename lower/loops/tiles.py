@@ -1,6 +1,4 @@
-"""A strategy for C: products and convolutions whose results are added up in small tiles (specs/lower.md, "loops").
-
-    legalize(module, strategy=tiled)
+"""For C: products and convolutions whose results are added up in small tiles (specs/lower.md, "loops").
 
 Each element's additions stay in their order, so the results are those of the plain kernels, bit for bit (rule M10). It
 is worth most where the C compiler may use wide vectors, such as with `-march=native`.
@@ -8,12 +6,9 @@ is worth most where the C compiler may use wide vectors, such as with `-march=na
 
 from __future__ import annotations
 
-from assay.lower.legalize.kernels import build
 from assay.lower.loops import Schedule, schedule
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Call
 from assay.semantics.module import Module
-from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
 
@@ -23,11 +18,11 @@ ROWS, COLUMNS, FEATURES = 4, 32, 4
 
 def tile(module: Module) -> Module:
     """The module with the tensor functions of products and convolutions in tiles, where they are large enough."""
-    found = {n: _tiled(k, str(k.attrs["operator"])) for n, k in module.kernels.items() if "operator" in k.attrs}
+    found = {n: tiled(k, str(k.attrs["operator"])) for n, k in module.kernels.items() if "operator" in k.attrs}
     return module.with_(**{n: k for n, k in found.items() if k is not None})
 
 
-def _tiled(func: PrimFunc, operator: str) -> PrimFunc | None:
+def tiled(func: PrimFunc, operator: str) -> PrimFunc | None:
     """The kernel of an operator in tiles, if it is that of a product or convolution that is large enough."""
     operands = tuple(TensorType(b.shape, b.dtype) for b in func.inputs)
     try:
@@ -40,15 +35,6 @@ def _tiled(func: PrimFunc, operator: str) -> PrimFunc | None:
     except Invalid:  # its loops do not have that form: grouped, strided over a single row, and the like
         return None
     return made.func if made is not None else None
-
-
-def tiled(call: Call, name: str) -> PrimFunc | None:
-    """The operator's kernel in tiles, if it is a product or convolution that is large enough; else None."""
-    assert isinstance(call.op, Operator)
-    operands = tuple(a.type for a in call.args if isinstance(a.type, TensorType))
-    if call.op.name != "matmul" and not call.op.name.startswith("nn.conv"):
-        return None
-    return _tiled(build(call.op.name, call.attrs, operands, call.type, name), call.op.name)
 
 
 def _matmul(s: Schedule, operands: tuple[TensorType, ...]) -> Schedule | None:

@@ -15,12 +15,12 @@ from rich.table import Table
 
 from assay.lower.c import emit
 from assay.lower.legalize.kernels import build
-from assay.lower.loops.tiles import tiled
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Call, call, var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
 from assay.verify.c.compiled import STRICT, compile_c
+from tests.lower.loops.strategies import tiled
 from tests.lower.memory.planned import Array, alone
 
 CASES: dict[str, tuple[str, list[tuple[int, ...]], dict[str, object]]] = {

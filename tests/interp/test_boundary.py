@@ -11,7 +11,6 @@ from assay.interp import graph
 from assay.interp.graph import memory_limits
 from assay.interp.graph.boundary import MOST, bind, given, shown, unsized
 from assay.interp.graph.engines import EngineRegion, attach, regions, run as run_engines
-from assay.interp.graph.observation import Observation
 from assay.interp.graph.session import Session
 from assay.interp.values import Cell, Data, Event, Shape
 from assay.semantics.bounds import Bounded
@@ -21,6 +20,7 @@ from assay.semantics.graph import GlobalVar, call, constant, function, tuple_of,
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import DataType, ObjectType, RefType, ShapeType, TensorType, TupleType
+from tests.observation import Observation
 
 N, M, K = Symbol("n"), Symbol("m"), Symbol("k")
 F = np.float32
@@ -198,7 +198,8 @@ def test_a_session_counts_and_names_its_inputs_and_outputs() -> None:
         assert caught.value.label == "input.C1"
     with pytest.raises(Invalid, match="nothing has been invoked"):
         session.output()
-    session.set_inputs(F([1, 2]), y=F([3, 4]))
+    session.set_input(0, F([1, 2]))
+    session.set_input("y", F([3, 4]))
     session.invoke()
     assert session.output().tolist() == session.output("output_0").tolist() == [4, 6] and session.output(
         1

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.interp.values import Cell, Event, Shape
 from assay.semantics import graph as g
 from assay.semantics.errors import Invalid
@@ -16,6 +15,7 @@ from assay.semantics.graph import Expr, call, function, get, if_, let, tuple_of,
 from assay.semantics.module import Module
 from assay.semantics.types import UNIT, RefType, TupleType
 from tests.interp.test_graph_attacks import BOOL, CONS, NIL, SCALAR, f32, module, number, run, tensor
+from tests.observation import observe
 
 # --- inputs -------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from assay.interp import graph as interp
-from assay.interp.graph.observation import observe
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid, Trap
@@ -21,6 +20,7 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import UNIT, DataDef, DataType, FuncType, RefType, ShapeType, TupleType, TypeVar, same_type
 from tests.interp.small import BOOL, SCALAR, f32, m, n, number, run, tensor
+from tests.observation import observe
 
 T = TypeVar("T")
 PURE, ACTS = FuncType((), UNIT), FuncType((), UNIT, pure=False)

@@ -22,7 +22,8 @@ MAIN = function([X, Y], tuple_of(call("add", X, Y), call("subtract", X, Y)), out
 @pytest.mark.row("R27", "J21")
 def test_inputs_stay_set_between_calls() -> None:
     s = Session(Module({"main": MAIN}))
-    s.set_inputs(np.float32([1, 2]), y=np.float32([3, 4]))
+    s.set_input(0, np.float32([1, 2]))
+    s.set_input("y", np.float32([3, 4]))
     s.invoke()
     assert s.output().tolist() == [4, 6] and s.output("difference").tolist() == [-2, -2]
     s.set_input("y", np.float32([0, 0]))
@@ -50,7 +51,8 @@ def test_what_is_refused(label: str, word: str, use: object) -> None:
 
 def test_an_output_that_is_not_there() -> None:
     s = Session(Module({"main": MAIN}))
-    s.set_inputs(np.zeros(2, np.float32), np.zeros(2, np.float32))
+    for i in range(2):
+        s.set_input(i, np.zeros(2, np.float32))
     s.invoke()
     for which in ("product", 2, -1):
         with pytest.raises(Invalid, match="sum, difference") as caught:

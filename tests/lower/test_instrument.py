@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import numpy as np
 import pytest
 
 from assay.interp import graph, vector
-from assay.lower.instrument import Dump, Instrument, Instruments, Leaving, Timing, Validation, run_passes
+from assay.lower.instrument import Dump, Instrument, Instruments, Leaving, run_passes
 from assay.lower.pipeline import Pass
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function, call, var
 from assay.semantics.module import Module
+from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse, read_module
 from assay.verify.app.stages import SKIPPABLE, passes
 
@@ -45,6 +47,35 @@ class Recorder(Instrument):
 
     def after_pass(self, module: Module, name: str) -> None:
         self.say(f"after {name}")
+
+
+class Timing(Instrument):
+    """The seconds of each pass, in the order in which they ran: `seconds`. So it says that order too."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._start = 0.0
+
+    def before_pass(self, module: Module, name: str) -> None:
+        """Start the clock."""
+        self._start = time.perf_counter()
+
+    def after_pass(self, module: Module, name: str) -> None:
+        """Add the time since the start to that of the pass."""
+        if self._start:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - self._start
+        self._start = 0.0
+
+
+class Validation(Instrument):
+    """Holds each module to the static rules. Invalid with their label, and the name of the pass."""
+
+    def after_pass(self, module: Module, name: str) -> None:
+        """Check the module; Invalid names the pass that made it."""
+        try:
+            check(module)
+        except Invalid as wrong:
+            raise Invalid(f"after {name}: {wrong.message}", where=wrong.where, label=wrong.label) from None
 
 
 def two(log: list[str]) -> dict[str, Pass]:

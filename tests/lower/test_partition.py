@@ -11,7 +11,6 @@ import pytest
 from assay.interp import graph
 from assay.interp.graph import engines
 from assay.interp.graph.engines import EngineRegion, regions
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.legalize import legalize
 from assay.lower.partition import Composite, partition
@@ -44,6 +43,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.partition import check_engines, check_partition
 from tests.lower.engines import ADD, LINEAR, RELU, TABLE, Npu, Wrong
+from tests.observation import observe
 from tests.scale import MANY
 
 pytestmark = pytest.mark.row("R29")

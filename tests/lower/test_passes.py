@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from assay.interp import vector
-from assay.interp.graph.observation import observe
 from assay.lower.liveness.used_memory import used_memory
 from assay.lower.passes import Bindings, dataflow_pass, function_pass, sequence, without_dataflow
 from assay.semantics.dtypes import FLOAT32
@@ -19,6 +18,7 @@ from assay.semantics.rules import check
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify.app.stages import passes
+from tests.observation import observe
 
 T = TensorType((2,), FLOAT32)
 X = var("x", T)

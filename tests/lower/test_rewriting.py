@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.rewriting import extract, rewrite_matches
 from assay.lower.rewriting.pattern import Pattern, anything, constant, field, fields, match, op
@@ -18,6 +17,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.rules import check
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
+from tests.observation import observe
 
 T = TensorType((2, 2), FLOAT32)
 X, Y, Z = var("x", T), var("y", T), var("z", T)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.interp.graph import run
-from assay.interp.graph.observation import observe
 from assay.semantics.errors import AssayError
 from assay.semantics.module import Module
 from assay.semantics.rules import check
@@ -22,6 +21,7 @@ from assay.verify.pool import check_pool
 from assay.verify.simplify import check_simplified
 from assay.verify.symbolic import prove_accesses
 from tests.museum.planted import Judge, PlantedFault
+from tests.observation import observe
 
 
 def of_evidence(evidence: Evidence) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.verify.liveness.devices import check_memory_access
 from assay.verify.pool import check_pool
+from tests.lower.devices.memory_access import check_memory_access
 from tests.lower.devices.placed_programs import planned
 from tests.museum.catalogue import is_caught, planted
 from tests.museum.faults.placed_faults import WAYS, trapped

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from assay.interp.graph import run
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32
@@ -22,6 +21,7 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import DataDef, DataType, RefType, TensorType, TypeVar
 from assay.semantics.walk import post_order
 from assay.verify.anf import check_anf
+from tests.observation import observe
 
 pytestmark = pytest.mark.row("R22")
 n, m, k = Symbol("n"), Symbol("m"), Symbol("k")

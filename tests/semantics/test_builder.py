@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from assay.interp.graph import run
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics import graph
 from assay.semantics.analyses.equality import first_difference, structural_equal
@@ -24,6 +23,7 @@ from assay.semantics.tensor import Buffer, Stmt, loops, store
 from assay.semantics.types import FuncType, TensorType
 from assay.semantics.walk import post_order
 from tests.lower.small_programs import program
+from tests.observation import observe
 from tests.scale import MANY
 
 DEEP = MANY

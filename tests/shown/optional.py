@@ -31,6 +31,11 @@ LINEAR = """
         m = R.matmul(R.exp(x), R.const([[1.0, 2.0], [3.0, 4.0]], "float32"))
         return R.nn.relu(R.add(m, m))
 """
+LARGE = """
+    @R.function
+    def main(x: R.Tensor((5, 6), "float32"), y: R.Tensor((6, 33), "float32")):
+        return R.matmul(x, y)
+"""
 PEAK = """
     @R.function
     def main(x: R.Tensor((64,), "float32")):
@@ -89,6 +94,26 @@ SHOWN: tuple[Shown, ...] = (
         f"run FILE.py --passes partition[table={OWN}:TABLE;compiler=npu]",
         LINEAR,
         (r"partition proved .*1 region", "output_0"),
+    ),
+    Shown(
+        "R29",
+        f"run FILE.py --passes partition[table={OWN}:TABLE;compiler=npu] --engine {OWN}:npu",
+        LINEAR,
+        (r"engines tested .*1 call of regions", "output_0"),
+    ),
+    Shown(
+        "R29",
+        f"run FILE.py --passes partition[table={OWN}:TABLE;compiler=npu] --engine npu={OWN}:off",
+        LINEAR,
+        (r"engines FAILS .*the first that differs",),
+        code=1,
+    ),
+    Shown("R29", f"run FILE.py --engine {OWN}:npu", LINEAR, (r"--engine goes with --passes",), code=2),
+    Shown(
+        "R39",
+        f"check FILE.py --passes anf,own[run={OWN}:chosen] --stop-after own",
+        LARGE,
+        (r"own tested .*definitions",),
     ),
     Shown(
         "R9 R13 R32 R33 A24",

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from assay.interp.graph.engines import EngineRegion
+from assay.lower.legalize import legalize
 from assay.lower.loops import schedule
 from assay.lower.passes import dataflow_pass, function_pass
 from assay.lower.rewriting import extract, rewrite_matches
 from assay.lower.rewriting.pattern import anything, constant as constants, match, op
 from assay.semantics.graph import call, constant
 from assay.semantics.module import Module
-from tests.lower.engines import TABLE
+from tests.lower.engines import TABLE, Npu
+from tests.lower.loops.strategies import tiled
 
-__all__ = ["TABLE", "extracted", "lazy", "serial", "twice", "wrong"]
+__all__ = ["TABLE", "chosen", "extracted", "lazy", "npu", "off", "serial", "twice", "wrong"]
 
 X = anything()
 twice = function_pass(
@@ -25,6 +31,21 @@ extracted = function_pass(lambda f: extract(f, op("matmul")(op("exp")(X), consta
 """A product by a constant is for another compiler, its operand too."""
 lazy = dataflow_pass(lambda bindings, outputs: [(v, e) for v, e in bindings if match(op("tanh"), e) is None])
 """Dataflow blocks without calls of tanh."""
+
+
+def npu(region: EngineRegion, args: Sequence[Any]) -> Any:
+    """An engine that evaluates a region by its definition."""
+    return Npu()(region, args)
+
+
+def off(region: EngineRegion, args: Sequence[Any]) -> Any:
+    """An engine that is off by a little."""
+    return npu(region, args) + np.float32(0.1)
+
+
+def chosen(module: Module) -> Module:
+    """Operators lowered by a strategy: products in tiles, the others as usual."""
+    return legalize(module, strategy=tiled)
 
 
 def serial(module: Module) -> Module:

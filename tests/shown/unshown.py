@@ -21,10 +21,8 @@ REASONS = {
     "R8": "a property of the source: one walk and one rewriter",
     "R10": f"the table shows sizes made explicit; `legalize(symbolic=True)` is {PYTHON}, the commands lower at numbers",
     "R11": NOT_BUILT,
-    "R29": "the table shows a partition and what a region means; engines are Python callables",
     "R36": f"the table shows that a free variable is refused; the analyses are {PYTHON}",
     "R38": f"equality and hashes are {PYTHON}",
-    "R39": f"a strategy of legalize is a function: {PYTHON}",
     **dict.fromkeys(("J1", "J2", "J3", "J4", "J5", "J6", "J7", "J8", "J9", "J13", "J19", "J20", "J22"), NOT_BUILT),
     "J10": "not built for compiled programs; `assay run` needs no compiler",
     "J21": (

@@ -3,23 +3,34 @@ passes")."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from assay.interp.graph.engines import Engine
 from assay.verify.api.check import check
+from assay.verify.app.check import Line
 from assay.verify.app.passes import with_passes
 from assay.verify.app.showing import print_line
 from assay.verify.app.terminal import Screen
 from assay.verify.app.text_run import run_lines, run_text
 from assay.verify.border.inputs import save
 from assay.verify.exits import Exit
+from assay.verify.partition import check_engines
 
 
 def run_passed(
-    path: Path, inputs: Path | None, dims: Mapping[str, int], seed: int, passes: str, output: Path | None
+    path: Path,
+    inputs: Path | None,
+    dims: Mapping[str, int],
+    seed: int,
+    passes: str,
+    output: Path | None,
+    engines: Mapping[str, Engine],
 ) -> Exit:
-    """Print a line for each stage up to the last optional pass and, if all hold, what the module made by it gives."""
+    """Print a line for each stage up to the last optional pass and, if all hold, what the module made by it gives;
+    before that one about `engines`, if there are some, that run its regions."""
     last = ["import", *(s.name for s in with_passes(passes) if s.behind)][-1]
     screen = Screen()
     told = partial(print_line, screen)
@@ -27,7 +38,14 @@ def run_passed(
     if found.exit is not Exit.HOLDS:
         return found.exit
     made = found.modules[last]
-    done = run_text(made, "main", {p.name: found.inputs[p.name] for p in made.main.params}, seed, {})
+    given = {p.name: found.inputs[p.name] for p in made.main.params}
+    if engines:
+        start = time.perf_counter()
+        judged = check_engines(made, engines, given, seed)
+        told(Line("engines", "", judged, time.perf_counter() - start))
+        if not judged.holds:
+            return judged.exit
+    done = run_text(made, "main", given, seed, {})
     for line in run_lines(done):
         screen.print(line)
     if done.trap is not None:  # told after what came before it

@@ -99,7 +99,7 @@ def load_either(path: Path) -> onnx.ModelProto | Module:
     return load_text(path) if is_text(path) else load_model(path)
 
 
-def load_externs(named: Iterable[str]) -> dict[str, Callable[..., Value]]:
+def load_externs(named: Iterable[str], option: str = "--extern") -> dict[str, Callable[..., Value]]:
     """The functions of `NAME=MODULE:FUNCTION` texts by name; NAME= may be left out where FUNCTION is called so.
 
     The module is imported as Python would from the working directory, so its code runs. Invalid where it or the
@@ -109,10 +109,10 @@ def load_externs(named: Iterable[str]) -> dict[str, Callable[..., Value]]:
         name, equals, place = text.rpartition("=")
         module, colon, path = place.partition(":")
         if not module or not path or not colon or (equals and not name):
-            raise Invalid(f"--extern takes MODULE:FUNCTION or NAME=MODULE:FUNCTION, not {text!r}", label="cli.C4")
-        value = python_object(f"--extern {text}", place)
+            raise Invalid(f"{option} takes MODULE:FUNCTION or NAME=MODULE:FUNCTION, not {text!r}", label="cli.C4")
+        value = python_object(f"{option} {text}", place)
         if not callable(value):
-            raise Invalid(f"--extern {text}: {path} is {type(value).__name__}, no function", label="cli.C4")
+            raise Invalid(f"{option} {text}: {path} is {type(value).__name__}, no function", label="cli.C4")
         name = name or path.rpartition(".")[2]
         found[name] = _trapping(name, value)
     return found

@@ -25,15 +25,6 @@ PLACE, ALL = ("type", "id", "target"), ("type", "id", "target", "scope")
 OPEN = ("", -1)
 
 
-def check_memory_access(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Evidence:
-    """Whether every access stays in the memory of its step, and every pool in one memory.
-
-    `kernels` are asked for the scopes of parameters, and for what a device_copy does.
-    """
-    pools = check_pools(program)
-    return check_steps(program, kernels or {}) if pools.holds else pools
-
-
 def check_pools(program: Program) -> Evidence:
     """Whether every pool is in one memory, that of its buffers."""
     for wrong in _pools(program):

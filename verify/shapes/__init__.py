@@ -1,22 +1,17 @@
 """Whether sizes made explicit are the sizes of rule M4 (specs/verify.md, "shapes").
 
-Three claims, none of which asks the pass. *Erasure*: without the statements about sizes the target is the source in
+Two claims, none of which asks the pass. *Erasure*: without the statements about sizes the target is the source in
 A-normal form. *Flow*: between two statements of the program stand exactly the checks and computations that rule M4 asks
-for there, in its order; every slot is written once and before it is read. *Runs*: nothing tells source and target apart
-on given inputs.
+for there, in its order; every slot is written once and before it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from assay.interp.graph.observation import observe
-from assay.interp.values import Externs
 from assay.lower.anf import to_anf
 from assay.semantics.analyses.equality import first_difference
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, Function, Let, Var
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.sizes import EXPLICIT, has_explicit_shapes
@@ -113,32 +108,3 @@ def without(function: Function, added: frozenset[Var]) -> Function:
     new = rewrite(root, change)
     assert isinstance(new, Function)
     return new
-
-
-# --- runs --------------------------------------------------------------------------------------------------------
-
-
-def told_apart(source: Module, target: Module, inputs: Mapping[str, Any], externs: Externs | None = None) -> str | None:
-    """What tells two runs apart, if anything: effects, results, the kind of a trap and, if it is about sizes, its
-    words.
-
-    Inputs that `source` refuses for their sizes are a trap of `target`, in the same words.
-    """
-    after = observe(target, inputs, externs)
-    try:
-        before = observe(source, inputs, externs)
-    except Invalid as wrong:
-        if after.trap is None or after.trap.kind != "shape" or after.trace:
-            return f"invalid input, {wrong.message}, against {after.trap or 'results'}"
-        words = wrong.message.replace("input ", "parameter ")
-        return None if words == after.trap.what else f"{words!r} against {after.trap.what!r}"
-    if before.trap is not None and after.trap is not None:
-        if _words(before.trap) != _words(after.trap):
-            return f"trap {before.trap} against {after.trap}"
-        same = replace(after, trap=before.trap)
-        return before.difference(same)
-    return before.difference(after)
-
-
-def _words(trap: Trap) -> tuple[str, str]:
-    return trap.kind, trap.what if trap.kind == "shape" else ""

@@ -101,22 +101,36 @@ def _row(goal: Goal) -> dict[str, Any]:
     return row | ({"sizes": dict(goal.sizes), "iteration": dict(goal.iteration)} if goal.verdict == "refuted" else {})
 
 
+def show_again(directory: Path, console: Screen) -> int:
+    """Print what differs where the queries of a directory are put to z3 again; the exit code. Invalid (symbolic.C4): it
+    is not as `write_queries` writes it."""
+    try:
+        wrong = recheck_queries(directory)
+    except (OSError, ValueError, KeyError, TypeError, z3.Z3Exception) as odd:
+        raise Invalid(
+            f"no queries that assay prove has kept: {odd}", where=str(directory), label="symbolic.C4"
+        ) from None
+    for line in wrong or ["z3 says every verdict again"]:
+        console.print(cell(line))
+    return int(bool(wrong))
+
+
 def recheck_queries(directory: Path) -> list[str]:
     """Put every query of a directory to z3 again; what differs from the verdicts kept with them, in words.
 
     Another solver can read the same files: a goal is proved exactly if its query is `unsat`.
     """
-    data = strict_json.loads(read_text(directory / MANIFEST))
     wrong = []
-    for row in data["goals"]:
+    for row in strict_json.loads(read_text(directory / MANIFEST))["goals"]:
         if "query" not in row:
             if row["verdict"] == "proved":
                 wrong.append(f"{row['claim']}: proved without a query")
             continue
+        name = Path(row["query"]).name  # nothing outside of the directory is read
         solver = z3.Solver()
         solver.set("rlimit", RLIMIT)
-        solver.from_string(read_text(directory / row["query"]))
+        solver.from_string(read_text(directory / name))
         answer = solver.check()
         if row["verdict"] == ("refuted" if answer == z3.unsat else "proved"):
-            wrong.append(f"{row['query']}: {answer}, but the goal is {row['verdict']}: {row['claim']}")
+            wrong.append(f"{name}: {answer}, but the goal is {row['verdict']}: {row['claim']}")
     return wrong

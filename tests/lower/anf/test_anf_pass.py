@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics import graph as g
 from assay.semantics.devices import VirtualDevice
@@ -30,6 +29,7 @@ from assay.semantics.module import Definition, Module
 from assay.semantics.rules import check
 from assay.semantics.types import UNIT, DataDef, DataType, FuncType, RefType, TensorType
 from tests.lower.anf.anf_text import same_text
+from tests.observation import observe
 
 INT, BIT = TensorType((), INT64), TensorType((), BOOL)
 UNARY = FuncType((INT,), INT)

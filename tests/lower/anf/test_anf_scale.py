@@ -12,7 +12,6 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.anf.bbnf import to_bbnf
 from assay.semantics.errors import Unsupported
@@ -38,6 +37,7 @@ from assay.verify.anf.bbnf import why_not_bbnf
 from tests.lower.anf.anf_shapes import SHAPES, F
 from tests.lower.anf.anf_text import blocks, text
 from tests.lower.anf.shared_programs import program
+from tests.observation import observe
 from tests.places import ROOT
 from tests.scale import FEW, MANY
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.anf.bbnf import to_bbnf
 from assay.semantics import graph as g
 from assay.semantics.errors import Span
@@ -18,6 +17,7 @@ from assay.semantics.types import UNIT, FuncType, RefType
 from assay.verify.anf.bbnf import why_not_bbnf
 from tests.lower.anf.anf_text import same_text
 from tests.lower.anf.test_anf_pass import BIT, INT, UNARY, add, div, nat, nat_functions, number
+from tests.observation import observe
 
 pytestmark = pytest.mark.row("A9")
 

@@ -22,7 +22,6 @@ from assay.lower.constants.made import (
 )
 from assay.lower.legalize import legalize
 from assay.lower.loops.layout import Layout
-from assay.lower.loops.tiles import tiled
 from assay.semantics import graph
 from assay.semantics.bits import same_bits
 from assay.semantics.builder import tensor
@@ -35,6 +34,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.constants.made import check_made, laid_places, unpacked
 from assay.verify.simplify import check_simplified
+from tests.lower.loops.strategies import tiled
 from tests.museum.catalogue import is_caught, planted
 from tests.museum.faults.made_constant_faults import module, other_contents, packed_product, product, weight
 from tests.museum.planted import PlantedFault

@@ -32,9 +32,9 @@ from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.types import TensorType
 from assay.verify.c.compiled import compile_c
 from assay.verify.legalize import check_legalize
-from assay.verify.liveness.devices import check_memory_access
 from assay.verify.liveness.program import check_program
 from assay.verify.pool import check_pool
+from tests.lower.devices.memory_access import check_memory_access
 from tests.lower.devices.placed_programs import CONFIG, CPU, CUDA, F4, TEXTURE, X, living, on, planned, planned_source
 from tests.lower.memory.planned import same_bits
 

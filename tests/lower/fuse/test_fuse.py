@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from assay.interp import graph, machine
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.fuse import Limits, fuse, fuse_calls
 from assay.lower.legalize import legalize
@@ -28,6 +27,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from tests.lower.fuse import fusing
 from tests.lower.fuse.fusing import Program, fused, groups, legalized, only_group, random, x
+from tests.observation import observe
 
 pytestmark = pytest.mark.row("R23")
 

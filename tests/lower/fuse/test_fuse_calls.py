@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.fuse import Limits, fuse, fuse_calls
 from assay.lower.fuse.kernels import sizes
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
@@ -46,6 +45,7 @@ from assay.semantics.tensor import (
 from assay.semantics.types import TensorType, symbols
 from assay.semantics.walk import rewrite
 from tests.lower.fuse.fusing import groups, legalized, random, x
+from tests.observation import observe
 
 pytestmark = pytest.mark.row("R23")
 

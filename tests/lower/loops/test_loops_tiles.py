@@ -11,7 +11,6 @@ from assay.interp import vector
 from assay.lower.c import emit
 from assay.lower.legalize import legalize
 from assay.lower.legalize.kernels import build
-from assay.lower.loops.tiles import tiled
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Call, call, var
@@ -22,6 +21,7 @@ from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.equivalence.meanings import PRIME, Field, Fingerprint
 from assay.verify.equivalence.word_semantics import over_words
 from assay.verify.legalize import check_legalize
+from tests.lower.loops.strategies import tiled
 from tests.lower.memory.planned import alone
 
 CASES: dict[str, tuple[str, list[tuple[int, ...]], dict[str, Any]]] = {

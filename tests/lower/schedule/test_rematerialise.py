@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from assay.interp import vector
-from assay.interp.graph.observation import observe
 from assay.lower.schedule.rematerialise import rematerialise
 from assay.lower.schedule.task_graph import peak, task_graph_of
 from assay.semantics.alias import bindings, result
@@ -20,6 +19,7 @@ from assay.semantics.rules import check
 from assay.semantics.types import TensorType
 from assay.verify.app.stages import passes
 from assay.verify.schedule import check_same_values
+from tests.observation import observe
 
 X = var("x", TensorType((64,), FLOAT32))
 

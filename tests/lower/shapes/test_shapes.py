@@ -24,10 +24,10 @@ from assay.semantics.tensor import Assert, Store, program_order
 from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import ShapeType, TensorType, TupleType
-from assay.verify.shapes import told_apart
 from tests.lower.shapes.shape_inputs import inputs
 from tests.lower.shapes.shape_programs import HEAD, PROGRAMS, program
 from tests.lower.shapes.shape_random import tensor
+from tests.observation import told_apart
 
 pytestmark = pytest.mark.row("R10", "U24")
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.simplify.canonical import canonical_bindings
 from assay.lower.simplify.lambda_lift import Lifter, lift_functions
 from assay.semantics import graph
@@ -23,6 +22,7 @@ from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.walk import post_order
 from tests.lower.small_programs import program
+from tests.observation import observe
 
 
 def built(make: Callable[[Builder, Any], Any], **params: Any) -> Module:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from assay.interp.graph import run
-from assay.interp.graph.observation import observe
 from assay.lower.simplify.bind_params import bind_params
 from assay.lower.simplify.canonical import canonical_bindings
 from assay.lower.simplify.dead_code import dead_code, remove_dead_bindings, remove_unreachable
@@ -30,6 +29,7 @@ from assay.semantics.walk import post_order, rewrite
 from tests.lower.small_programs import program
 from tests.museum.catalogue import is_caught, planted
 from tests.museum.planted import PlantedFault
+from tests.observation import observe
 from tests.scale import MANY
 
 DEEP = MANY

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.simplify.common_subexpressions import common_subexpressions
 from assay.lower.simplify.dead_code import dead_code, remove_unreachable
@@ -25,6 +24,7 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify.simplify import check_simplified
+from tests.observation import observe
 
 pytestmark = pytest.mark.row("V17")
 ONE = {"x": np.int32(3)}

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from assay.interp.graph import evaluate
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.devices import plan_devices
 from assay.lower.simplify.canonical import canonical_bindings
@@ -32,6 +31,7 @@ from assay.verify.devices.places import misplaced_values
 from assay.verify.simplify import check_simplified
 from tests.lower.simplify.simplify_programs import crossings, placed
 from tests.lower.small_programs import program
+from tests.observation import observe
 from tests.scale import MANY
 from tests.verify.devices import device_programs
 

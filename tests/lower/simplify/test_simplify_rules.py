@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.simplify.bind_params import bind_params
 from assay.lower.simplify.canonical import canonical_bindings
 from assay.lower.simplify.common_subexpressions import common_subexpressions
@@ -29,6 +28,7 @@ from assay.semantics.types import TensorType, TypeVar
 from assay.semantics.walk import post_order
 from tests.lower.liveness.liveness_programs import kernel
 from tests.lower.simplify.simplify_programs import CHIP, HOST
+from tests.observation import observe
 
 X, Y = graph.var("x", INT), graph.var("y", INT)
 ONE = {"x": np.int32(3)}

@@ -30,7 +30,7 @@ from assay.semantics.scalar import Expr as Scalar, cast
 from assay.semantics.tensor import PrimFunc, loops, store
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import rewrite
-from assay.verify.liveness.devices import check_memory_access
+from tests.lower.devices.memory_access import check_memory_access
 from tests.lower.devices.placed_programs import CPU, CUDA, TEXTURE, X, living, planned, planned_source
 from tests.museum.judges import of_evidence, pool as pool_check
 from tests.museum.planted import Judge, Patch, PlantedFault, size_of_made, size_of_source

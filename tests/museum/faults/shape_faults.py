@@ -24,10 +24,11 @@ from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, cast, sub
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
-from assay.verify.shapes import check_shapes, told_apart
+from assay.verify.shapes import check_shapes
 from tests.lower.shapes.shape_programs import HEAD
 from tests.museum.judges import of_evidence
 from tests.museum.planted import PlantedFault
+from tests.observation import told_apart
 
 
 def judge(source: Module, made: Module) -> str | None:

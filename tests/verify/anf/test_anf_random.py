@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.anf.bbnf import to_bbnf
 from assay.semantics.graph import Function
@@ -21,6 +20,7 @@ from assay.verify.anf.bbnf import why_not_bbnf
 from assay.verify.strategies.graphs import Maker
 from tests.inputs import small_inputs
 from tests.museum.mutations import mutated
+from tests.observation import observe
 
 Pick = Callable[[int], int]
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from assay.interp.graph import run
-from assay.interp.graph.observation import observe
 from assay.interp.values import Value
 from assay.lower.devices import plan_devices
 from assay.semantics.analyses.equality import first_difference
@@ -24,6 +23,7 @@ from assay.semantics.walk import post_order
 from assay.verify.devices import broken_plans, copies
 from assay.verify.strategies.graphs import Maker
 from tests.inputs import small_inputs
+from tests.observation import observe
 from tests.verify.devices.device_programs import program
 
 pytestmark = pytest.mark.row("V5", "V7", "V8", "V9", "V11")

@@ -11,12 +11,12 @@ from assay.interp import graph, machine, vector
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Branch
 from assay.semantics.rules import check_program as check_rules
-from assay.verify.liveness.devices import check_memory_access
 from assay.verify.liveness.lives import check_lives
 from assay.verify.liveness.program import check_program
 from assay.verify.memory import prove_plan
 from assay.verify.pool import as_problem, check_in_place, sweep
 from tests.interp.programs import same_bits
+from tests.lower.devices.memory_access import check_memory_access
 from tests.verify.memory.memory_damage import Case, case
 from tests.verify.memory.memory_programs import some_inputs
 

@@ -23,10 +23,11 @@ from assay.semantics.scalar import Var as Symbol, const
 from assay.semantics.tensor import Assert, PrimFunc, Seq, Stmt, Store
 from assay.semantics.types import ShapeType, TensorType
 from assay.semantics.walk import rewrite
-from assay.verify.shapes import check_shapes, told_apart
+from assay.verify.shapes import check_shapes
 from tests.lower.shapes.shape_inputs import inputs
 from tests.lower.shapes.shape_programs import PROGRAMS, program
 from tests.lower.shapes.shape_random import EXTERNS, program as random_program
+from tests.observation import told_apart
 
 pytestmark = pytest.mark.row("R10", "U24")
 

@@ -269,7 +269,21 @@ def test_the_command(
     assert re.search(r"copy +│ independent: 1 goal +│ proved", out)
     assert ("n = 1; i = 0; trap (out of bounds)" in out) == bool(code)
     assert command.recheck_queries(tmp_path / "evidence") == []
+    assert prove(tmp_path / "evidence", monkeypatch) == 0 and "z3 says every verdict again" in capsys.readouterr().out
     assert prove(path, monkeypatch, "--out", tmp_path / "evidence", "--bound", "n=0..0") == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("goals.json", '{"goals": [1]}'), ("goals.json", "{"), ("0*-in-bounds.smt2", "(assert"), ("goals.json", None)],
+)
+def test_queries_that_nothing_has_written_are_refused(
+    file: str, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.write_queries(tmp_path, [prove_accesses(museum.conv())])
+    path = min(tmp_path.glob(file))
+    path.unlink() if text is None else path.write_text(text, "utf-8")
+    assert prove(tmp_path, monkeypatch) == 2 and "[symbolic.C4]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.dtypes import FLOAT32
@@ -19,6 +18,7 @@ from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.verify.anf import check_anf
+from tests.observation import observe
 from tests.scale import FEW
 
 X = var("x", TensorType((2,), FLOAT32))

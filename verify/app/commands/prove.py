@@ -15,7 +15,9 @@ def prove(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="a module as text, FILE.py, or MODEL.onnx: its kernels", show_default=False
+            metavar="FILE",
+            help="a module as text, FILE.py, or MODEL.onnx: its kernels; or what --out made: its queries, again",
+            show_default=False,
         ),
     ],
     function: Annotated[str | None, typer.Option("--function", help="the tensor function; else all of them")] = None,
@@ -29,8 +31,10 @@ def prove(
     unknown."""
     from assay.verify.api.prove import prove as prove_program
     from assay.verify.app.terminal import Screen
-    from assay.verify.symbolic.command import CODES, require_evidence, show
+    from assay.verify.symbolic.command import CODES, require_evidence, show, show_again
 
+    if file.is_dir():
+        raise typer.Exit(show_again(file, Screen()))
     if out is not None:
         require_evidence(out)
     made = prove_program(file, function, bounds=parse_bounds(bound), dims=parse_dims(dim))

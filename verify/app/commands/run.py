@@ -69,6 +69,14 @@ def run(
         ),
     ] = False,
     passes: Passes = "",
+    engine: Annotated[
+        list[str],
+        typer.Option(
+            "--engine",
+            metavar="NAME=MODULE:FUNCTION",
+            help="with --passes partition: a Python function that runs the regions of the compiler NAME, and is judged",
+        ),
+    ] = [],
 ) -> None:
     """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
     import sys
@@ -84,7 +92,11 @@ def run(
     if passes:
         if function is not None or module_name is not None or as_text or extern or save_as is not None:
             raise Invalid("--passes are for main: of the options for a text none goes with them", label="cli.C3")
-        raise typer.Exit(run_passed(model, inputs, parse_dims(dim), seed, passes, output))
+        raise typer.Exit(
+            run_passed(model, inputs, parse_dims(dim), seed, passes, output, load_externs(engine, "--engine"))
+        )
+    if engine:
+        raise Invalid("--engine goes with --passes: an engine runs the regions that a partition makes", label="cli.C3")
     given = load_npz(inputs) if inputs else {}
     if is_text(model):
         if save_as is not None:

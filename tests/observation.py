@@ -1,14 +1,15 @@
-"""What can be told about a run: results, effects, and how it failed (rule M1; specs/interp.md, "Graph")."""
+"""What can be told about a run: results, effects, and how it failed (rule M1; specs/interp.md, "Graph"); and whether a
+program and its form with explicit sizes can be told apart (specs/verify.md, "shapes")."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.interp.graph import run
 from assay.interp.values import Event, Externs, Value, copied, described, same_value
-from assay.semantics.errors import Trap
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
 
 
@@ -56,3 +57,29 @@ def observe(module: Module, inputs: Mapping[str, Any], externs: Externs | None =
     except Trap as trap:
         return Observation(None, tuple(trace), trap)
     return Observation(dict(zip(values, copied(tuple(values.values())), strict=True)), tuple(trace))
+
+
+def told_apart(source: Module, target: Module, inputs: Mapping[str, Any], externs: Externs | None = None) -> str | None:
+    """What tells two runs apart, if anything: effects, results, the kind of a trap and, if it is about sizes, its
+    words.
+
+    Inputs that `source` refuses for their sizes are a trap of `target`, in the same words.
+    """
+    after = observe(target, inputs, externs)
+    try:
+        before = observe(source, inputs, externs)
+    except Invalid as wrong:
+        if after.trap is None or after.trap.kind != "shape" or after.trace:
+            return f"invalid input, {wrong.message}, against {after.trap or 'results'}"
+        words = wrong.message.replace("input ", "parameter ")
+        return None if words == after.trap.what else f"{words!r} against {after.trap.what!r}"
+    if before.trap is not None and after.trap is not None:
+        if _words(before.trap) != _words(after.trap):
+            return f"trap {before.trap} against {after.trap}"
+        same = replace(after, trap=before.trap)
+        return before.difference(same)
+    return before.difference(after)
+
+
+def _words(trap: Trap) -> tuple[str, str]:
+    return trap.kind, trap.what if trap.kind == "shape" else ""
