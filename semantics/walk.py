@@ -7,7 +7,7 @@ sharing is identity (rule M2). What says so visits it each time that it is met.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 
 class Tree(Protocol):
@@ -30,6 +30,8 @@ R = TypeVar("R")
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
 H = TypeVar("H", bound=Hashable)
+K = TypeVar("K")
+V = TypeVar("V")
 Children = Callable[[T], Sequence[T]]
 
 
@@ -76,6 +78,19 @@ class Worklist(Generic[T]):
                     continue
                 met[k] = item
             yield item
+
+
+def scoped(table: dict[K, V], key: K, value: V) -> Callable[[], None]:
+    """Bind a key of a table for a scope; the call of the result ends it, and what the key stood for before is back."""
+    shadows, before = key in table, table.get(key)
+    table[key] = value
+
+    def leave() -> None:
+        del table[key]
+        if shadows:
+            table[key] = cast(V, before)
+
+    return leave
 
 
 class _Leave:

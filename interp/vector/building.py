@@ -30,7 +30,7 @@ from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.integers.affine import affine, decide
 from assay.semantics.scalar import Const, Expr, Load, Var, cast, const
-from assay.semantics.walk import Worklist, rewrite
+from assay.semantics.walk import Worklist, rewrite, scoped
 
 DEEPEST = 40
 MOST_ITEMS = 20_000
@@ -101,8 +101,7 @@ class _Builder:
 
     def bind(self, table: dict[Any, Any], key: Any, value: Any) -> None:
         """A binding that ends with the work that is added after it."""
-        self.work.on_leave(_restore, table, key, table.get(key))
-        table[key] = value
+        self.work.on_leave(scoped(table, key, value))
 
     def expr(self, expr: Expr) -> Expr:
         return specialise(expr, self.vars, self.buffers)
@@ -204,11 +203,3 @@ def _skipped(body: tensor.Stmt) -> tensor.Stmt:
     """A statement that never runs: only its allocations are counted."""
     zero = Var("never")
     return tensor.For(zero, const(0), body)
-
-
-def _restore(table: dict[Any, Any], key: Any, old: Any) -> None:
-    """What stood in a table before a binding."""
-    if old is None:
-        table.pop(key, None)
-    else:
-        table[key] = old

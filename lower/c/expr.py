@@ -44,7 +44,7 @@ from assay.semantics.scalar import (
     operation,
 )
 from assay.semantics.tensor import Buffer
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import post_order, rewrite, scoped
 
 DEEPEST = 12
 """Operations within one C expression; a deeper one is cut by a local."""
@@ -141,19 +141,16 @@ class ExprWriter:
     def enter(self, var: Var, code: Code, known: Known | None) -> Callable[[], None]:
         """Open the scope of a variable; `known` is what is known of one that is no float. Call the result to close
         it."""
-        outer, literal = self.variables.get(var), self.literals.pop(var, None)
-        self.variables[var] = code
-        leave = self.ranges.bind(var, known) if known is not None else None
+        literal = self.literals.pop(var, None)
+        leaving = [scoped(self.variables, var, code)]
+        if known is not None:
+            leaving.append(self.ranges.bind(var, known))
 
         def close() -> None:
-            if outer is None:
-                del self.variables[var]
-            else:
-                self.variables[var] = outer
+            for leave in leaving:
+                leave()
             if literal is not None:
                 self.literals[var] = literal
-            if leave is not None:
-                leave()
 
         return close
 

@@ -1,7 +1,8 @@
 """Small C functions that generated kernels call (specs/lower.md, "c").
 
-Each is written once, for the integer types by a pattern; `@` stands for the model's prefix. A `Library` remembers which
-ones a model uses and prints those, each after what it needs. None of them has undefined behaviour for any operand.
+Each is written once, for the integer types by a pattern; `@` stands for the model's prefix, and before the name of
+another one says that this is needed. A `Library` remembers which ones a model uses and prints those, each after what it
+needs. None of them has undefined behaviour for any operand.
 """
 
 from __future__ import annotations
@@ -12,60 +13,48 @@ from collections.abc import Iterable, Mapping
 from assay.lower.c.externs import Externs
 from assay.lower.c.names import ScopeNames
 from assay.semantics.errors import Crash
-from assay.semantics.walk import needed_first, reached
+from assay.semantics.walk import reached
 
 _SIGNED = {
-    "abs": (
-        """
+    "abs": """
 static T @abs_S(T a)
 {
     return (a < 0) ? (T)((U)0 - (U)a) : a;
 }
-"""
-    ),
-    "floordiv": (
-        """
+""",
+    "floordiv": """
 static T @floordiv_S(T a, T b)
 {
     const T q = (b == -1) ? (T)((U)0 - (U)a) : a / b;
     const T r = (b == -1) ? 0 : a % b;
     return (r != 0 && (r < 0) != (b < 0)) ? q - 1 : q;
 }
-"""
-    ),
-    "floormod": (
-        """
+""",
+    "floormod": """
 static T @floormod_S(T a, T b)
 {
     const T r = (b == -1) ? 0 : a % b;
     return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
 }
-"""
-    ),
-    "truncdiv": (
-        """
+""",
+    "truncdiv": """
 static T @truncdiv_S(T a, T b)
 {
     return (b == -1) ? (T)((U)0 - (U)a) : a / b;
 }
-"""
-    ),
-    "truncmod": (
-        """
+""",
+    "truncmod": """
 static T @truncmod_S(T a, T b)
 {
     return (b == -1) ? 0 : a % b;
 }
-"""
-    ),
-    "shr": (
-        """
+""",
+    "shr": """
 static T @shr_S(T a, T b)
 {
     return (a >= 0) ? a >> b : ~(~a >> b);
 }
-"""
-    ),
+""",
 }
 # an operand that the compiler folds to 0, or to a shift that is too wide, is a warning unless it stands in a function
 _SIMPLE = """
@@ -125,39 +114,35 @@ def _typed(text: str, value: str, unsigned: str) -> str:
     return re.sub(r"\b[TU]\b", lambda found: value if found[0] == "T" else unsigned, text)
 
 
-def _table() -> dict[str, tuple[tuple[str, ...], str]]:
-    rows: dict[str, tuple[tuple[str, ...], str]] = {}
+def _table() -> dict[str, str]:
+    rows: dict[str, str] = {}
     for bits in ("32", "64"):
         signed, unsigned, real = f"int{bits}_t", f"uint{bits}_t", "float" if bits == "32" else "double"
         for op, text in _SIGNED.items():
-            rows[f"{op}_i{bits}"] = (), _typed(text.replace("_S", f"_i{bits}"), signed, unsigned)
-        rows[f"sub_f{bits}"] = (), _typed(_SIMPLE.replace("OP_S", f"sub_f{bits}").replace("SIGN", "-"), real, unsigned)
+            rows[f"{op}_i{bits}"] = _typed(text.replace("_S", f"_i{bits}"), signed, unsigned)
+        rows[f"sub_f{bits}"] = _typed(_SIMPLE.replace("OP_S", f"sub_f{bits}").replace("SIGN", "-"), real, unsigned)
         for op, sign in (("div", "/"), ("mod", "%"), ("shl", "<<"), ("shr", ">>")):
             text = _SIMPLE.replace("OP_S", f"{op}_u{bits}").replace("SIGN", sign)
-            rows[f"{op}_u{bits}"] = (), _typed(text, unsigned, unsigned)
+            rows[f"{op}_u{bits}"] = _typed(text, unsigned, unsigned)
         name = f"u{bits}_of_i{bits}"
-        rows[name] = (), _typed(_TRUNCATE.replace("OP", name).replace("SOURCE", signed), unsigned, unsigned)
+        rows[name] = _typed(_TRUNCATE.replace("OP", name).replace("SOURCE", signed), unsigned, unsigned)
         for width in (8, 16, 32, 64):
             for letter, type_ in (("i", f"int{width}_t"), ("u", f"uint{width}_t")):
                 name = f"{letter}{width}_of_f{bits}"
-                rows[name] = (), _typed(_TRUNCATE.replace("OP", name).replace("SOURCE", real), type_, unsigned)
+                rows[name] = _typed(_TRUNCATE.replace("OP", name).replace("SOURCE", real), type_, unsigned)
         for op, sign, merge in (("min", "<", "|="), ("max", ">", "&=")):
             for letter, type_ in (("i", signed), ("u", unsigned)):
                 text = _ORDER.replace("OP_S", f"{op}_{letter}{bits}").replace("SIGN", sign)
-                rows[f"{op}_{letter}{bits}"] = (), _typed(text, type_, unsigned)
+                rows[f"{op}_{letter}{bits}"] = _typed(text, type_, unsigned)
             text = _FLOAT_ORDER.replace("OP_S", f"{op}_f{bits}").replace("SIGN", sign).replace("MERGE", merge)
-            rows[f"{op}_f{bits}"] = (), _typed(text, real, unsigned)
-        rows[f"f{bits}"] = (), _typed(_FROM_BITS.replace("S(", f"f{bits}("), real, unsigned)
-        rows[f"bits_f{bits}"] = (), _typed(_TO_BITS.replace("_S", f"_f{bits}"), real, unsigned)
-    rows.update(_FIXED)
-    rows["sha256"] = (), _SHA256
-    return rows
+            rows[f"{op}_f{bits}"] = _typed(text, real, unsigned)
+        rows[f"f{bits}"] = _typed(_FROM_BITS.replace("S(", f"f{bits}("), real, unsigned)
+        rows[f"bits_f{bits}"] = _typed(_TO_BITS.replace("_S", f"_f{bits}"), real, unsigned)
+    return {**rows, **_FIXED, "sha256": _SHA256}
 
 
-_FIXED: dict[str, tuple[tuple[str, ...], str]] = {
-    "byte": (
-        (),
-        """
+_FIXED = {
+    "byte": """
 /* Where a byte of numbers is, counted from the lowest; `last` is one less than the bytes of a number. */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -168,10 +153,7 @@ _FIXED: dict[str, tuple[tuple[str, ...], str]] = {
 #define @byte(place, last) (place)
 #endif
 """,
-    ),
-    "bits_of": (
-        (),
-        """
+    "bits_of": """
 static int64_t @bits_of(double value)
 {
     int64_t bits;
@@ -179,10 +161,7 @@ static int64_t @bits_of(double value)
     return bits;
 }
 """,
-    ),
-    "float_of": (
-        (),
-        """
+    "float_of": """
 static double @float_of(int64_t bits)
 {
     double value;
@@ -190,10 +169,7 @@ static double @float_of(int64_t bits)
     return value;
 }
 """,
-    ),
-    "load_f16": (
-        ("f32",),
-        """
+    "load_f16": """
 /* The float16 with these bits. */
 static float @load_f16(uint16_t half)
 {
@@ -208,10 +184,7 @@ static float @load_f16(uint16_t half)
     return (sign != 0u) ? -((float)magnitude * 0x1p-24f) : (float)magnitude * 0x1p-24f;
 }
 """,
-    ),
-    "store_f16": (
-        ("f32", "bits_f32"),
-        """
+    "store_f16": """
 /* The bits of the float16 nearest to a number, ties to even. */
 static uint16_t @store_f16(float value)
 {
@@ -231,29 +204,20 @@ static uint16_t @store_f16(float value)
     return (uint16_t)(sign | half);
 }
 """,
-    ),
-    "round_f16": (
-        ("load_f16", "store_f16"),
-        """
+    "round_f16": """
 static float @round_f16(float value)
 {
     return @load_f16(@store_f16(value));
 }
 """,
-    ),
-    "load_bf16": (
-        ("f32",),
-        """
+    "load_bf16": """
 /* The bfloat16 with these bits. */
 static float @load_bf16(uint16_t half)
 {
     return @f32((uint32_t)half << 16);
 }
 """,
-    ),
-    "store_bf16": (
-        ("bits_f32",),
-        """
+    "store_bf16": """
 /* The bits of the bfloat16 nearest to a number, ties to even. */
 static uint16_t @store_bf16(float value)
 {
@@ -264,19 +228,13 @@ static uint16_t @store_bf16(float value)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 """,
-    ),
-    "round_bf16": (
-        ("load_bf16", "store_bf16"),
-        """
+    "round_bf16": """
 static float @round_bf16(float value)
 {
     return @load_bf16(@store_bf16(value));
 }
 """,
-    ),
-    "odd_f64": (
-        ("f32", "bits_f32"),
-        """
+    "odd_f64": """
 /* A number as float, rounded to odd: rounding that to 16 bits is the same as rounding the number itself. */
 static float @odd_f64(double value)
 {
@@ -291,10 +249,7 @@ static float @odd_f64(double value)
     return @f32(bits + 1u);
 }
 """,
-    ),
-    "odd_u64": (
-        ("odd_f64",),
-        """
+    "odd_u64": """
 /* An integer as float, rounded to odd. */
 static float @odd_u64(uint64_t value)
 {
@@ -305,19 +260,13 @@ static float @odd_u64(uint64_t value)
     return @odd_f64((double)value);
 }
 """,
-    ),
-    "odd_i64": (
-        ("odd_u64",),
-        """
+    "odd_i64": """
 static float @odd_i64(int64_t value)
 {
     return (value < 0) ? -@odd_u64((uint64_t)0 - (uint64_t)value) : @odd_u64((uint64_t)value);
 }
 """,
-    ),
-    "overlap": (
-        (),
-        """
+    "overlap": """
 /* Whether two pieces of memory share a byte. */
 static int @overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
@@ -329,7 +278,6 @@ static int @overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
     return (p < q) ? (size_t)(q - p) < a_bytes : (size_t)(p - q) < b_bytes;
 }
 """,
-    ),
 }
 
 _SHA256 = """
@@ -412,6 +360,12 @@ static void @sha256(const unsigned char *data, size_t bytes, uint32_t *state)
 """
 
 HELPERS = _table()
+"""The text of each helper, those first that others call."""
+
+
+def _called(name: str) -> list[str]:
+    """The helpers that stand in the text of one."""
+    return [n for n in re.findall(r"@(\w+)", HELPERS[name]) if n in HELPERS]
 
 
 class Library:
@@ -450,7 +404,7 @@ class Library:
         """The C name of a helper; it and what it needs will be printed."""
         if name not in HELPERS:
             raise Crash(f"no such helper: {name}")
-        self._used.update(reached([name], lambda n: () if n in self._used else HELPERS[n][0]))
+        self._used.update(reached([name], lambda n: () if n in self._used else _called(n)))
         return f"{self.prefix}_{name}"
 
     def math(self, name: str) -> str:
@@ -478,6 +432,6 @@ class Library:
         yield from self._functions.values()
 
     def _helpers(self, wanted: set[str]) -> Iterable[str]:
-        roots = [n for n in HELPERS if n in wanted]
-        for name in needed_first(roots, lambda n: [m for m in reversed(HELPERS[n][0]) if m in wanted]):
-            yield HELPERS[name][1].replace("@", f"{self.prefix}_")
+        for name, text in HELPERS.items():
+            if name in wanted:
+                yield text.replace("@", f"{self.prefix}_")

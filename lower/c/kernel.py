@@ -25,9 +25,9 @@ from assay.lower.c.tables import element_names, needs_math, static_table, storag
 from assay.semantics import tensor
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported
-from assay.semantics.scalar import Const, Load, Var
+from assay.semantics.scalar import Const, Load
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import Worklist
+from assay.semantics.walk import Worklist, scoped
 
 TRAPS = {
     "assertion": ("ASSERT", "an assertion of a kernel does not hold"),
@@ -139,6 +139,16 @@ class _Writer:
     def line(self, text: str) -> None:
         self.lines.append(f"{'    ' * self.depth}{text}\n")
 
+    def gap(self) -> Callable[..., None]:
+        """A place here for lines of which only what follows says whether they are needed: the call puts them there."""
+        at, indent = len(self.lines), "    " * self.depth
+        self.lines.append("")
+
+        def insert(*texts: str) -> None:
+            self.lines[at] = "".join(f"{indent}{text}\n" for text in texts)
+
+        return insert
+
     def trap(self, kind: str, message: str = "") -> str:
         self.traps = True
         leave = f"return {self.macro}_TRAP_{TRAPS[kind][0]};"
@@ -150,9 +160,9 @@ class _Writer:
     def run(self) -> CKernel:
         kernel = self.kernel
         for i, b in enumerate(kernel.inputs):
-            self.parameter("input", i, b)
+            self.exprs.buffers[b] = self.parameter("input", i, b)
         for i, b in enumerate(kernel.outputs):
-            self.parameter("output", i, b)
+            self.exprs.buffers[b] = self.parameter("output", i, b)
         self.enter(kernel.body)
         for stmt in self.work:
             self.statement(stmt)
@@ -175,7 +185,6 @@ class _Writer:
         self.require_sizes(buffer)
         place = BufferPlace(self.names.fresh(buffer.name), constant=role in READ_ONLY)
         self.places.append((role, index, buffer, place))
-        self.exprs.buffers[buffer] = place
         return place
 
     def require_sizes(self, buffer: tensor.Buffer) -> None:
@@ -313,65 +322,46 @@ class _Writer:
     def let(self, stmt: tensor.LetStmt) -> None:
         root = self.exprs.fold(stmt.value)
         if isinstance(root, Const):
-            outer = self.exprs.literals.get(stmt.var)
-            self.exprs.literals[stmt.var] = root
-            self.scope(stmt.body, partial(self.restore_literal, stmt.var, outer))
+            self.scope(stmt.body, scoped(self.exprs.literals, stmt.var, root))
             return
         code, known = self.exprs.value(root)
         code = self.exprs.local(code, stmt.var.name)
-        at, unused = len(self.lines), f"{'    ' * self.depth}(void){code.text};\n"
-        self.lines.append("")
+        insert = self.gap()
         leave = self.exprs.enter(stmt.var, code, known)
 
         def close() -> None:
             leave()
             if code.text not in self.exprs.used:
-                self.lines[at] = unused
+                insert(f"(void){code.text};")
 
         self.scope(stmt.body, close)
-
-    def restore_literal(self, var: Var, outer: Const | None) -> None:
-        if outer is None:
-            del self.exprs.literals[var]
-        else:
-            self.exprs.literals[var] = outer
 
     def allocate(self, stmt: tensor.Allocate) -> None:
         buffer = stmt.buffer
         self.require_sizes(buffer)
-        outer = self.exprs.buffers.get(buffer)
         if prod(buffer.static_shape) != 1 or buffer in self.pointed:
-            self.parameter("scratch", self.scratch[id(stmt)], buffer)
-            self.scope(stmt.body, partial(self.restore, buffer, outer))
+            memory = self.parameter("scratch", self.scratch[id(stmt)], buffer)
+            self.scope(stmt.body, scoped(self.exprs.buffers, buffer, memory))
             return
-        place = self.exprs.buffers[buffer] = BufferPlace(self.names.fresh(buffer.name), scalar=True)
+        place = BufferPlace(self.names.fresh(buffer.name), scalar=True)
+        leave = scoped(self.exprs.buffers, buffer, place)
         type_ = scalar_type(buffer.dtype, None)
         zero = {"float": "0.0f", "double": "0.0"}.get(type_, "0")
-        at, declaration = len(self.lines), f"{'    ' * self.depth}{type_} {place.text} = {zero};\n"
-        unread = f"{'    ' * self.depth}(void){place.text};\n"
-        self.lines.append("")
+        insert = self.gap()
 
         def declare() -> None:
-            self.restore(buffer, outer)
+            leave()
             if place.used:
-                self.lines[at] = declaration if place.read else declaration + unread
+                insert(f"{type_} {place.text} = {zero};", *([] if place.read else [f"(void){place.text};"]))
 
         self.scope(stmt.body, declare)
-
-    def restore(self, buffer: tensor.Buffer, outer: BufferPlace | None) -> None:
-        if outer is None:
-            del self.exprs.buffers[buffer]
-        else:
-            self.exprs.buffers[buffer] = outer
 
     def allocate_const(self, stmt: tensor.AllocateConst) -> None:
         buffer, of = stmt.buffer, dtype(stmt.contents.dtype)
         if stmt.index in self.library.outside:
-            outer = self.exprs.buffers.get(buffer)
             if stmt.index not in self.held:
                 self.held[stmt.index] = self.parameter("constant", len(self.held), buffer)
-            self.exprs.buffers[buffer] = self.held[stmt.index]
-            self.scope(stmt.body, partial(self.restore, buffer, outer))
+            self.scope(stmt.body, scoped(self.exprs.buffers, buffer, self.held[stmt.index]))
             return
         shared = self.library.constants.get(stmt.index)
         if shared is None and stmt.contents.nbytes > MOST_CONSTANT_BYTES:
@@ -383,11 +373,10 @@ class _Writer:
             )
         own = self.library.top("t", f"{self.kernel.name}_{buffer.name}") if shared is None else ""
         place = BufferPlace(shared or element_names(own, stmt.contents, of), constant=True)
-        outer = self.exprs.buffers.get(buffer)
-        self.exprs.buffers[buffer] = place
+        leave = scoped(self.exprs.buffers, buffer, place)
 
         def print_table() -> None:
-            self.restore(buffer, outer)
+            leave()
             if place.used and shared is not None:
                 self.library.used_constants.add(stmt.index)
             elif place.used:
@@ -400,17 +389,15 @@ class _Writer:
 
     def alias(self, stmt: tensor.Alias) -> None:
         self.require_sizes(stmt.view.buffer)
-        source, outer = self.exprs.place(stmt.view.source), self.exprs.buffers.get(stmt.view.buffer)
+        source = self.exprs.place(stmt.view.source)
         place, declaration = self.pointers.view(stmt.view)
-        self.exprs.buffers[stmt.view.buffer] = place
-        at, declaration = len(self.lines), f"{'    ' * self.depth}{declaration}\n"
-        self.lines.append("")
+        leave, insert = scoped(self.exprs.buffers, stmt.view.buffer, place), self.gap()
 
         def declare() -> None:
-            self.restore(stmt.view.buffer, outer)
+            leave()
             if place.used:
                 source.used = source.read = True
-                self.lines[at] = declaration
+                insert(declaration)
 
         self.scope(stmt.body, declare)
 

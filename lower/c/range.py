@@ -29,7 +29,7 @@ from assay.semantics.integers.ranges import (
     scaled,
 )
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, operation
-from assay.semantics.walk import Worklist, post_order
+from assay.semantics.walk import Worklist, post_order, scoped
 
 MOST_TERMS = 12
 """A linear form with more terms than this counts as an atom, so that the work stays linear."""
@@ -74,17 +74,14 @@ class Ranges:
 
     def bind(self, var: Var, known: Known) -> Callable[[], None]:
         """Open the scope of a variable with those bounds; call the result to close it."""
-        outer = self.variables.get(var)
-        self.variables[var] = known.low, known.high
-        if outer is not None:
-            self._atoms.clear()  # what was said of the other variable says nothing of this one
+        if var not in self.variables:
+            return scoped(self.variables, var, known.range)
+        self._atoms.clear()  # what was said of the other variable says nothing of this one
+        leave = scoped(self.variables, var, known.range)
 
         def close() -> None:
-            if outer is None:
-                del self.variables[var]
-            else:
-                self._atoms.clear()
-                self.variables[var] = outer
+            leave()
+            self._atoms.clear()
 
         return close
 
