@@ -8,7 +8,7 @@ first: unlinking reads that and takes them out again.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.lower.constants.extract import refuse_programs
@@ -27,7 +27,7 @@ from assay.semantics.tensor.calls import calls_of
 from assay.semantics.tensor.copying import claims_copy
 from assay.semantics.tensor.mapping import Mapper, bound_buffers
 from assay.semantics.types import TensorType
-from assay.semantics.walk import fold, post_order
+from assay.semantics.walk import fold, post_order, reached
 
 
 def link_params(module: Module, only: Container[str] | None = None) -> Module:
@@ -128,9 +128,8 @@ class _Linking:
 
     def link(self, func: str, sites: Sequence[_Site], *, alone: bool) -> None:
         old, first = self.module.kernel(func), sites[0]
-        written = self.written[func]
         for i in first.constants:
-            if i in written:
+            if (func, i) in self.written:
                 b = old.inputs[i]
                 what = f"{func} writes its parameter {b.name}, which gets a constant here: a constant is read-only"
                 raise Invalid(what, where=first.call.span, label="link.C1")
@@ -150,11 +149,11 @@ class _Linking:
         return leaf.name, Constant(TensorType(data.shape, dtype(data.dtype)), data)
 
 
-def _written(module: Module) -> dict[str, set[int]]:
-    """The inputs that tensor functions write, by number: themselves, through views, or by handing them over."""
-    found: dict[str, set[int]] = {}
-    handed: list[tuple[str, int, str, int]] = []
-    """(function, number of its input, function that it is handed to, as which number there)."""
+def _written(module: Module) -> Collection[tuple[str, int]]:
+    """The parameters that tensor functions write, by number: themselves, through views, or by handing them over."""
+    found: list[tuple[str, int]] = []
+    handed: dict[tuple[str, int], list[tuple[str, int]]] = {}
+    """Of a parameter those inputs of other functions that are handed over as it."""
     for name, func in module.kernels.items():
         number = {b: i for i, b in enumerate(func.inputs)}
         source: dict[Buffer, Buffer] = {}
@@ -170,18 +169,12 @@ def _written(module: Module) -> dict[str, set[int]]:
                     stored += [s.result.buffer] if s.result is not None else []
                     for k, b in enumerate(s.buffers if not s.extern else ()):
                         if (i := number.get(source.get(b, b))) is not None:
-                            handed.append((name, i, s.function, k))
+                            handed.setdefault((s.function, k), []).append((name, i))
                 case _:
                     pass
-        found[name] = {number[b] for b in (source.get(b, b) for b in stored) if b in number}
-    changed = True
-    while changed:
-        changed = False
-        for name, i, callee, k in handed:
-            if i not in found[name] and (k >= len(module.kernel(callee).inputs) or k in found[callee]):
-                found[name].add(i)
-                changed = True
-    return found
+        found += ((name, number[b]) for b in (source.get(b, b) for b in stored) if b in number)
+    outputs = (at for at in handed if at[1] >= len(module.kernel(at[0]).inputs))
+    return reached([*found, *outputs], lambda at: handed.get(at, ()))
 
 
 def linked_function(func: PrimFunc, name: str, constants: Mapping[int, tuple[str, Constant]]) -> PrimFunc:

@@ -33,7 +33,7 @@ from assay.semantics.names import unused
 from assay.semantics.ops import operator
 from assay.semantics.tensor.copying import DEVICE_COPY
 from assay.semantics.types import TupleType
-from assay.semantics.walk import Worklist, post_order
+from assay.semantics.walk import Worklist, rewrite
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +169,11 @@ class _Capture:
 
     def whole(self, function: Function) -> Function:
         """A primitive function says where its parameters and its result are; its body stays."""
-        new = {p: self.variable(p) for p in function.params}
-        made: dict[int, Expr] = {}
-        for n in post_order(function.body):
-            if isinstance(n, Var):
-                made[id(n)] = new.get(n) or self.variables.get(n, n)
-            else:
-                made[id(n)] = n.with_children([made[id(c)] for c in n.children])
-        device = self.device(function)
         function = self.with_params(function)
-        if function.device != device or made[id(function.body)] is not function.body:
-            function = replace(function, body=made[id(function.body)], device=device)
-        return function
+        body = rewrite(function.body, lambda n: self.variables.get(n, n) if isinstance(n, Var) else n)
+        device = self.device(function)
+        same = function.device == device and body is function.body
+        return function if same else replace(function, body=body, device=device)
 
     def leaf(self, leaf: Expr, device: VirtualDevice) -> Expr:
         """A leaf on a device: one node for each that it is wanted on."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, count
 
 from assay.lower.anf.copying import fresh_copy
 from assay.lower.devices.constraints import Tensors
@@ -32,11 +31,13 @@ from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, OnDevice, Var
 from assay.semantics.graph.effects import is_copy, is_opaque
+from assay.semantics.graph.functions import as_function
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
+from assay.semantics.names import unused
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ShapeType
-from assay.semantics.walk import Worklist, post_order, reached, rewrite
+from assay.semantics.walk import Worklist, fold, post_order, reached, rewrite
 
 
 def planned_with_instances(module: Module, config: CompilationConfig, plan: Callable[[Module], Module]) -> Module:
@@ -173,7 +174,7 @@ class _Instances:
             self.read(made)
 
     def free(self, base: str) -> str:
-        name = next(n for n in chain([base], (f"{base}_{i}" for i in count(1))) if n not in self.taken)
+        name = unused(base, self.taken)
         self.taken.add(name)
         return name
 
@@ -239,16 +240,16 @@ def _opened(func: Function) -> Function:
 
 def _redirected(func: Function, targets: Mapping[int, str]) -> Function:
     """A function in which calls, by identity, are calls of other functions."""
-    new: dict[int, Expr] = {}
-    for node in post_order(func):
-        made: Expr = node.with_children([new[id(c)] for c in node.children])
+
+    def redirected(node: Expr, parts: list[Expr]) -> Expr:
+        made = node.with_children(parts)
         if id(node) in targets:
             assert isinstance(made, Call) and isinstance(made.op, GlobalVar)
             made = replace(made, op=replace(made.op, name=targets[id(node)]))
-        new[id(node)] = made
-    found = new[id(func)]
-    assert isinstance(found, Function)
-    return found
+        return made
+
+    root: Expr = func
+    return as_function(fold(root, redirected))
 
 
 def _words(of: Signature) -> str:

@@ -35,7 +35,7 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.tensor.places import is_private
 from assay.semantics.types import flatten
-from assay.semantics.walk import Worklist, post_order
+from assay.semantics.walk import Worklist, fold
 
 INSTANCE = "instance_of"
 """The attribute of an instance: the name of the function of which it is one."""
@@ -219,13 +219,11 @@ class _Scoped(Mapper):
     calls: Mapping[int, str] = field(default_factory=dict)
 
     def run(self, body: Stmt) -> Stmt:
-        new: dict[int, Stmt] = {}
-        for stmt in post_order(body):
-            made = self.own(stmt.with_children([new[id(c)] for c in stmt.children]))
-            if isinstance(made, Call) and id(stmt) in self.calls:
-                made = replace(made, function=self.calls[id(stmt)])
-            new[id(stmt)] = made
-        return new[id(body)]
+        return fold(body, self.made)
+
+    def made(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
+        new = self.own(stmt.with_children(parts))
+        return replace(new, function=self.calls[id(stmt)]) if isinstance(new, Call) and id(stmt) in self.calls else new
 
     def own(self, s: Stmt) -> Stmt:
         match made := super().own(s):

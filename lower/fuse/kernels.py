@@ -6,9 +6,10 @@ computes; that function stays in the module, for the checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from assay.lower.anf.names import FreshNames
 from assay.lower.fuse.instance import Held, InstanceBody, instantiate_body
 from assay.lower.fuse.nests import merge_nests, touched
 from assay.semantics.alias import bindings, result
@@ -37,7 +38,7 @@ def fuse_kernels(module: Module) -> Module:
         if not isinstance(group, Function) or "primitive" not in group.attrs or not is_group(group):
             return node
         if name not in made:
-            made[name] = _fresh(name, definitions)
+            made[name] = unused("fused_" + name.removeprefix("group_"), definitions)
             definitions[made[name]] = merged(made[name], name, group, module)
         return replace(call_tir(made[name], node.args, node.type, node.span), device=node.device)
 
@@ -63,20 +64,20 @@ def is_group(function: Function) -> bool:
 
 def merged(name: str, group_name: str, group: Function, module: Module) -> PrimFunc:
     """The calls of `group` as one tensor function."""
-    names = _Names()
+    names = FreshNames()
     buffers: dict[Expr, tuple[Buffer, ...]] = {}
     chain = list(bindings(group))
     scopes = _scopes(chain, module)
     for p in group.params:
         assert isinstance(p.type, TensorType)
-        buffers[p] = (Buffer(names.fresh(p.name), p.type.shape, p.type.dtype, scopes.get(p, GLOBAL)),)
+        buffers[p] = (Buffer(names.claim(p.name), p.type.shape, p.type.dtype, scopes.get(p, GLOBAL)),)
     body = InstanceBody()
     for var, value in chain:
         assert isinstance(value, CallTIR)
         kernel = module.kernel(value.func)
         hint = "out" if var is chain[-1][0] else var.name
         types = zip(flatten(value.type), kernel.outputs, strict=True)
-        buffers[var] = tuple(Buffer(names.fresh(hint), t.shape, t.dtype, b.scope) for t, b in types)
+        buffers[var] = tuple(Buffer(names.claim(hint), t.shape, t.dtype, b.scope) for t, b in types)
         given = [b for a in value.args for b in buffers[a]] + list(buffers[var])
         part = instantiate_body(kernel, given, sizes(kernel, given, value.scalars))
         body.statements += part.statements
@@ -85,7 +86,7 @@ def merged(name: str, group_name: str, group: Function, module: Module) -> PrimF
     internal = [b for var, _ in chain[:-1] for b in buffers[var]]
     statements = merge_nests(body.statements, internal, set(outputs))
     inputs = [b for p in group.params for b in buffers[p]]
-    whole = _held(statements, [*body.held, *((b, None) for b in internal)], names)
+    whole = _held(statements, [*body.held, *((b, None) for b in internal)])
     return PrimFunc(name, (*inputs, *outputs), len(outputs), whole, {GROUP: group_name})
 
 
@@ -99,7 +100,7 @@ def _scopes(chain: Sequence[tuple[Expr, Expr]], module: Module) -> dict[Expr, st
     return found
 
 
-def _held(statements: Sequence[Stmt], held: Sequence[Held], names: _Names) -> Stmt:
+def _held(statements: Sequence[Stmt], held: Sequence[Held]) -> Stmt:
     """The statements within the buffers that they use."""
     used = {b for s in statements for some in touched(s) for b in some}
     body = seq(*statements)
@@ -122,19 +123,3 @@ def sizes(kernel: PrimFunc, given: Sequence[Buffer], scalars: Sequence[Dim]) -> 
     if lost:
         raise Invalid(f"{kernel.name}: no operand tells the size {lost[0]}", label="fuse.C2")
     return found
-
-
-class _Names:
-    """Names of buffers, each once."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def fresh(self, hint: str) -> str:
-        name = unused(hint, self.taken)
-        self.taken.add(name)
-        return name
-
-
-def _fresh(group: str, taken: Iterable[str]) -> str:
-    return unused("fused_" + group.removeprefix("group_"), set(taken))

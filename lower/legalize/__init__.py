@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, count
 from typing import Any, TypeAlias
 
 from assay.lower.devices.scopes import with_scopes
@@ -29,6 +28,7 @@ from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim
 from assay.semantics.graph.sizes import dims_in, sizes_in
 from assay.semantics.module import Definition, Module
+from assay.semantics.names import unused
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Expr as Scalar, Interner, Var as Symbol
 from assay.semantics.tensor import PrimFunc
@@ -148,7 +148,7 @@ def _built(node: Call, operands: tuple[TensorType, ...], scalars: tuple[Symbol, 
     taken = {b.name for b in kernel.params}
     own: Bound = {}
     for s in scalars:
-        free = next(n for n in chain([s.name], (f"{s.name}_{i}" for i in count(1))) if n not in taken)
+        free = unused(s.name, taken)
         taken.add(free)
         own[s] = Symbol(free)
     types = tuple(_renamed(t, own) for t in operands)

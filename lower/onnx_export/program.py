@@ -28,7 +28,7 @@ from assay.semantics.ops import operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
-from assay.semantics.walk import Worklist, occurrences, post_order
+from assay.semantics.walk import Worklist, fold, fold_scoped, occurrences, post_order
 
 MOST_NODES = 1_000_000
 """Functions that call each other can make more nodes of a few than fit anywhere."""
@@ -382,29 +382,26 @@ def _no_word(node: graph.Expr) -> Unsupported:
 
 def _values(item: Item) -> list[Value]:
     """The tensors of an item, left to right; what is a function has none."""
-    inside = occurrences(item, lambda part: part if isinstance(part, tuple) else ())
-    return [part for part in inside if isinstance(part, Value)]
+    return [part for part in occurrences(item, _inside) if isinstance(part, Value)]
+
+
+def _inside(item: Item) -> Sequence[Item]:
+    return item if isinstance(item, tuple) else ()
 
 
 def _renamed(item: Item, new: Mapping[str, Value]) -> Item:
-    def task(part: Item) -> Task[Item]:
-        yield from ()
+    def made(part: Item, inside: list[Item]) -> Item:
         if isinstance(part, Value):
             return new.get(part.name, part)
-        if isinstance(part, _Closure):
-            return part
-        fields: list[Item] = []
-        for f in part:
-            fields.append((yield task(f)))
-        return tuple(fields)
+        return tuple(inside) if isinstance(part, tuple) else part
 
-    return run_task(task(item))
+    return fold(item, made, _inside)
 
 
 def _leaves(of: Type) -> list[TensorType | ShapeType]:
     """The tensors and shapes of a type, left to right. Unsupported (onnx_export.C1) where there is anything else."""
     found: list[TensorType | ShapeType] = []
-    for t in occurrences(of, lambda t: t.fields if isinstance(t, TupleType) else ()):
+    for t in occurrences(of, _fields):
         if isinstance(t, (TensorType, ShapeType)):
             found.append(t)
         elif not isinstance(t, TupleType):
@@ -412,19 +409,17 @@ def _leaves(of: Type) -> list[TensorType | ShapeType]:
     return found
 
 
+def _fields(of: Type) -> Sequence[Type]:
+    return of.fields if isinstance(of, TupleType) else ()
+
+
 def _shaped(of: Type, values: Iterator[Value]) -> Item:
     """The values as a value of the type."""
 
-    def task(t: Type) -> Task[Item]:
-        yield from ()
-        if not isinstance(t, TupleType):
-            return next(values)
-        fields: list[Item] = []
-        for f in t.fields:
-            fields.append((yield task(f)))
-        return tuple(fields)
+    def made(t: Type, inside: list[Item]) -> Item:
+        return tuple(inside) if isinstance(t, TupleType) else next(values)
 
-    return run_task(task(of))
+    return fold_scoped(of, _fields, made)
 
 
 def _info(value: Value, of: TensorType | ShapeType, known: Set[Symbol] | None = None) -> ValueInfoProto:

@@ -16,6 +16,7 @@ from assay.lower.shapes.evidence import evidence, hidden_sizes
 from assay.lower.shapes.host import Host, expected
 from assay.lower.shapes.known import KnownSizes
 from assay.semantics import graph, scalar
+from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph import var
 from assay.semantics.graph.effects import is_opaque
@@ -234,11 +235,11 @@ class Lowering:
         """Require that a size of a value is what the type says it is."""
         unknown = [v.name for v in scalar.variables(d) if not self.known.has(v)]
         if unknown:
-            host.never(f"{where} is {{}}, but {unknown[0]} has no value", [size])
+            host.require(scalar.const(False, BOOL), f"{where} is {{}}, but {unknown[0]} has no value", [size])
             return
         self.compute(host, d)
         text, values = expected(host, d, self.known.place(d) if isinstance(d, scalar.Var) else "")
-        host.equal(size, host.known(d), f"{where} is {{}}, expected {text}", [size, *values])
+        host.require(scalar.apply("eq", size, host.known(d)), f"{where} is {{}}, expected {text}", [size, *values])
         if isinstance(d, scalar.Expr):
             self.known.positive(d)
 

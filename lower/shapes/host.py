@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.semantics import scalar
-from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Span
 from assay.semantics.graph import CallTIR, Expr, call_tir
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, Stmt, seq, store
@@ -72,14 +72,6 @@ class Host:
         self._steps.append(
             lambda final, out: Assert(final(condition), message, "shape", tuple(map(final, values)), span=self.span)
         )
-
-    def equal(self, actual: scalar.Expr, expected: scalar.Expr, message: str, values: Sequence[scalar.Expr]) -> None:
-        """Require that two scalars are equal; the message has a place for each of `values`."""
-        self.require(scalar.apply("eq", actual, expected), message, values)
-
-    def never(self, message: str, values: Sequence[scalar.Expr]) -> None:
-        """Trap with this message whenever the function is called."""
-        self.require(scalar.const(False, BOOL), message, values)
 
     def function(self, name: str) -> PrimFunc:
         """The tensor function: the vectors come in, the segment goes out, known sizes are scalars."""
