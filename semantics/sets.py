@@ -1,11 +1,19 @@
-"""Disjoint sets, kept by union and find (specs/semantics.md, "Graph IR")."""
+"""Sets: disjoint ones, kept by union and find, and sets of numbers as bits (specs/semantics.md, "Graph IR")."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T", bound=Hashable)
+
+
+def ones(mask: int) -> Iterator[int]:
+    """The members of a set of numbers that is held as bits, the least first."""
+    while mask:
+        low = mask & -mask
+        mask ^= low
+        yield low.bit_length() - 1
 
 
 class DisjointSets(Generic[T]):

@@ -41,7 +41,7 @@ from assay.semantics import graph
 from assay.semantics.bounding.core import plain_if_exact
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
+from assay.semantics.errors import Crash, Invalid, Span, Trap, Unpredictable
 from assay.semantics.graph import function
 from assay.semantics.graph.scopes import Scopes, function_scopes
 from assay.semantics.graph.sizes import has_explicit_shapes
@@ -115,6 +115,15 @@ def check_inputs(main: graph.Function, inputs: Mapping[str, Any]) -> dict[Symbol
     return symbols
 
 
+def _externs(module: Module) -> Iterator[tuple[str, Span | None]]:
+    """The functions outside of the language that a module names, and where."""
+    for d in module.definitions.values():
+        if isinstance(d, graph.Function):
+            yield from ((n.name, n.span) for n in post_order(d) if isinstance(n, graph.ExternFunc))
+        elif isinstance(d, PrimFunc):
+            yield from ((c.function, c.span) for c in calls_of(d) if c.extern)
+
+
 class _Evaluator:
     def __init__(
         self,
@@ -135,20 +144,9 @@ class _Evaluator:
         self.scopes: dict[int, Scopes] = {}
         self.known = Sizes()
         self.filler = Filler(module, kernel, self.known, bounds, self.externs, self.trace)
-        for d in module.definitions.values():
-            if isinstance(d, graph.Function):
-                self.check_externs(d)
-            elif isinstance(d, PrimFunc):
-                for c in calls_of(d):
-                    if c.extern and c.function not in self.externs:
-                        raise Invalid(
-                            f"no function was given for the extern {c.function}", where=c.span, label="extern.C1"
-                        )
-
-    def check_externs(self, function: graph.Function) -> None:
-        for node in post_order(function):
-            if isinstance(node, graph.ExternFunc) and node.name not in self.externs:
-                raise Invalid(f"no function was given for the extern {node.name}", where=node.span, label="extern.C1")
+        for name, at in _externs(module):
+            if name not in self.externs:
+                raise Invalid(f"no function was given for the extern {name}", where=at, label="extern.C1")
 
     def lift(self, value: Value) -> Value:
         """A value as this walk carries it: floating-point arrays are exact intervals where bounds are asked for."""
@@ -245,17 +243,8 @@ class _Evaluator:
                 if (demand := self.missing([node.body], frame)) is not None:
                     return demand
                 result = self.value(node.body, frame)
-            case graph.If():
-                if (demand := self.missing([node.condition], frame)) is not None:
-                    return demand
-                branch = node.then if self.decide(node, frame) else node.otherwise
-                if (demand := self.missing([branch], frame)) is not None:
-                    return demand
-                result = self.value(branch, frame)
-                if symbols(node.type):  # else the branch's value has met the type
-                    self.meet(node, result, frame)
-            case graph.Match():
-                if (demand := self.missing([node.value], frame)) is not None:
+            case graph.If() | graph.Match():
+                if (demand := self.missing(node.children[:1], frame)) is not None:
                     return demand
                 branch = self.chosen(node, frame)
                 if (demand := self.missing([branch], frame)) is not None:
@@ -304,17 +293,17 @@ class _Evaluator:
         if left == 0 and id(child) in frame.scopes.local:
             frame.values.pop(id(child), None)
 
-    def decide(self, node: graph.If, frame: Frame) -> bool:
-        return self.holds(self.value(node.condition, frame), node)
-
     def holds(self, condition: Value, node: graph.Expr) -> bool:
         try:
             return bool(condition)
         except Unpredictable as why:
             raise why.at(node.span) from None
 
-    def chosen(self, node: graph.Match, frame: Frame) -> graph.Expr:
-        """The body of the clause that the value meets, its pattern's variables bound."""
+    def chosen(self, node: graph.If | graph.Match, frame: Frame) -> graph.Expr:
+        """The branch that is taken; of a match the body of the clause that the value meets, its pattern's variables
+        bound."""
+        if isinstance(node, graph.If):
+            return node.then if self.holds(self.value(node.condition, frame), node) else node.otherwise
         found = matching_clause(node, self.value(node.value, frame))
         if found is None:
             raise Trap("match", "no clause matches", where=node.span, label="match.T1")

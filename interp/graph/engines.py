@@ -19,7 +19,8 @@ from assay.interp import graph
 from assay.interp.values import Externs, Value
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constant, Expr, Function, GlobalVar, call, extern
-from assay.semantics.module import Definition, Module
+from assay.semantics.graph.functions import as_function
+from assay.semantics.module import Module
 from assay.semantics.walk import fold, post_order
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -58,8 +59,8 @@ Engine: TypeAlias = Callable[[EngineRegion, Sequence[Array]], Any]
 def regions(module: Module) -> Iterator[EngineRegion]:
     """The functions for other compilers, wherever they stand; each once."""
     seen: dict[int, None] = {}
-    for name, d in module.definitions.items():
-        for node in post_order(d) if isinstance(d, Function) else ():
+    for name, d in module.graphs.items():
+        for node in post_order(d):
             if isinstance(node, Function) and "compiler" in node.attrs and id(node) not in seen:
                 seen[id(node)] = None
                 compiler = str(node.attrs["compiler"])
@@ -89,23 +90,15 @@ def attach(module: Module, engines: Mapping[str, Engine]) -> tuple[Module, Exter
         f = region.function
         bodies[id(f)] = call(extern(name, [p.type for p in f.params], f.result_type, pure=True), *f.params)
 
-    def change(old: Function) -> Function:
-        def called(node: Expr, parts: list[Expr]) -> Expr:
-            made = bodies.get(id(node))
-            if isinstance(node, Function) and made is not None:
-                attrs = {k: v for k, v in node.attrs.items() if k != "compiler"}
-                return replace(node, body=made, attrs=attrs)
-            return node.with_children(parts)
+    def called(node: Expr, parts: list[Expr]) -> Expr:
+        made = bodies.get(id(node))
+        if isinstance(node, Function) and made is not None:
+            attrs = {k: v for k, v in node.attrs.items() if k != "compiler"}
+            return replace(node, body=made, attrs=attrs)
+        return node.with_children(parts)
 
-        top: Expr = old
-        done = fold(top, called)
-        assert isinstance(done, Function)
-        return done
-
-    definitions: dict[str, Definition] = {
-        n: change(d) if isinstance(d, Function) else d for n, d in module.definitions.items()
-    }
-    return replace(module, definitions=definitions), externs
+    roots: dict[str, Expr] = {**module.graphs}
+    return module.with_(**{n: as_function(fold(root, called)) for n, root in roots.items()}), externs
 
 
 def run(

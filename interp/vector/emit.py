@@ -38,11 +38,7 @@ def compile_plan(plan: Plan) -> tuple[Kernel, str]:
     """
     emitter = Emitter(plan)
     emitter.function_body()
-    source = str(emitter.text)
-    names = emitter.globals
-    exec(compile(source, f"<{plan.blocks.name!a}>", "exec"), names)
-    kernel: Kernel = names["kernel"]
-    return kernel, source
+    return emitter.text.compiled("kernel", f"{plan.blocks.name!a}"), str(emitter.text)
 
 
 class Emitter(Values):
@@ -71,7 +67,7 @@ class Emitter(Values):
             self.block(blocks.body)
             for b in blocks.outputs:
                 if b in self.records:
-                    trap = f"{self.function(unwritten_output, 'unwritten_output')}({self.known(b, 'b')}"
+                    trap = f"{self.text.shared(unwritten_output)}({self.text.known(b, 'b')}"
                     self.text.add(f"if not {self.records[b]}.all(): raise {trap}, {self.records[b]})")
 
     # --- buffers and views ---------------------------------------------------------------------------------------
@@ -120,7 +116,7 @@ class Emitter(Values):
             strides.append(steps[var] * width)
         name = self.text.name("p")
         of = "d_bool" if view.shadow else self.dtype_name(view.buffer.dtype)
-        self.globals["d_bool"] = np.dtype(bool)
+        self.text.shared(np.dtype(bool), "d_bool")
         shape = f"({', '.join(sizes)},)"
         self.text.add(f"{name} = np.ndarray({shape}, {of}, {raw}, {' + '.join(offset)}, {tuple(strides)})")
         self.current[view] = name
@@ -141,7 +137,7 @@ class Emitter(Values):
         site = runtime.Site(
             buffer, tuple(indices), tuple(self.serial), tuple(lane.var for lane in self.lanes), self.span
         )
-        return self.known(site, "s")
+        return self.text.known(site, "s")
 
     def load(self, node: Load, index: list[Value]) -> Value:
         """The value of a load: its strided view if it has one, else a gather by index; checks what may be unwritten."""
@@ -150,7 +146,7 @@ class Emitter(Values):
             return self.irregular(node, index)
         shadow = self.plan.shadows.get(id(node))
         if shadow is not None:
-            trap = f"{self.function(runtime.unready, 'unready')}({self.site(node.buffer, node.indices)}"
+            trap = f"{self.text.shared(runtime.unready)}({self.site(node.buffer, node.indices)}"
             mask = self.current[shadow]
             self.text.add(f"if not {mask}.all(): raise {trap}, {mask}, {self.at()})")
         return Value(self.current[view], view.axes, self.rank, view=view)
@@ -162,7 +158,7 @@ class Emitter(Values):
         where = places + index
         texts = "".join(f", {self.aligned(i)}" for i in where)
         name = "scatter" if value else "gather"
-        call = self.function(getattr(runtime, name), name)
+        call = self.text.shared(getattr(runtime, name), name)
         site = self.site(node.buffer, node.indices)
         record = self.records.get(node.buffer, "None")
         value = f", {value}" if value else ""
@@ -203,8 +199,8 @@ class Emitter(Values):
                 held.append(value)
             case Check():
                 holds = self.value(item.condition)
-                told = f"{item.kind!r}, {item.message!r}, {self.known(item.condition, 'e')}"
-                trap = f"{self.function(runtime.failing, 'failing')}({self.site(None, ())}, {told}"
+                told = f"{item.kind!r}, {item.message!r}, {self.text.known(item.condition, 'e')}"
+                trap = f"{self.text.shared(runtime.failing)}({self.site(None, ())}, {told}"
                 text = self.aligned(holds)
                 self.text.add(f"if not {text}.all(): raise {trap}, {text}, {self.at()})")
                 self.release(holds.temp)
@@ -261,7 +257,7 @@ class Emitter(Values):
         if item.data is not None:
             data: Array = np.array(item.data, order="C")
             data.flags.writeable = False
-            self.text.add(f"{name} = {self.known(data, 'k')}")
+            self.text.add(f"{name} = {self.text.known(data, 'k')}")
         else:
             lead = tuple(lane.limit for lane in self.lanes)
             own = f"empty({(*lead, *buffer.static_shape)}, {self.dtype_name(buffer.dtype)})"
@@ -355,4 +351,4 @@ class Emitter(Values):
         sizes = "".join(f"{lane.size}, " for lane in self.lanes)
         values = "".join(f"{self.aligned(self.bound[v])}, " for v in bound)
         arrays = "".join(f"({self.arrays[b]}, {self.records.get(b, 'None')}), " for b in buffers)
-        self.text.add(f"{self.known(region, 'run')}({self.at()}, ({sizes}), ({values}), ({arrays}))")
+        self.text.add(f"{self.text.known(region, 'run')}({self.at()}, ({sizes}), ({values}), ({arrays}))")

@@ -74,8 +74,7 @@ class Values:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.text = Text()
-        self.globals: dict[str, Any] = {"np": np, "copyto": np.copyto, "empty": np.empty, "array": np.array}
+        self.text = Text(np=np, copyto=np.copyto, empty=np.empty, array=np.array)
         self.prologue = self.text.spots[0]
         self.lanes: list[Lane] = []
         self.numbers: dict[Var, str] = {}
@@ -85,17 +84,6 @@ class Values:
         self.vectors: dict[tuple[Var, int], str] = {}
 
     # --- names ---------------------------------------------------------------------------------------------------
-
-    def known(self, value: Any, prefix: str) -> str:
-        """The name of an object that generated code refers to."""
-        name = self.text.name(prefix)
-        self.globals[name] = value
-        return name
-
-    def function(self, meaning: Callable[..., Any], name: str) -> str:
-        """The name by which generated code refers to `meaning`."""
-        self.globals[name] = meaning
-        return name
 
     @property
     def rank(self) -> int:
@@ -134,7 +122,7 @@ class Values:
 
     def dtype_name(self, of: DType) -> str:
         """The name of a NumPy dtype in generated code."""
-        return self.function(of.numpy, f"d_{of.name}")  # type: ignore[arg-type]
+        return self.text.shared(of.numpy, f"d_{of.name}")
 
     # --- values --------------------------------------------------------------------------------------------------
 
@@ -166,7 +154,7 @@ class Values:
         """The value of one node from those of its operands; `dying` are temporaries that nothing uses after it."""
         match node:
             case Const():
-                return Value(self.known(node.value, "c"), frozenset(), None)
+                return Value(self.text.known(node.value, "c"), frozenset(), None)
             case Var():
                 return self.variable(node)
             case Load():
@@ -186,7 +174,7 @@ class Values:
         if var in self.bound:
             return replace(self.bound[var], temp=None)  # the binding owns it
         if var in self.numbers:
-            number = self.function(var.dtype.numpy.type, f"n_{var.dtype.name}")
+            number = self.text.shared(var.dtype.numpy.type, f"n_{var.dtype.name}")
             return Value(f"{number}({self.numbers[var]})", frozenset(), None)
         for k, lane in enumerate(self.lanes):
             if lane.var is var:
@@ -234,8 +222,8 @@ class Values:
         checked = source.is_float and to.is_integer
         native = source.numpy.isbuiltin == to.numpy.isbuiltin == 1
         if not arg.axes or checked or not native:
-            name = self.function(convert, "convert")
-            return self.plain(f"{name}({self.aligned(arg)}, {self.known(to, 'd')})", [arg])
+            name = self.text.shared(convert)
+            return self.plain(f"{name}({self.aligned(arg)}, {self.text.known(to, 'd')})", [arg])
         result = self.into(to, arg.axes, out)
         self.text.add(f'copyto({result.text}, {self.aligned(arg)}, casting="unsafe")')
         return result
@@ -253,8 +241,8 @@ class Values:
             if op == "max" and other is not None and other == 0 and not np.signbit(other):
                 # relu: adding +0 makes -0 to +0 and changes nothing else
                 result = self.ufunc(np.maximum, op, node, args, dying, out)
-                zero = self.known(of.numpy.type(0), "c")
-                self.text.add(f"{self.function(np.add, 'f_add')}({result.text}, {zero}, {result.text})")
+                zero = self.text.known(of.numpy.type(0), "c")
+                self.text.add(f"{self.text.shared(np.add, 'f_add')}({result.text}, {zero}, {result.text})")
                 return result
             result = self.extreme(node, args, axes)
         elif axes and op == "select":
@@ -263,7 +251,7 @@ class Values:
             self.text.add(f"copyto({result.text}, {otherwise})")
             self.text.add(f"copyto({result.text}, {then}, where={condition})")
         else:
-            name = self.function(operation(op).meaning, f"m_{op}")
+            name = self.text.shared(operation(op).meaning, f"m_{op}")
             call = f"{name}({', '.join(map(self.aligned, args))})"
             # a reinterpretation of bits is a window on its operand
             result = self.plain(f"array({call})[()]" if operation(op).result == "bits" else call, args)
@@ -288,7 +276,7 @@ class Values:
         for t in dying:  # elementwise: the result may take an operand's place
             self.release(t)
         result = self.into(node.dtype, axes, out)
-        self.text.add(f"{self.function(f, f'f_{op}')}({', '.join(texts)}, out={result.text})")
+        self.text.add(f"{self.text.shared(f, f'f_{op}')}({', '.join(texts)}, out={result.text})")
         return result
 
     def extreme(self, node: Apply, args: list[Value], axes: Axes) -> Value:
@@ -303,10 +291,10 @@ class Values:
         t, m = result.text, mask.name
         a, b = map(self.aligned, args)
         view = f".view({self.dtype_name(bits)})"
-        lowest = self.known(bits.numpy.type(bits.min if node.op == "min" else bits.max), "c")
+        lowest = self.text.known(bits.numpy.type(bits.min if node.op == "min" else bits.max), "c")
         combine, clear, last = ("or", "and", "or") if node.op == "min" else ("and", "or", "and")
-        both, keep, put = (self.function(UFUNCS[f"bit{x}"], f"f_bit{x}") for x in (combine, clear, last))
-        self.text.add(f"{self.function(EXTREMES[node.op], f'f_{node.op}')}({a}, {b}, out={t})")
+        both, keep, put = (self.text.shared(UFUNCS[f"bit{x}"], f"f_bit{x}") for x in (combine, clear, last))
+        self.text.add(f"{self.text.shared(EXTREMES[node.op], f'f_{node.op}')}({a}, {b}, out={t})")
         self.text.add(f"{both}({a}{view}, {b}{view}, {m})")
         self.text.add(f"{keep}({m}, {lowest}, {m})")
         bits_of = self.text.name("x")

@@ -61,13 +61,10 @@ def compile_straight(blocks: Blocks, regions: Regions) -> tuple[Callable[..., No
     An entry of `scratch` is None or memory for what that allocation holds in the end.
     Raises `Unplanned` for what it cannot say: loops that are nested too deep, too many steps.
     """
-    text, names = Text(), dict[str, Any]()
+    text = Text()
     with text.inside("def kernel(inputs, outputs, scratch):"):
-        _Emitter(text, names, blocks, regions).function_body()
-    source = str(text)
-    exec(compile(source, f"<{blocks.name!a}>", "exec"), names)
-    kernel: Callable[..., None] = names["kernel"]
-    return kernel, source
+        _Emitter(text, blocks, regions).function_body()
+    return text.compiled("kernel", f"{blocks.name!a}"), str(text)
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,8 @@ class Watch:
 class _Emitter(StraightValues):
     """Emits blocks, which are nested no deeper than `assay.interp.vector.blocks` allows."""
 
-    def __init__(self, text: Text, names: dict[str, Any], blocks: Blocks, regions: Regions) -> None:
-        super().__init__(text, names, blocks.ranges)
+    def __init__(self, text: Text, blocks: Blocks, regions: Regions) -> None:
+        super().__init__(text, blocks.ranges)
         self.blocks = blocks
         self.regions = regions
         self.arrays: dict[Buffer, str] = {}
@@ -105,22 +102,20 @@ class _Emitter(StraightValues):
             if self.stays_array(b):
                 self.text.add(f"{name} = inputs[{k}].reshape(-1)")
             else:
-                self.text.add(
-                    f"{name} = {self.shared(elements, 'elements')}(inputs[{k}], {self.element_type(b.dtype)})"
-                )
+                self.text.add(f"{name} = {self.text.shared(elements)}(inputs[{k}], {self.element_type(b.dtype)})")
         for b in self.blocks.outputs:
             self.begin(b)
         self.block(self.blocks.body)
         for k, b in enumerate(self.blocks.outputs):
-            self.text.add(f"{self.shared(deliver, 'deliver')}({self.buffer(b)}, {self.arrays[b]}, outputs[{k}])")
+            self.text.add(f"{self.text.shared(deliver, 'deliver')}({self.buffer(b)}, {self.arrays[b]}, outputs[{k}])")
 
     # --- buffers -------------------------------------------------------------------------------------------------
 
     def element_type(self, of: DType) -> str:
-        return self.shared(of, f"to_{of.name}")
+        return self.text.shared(of, f"to_{of.name}")
 
     def buffer(self, buffer: Buffer) -> str:
-        return self.known(buffer, "b")
+        return self.text.known(buffer, "b")
 
     def stays_array(self, buffer: Buffer) -> bool:
         if buffer.nbytes // buffer.dtype.itemsize > LISTED:
@@ -139,7 +134,7 @@ class _Emitter(StraightValues):
             return
         self.born[b] = len(self.watches)
         data = np.array(item.data, order="C").reshape(-1) if self.stays_array(b) else elements(item.data, b.dtype)
-        self.arrays[b] = self.known(data, "c")
+        self.arrays[b] = self.text.known(data, "c")
 
     # --- accesses ------------------------------------------------------------------------------------------------
 
@@ -157,7 +152,7 @@ class _Emitter(StraightValues):
         return value
 
     def check_written(self, value: str, access: VectorAccess, index: Sequence[str]) -> None:
-        stop = self.shared(unread, "unread")
+        stop = self.text.shared(unread)
         self.text.add(f"if {value} is None: raise {stop}({self.site(access.buffer, index)})")
 
     def place(self, access: VectorAccess, indices: Sequence[str | None]) -> tuple[str, list[str]]:
@@ -185,7 +180,7 @@ class _Emitter(StraightValues):
         for axis, (form, text, n) in enumerate(zip(access.forms, index, access.buffer.static_shape, strict=True)):
             within = None if form is None else form.interval(self.ranges)
             if within is None or within[0] < 0 or within[1] >= n:
-                stop = self.shared(beyond, "beyond")
+                stop = self.text.shared(beyond)
                 self.text.add(f"if not 0 <= {text} < {n}: raise {stop}({axis}, {n}, {self.site(access.buffer, index)})")
 
     def site(self, buffer: Buffer, index: Sequence[str]) -> str:
@@ -193,7 +188,7 @@ class _Emitter(StraightValues):
 
     def failure(self) -> str:
         names = tuple(v.name for v, _ in self.loops)
-        span = "" if self.span is None else f", {self.known(self.span, 'at')}"
+        span = "" if self.span is None else f", {self.text.known(self.span, 'at')}"
         return f", {names}, ({''.join(f'{i}, ' for _, i in self.loops)}){span}"
 
     def watched(self, buffer: Buffer) -> bool:
@@ -218,7 +213,7 @@ class _Emitter(StraightValues):
         for item in block:
             if isinstance(item, Fresh) and item.data is None:
                 memory = f"scratch[{item.number}]"
-                keep = self.shared(fill, "fill")
+                keep = self.text.shared(fill)
                 self.text.add(f"if {memory} is not None: {keep}({self.arrays[item.buffer]}, {memory})")
         self.forget(frames)
 
@@ -259,8 +254,8 @@ class _Emitter(StraightValues):
         watched = item.kind in INDEPENDENT and not item.independent
         watcher = self.text.name("w")
         if watched:
-            made = self.shared(LaneWatch, "LaneWatch") if item.kind == "vectorized" else self.shared(Race, "Race")
-            self.text.add(f"{watcher} = {made}({self.known(item.var, 'v')})")
+            made = self.text.shared(LaneWatch if item.kind == "vectorized" else Race)
+            self.text.add(f"{watcher} = {made}({self.text.known(item.var, 'v')})")
         name, frames = self.text.name("i"), len(self.frames)
         with self.enter_loop(f"for {name} in range({extent}):"):
             self.declare(item.var, name)

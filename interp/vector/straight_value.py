@@ -40,9 +40,8 @@ class CodeScope:
 class StraightValues:
     """Emits expressions: a local name for each step. Where elements are comes from `element`, which emits loads."""
 
-    def __init__(self, text: Text, names: dict[str, Any], ranges: Mapping[Var, Interval]) -> None:
+    def __init__(self, text: Text, ranges: Mapping[Var, Interval]) -> None:
         self.text = text
-        self.globals = names
         self.ranges = ranges
         self.frames = [CodeScope(text.spot())]
         self.frame_of: dict[Var, int] = {}
@@ -60,7 +59,7 @@ class StraightValues:
 
     def stop(self, trap: Trap) -> str:
         """A report of which everything is known but the iteration."""
-        return f"{self.shared(located, 'located')}({self.known(trap, 't')}{self.failure()})"
+        return f"{self.text.shared(located)}({self.text.known(trap, 't')}{self.failure()})"
 
     @contextmanager
     def watched_over(self) -> Iterator[None]:
@@ -68,22 +67,10 @@ class StraightValues:
         with self.text.inside("try:"):
             yield
         self.text.add(
-            f"except {self.shared(Trap, 'Trap')} as t: raise {self.shared(located, 'located')}(t{self.failure()}) from"
-            " None"
+            f"except {self.text.shared(Trap)} as t: raise {self.text.shared(located)}(t{self.failure()}) from None"
         )
 
     # --- names ---------------------------------------------------------------------------------------------------
-
-    def known(self, value: Any, prefix: str) -> str:
-        """The name of an object that generated code refers to."""
-        name = self.text.name(prefix)
-        self.globals[name] = value
-        return name
-
-    def shared(self, value: Any, name: str) -> str:
-        """`name`, by which generated code refers to an object that is the same wherever it is used."""
-        self.globals[name] = value
-        return name
 
     def step(self, code: str) -> str:
         """A new local name for the value of a piece of Python."""
@@ -188,8 +175,7 @@ class StraightValues:
         key = (node.dtype.name, node.value.tobytes())
         if key not in self.constants:
             self.constants[key] = name = self.text.name("k")
-            self.globals[f"{name}_"] = node.value
-            self.frames[0].spot.add(f"{name} = {name}_")
+            self.frames[0].spot.add(f"{name} = {self.text.shared(node.value, f'{name}_')}")
         return self.constants[key]
 
     def wrapped(self, value: str, of: DType) -> str:
@@ -203,7 +189,7 @@ class StraightValues:
 
     def packed(self, value: str, of: DType) -> str:
         """A value as a NumPy scalar."""
-        return value if of.is_float else f"{self.shared(of.numpy.type, f'as_{of.name}')}({value})"
+        return value if of.is_float else f"{self.text.shared(of.numpy.type, f'as_{of.name}')}({value})"
 
     def unpacked(self, value: str, of: DType) -> str:
         """A number of dtype `of` that NumPy gave, as it is kept here: an integer as a Python int."""
@@ -212,7 +198,7 @@ class StraightValues:
     def table(self, node: Apply, args: Sequence[str]) -> str:
         """What the table's own entry gives."""
         packed = (self.packed(a, c.dtype) for a, c in zip(args, node.args, strict=True))
-        meaning = self.shared(operation(node.op).meaning, f"op_{node.op}")
+        meaning = self.text.shared(operation(node.op).meaning, f"op_{node.op}")
         return self.step(self.unpacked(f"{meaning}({', '.join(packed)})", node.dtype))
 
     def applied(self, node: Apply, args: Sequence[str]) -> str:
@@ -240,12 +226,12 @@ class StraightValues:
             case "min" | "max":
                 a, b = args
                 sign = "<" if node.op == "min" else ">"
-                table = self.shared(operation(node.op).meaning, f"op_{node.op}")  # NaN, and zeros of both signs
+                table = self.text.shared(operation(node.op).meaning, f"op_{node.op}")  # NaN, and zeros of both signs
                 return self.step(f"{a} if {a} {sign} {b} else {b} if {b} {sign} {a} else {table}({a}, {b})")
             case op if op in ROUTINES and op in TRANSCENDENTAL:
                 wide = [self.rounded(a, of, FLOAT64) for a in args]
                 function = routine(op)
-                result = self.step(f"{self.shared(function, f'fn_{op}')}({', '.join(wide)})")
+                result = self.step(f"{self.text.shared(function, f'fn_{op}')}({', '.join(wide)})")
                 return self.rounded(result, FLOAT64, of)
             case _:
                 return self.table(node, args)
@@ -326,7 +312,7 @@ class StraightValues:
             return self.step(self.packed_as(value, to))
         if to.name == "float32" and not exact and (of is FLOAT64 or of.kind in ("int", "uint")) and of.bits >= 8:
             return self.step(self.packed_as(value, to))
-        call = f"{self.shared(convert, 'convert')}({self.packed(value, of)}, {self.shared(to, f'to_{to.name}')})"
+        call = f"{self.text.shared(convert)}({self.packed(value, of)}, {self.text.shared(to, f'to_{to.name}')})"
         if not (of.is_float and to.is_integer):
             return self.step(self.unpacked(call, to))
         with self.watched_over():
@@ -334,7 +320,7 @@ class StraightValues:
 
     def packed_as(self, value: str, to: DType) -> str:
         """A value as a NumPy scalar of dtype `to`."""
-        return f"{self.shared(to.numpy.type, f'as_{to.name}')}({value})"
+        return f"{self.text.shared(to.numpy.type, f'as_{to.name}')}({value})"
 
 
 def located(trap: Trap, loops: Sequence[str] = (), values: Sequence[int] = (), span: Span | None = None) -> Trap:
@@ -349,15 +335,14 @@ def routine(op: str) -> Callable[..., Any]:
     """A transcendental function as a Python function of float64 numbers: its `Routine`, step by step."""
     if op not in _routines:
         program = ROUTINES[op]
-        text, names = Text(), dict[str, Any]()
+        text = Text()
         params = [text.name("x") for _ in program.params]
         with text.inside(f"def routine({', '.join(params)}):"):
-            values = StraightValues(text, names, {})
+            values = StraightValues(text, {})
             for var, name in zip(program.params, params, strict=True):
                 values.declare(var, name)
             for var, value in program.lets:
                 values.declare(var, values.value(value))
             text.add(f"return {values.value(program.result)}")
-        exec(compile(str(text), f"<{op}>", "exec"), names)
-        _routines[op] = names["routine"]
+        _routines[op] = text.compiled("routine", op)
     return _routines[op]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class Spot:
@@ -19,9 +20,10 @@ class Spot:
 
 
 class Text:
-    """Lines of Python, indented."""
+    """Lines of Python, indented, and the objects that they refer to by name, of which `names` are the first."""
 
-    def __init__(self) -> None:
+    def __init__(self, **names: Any) -> None:
+        self.globals = names
         self.depth = 0
         self.spots: list[Spot] = [Spot(0)]
         self.count = 0
@@ -49,6 +51,22 @@ class Text:
         """A name that is not in use."""
         self.count += 1
         return f"{prefix}{self.count}"
+
+    def known(self, value: Any, prefix: str) -> str:
+        """The name of an object that the text refers to."""
+        return self.shared(value, self.name(prefix))
+
+    def shared(self, value: Any, name: str = "") -> str:
+        """The name, by default its own, by which the text refers to an object that is the same wherever it is used."""
+        name = name or value.__name__
+        self.globals[name] = value
+        return name
+
+    def compiled(self, function: str, of: str) -> Callable[..., Any]:
+        """A function that the text defines; `of` stands in tracebacks."""
+        exec(compile(str(self), f"<{of}>", "exec"), self.globals)
+        found: Callable[..., Any] = self.globals[function]
+        return found
 
     def __str__(self) -> str:
         return "\n".join(line for s in self.spots for line in s.lines) + "\n"

@@ -169,9 +169,8 @@ class _Capture:
 
     def whole(self, function: Function) -> Function:
         """A primitive function says where its parameters and its result are; its body stays."""
-        function = self.with_params(function)
+        device, function = self.device(function), self.with_params(function)
         body = rewrite(function.body, lambda n: self.variables.get(n, n) if isinstance(n, Var) else n)
-        device = self.device(function)
         same = function.device == device and body is function.body
         return function if same else replace(function, body=body, device=device)
 

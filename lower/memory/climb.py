@@ -24,10 +24,9 @@ WORSE = 0.02
 def hill_climb(problem: Problem, options: Options) -> Plan:
     """First fit, made better by placing earlier what fits nowhere, what lies at the top, or what lies beneath that."""
     layout = IndexedProblem(problem, options.deadline)
-    until = options.deadline
-    found = climb(layout, best_first_fit(layout, deadline=until), options)
+    found = climb(layout, best_first_fit(layout), options)
     if found.stuck():
-        refuse(layout, "hill-climb", lambda open: climb(layout, best_first_fit(layout, open, until), options))
+        refuse(layout, "hill-climb", lambda open: climb(layout, best_first_fit(layout, open), options))
     return found.plan("hill-climb")
 
 
@@ -37,7 +36,6 @@ def climb(layout: IndexedProblem, start: tuple[PlacedBuffers, list[int]], option
     rng = random.Random(options.seed)
     n = len(order)
     attempts = min(ATTEMPTS, WORK // max(1, n)) if options.effort is None else options.effort // max(1, n)
-    state.deadline = options.deadline
     bound = layout.bound(range(n))
     goal = bound if options.capacity is None else max(bound, options.capacity)
     score = best_score = state.score()
@@ -45,7 +43,7 @@ def climb(layout: IndexedProblem, start: tuple[PlacedBuffers, list[int]], option
     for attempt in range(attempts if n > 1 else 0):
         if len(layout.pools) == 1 and best_score <= (0, goal):
             break
-        if options.deadline.over:
+        if layout.deadline.over:
             break
         moved = order.copy()
         low = _move(layout, state, moved, rng)

@@ -16,64 +16,57 @@ from assay.lower.memory.options import Options
 from assay.lower.memory.placing import PlacedBuffers
 from assay.lower.memory.problem import IndexedProblem
 from assay.lower.memory.sweep import in_order, is_line, sweeps
-from assay.semantics.deadline import NEVER, Deadline, Late
+from assay.semantics.deadline import Late
 from assay.semantics.memory import Plan, Problem
 
 
 def greedy_size(problem: Problem, options: Options) -> Plan:
     """The largest buffer first, each above all that it conflicts with. Invalid: one fits nowhere."""
-    layout = IndexedProblem(problem, options.deadline)
-    return once(layout, lambda open: by_size(layout, open, options.deadline), "greedy-size")
+    return once(problem, options, by_size, "greedy-size")
 
 
 def greedy_conflicts(problem: Problem, options: Options) -> Plan:
     """The buffer with most conflicts first, each above all that it conflicts with. Invalid: one fits nowhere."""
-    layout = IndexedProblem(problem, options.deadline)
-    return once(layout, lambda open: by_conflicts(layout, open, options.deadline), "greedy-conflicts")
+    return once(problem, options, by_conflicts, "greedy-conflicts")
 
 
-def by_size(layout: IndexedProblem, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> PlacedBuffers:
+def by_size(layout: IndexedProblem, open: frozenset[int] = frozenset()) -> PlacedBuffers:
     """What `greedy-size` places, without the limits of the pools in `open`."""
-    return _above(
-        layout,
-        lambda i: (layout.nbytes[i], len(layout.conflicts.of(i, deadline)), layout.buffers[i].name),
-        open,
-        deadline,
-    )
+    return _above(layout, lambda size, conflicts, name: (size, conflicts, name), open)
 
 
-def by_conflicts(
-    layout: IndexedProblem, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER
-) -> PlacedBuffers:
+def by_conflicts(layout: IndexedProblem, open: frozenset[int] = frozenset()) -> PlacedBuffers:
     """What `greedy-conflicts` places, without the limits of the pools in `open`."""
-    return _above(
-        layout,
-        lambda i: (len(layout.conflicts.of(i, deadline)), layout.nbytes[i], layout.buffers[i].name),
-        open,
-        deadline,
-    )
+    return _above(layout, lambda size, conflicts, name: (conflicts, size, name), open)
 
 
 def _above(
-    layout: IndexedProblem, key: Callable[[int], tuple[int, int, str]], open: frozenset[int], deadline: Deadline
+    layout: IndexedProblem, key: Callable[[int, int, str], tuple[int, int, str]], open: frozenset[int]
 ) -> PlacedBuffers:
-    placement = PlacedBuffers(layout, "above", open, deadline)
-    placement.put_all(sorted(range(len(layout.buffers)), key=key, reverse=True))
+    """Each buffer above all that it conflicts with, those of the greatest key first."""
+
+    def key_of(i: int) -> tuple[int, int, str]:
+        return key(layout.nbytes[i], len(layout.conflicts.of(i, layout.deadline)), layout.buffers[i].name)
+
+    placement = PlacedBuffers(layout, "above", open)
+    placement.put_all(sorted(range(len(layout.buffers)), key=key_of, reverse=True))
     return placement
 
 
-def once(layout: IndexedProblem, attempt: Callable[[frozenset[int]], PlacedBuffers], planner: str) -> Plan:
+def once(
+    problem: Problem, options: Options, attempt: Callable[[IndexedProblem, frozenset[int]], PlacedBuffers], planner: str
+) -> Plan:
     """The plan of one attempt. Invalid: a buffer fits nowhere."""
-    placement = attempt(frozenset())
+    layout = IndexedProblem(problem, options.deadline)
+    placement = attempt(layout, frozenset())
     if placement.stuck():
-        refuse(layout, planner, attempt)
+        refuse(layout, planner, lambda open: attempt(layout, open))
     return placement.plan(planner)
 
 
 def first_fit(problem: Problem, options: Options) -> Plan:
     """First fit in each of several orders: the best plan of them. Invalid: none of them places everything."""
-    layout = IndexedProblem(problem, options.deadline)
-    return once(layout, lambda open: best_first_fit(layout, open, options.deadline)[0], "first-fit")
+    return once(problem, options, lambda layout, open: best_first_fit(layout, open)[0], "first-fit")
 
 
 class _Measures:
@@ -118,9 +111,7 @@ def orders(layout: IndexedProblem) -> Iterator[list[int]]:
         yield sorted(everything, key=keys.__getitem__)
 
 
-def best_first_fit(
-    layout: IndexedProblem, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER
-) -> tuple[PlacedBuffers, list[int]]:
+def best_first_fit(layout: IndexedProblem, open: frozenset[int] = frozenset()) -> tuple[PlacedBuffers, list[int]]:
     """The best placement of all orders, and its order; some buffers are stuck where no order places everything.
 
     The quickest comes first, and nothing more is tried where one needs no more than is live at once. Late: the time is
@@ -129,7 +120,7 @@ def best_first_fit(
     bound = layout.bound(range(len(layout.buffers)))
     best: tuple[PlacedBuffers, list[int]] | None = None
     try:
-        for placement, order in _fits(layout, open, deadline):
+        for placement, order in _fits(layout, open):
             if best is None or placement.score() < best[0].score():
                 best = placement, order
                 if len(layout.pools) == 1 and placement.score() <= (0, bound):
@@ -141,16 +132,14 @@ def best_first_fit(
     return best
 
 
-def _fits(
-    layout: IndexedProblem, open: frozenset[int], deadline: Deadline
-) -> Iterator[tuple[PlacedBuffers, list[int]]]:
+def _fits(layout: IndexedProblem, open: frozenset[int]) -> Iterator[tuple[PlacedBuffers, list[int]]]:
     if not open:
-        yield from sweeps(layout, deadline)
+        yield from sweeps(layout)
     line = not open and is_line(layout)
     for order in orders(layout):
         if line:
-            yield in_order(layout, order, deadline), order
+            yield in_order(layout, order), order
             continue
-        placement = PlacedBuffers(layout, "first", open, deadline)
+        placement = PlacedBuffers(layout, "first", open)
         placement.put_all(order)
         yield placement, order

@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from assay.lower.memory.problem import Array, IndexedProblem
-from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.memory import Place, Plan
 
 Rule: TypeAlias = Literal["above", "first"]
@@ -22,13 +21,10 @@ class PlacedBuffers:
     The limits of the pools in `open` do not count.
     """
 
-    def __init__(
-        self, layout: IndexedProblem, rule: Rule, open: Collection[int] = (), deadline: Deadline = NEVER
-    ) -> None:
+    def __init__(self, layout: IndexedProblem, rule: Rule, open: Collection[int] = ()) -> None:
         self.layout = layout
         self.rule = rule
         self.open = open
-        self.deadline = deadline
         self.offset: Array = np.zeros(len(layout.buffers), layout.dtype)
         self.pool: Array = np.full(len(layout.buffers), -1, np.int64)
         self.free: Array = np.ones(len(layout.buffers), bool)
@@ -41,7 +37,7 @@ class PlacedBuffers:
         """Place buffers in this order, but those that lie somewhere; what fits nowhere is left out. Late: the time is
         up."""
         for i in order:
-            self.deadline.turn()
+            self.layout.deadline.turn()
             if self.pool[i] < 0:
                 self.put(i)
 
@@ -51,7 +47,7 @@ class PlacedBuffers:
 
     def put(self, index: int) -> None:
         """Place a buffer in the first of its pools where it fits, if there is one."""
-        conflicts = self.layout.conflicts.of(index, self.deadline)
+        conflicts = self.layout.conflicts.of(index, self.layout.deadline)
         there = self.pool[conflicts]
         for pool in self.layout.choices[index]:
             offset = self.lowest(index, conflicts[there == pool])
@@ -92,6 +88,10 @@ class PlacedBuffers:
             inside = ends[self.pool == k]
             found.append(int(inside.max()) if len(inside) else 0)
         return found
+
+    def offsets(self) -> dict[int, int]:
+        """The offset of each buffer."""
+        return dict(enumerate(map(int, self.offset)))
 
     def score(self) -> tuple[int, ...]:
         """What a better plan has less of: bytes that fit nowhere, bytes in the least wanted pool, in the one before."""

@@ -61,12 +61,13 @@ class IndexedProblem:
     """A problem that has been checked, by index. Arrays of bytes are int64, or objects where int64 is too small.
 
     `choices[i]` are the pools that can hold buffer i, the most wanted first; `fixed[i]` is the offset of one that has
-    been placed by hand, in `choices[i][0]`. Late: the time is up before that is known.
+    been placed by hand, in `choices[i][0]`. `deadline` is for all that is done with it. Late: the time is up.
     """
 
     def __init__(self, problem: Problem, deadline: Deadline = NEVER) -> None:
         check_rules(problem, deadline)
         self.problem = problem
+        self.deadline = deadline
         self.buffers = problem.buffers
         self.pools = problem.pools
         self.limits: list[int | None] = [p.limit for p in problem.pools]
@@ -81,9 +82,9 @@ class IndexedProblem:
         self.dtype: Any = np.int64 if most < SAFE else object
         self.sizes: Array = np.array(self.nbytes, self.dtype)
         self.conflicts = Conflicts(problem.buffers, deadline)
-        self._check_fixed(deadline)
+        self._check_fixed()
 
-    def _check_fixed(self, deadline: Deadline) -> None:
+    def _check_fixed(self) -> None:
         for i, offset in self.fixed.items():
             b, pool = self.buffers[i], self.pools[self.choices[i][0]]
             if offset < 0 or (pool.limit is not None and offset + self.nbytes[i] > pool.limit):
@@ -98,7 +99,7 @@ class IndexedProblem:
                     f" {b.alignment}",
                     label="memory.C6",
                 )
-            for j in self.conflicts.of(i, deadline).tolist():
+            for j in self.conflicts.of(i, self.deadline).tolist():
                 other = self.fixed.get(j)
                 if other is None or self.choices[i][0] != self.choices[j][0]:
                     continue
@@ -113,7 +114,7 @@ class IndexedProblem:
         """Some buffers in one pool."""
         chosen = self.pools[pool]
         buffers = tuple(replace(self.buffers[i], pools=(chosen.name,)) for i in members)
-        return IndexedProblem(Problem(buffers, (chosen,)))
+        return IndexedProblem(Problem(buffers, (chosen,)), self.deadline)
 
     def bound(self, members: Iterable[int]) -> int:
         """Bytes that no pool can do without which holds these buffers."""

@@ -15,10 +15,9 @@ import numpy as np
 
 from assay.lower.memory.placing import PlacedBuffers
 from assay.lower.memory.problem import IndexedProblem
-from assay.semantics.deadline import NEVER, Deadline
 
 
-def sweeps(layout: IndexedProblem, deadline: Deadline = NEVER) -> Iterator[tuple[PlacedBuffers, list[int]]]:
+def sweeps(layout: IndexedProblem) -> Iterator[tuple[PlacedBuffers, list[int]]]:
     """What comes out, and the order in which buffers were placed; nothing where there are several pools or hands.
     A life with gaps counts as live in them. Late: the time is up."""
     if len(layout.pools) != 1 or layout.fixed:
@@ -28,7 +27,7 @@ def sweeps(layout: IndexedProblem, deadline: Deadline = NEVER) -> Iterator[tuple
         rest = [i for i in range(len(layout.buffers)) if i not in spans]
         order = sorted(spans, key=lambda i: (spans[i][0], -layout.nbytes[i], i))
         placement = PlacedBuffers(layout, "first")
-        offsets = _allocate(layout, order, spans, deadline)
+        offsets = _allocate(layout, order, spans)
         limit = layout.limits[0]
         for i in [*order, *rest]:
             at = offsets.get(i, 0)
@@ -43,16 +42,14 @@ def _span(layout: IndexedProblem, index: int, sign: int) -> tuple[int, int]:
     return (first, last) if sign > 0 else (-last, -first)
 
 
-def _allocate(
-    layout: IndexedProblem, order: list[int], spans: dict[int, tuple[int, int]], deadline: Deadline
-) -> dict[int, int]:
+def _allocate(layout: IndexedProblem, order: list[int], spans: dict[int, tuple[int, int]]) -> dict[int, int]:
     """The offset of each buffer."""
     ends = sorted((spans[i][1], i) for i in order)
     free: list[tuple[int, int]] = []  # what is free beneath the top, in order, no two of them adjacent
     top = gone = 0
     offsets: dict[int, int] = {}
     for i in order:
-        deadline.turn()
+        layout.deadline.turn()
         while ends[gone][0] <= spans[i][0]:
             j = ends[gone][1]
             top = _give_back(free, top, offsets[j], offsets[j] + layout.nbytes[j])
@@ -64,7 +61,7 @@ def _allocate(
                 free[k : k + 1] = [gap for gap in ((low, at), (at + size, high)) if gap[0] < gap[1]]
                 break
             if k % 1024 == 1023:
-                deadline.check()
+                layout.deadline.check()
         else:
             last = free[-1][0] if free and free[-1][1] == top else top
             at = -(-last // step) * step
@@ -100,7 +97,7 @@ def is_line(layout: IndexedProblem) -> bool:
     )
 
 
-def in_order(layout: IndexedProblem, order: Sequence[int], deadline: Deadline = NEVER) -> PlacedBuffers:
+def in_order(layout: IndexedProblem, order: Sequence[int]) -> PlacedBuffers:
     """Each buffer in the lowest gap beside those before it; what does not fit is left out. Late: the time is up."""
     placement = PlacedBuffers(layout, "first")
     points = sorted({p for b in layout.buffers for interval in b.live for p in interval})
@@ -109,7 +106,7 @@ def in_order(layout: IndexedProblem, order: Sequence[int], deadline: Deadline = 
     low, high, start, stop = (np.empty(len(order), np.int64) for _ in range(4))
     count = 0
     for i in order:
-        deadline.turn()
+        layout.deadline.turn()
         b, size, at = layout.buffers[i], layout.nbytes[i], 0
         beside = bool(size and b.live)
         first, last = (rank[b.live[0][0]], rank[b.live[0][1]]) if beside else (0, 0)

@@ -18,7 +18,6 @@ from assay.lower.memory.greedy import once
 from assay.lower.memory.options import Options
 from assay.lower.memory.placing import PlacedBuffers
 from assay.lower.memory.problem import IndexedProblem
-from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem
 
 FACTOR = 16
@@ -27,11 +26,10 @@ FACTOR = 16
 
 def storage_tokens(problem: Problem, options: Options) -> Plan:
     """Each buffer in a token that is free when it begins to live. Invalid: one fits nowhere."""
-    layout = IndexedProblem(problem, options.deadline)
-    return once(layout, lambda open: by_tokens(layout, open, options.deadline), "tokens")
+    return once(problem, options, by_tokens, "tokens")
 
 
-def by_tokens(layout: IndexedProblem, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> PlacedBuffers:
+def by_tokens(layout: IndexedProblem, open: frozenset[int] = frozenset()) -> PlacedBuffers:
     """What `tokens` places, without the limits of the pools in `open`. What was placed by hand is in no token."""
     placement = PlacedBuffers(layout, "first")
     rows = [Tokens(layout, k, None if k in open else limit) for k, limit in enumerate(layout.limits)]
@@ -40,7 +38,7 @@ def by_tokens(layout: IndexedProblem, open: frozenset[int] = frozenset(), deadli
     held: dict[int, int] = {}
     spans = [span(b) for b in layout.buffers]
     for i in sorted(range(len(spans)), key=lambda i: spans[i][0]):
-        deadline.turn()
+        layout.deadline.turn()
         while taken and taken[0][0] <= spans[i][0]:
             _, k, free = heappop(taken)
             rows[k].give_back(free)

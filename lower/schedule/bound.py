@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.lower.schedule.blocks import Blocks
+from assay.semantics.sets import ones
 
 
 def peak_bound(blocks: Blocks, start: int) -> int:
@@ -28,8 +29,6 @@ def peak_bound(blocks: Blocks, start: int) -> int:
         mask, size = until & after[maker[t]] if t in maker else until, work.size[t]
         if t not in maker:
             mask, size = everywhere & ~until, -size  # it is counted in `start`
-        while mask:
-            low = mask & -mask
-            must[low.bit_length() - 1] += size
-            mask ^= low
+        for b in ones(mask):
+            must[b] += size
     return max((must[b] + blocks.bounds(b)[2] for b in must), default=0)

@@ -36,13 +36,12 @@ def exact(problem: Problem, options: Options) -> Plan:
         if found.offsets is None:
             _refuse(layout, options, pool)
         return make_plan(layout, [pool] * len(everything), [found.offsets[i] for i in everything], NAME, found.bound)
-    until = options.deadline
-    start = best_first_fit(layout, deadline=until)
+    start = best_first_fit(layout)
     filling, done = Filling(layout, options, budget), False
     tried = [start[0]]
     try:
         done = filling.run()
-        tried += [by_size(layout, deadline=until), by_conflicts(layout, deadline=until)]
+        tried += [by_size(layout), by_conflicts(layout)]
         if not (done and filling.settled):
             tried.append(climb(layout, start, rest_of(options, layout)))
     except Late:
@@ -52,7 +51,7 @@ def exact(problem: Problem, options: Options) -> Plan:
         offsets = [filling.offset[i] for i in range(len(layout.buffers))]
         return make_plan(layout, filling.pool, offsets, NAME, filling.bound)
     if best.stuck():
-        refuse(layout, NAME, lambda open: climb(layout, best_first_fit(layout, open, until), rest_of(options, layout)))
+        refuse(layout, NAME, lambda open: climb(layout, best_first_fit(layout, open), rest_of(options, layout)))
     return best.plan(NAME)
 
 
@@ -64,6 +63,6 @@ def _refuse(layout: IndexedProblem, options: Options, pool: int) -> NoReturn:
     plan = exact(Problem(layout.buffers, wider), replace(options, capacity=None))
     size = plan.sizes[name]
     assert isinstance(size, int)
-    stuck = best_first_fit(layout, deadline=options.deadline)[0].stuck() or range(len(layout.buffers))
+    stuck = best_first_fit(layout)[0].stuck() or range(len(layout.buffers))
     first = max(stuck, key=lambda i: layout.nbytes[i])
     raise Invalid(message(layout, NAME, first, {pool: size}, plan.optimal), label="memory.C7")

@@ -96,7 +96,7 @@ class Filling:
         first = {k for k, i in enumerate(members) if i in set(stay)}
         best: PlacedBuffers | None = None
         for order in orders(part):
-            placement = PlacedBuffers(part, "first", (), self.options.deadline)
+            placement = PlacedBuffers(part, "first")
             placement.put_all(sorted(order, key=lambda k: k not in first))
             stuck = first & set(placement.stuck())
             if not stuck and (best is None or placement.score() < best.score()):

@@ -13,7 +13,6 @@ from assay.lower.memory.exact.reduction import Reduced, reduced_problem
 from assay.lower.memory.exact.restarts import Attack
 from assay.lower.memory.exact.search import Budget, Spent
 from assay.lower.memory.problem import IndexedProblem
-from assay.semantics.deadline import NEVER, Deadline
 
 SHARE = 2000
 """Nodes of the first searches; each round of them has twice as many as the one before."""
@@ -34,7 +33,7 @@ class Minimum:
 
     def __init__(
         self, layout: IndexedProblem, members: Sequence[int], limit: int | None, seed: int = 0, goal: int | None = None,
-        tell: Callable[[str], None] | None = None, deadline: Deadline = NEVER,
+        tell: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.layout = layout
         self.seed = seed
@@ -42,9 +41,9 @@ class Minimum:
         self.tell = tell
         moving = [i for i in members if layout.nbytes[i] and layout.buffers[i].live]
         self.resting = {i: layout.fixed.get(i, 0) for i in members if not (layout.nbytes[i] and layout.buffers[i].live)}
-        self.r: Reduced = reduced_problem(layout, moving, deadline)
+        self.r: Reduced = reduced_problem(layout, moving)
         self.step = self.r.unit if self.r.whole else 1
-        self._least = -(-max(self.r.bound(deadline), layout.bound(moving)) // self.step) * self.step
+        self._least = -(-max(self.r.bound(layout.deadline), layout.bound(moving)) // self.step) * self.step
         self._rest = max((at + layout.nbytes[i] for i, at in self.resting.items()), default=0)
         self.limit = limit
         self.best: FoundOffsets | None = None

@@ -42,8 +42,8 @@ def least_size(layout: IndexedProblem, options: Options, budget: Budget) -> Foun
     The bound comes first: what a quick planner finds at it is the answer, and nothing else is made. Late: the time is
     up before there is any plan.
     """
-    bound, deadline = layout.bound(range(len(layout.buffers))), budget.deadline
-    start = best_first_fit(layout, deadline=deadline)
+    bound = layout.bound(range(len(layout.buffers)))
+    start = best_first_fit(layout)
     first = _found(start[0], bound)
     if first is not None and first.size <= max(bound, options.capacity or 0):
         return first
@@ -60,16 +60,13 @@ def _searched(
 ) -> FoundOffsets:
     """What a search finds that begins with a first fit. Late: the time is up before it has begun."""
     (limit,) = layout.limits
-    deadline = budget.deadline
-    search = Minimum(
-        layout, range(len(layout.buffers)), limit, options.seed, options.capacity, options.progress, deadline
-    )
+    search = Minimum(layout, range(len(layout.buffers)), limit, options.seed, options.capacity, options.progress)
     _offer(search, start[0])
     if search.settled:
         return search.result()
     try:
         for greedy in (by_size, by_conflicts):
-            _offer(search, greedy(layout, deadline=deadline))
+            _offer(search, greedy(layout))
         if not search.settled:
             part = budget.part(SHARE)
             search.run(part)
@@ -85,9 +82,9 @@ def _found(placement: PlacedBuffers, bound: int) -> FoundOffsets | None:
     """A placement as what is known; None: something is stuck."""
     if placement.stuck():
         return None
-    return FoundOffsets(dict(enumerate(int(at) for at in placement.offset)), placement.sizes()[0], bound)
+    return FoundOffsets(placement.offsets(), placement.sizes()[0], bound)
 
 
 def _offer(search: Minimum, placement: PlacedBuffers) -> None:
     if not placement.stuck():
-        search.offer(dict(enumerate(int(at) for at in placement.offset)))
+        search.offer(placement.offsets())

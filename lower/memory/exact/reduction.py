@@ -20,6 +20,7 @@ import numpy as np
 
 from assay.lower.memory.problem import SAFE, Array, IndexedProblem
 from assay.semantics.deadline import NEVER, Deadline
+from assay.semantics.sets import ones
 
 ALL_PAIRS = 3000
 """Up to how many sections each is compared with each other one, where lives have gaps."""
@@ -75,7 +76,7 @@ class Reduced:
         return max([most, *ends], default=0)
 
 
-def reduced_problem(layout: IndexedProblem, members: Sequence[int], deadline: Deadline = NEVER) -> Reduced:
+def reduced_problem(layout: IndexedProblem, members: Sequence[int]) -> Reduced:
     """The problem of some buffers in one pool. All must have bytes and a life. Late: the time is up."""
     buffers = [layout.buffers[i] for i in members]
     nbytes = tuple(layout.nbytes[i] for i in members)
@@ -85,14 +86,12 @@ def reduced_problem(layout: IndexedProblem, members: Sequence[int], deadline: De
     whole = all(unit % b.alignment == 0 for b in buffers)
     if not whole:
         unit = gcd(*(b.alignment for b in buffers))
-    sections = _sections(layout, members, deadline)
+    sections = _sections(layout, members)
     runs: list[list[tuple[int, int]]] = [[] for _ in members]
     for k, live in enumerate(sections):
-        while live:
-            deadline.turn()
-            bit = live & -live
-            live ^= bit
-            own = runs[bit.bit_length() - 1]
+        for i in ones(live):
+            layout.deadline.turn()
+            own = runs[i]
             if own and own[-1][1] == k:
                 own[-1] = own[-1][0], k + 1
             else:
@@ -136,8 +135,9 @@ def reduced_problem(layout: IndexedProblem, members: Sequence[int], deadline: De
     )
 
 
-def _sections(layout: IndexedProblem, members: Sequence[int], deadline: Deadline) -> list[int]:
+def _sections(layout: IndexedProblem, members: Sequence[int]) -> list[int]:
     """Sets of buffers that are live together, as bits; each maximal, as far as they are compared."""
+    deadline = layout.deadline
     events: list[tuple[int, bool, int]] = []
     gaps = False
     for at, i in enumerate(members):
@@ -162,20 +162,15 @@ def _grown(sections: list[int], n: int, deadline: Deadline) -> list[int]:
     """Sections, each with further buffers that conflict with everything in it."""
     beside = [0] * n
     for live in sections:
-        rest = live
-        while rest:
+        for i in ones(live):
             deadline.turn()
-            bit = rest & -rest
-            rest ^= bit
-            beside[bit.bit_length() - 1] |= live
+            beside[i] |= live
     found = []
     for live in sections:
-        common, rest = (1 << n) - 1, live
-        while rest:
+        common = (1 << n) - 1
+        for i in ones(live):
             deadline.turn()
-            bit = rest & -rest
-            rest ^= bit
-            common &= beside[bit.bit_length() - 1]
+            common &= beside[i]
         common &= ~live
         while common:
             bit = common & -common
