@@ -6,6 +6,8 @@ stands *EnvironmentFailure*, which is about none of them: the surroundings faile
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,3 +114,12 @@ class Trap(AssayError):
 
 class Crash(AssayError):
     """A fault in Assay itself: this cannot happen for a valid module."""
+
+
+@contextmanager
+def placed(where: Span | str) -> Iterator[None]:
+    """What is found wrong in here is said to be there, unless it has a place already."""
+    try:
+        yield
+    except (Invalid, BudgetSpent) as wrong:
+        raise wrong.at(where) from None

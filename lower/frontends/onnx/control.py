@@ -18,7 +18,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto
 
 from assay.lower.frontends.onnx.containers import Shapes, either
-from assay.lower.frontends.onnx.node import Node, tensor
+from assay.lower.frontends.onnx.node import Node, looped, tensor
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid, Unsupported
@@ -26,7 +26,7 @@ from assay.semantics.graph import Expr, Var
 from assay.semantics.graph.matching import provably_different
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task
-from assay.semantics.types import FuncType, TensorType, TupleType, Type, same_type, symbols
+from assay.semantics.types import TensorType, TupleType, Type, same_type, symbols
 
 Control: TypeAlias = Task[Sequence[Expr]]
 
@@ -170,11 +170,10 @@ class _Loop:
                 break
             runs.drop(mark)
             types, shapes = changed, wider
-        return self._closed(initial, i, c, variables_, shapes, go, inner, results[len(inner) :], mark, outer, own)
+        return self._closed(i, c, variables_, shapes, go, inner, results[len(inner) :], mark, outer, own)
 
     def _closed(
         self,
-        initial: Sequence[Expr],
         i: Var,
         c: Var,
         states: Sequence[Var],
@@ -187,7 +186,7 @@ class _Loop:
         changing: set[Symbol],
     ) -> Sequence[Expr]:
         """The function, and its call."""
-        node, runs = self.node, self.node.builder.runs
+        node = self.node
         found, starts, nexts = [], [], []
         for k, x in enumerate(scans):
             acc, start, more = self._collected(k, tensor(x), x, i, outer)
@@ -196,20 +195,14 @@ class _Loop:
             nexts.append(more)
         params = [i, c, *states, *found]
         results = TupleType(tuple(_result(p.type, outer - changing) for p in params[2:]))
-        loop = graph.var("loop", FuncType(tuple(p.type for p in params), results))
-        again: Expr = graph.call(loop, node.call("add", i, 1), node.shaped(go, ()), *inner, *nexts)
-        again = runs.around(again, mark)
         test: Expr = c
         if self.trips is not None:
             test = node.call("logical_and", node.call("less", i, self.trips), c)
-        body = graph.if_(test, again, graph.tuple_of(*params[2:]))
-        function = graph.function(params, body, results, pure=True)
-        first = node.constant(np.bool_(True)) if self.start is None else self.start
-        call = graph.let(loop, function, graph.call(loop, node.constant(np.int64(0)), first, *initial, *starts))
-        whole = node.named(call)
+        again = [node.call("add", i, 1), node.shaped(go, ()), *inner, *nexts]
+        go = node.constant(np.bool_(True)) if self.start is None else self.start
+        first = [node.constant(np.int64(0)), go, *self.initial, *starts]
         out: list[Expr] = []
-        for k in range(len(params) - 2):
-            field: Expr = graph.get(whole, k, node.span)
+        for k, field in enumerate(looped(node, params, results, test, again, first, mark)):
             if k >= len(states) and self.count is not None:
                 of = tensor(field)
                 field = node.named(graph.match_cast(field, TensorType((self.count, *of.shape[1:]), of.dtype)))

@@ -13,7 +13,7 @@ import onnx.defs
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 
 from assay.lower.frontends.onnx.containers import any_dtype, element_dtype
-from assay.lower.frontends.onnx.schema import Schema
+from assay.lower.frontends.onnx.schema import Schema, given_attributes
 from assay.lower.frontends.onnx.tensors import number_of
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
@@ -106,20 +106,12 @@ def bound_attributes(
     """
     known = {*names, *(d.name for d in defaults)}
     found = {d.name: d for d in defaults}
-    for given in node.attribute:
-        if given.name not in known:
-            raise Invalid(f"function {node.op_type!r} has no attribute {given.name!r}", label="onnx.C6")
-        if given.ref_attr_name:
-            if around is None:
-                raise Invalid(
-                    f"attribute {given.name!r} refers to a function's, but there is no function", label="onnx.C6"
-                )
-            if given.ref_attr_name in around:
-                found[given.name] = AttributeProto()
-                found[given.name].CopyFrom(around[given.ref_attr_name])
-                found[given.name].name = given.name
-        else:
-            found[given.name] = given
+    for name, attribute in given_attributes(node, around):
+        if name not in known:
+            raise Invalid(f"function {node.op_type!r} has no attribute {name!r}", label="onnx.C6")
+        found[name] = AttributeProto()
+        found[name].CopyFrom(attribute)
+        found[name].name = name
     return found
 
 

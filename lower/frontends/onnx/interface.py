@@ -6,7 +6,7 @@ A size that has a name is a symbol, one for each name; one that has none gets th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto
 
@@ -15,7 +15,8 @@ from assay.lower.frontends.onnx.schema import printable, text
 from assay.lower.frontends.onnx.tensors import dtype_of
 from assay.semantics.builder.prelude import list_of, option_of
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.scalar import Dim, Var, apply, simplify
+from assay.semantics.graph.matching import provably_different
+from assay.semantics.scalar import Dim, Var
 from assay.semantics.types import TensorType, Type, same_type
 
 KINDS = {
@@ -86,13 +87,8 @@ def input_type(name: str, declared: TypeProto, symbols: NamedSizes) -> TensorTyp
     if not tensor.HasField("shape"):
         raise Unsupported(f"{what} has no shape: at least the number of its axes must be known", label="onnx.C3")
     shape: list[Dim] = []
-    for axis, d in enumerate(tensor.shape.dim):
-        if d.HasField("dim_value") and d.dim_value >= 0:
-            shape.append(d.dim_value)
-        elif d.dim_param:
-            shape.append(symbols.named(text(d.dim_param, "a dim")))
-        else:  # old converters write -1 for a size that they do not know
-            shape.append(symbols.unnamed(name, axis))
+    for axis, d in enumerate(_dims(tensor.shape, symbols)):
+        shape.append(symbols.unnamed(name, axis) if d is None else d)
     return TensorType(tuple(shape), of)
 
 
@@ -168,28 +164,21 @@ def check_declared(name: str, declared: TypeProto, ours: Type, symbols: NamedSiz
     tensor = tensor_type(f"value {name!r}", declared)
     fits = not tensor.elem_type or dtype_of(tensor.elem_type, f"value {name!r}") is ours.dtype
     if fits and tensor.HasField("shape"):
-        fits = len(tensor.shape.dim) == ours.ndim and not any(map(_differ, _dims(tensor.shape, symbols), ours.shape))
+        pairs = zip(_dims(tensor.shape, symbols), ours.shape, strict=False)
+        fits = len(tensor.shape.dim) == ours.ndim and not any(
+            d is not None and provably_different(d, size) for d, size in pairs
+        )
     if not fits:
         raise Invalid(f"{name!r} is declared as {_show(tensor)}, but it is {ours}", label="onnx.C11")
 
 
-def _dims(shape: TensorShapeProto, symbols: NamedSizes) -> list[Dim | None]:
-    found: list[Dim | None] = []
+def _dims(shape: TensorShapeProto, symbols: NamedSizes) -> Iterator[Dim | None]:
+    """The sizes of a declared shape; None for one that is not said, for which old converters write -1."""
     for d in shape.dim:
-        if d.HasField("dim_value"):
-            found.append(d.dim_value if d.dim_value >= 0 else None)
+        if d.dim_param:
+            yield symbols.named(text(d.dim_param, "a dim"))
         else:
-            found.append(symbols.named(text(d.dim_param, "a dim")) if d.dim_param else None)
-    return found
-
-
-def _differ(declared: Dim | None, ours: Dim) -> bool:
-    if declared is None:
-        return False
-    if isinstance(declared, int) and isinstance(ours, int):
-        return declared != ours
-    difference = simplify(apply("sub", declared, ours))
-    return isinstance(difference, int) and difference != 0
+            yield d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
 
 
 def _show(tensor: TypeProto.Tensor) -> str:

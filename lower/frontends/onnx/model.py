@@ -37,7 +37,7 @@ from assay.lower.frontends.onnx.string_table import Strings, text_names, texts_o
 from assay.lower.frontends.onnx.tensors import array_of
 from assay.semantics import budget, graph
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import BudgetSpent, Invalid, Span, Unsupported
+from assay.semantics.errors import BudgetSpent, Invalid, Span, Unsupported, placed
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
 from assay.semantics.tasks import Task, run_task
@@ -77,14 +77,12 @@ def import_onnx(
     supported.
     """
     read_in = read(model, source)
-    try:
+    with placed(read_in.name):
         importer = _Importer(read_in, evaluate, dims or {}, values or {}, strings)
         if draws is not None:
             importer.builder.draws = np.random.RandomState(draws)
         main = importer.function(tensors)
         return Module({"main": main, **importer.builder.containers.definitions})
-    except Invalid as wrong:
-        raise wrong.at(read_in.name) from None
 
 
 @dataclass(eq=False)
@@ -109,14 +107,18 @@ class _Frame:
             raise Invalid(f"the name {name!r} is defined twice", label="onnx.C4")
         self.names[name] = value
 
+    def holder(self, name: str) -> _Frame | None:
+        """The innermost frame that defines a name: this one, or one around it."""
+        at: _Frame | None = self
+        while at is not None and name not in at.names:
+            at = at.outer
+        return at
+
     def look(self, name: str) -> Expr | None:
         """The value of that name; None for one that is left out."""
         if name == "":
             return None
-        at: _Frame | None = self
-        while at is not None and name not in at.names:
-            at = at.outer
-        if at is None:
+        if (at := self.holder(name)) is None:
             raise Invalid(explain_missing(name, self.nodes), label="onnx.C4")
         found = at.names[name]
         if isinstance(found, Refused):
@@ -163,15 +165,13 @@ class _Importer:
             raise Invalid(f"an output is named twice: {', '.join(names)}", label="onnx.C4")
         results: list[Expr] = []
         for output, name in zip(self.graph.output, names, strict=True):
-            try:
+            with placed(self.span(name)):
                 found = main.look(name)
                 if found is None:
                     raise Invalid(f"output {name!r} has no value", label="onnx.C4")
                 if is_container(output.type) and inside_option(found.type) is not None:
                     found = self.builder.containers.fitted(found, declared_type(f"output {name!r}", output.type))
                 self._check(name, output.type, found)
-            except Invalid as wrong:
-                raise wrong.at(self.span(name)) from None
             results.append(found)
         if tensors is not None:
             tensors.update(
@@ -193,31 +193,27 @@ class _Importer:
             raise Unsupported(f"initializer {name!r} is sparse; dense ones are wanted", label="onnx.C8")
         for stored in of.initializer:
             name = text(stored.name, "an initializer's name")
-            where = self.span(name)
-            try:
+            with placed(where := self.span(name)):
                 if not name:
                     raise Invalid("an initializer has no name", label="onnx.C4")
-                is_text = stored.data_type == TensorProto.STRING and self.builder.strings is not None
-                if is_text and self.builder.strings is not None:
-                    array = self.builder.strings.numbers(texts_of(stored, f"initializer {name!r}"))
+                strings = self.builder.strings if stored.data_type == TensorProto.STRING else None
+                if strings is not None:
+                    array = strings.numbers(texts_of(stored, f"initializer {name!r}"))
                 else:
                     array = array_of(stored, f"initializer {name!r}", self.source.folder)
                 made = self.builder.constant(array, span=where)
-                if is_text:
+                if strings is not None:
                     self.builder.texts.add(made)
                 main.define(name, made)
                 if name in main.declared:
                     self._check(name, main.declared[name], made)
-            except Invalid as wrong:
-                raise wrong.at(where) from None
 
     def _inputs(self, main: _Frame) -> list[Var]:
         params: list[Var] = []
         seen: set[str] = set()
         for given in self.graph.input:
             name = text(given.name, "an input's name")
-            where = self.span(name)
-            try:
+            with placed(where := self.span(name)):
                 if not name or name in seen:
                     raise Invalid(f"input {name!r} is named twice" if name else "an input has no name", label="onnx.C4")
                 seen.add(name)
@@ -238,8 +234,6 @@ class _Importer:
                     self.builder.texts.add(params[-1])
                 self.builder.runs.parameter(params[-1], name)
                 main.define(name, params[-1])
-            except Invalid as wrong:
-                raise wrong.at(where) from None
         return params
 
     def _require_few(self) -> None:
@@ -261,13 +255,11 @@ class _Importer:
             raise Unsupported(f"functions make more than {MOST_INLINED} nodes", label="onnx.C14")
         for node in frame.nodes:
             where = self.span(frame.place + _place(node))
-            try:
+            with placed(where):
                 results = yield self._node(node, frame, where)
                 for output, value in zip(node.output, results, strict=False):
                     if output:
                         self._define(frame, output, value)
-            except (BudgetSpent, Invalid) as wrong:
-                raise wrong.at(where) from None
 
     def _node(self, node: NodeProto, frame: _Frame, where: Span) -> Task[Sequence[Result | None]]:
         """What the outputs of one node stand for."""
@@ -336,11 +328,8 @@ class _Importer:
     def _name_captured(self, body: GraphProto, frame: _Frame) -> None:
         """What a loop's body uses of what is around it is evaluated once, before the loop."""
         for name in captured(body):
-            at: _Frame | None = frame
-            while at is not None and name not in at.names:
-                at = at.outer
-            value = None if at is None else at.names[name]
-            if at is not None and isinstance(value, Expr):
+            at = frame.holder(name)
+            if at is not None and isinstance(value := at.names[name], Expr):
                 at.names[name] = self.builder.named(value)
 
     def _subgraph(self, node: NodeProto, frame: _Frame, of: GraphProto, inputs: Sequence[Expr]) -> Task[Sequence[Expr]]:

@@ -13,7 +13,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId
 
 from assay.lower.frontends.onnx.schema import printable, text
 from assay.lower.frontends.onnx.tensors import external_bytes
-from assay.semantics.errors import Invalid, Span, Unsupported
+from assay.semantics.errors import Invalid, Span, Unsupported, placed
 from assay.semantics.files import read_bytes
 from assay.semantics.walk import Worklist
 
@@ -46,10 +46,8 @@ def read(model: str | Path | bytes | ModelProto, name: str = "") -> Source:
             path = Path(model)
             name, folder = name or path.name, path.parent
             proto = _parse(_bytes(path), name)
-    try:
+    with placed(name):
         return Source(proto, name, folder, _header(proto), _functions(proto))
-    except Invalid as wrong:
-        raise wrong.at(name) from None
 
 
 def load_model(path: str | Path) -> ModelProto:
@@ -61,10 +59,8 @@ def load_model(path: str | Path) -> ModelProto:
     for tensor in tensors_of(source.model):
         if tensor.data_location == TensorProto.EXTERNAL:
             name = text(tensor.name, "an initializer's name")
-            try:
+            with placed(Span(source.name, name)):
                 data = external_bytes(tensor, f"initializer {name!r}", source.folder)
-            except Invalid as wrong:
-                raise wrong.at(Span(source.name, name)) from None
             tensor.raw_data = data
             tensor.ClearField("data_location")
             tensor.ClearField("external_data")

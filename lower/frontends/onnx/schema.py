@@ -6,7 +6,7 @@ package's checker are long and name no node. Shapes are not looked at here: our 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -80,7 +80,8 @@ def schema_of(name: str, domain: str, opset: int) -> Schema:
     try:
         found: Any = onnx.defs.get_schema(name, opset, domain)  # its types leave members out
     except onnx.defs.SchemaError:
-        first = min(s.since_version for s in _history(name, domain))
+        history = onnx.defs.get_all_schemas_with_history()
+        first = min(s.since_version for s in history if s.name == name and s.domain == domain)
         raise Invalid(
             f"unknown operator {name} in domain {title}, operator set {opset}: it is there from set {first} on",
             label="onnx.C5",
@@ -118,10 +119,6 @@ def schema_of(name: str, domain: str, opset: int) -> Schema:
     )
 
 
-def _history(name: str, domain: str) -> list[onnx.defs.OpSchema]:
-    return [s for s in onnx.defs.get_all_schemas_with_history() if s.name == name and s.domain == domain]
-
-
 # --- attributes ---------------------------------------------------------------------------------------------------
 
 _DECODED = {_KINDS.Value(k) for k in _FIELDS}
@@ -144,10 +141,10 @@ def printable(name: str) -> str:
 
 def decode(attribute: AttributeProto) -> Any:
     """The value of an attribute: a number, a string, a tuple of these, or a TensorProto."""
-    name = _KINDS.Name(attribute.type)
-    value = getattr(attribute, _FIELDS[name])
+    kind = kind_of(attribute)
+    value = getattr(attribute, _FIELDS[kind])
     what = f"attribute {attribute.name!r}"
-    match name:
+    match kind:
         case "STRING":
             return text(value, what)
         case "STRINGS":
@@ -163,14 +160,24 @@ def kind_of(attribute: AttributeProto) -> str:
     if attribute.type != AttributeProto.UNDEFINED:
         known = attribute.type in _KINDS.values()
         return _KINDS.Name(attribute.type) if known else f"number {attribute.type}"
-    for kind, field in _FIELDS.items():
-        if (
-            attribute.HasField(field)
-            if kind in ("FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "TYPE_PROTO")
-            else len(getattr(attribute, field))
-        ):
-            return kind
-    return "INTS"
+    filled = {field.name for field, _ in attribute.ListFields()}
+    return next((kind for kind, field in _FIELDS.items() if field in filled), "INTS")
+
+
+def given_attributes(
+    node: NodeProto, bound: Mapping[str, AttributeProto] | None
+) -> Iterator[tuple[str, AttributeProto]]:
+    """The attributes that a node gives, by name. One that refers to an attribute of the function around it is that; it
+    is left out where the call of the function leaves that out. `bound` has those, None where there is no function:
+    Invalid (onnx.C6) then."""
+    for given in node.attribute:
+        name = text(given.name, "an attribute's name")
+        if not given.ref_attr_name:
+            yield name, given
+        elif bound is None:
+            raise Invalid(f"attribute {name!r} refers to a function's, but there is no function", label="onnx.C6")
+        elif given.ref_attr_name in bound:
+            yield name, bound[given.ref_attr_name]
 
 
 def attributes_of(node: NodeProto, schema: Schema, bound: Mapping[str, AttributeProto] | None) -> dict[str, Any]:
@@ -181,15 +188,7 @@ def attributes_of(node: NodeProto, schema: Schema, bound: Mapping[str, Attribute
     """
     values: dict[str, Any] = {name: schema.defaults.get(name) for name in schema.kinds}
     seen: set[str] = set()
-    for given in node.attribute:
-        name = text(given.name, "an attribute's name")
-        attribute = given
-        if given.ref_attr_name:
-            if bound is None:
-                raise Invalid(f"attribute {name!r} refers to a function's, but there is no function", label="onnx.C6")
-            if given.ref_attr_name not in bound:
-                continue  # the call leaves it out, so that the node's own default holds
-            attribute = bound[given.ref_attr_name]
+    for name, attribute in given_attributes(node, bound):
         if name not in schema.kinds:
             known = ", ".join(schema.kinds) or "none"
             raise Invalid(f"{schema} has no attribute {name!r}; it has {known}", label="onnx.C6")
@@ -203,18 +202,11 @@ def attributes_of(node: NodeProto, schema: Schema, bound: Mapping[str, Attribute
             )
         if kind not in _FIELDS:
             raise Unsupported(f"{schema}: attribute {name!r} of kind {kind}", label="onnx.C6")
-        values[name] = decode(attribute if attribute.type else _typed(attribute, kind))
+        values[name] = decode(attribute)
     missing = sorted(schema.required - seen - {_IGNORED})
     if missing:
         raise Invalid(f"{schema} needs the attribute {missing[0]!r}", label="onnx.C6")
     return values
-
-
-def _typed(attribute: AttributeProto, kind: str) -> AttributeProto:
-    copy = AttributeProto()
-    copy.CopyFrom(attribute)
-    copy.type = _KINDS.Value(kind)
-    return copy
 
 
 # --- operands -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, DType
@@ -22,38 +22,17 @@ from assay.semantics.files import open_regular
 
 Array = np.ndarray[Any, Any]
 
-_ROWS = (
-    # ONNX name, name in a type such as tensor(float), our name, the field that holds it where raw_data does not
-    ("FLOAT", "float", "float32", "float_data"),
-    ("DOUBLE", "double", "float64", "double_data"),
-    ("FLOAT16", "float16", "float16", "int32_data"),
-    ("BFLOAT16", "bfloat16", "bfloat16", "int32_data"),
-    ("INT8", "int8", "int8", "int32_data"),
-    ("INT16", "int16", "int16", "int32_data"),
-    ("INT32", "int32", "int32", "int32_data"),
-    ("INT64", "int64", "int64", "int64_data"),
-    ("UINT8", "uint8", "uint8", "int32_data"),
-    ("UINT16", "uint16", "uint16", "int32_data"),
-    ("UINT32", "uint32", "uint32", "uint64_data"),
-    ("UINT64", "uint64", "uint64", "uint64_data"),
-    ("BOOL", "bool", "bool", "int32_data"),
-    ("INT4", "int4", "int4", "int32_data"),
-    ("UINT4", "uint4", "uint4", "int32_data"),
-    ("INT2", "int2", "int2", "int32_data"),
-    ("UINT2", "uint2", "uint2", "int32_data"),
-    ("FLOAT4E2M1", "float4e2m1", "float4_e2m1fn", "int32_data"),
-    ("FLOAT8E4M3FN", "float8e4m3fn", "float8_e4m3fn", "int32_data"),
-    ("FLOAT8E4M3FNUZ", "float8e4m3fnuz", "float8_e4m3fnuz", "int32_data"),
-    ("FLOAT8E5M2", "float8e5m2", "float8_e5m2", "int32_data"),
-    ("FLOAT8E5M2FNUZ", "float8e5m2fnuz", "float8_e5m2fnuz", "int32_data"),
-    ("FLOAT8E8M0", "float8e8m0", "float8_e8m0fnu", "int32_data"),
-)
-# An older onnx package has no number for the newest types.
-_BY_NUMBER = {TensorProto.DataType.Value(n): row for row in _ROWS if (n := row[0]) in TensorProto.DataType.keys()}
-_NUMBERS: dict[str, int] = {row[2]: number for number, row in _BY_NUMBER.items()}
-_BY_NAME = {row[0]: DTYPES[row[2]] for row in _ROWS}
+_OURS = {of.numpy: of for of in DTYPES.values()}
+# The onnx package says which numbers it has; we lack some of their types.
+_BY_NUMBER: dict[int, DType] = {
+    number: _OURS[of]
+    for number in TensorProto.DataType.values()
+    if number != TensorProto.UNDEFINED and (of := helper.tensor_dtype_to_np_dtype(number)) in _OURS
+}
+_NUMBERS = {of: number for number, of in _BY_NUMBER.items()}
+_BY_NAME = {TensorProto.DataType.Name(number): of for number, of in _BY_NUMBER.items()}
 
-ONNX_NAMES: dict[str, str] = {row[2]: row[1] for row in _ROWS}
+ONNX_NAMES: dict[str, str] = {of.name: name.lower() for name, of in _BY_NAME.items()}
 """Our dtype names to ONNX's, as they stand in tensor(...)."""
 
 MOST_AXES = 64
@@ -65,21 +44,17 @@ _PLAIN = ("float_data", "double_data", "int64_data", "uint64_data")
 def dtype_of(number: int, what: str) -> DType:
     """Our dtype for a number of TensorProto.DataType; Unsupported (onnx.C8) where we have none."""
     if number in _BY_NUMBER:
-        return DTYPES[_BY_NUMBER[number][2]]
+        return _BY_NUMBER[number]
     if number in TensorProto.DataType.values() and number != TensorProto.UNDEFINED:
         name = TensorProto.DataType.Name(number).lower()
-        else_ = (
-            "strings are for assay run alone"
-            if number == TensorProto.STRING
-            else f"supported are {', '.join(ONNX_NAMES)}"
-        )
-        raise Unsupported(f"{what} has elements of type {name}; {else_}", label="onnx.C8")
+        known = "strings are for assay run alone" if name == "string" else f"supported are {', '.join(ONNX_NAMES)}"
+        raise Unsupported(f"{what} has elements of type {name}; {known}", label="onnx.C8")
     raise Invalid(f"{what} has the element type number {number}, which ONNX does not define", label="onnx.C8")
 
 
 def number_of(of: DType) -> int:
     """The number in TensorProto.DataType of a dtype that ONNX has."""
-    return _NUMBERS[of.name]
+    return _NUMBERS[of]
 
 
 def dtype_named(name: str, what: str) -> DType:
@@ -104,15 +79,14 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None) -> Array:
         )
     if tensor.HasField("segment"):
         raise Unsupported(f"{what} is a segment of a tensor; whole tensors are wanted", label="onnx.C9")
-    packed = 1 < of.bits < 8
-    count = prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
         return _from_bytes(external_bytes(tensor, what, folder), of, shape, what)
     if tensor.HasField("raw_data"):
         return _from_bytes(tensor.raw_data, of, shape, what)
-    field = _BY_NUMBER[tensor.data_type][3]
+    field = helper.tensor_dtype_to_field(tensor.data_type)
     numbers = getattr(tensor, field)
-    wanted = -(-count * of.bits // 8) if packed else count
+    packed = 1 < of.bits < 8
+    wanted = -(-prod(shape) * of.bits // 8) if packed else prod(shape)
     if len(numbers) != wanted:
         raise Invalid(f"{what} has the shape {shape}, but {len(numbers)} numbers in {field}", label="onnx.C9")
     if field in _PLAIN:

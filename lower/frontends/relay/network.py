@@ -42,9 +42,7 @@ def _dense(b: Relay, x: Expr, w: Expr, units: Any, out_dtype: Any, **_: Any) -> 
     return _product(b, x, _turned(b, w), out_dtype)
 
 
-def _matmul(
-    b: Relay, x: Expr, y: Expr, units: Any, out_dtype: Any, transpose_a: Any, transpose_b: Any, **_: Any
-) -> Expr:
+def _matmul(b: Relay, x: Expr, y: Expr, out_dtype: Any, transpose_a: Any, transpose_b: Any, **_: Any) -> Expr:
     _rank(b, x, 2)
     _rank(b, y, 2, 2)
     x, y = (_turned(b, v) if turn else v for v, turn in ((x, transpose_a), (y, transpose_b)))
@@ -165,47 +163,31 @@ def _fitting(b: Relay, x: Expr, axis: int, *params: Expr) -> list[Expr]:
     return [b.agree(x, axis, size), *(b.agree(p, 0, size) for p in params)]
 
 
-def _batch_norm(
-    b: Relay,
-    x: Expr,
-    gamma: Expr,
-    beta: Expr,
-    mean: Expr,
-    var: Expr,
-    axis: int,
-    epsilon: float,
-    center: Any,
-    scale: Any,
-) -> Expr:
+def _batch_norm(b: Relay, x: Expr, *params: Expr, axis: int, center: Any, scale: Any, **more: Any) -> Expr:
     """The form for inference: the mean and the variance are passed on."""
     axis = b.axis(axis, b.tensor(x).ndim)
-    operands = _fitting(b, x, axis, gamma, beta, mean, var)
-    attrs = {"axis": axis, "epsilon": epsilon, "center": bool(center), "scale": bool(scale)}
-    return b.relax("nn.batch_norm", operands, **attrs, training=False)
+    flags = {"center": bool(center), "scale": bool(scale), "training": False}
+    return b.relax("nn.batch_norm", _fitting(b, x, axis, *params), axis=axis, **flags, **more)
 
 
-def _layer_norm(b: Relay, x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float, center: Any, scale: Any) -> Expr:
+def _layer_norm(b: Relay, x: Expr, *params: Expr, axis: int, center: Any, scale: Any, **more: Any) -> Expr:
     rank = b.tensor(x).ndim
     axis = b.axis(axis, rank)
-    x, gamma, beta = _fitting(b, x, axis, gamma, beta)
-    attrs = {"epsilon": epsilon, "center": bool(center), "scale": bool(scale)}
+    attrs = {"axes": (axis,), "center": bool(center), "scale": bool(scale), **more}
     if axis == rank - 1:
-        return b.relax("nn.layer_norm", [x, gamma, beta], axes=(axis,), **attrs)
-    return b.relax("nn.instance_norm", [x, gamma, beta], channel_axis=axis, axes=(axis,), **attrs)
+        return b.relax("nn.layer_norm", _fitting(b, x, axis, *params), **attrs)
+    return b.relax("nn.instance_norm", _fitting(b, x, axis, *params), channel_axis=axis, **attrs)
 
 
 def _channel_norm(op: str, **groups: Any) -> Row:
     """A normalization over all axes but the first and that of the channels, maybe of groups of these."""
 
-    def make(
-        b: Relay, x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float, center: Any, scale: Any, **more: Any
-    ) -> Expr:
+    def make(b: Relay, x: Expr, *params: Expr, axis: int, center: Any, scale: Any, **more: Any) -> Expr:
         rank = b.tensor(x).ndim
         axis = b.axis(axis, rank)
         axes = tuple(a for a in range(1, rank) if a != axis)
         flags = {"center": bool(center), "scale": bool(scale)}
-        fitting = _fitting(b, x, axis, gamma, beta)
-        return b.relax(op, fitting, channel_axis=axis, axes=axes, epsilon=epsilon, **flags, **more)
+        return b.relax(op, _fitting(b, x, axis, *params), channel_axis=axis, axes=axes, **flags, **more)
 
     return row("data gamma beta", make, axis=1, **_LIKE_BATCH, **groups)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from assay.lower.frontends.tvm.objects import Object, handle, type_key
-from assay.lower.frontends.tvm.scalars import subexpressions
-from assay.semantics.walk import Worklist, occurrences
+from assay.semantics.walk import occurrences
 
 
 def inner(o: Object) -> Sequence[Object]:
@@ -24,35 +23,28 @@ def inner(o: Object) -> Sequence[Object]:
             return ()
 
 
-def accessed_handles(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
-    """The handles of the buffers that are stored to and loaded from, and of which buffer each view is a view."""
+def stores_and_views(root: Object) -> tuple[set[int], dict[int, int]]:
+    """The handles of the buffers that are stored to, and of which buffer each view is a view."""
     stored: set[int] = set()
-    loaded: set[int] = set()
     source: dict[int, int] = {}
-    exprs: list[Object] = []
     for o in occurrences(root, inner):
         match type_key(o):
             case "tirx.BufferStore":
                 stored.add(handle(o.buffer))
-                exprs += [o.value, *o.indices]
             case "tirx.DeclBuffer" if type_key(o.data) == "ir.Call":
                 source[handle(o.buffer)] = handle(o.data.args[0])
             case "tirx.DeclBuffer" if type_key(o.data) == "ir.Var":
                 source[handle(o.buffer)] = handle(o.data)
             case "s_tir.SBlockRealize":
                 source.update((handle(m.buffer), handle(m.source.source)) for m in o.block.match_buffers)
-            case "tirx.Bind" | "tirx.Evaluate":
-                exprs.append(o.value)
-            case "tirx.IfThenElse" | "tirx.While":
-                exprs.append(o.condition)
-            case "tirx.For":
-                exprs += [o.min, o.extent]
-    work = Worklist(exprs, handle)
-    for e in work:
-        if type_key(e) == "ir.TensorLoad":
-            loaded.add(handle(e.source))
-        work.add(subexpressions(e))
-    return stored, loaded, source
+    return stored, source
+
+
+def viewed(at: int, source: Mapping[int, int]) -> int:
+    """The buffer whose memory a buffer is, by their handles: itself, where it is no view."""
+    while at in source:
+        at = source[at]
+    return at
 
 
 def pointer_declarations(root: Object) -> dict[int, Object]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from assay.lower.frontends.tvm.accesses import accessed_handles, inner
+from assay.lower.frontends.tvm.accesses import inner, stores_and_views, viewed
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, op_name, type_key, unique_name
 from assay.lower.frontends.tvm.scalars import Scalars, function_name, subexpressions
 from assay.semantics.errors import Invalid, Unsupported
@@ -18,7 +18,7 @@ from assay.semantics.scalar import Const, Dim, Expr, Load, as_expr, cast, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
 from assay.semantics.tensor.calls import from_element, size_of
 from assay.semantics.tensor.places import strides_of
-from assay.semantics.walk import Worklist, occurrences
+from assay.semantics.walk import Worklist, occurrences, reached
 
 PACKED = ("tirx.tvm_call_packed", "tirx.tvm_call_cpacked", "tirx.call_extern", "tirx.call_pure_extern")
 MEMORY = ("tirx.BufferType", "ir.PointerType")
@@ -189,25 +189,16 @@ def stored_through_calls(
     module: Mapping[str, Object], direct: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
     """The places of the buffer parameters that each function stores to, itself (`direct`) or by what it calls."""
-    stores = {n: set(places) for n, places in direct.items()}
     places = {n: {handle(p): i for i, p in enumerate(module[n].params)} for n in direct}
-    handed: list[tuple[str, int, str, int]] = []
+    handed: dict[tuple[str, int], list[tuple[str, int]]] = {}
     for name in direct:
-        _, _, source = accessed_handles(module[name].body)
+        _, source = stores_and_views(module[name].body)
         for callee, args in calls_in(module[name].body):
             for k, at in enumerate(args):
-                while at in source:
-                    at = source[at]
-                if at in places[name]:
-                    handed.append((name, places[name][at], callee, k))
-    changed = True
-    while changed:
-        changed = False
-        for name, place, callee, k in handed:
-            if k in stores.get(callee, ()) and place not in stores[name]:
-                stores[name].add(place)
-                changed = True
-    return {n: tuple(sorted(s)) for n, s in stores.items()}
+                if (place := places[name].get(viewed(at, source))) is not None:
+                    handed.setdefault((callee, k), []).append((name, place))
+    stores = reached([(n, i) for n, own in direct.items() for i in own], lambda at: handed.get(at, ()))
+    return {n: tuple(sorted(i for name, i in stores if name == n)) for n in direct}
 
 
 def calls_in(root: Object) -> list[tuple[str, list[int]]]:

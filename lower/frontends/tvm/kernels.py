@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.lower.frontends.tvm.accesses import accessed_handles, pointer_declarations
+from assay.lower.frontends.tvm.accesses import pointer_declarations, stores_and_views, viewed
 from assay.lower.frontends.tvm.invocations import MEMORY, calls_in, parameter_order, stored_through_calls as all_written
 from assay.lower.frontends.tvm.objects import Object, attributes, dtype_of, handle, type_key, unique_name
 from assay.lower.frontends.tvm.scalars import Scalars, VariableTable, compact
@@ -146,12 +146,8 @@ def is_buffer(o: Object) -> bool:
 
 def stored_by(o: Object) -> tuple[int, ...]:
     """The places of the buffer parameters that a function stores to, itself or through a view."""
-    stored, _, source = accessed_handles(o.body)
-    found: set[int] = set()
-    for at in stored:
-        while at in source:
-            at = source[at]
-        found.add(at)
+    stored, source = stores_and_views(o.body)
+    found = {viewed(at, source) for at in stored}
     return tuple(i for i, p in enumerate(o.params) if handle(p) in found)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, lanes_of, op_name, type_key
 from assay.semantics import scalar
@@ -19,6 +18,7 @@ from assay.semantics.scalar import reinterpret
 from assay.semantics.scalar.failing import tvm_select
 from assay.semantics.scalar.intrinsics import INTRINSICS, division
 from assay.semantics.tensor import Buffer
+from assay.semantics.tensor.places import strides_of
 from assay.semantics.walk import Worklist
 
 BINARY = {
@@ -359,9 +359,4 @@ def flipped(value: scalar.Expr) -> scalar.Expr:
 
 def compact(shape: Sequence[scalar.Dim]) -> list[scalar.Dim]:
     """The strides of a dense row-major array of that shape, in elements."""
-    strides: list[scalar.Dim] = []
-    step: Any = 1
-    for d in reversed(shape):
-        strides.append(step)
-        step = step * d
-    return [s if isinstance(s, int) else scalar.simplify(s) for s in reversed(strides)]
+    return list(map(scalar.simplify, strides_of(shape)))

@@ -25,7 +25,7 @@ from assay.lower.frontends.tvm.scalars import Scalars, VariableTable, compact, c
 from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.scalar import Dim, Expr, Var, apply, cast, const, provably_equal
+from assay.semantics.scalar import Dim, Expr, Var, apply, as_expr, cast, const, provably_equal
 from assay.semantics.tensor.places import has_bytes, same_width
 from assay.semantics.walk import Worklist
 
@@ -122,7 +122,7 @@ class Statements:
                     f"{o.name}, which is wider than the elements of {source.name}, a part of a buffer,"
                 )
             base = base * (other // own)
-        steps = [expr_of(s) * lanes for s in strides] + ([const(1)] if lanes > 1 else [])
+        steps = [as_expr(s) * lanes for s in strides] + ([const(1)] if lanes > 1 else [])
         return tensor.View(made, source, base + offset * lanes, tuple(steps))
 
     # --- statements ----------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ class Statements:
         shape = tuple(self.scalars.dim(d) for d in o.buffer.ty.shape)
         if source in self.scalars.packed or lanes_of(o.buffer.ty.dtype)[1] > 1:
             raise self.unsupported(f"{o.buffer.name}, a region of vectors,")
-        steps = [expr_of(s) for s in compact(source.shape)]
+        steps = [as_expr(s) for s in compact(source.shape)]
         offset: Expr = const(0)
         for r, step in zip(region.region, steps, strict=True):
             offset = offset + self.scalars.index(r.min) * step
@@ -355,11 +355,6 @@ def is_row_major(layout: Object, shape: Sequence[Dim], scalars: Scalars) -> bool
     return len(tiles) == len(wanted) and all(
         provably_equal(a, b) for t, w in zip(tiles, wanted, strict=True) for a, b in zip(t, w, strict=True)
     )
-
-
-def expr_of(dim: Dim) -> Expr:
-    """A size as a scalar expression."""
-    return dim if isinstance(dim, Expr) else const(dim)
 
 
 def provably_zero(value: Expr) -> bool:

@@ -5,10 +5,10 @@ A rule is a function of a `Node`: operands, attributes, version. Adding one is o
 
 from __future__ import annotations
 
-from assay.lower.frontends.onnx import casts
 from assay.lower.frontends.onnx.node import Rule
 from assay.lower.frontends.onnx.operators import (
     activations,
+    casts,
     contraction,
     creation,
     draws,
@@ -36,37 +36,13 @@ from assay.lower.frontends.onnx.operators import (
     training,
 )
 
-RULES: dict[str, Rule] = {
-    name: rule
-    for table in (
-        activations.TABLE,
-        casts.TABLE,
-        contraction.TABLE,
-        creation.TABLE,
-        draws.TABLE,
-        einsum.TABLE,
-        elementwise.TABLE,
-        images.TABLE,
-        losses.TABLE,
-        movement.TABLE,
-        ngrams.TABLE,
-        normalization.TABLE,
-        pooling.TABLE,
-        quantization.TABLE,
-        recurrent.TABLE,
-        reduction.TABLE,
-        regions.TABLE,
-        resizing.TABLE,
-        sampling.TABLE,
-        scattering.TABLE,
-        selection.TABLE,
-        sequences.TABLE,
-        signal.TABLE,
-        slicing.TABLE,
-        suppression.TABLE,
-    )
-    for name, rule in table.items()
-}
+_FILES = (
+    activations, casts, contraction, creation, draws, einsum, elementwise, images, losses, movement, ngrams,
+    normalization, pooling, quantization, recurrent, reduction, regions, resizing, sampling, scattering, selection,
+    sequences, signal, slicing, suppression,
+)  # fmt: skip
+
+RULES: dict[str, Rule] = {name: rule for file in _FILES for name, rule in file.TABLE.items()}
 """By the operator's name in the domain ai.onnx."""
 
 DOMAINS: dict[str, dict[str, Rule]] = {

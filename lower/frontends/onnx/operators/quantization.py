@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.onnx.casts import to_float
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
+from assay.lower.frontends.onnx.operators.casts import to_float
 from assay.lower.frontends.onnx.operators.contraction import conv
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, UINT8, DType
 from assay.semantics.graph import Expr

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, same_shape, tensor
+from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, looped, same_shape, tensor
 from assay.lower.frontends.onnx.operators.activations import softplus
 from assay.lower.frontends.onnx.terms import Term
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim
-from assay.semantics.types import FuncType, TensorType, TupleType
+from assay.semantics.types import TensorType, TupleType
 
 MOST_UNROLLED = 16
 """A sequence of more steps is a loop."""
@@ -117,24 +117,16 @@ class _Layer:
             raise node.wrong(f"X is {x}, R is {r}; three axes each are wanted")
         hidden = node.attrs["hidden_size"] or r.shape[2]
         made = node.call("permute_dims", node[0], axes=(1, 0, 2)) if node.attrs.get("layout") else node[0]
-        layer = _Layer(node, gates, hidden, directions, made)
         size = gates * hidden
         batch, inputs = tensor(made).shape[1:]
-        layer._check(1, (directions, size, inputs))
-        layer._check(2, (directions, size, hidden))
-        layer._check(3, (directions, 2 * size))
-        layer._check(4, (batch,))
         states = (batch, directions, hidden) if node.attrs.get("layout") else (directions, batch, hidden)
-        layer._check(5, states)
-        layer._check(6, states)
-        layer._check(7, (directions, 3 * hidden))
-        return layer
-
-    def _check(self, index: int, shape: tuple[Dim, ...]) -> None:
-        if self.node.has(index) and not same_shape(tensor(self.node[index]).shape, shape):
-            name = self.node.schema.operand(index).name
-            wanted = ", ".join(map(str, shape))
-            raise self.node.wrong(f"{name} is {self.node[index].type}; the shape ({wanted}) is wanted")
+        weights, biases, holes = (directions, size, inputs), (directions, 2 * size), (directions, 3 * hidden)
+        shapes = (weights, (directions, size, hidden), biases, (batch,), states, states, holes)
+        for index, shape in enumerate(shapes, start=1):
+            if node.has(index) and not same_shape(tensor(node[index]).shape, shape):
+                name, wanted = node.schema.operand(index).name, ", ".join(map(str, shape))
+                raise node.wrong(f"{name} is {node[index].type}; the shape ({wanted}) is wanted")
+        return _Layer(node, gates, hidden, directions, made)
 
     def part(self, index: int, direction: int) -> Expr:
         """An operand of one direction."""
@@ -236,12 +228,9 @@ class _Layer:
         more = node.call("scatter_nd", so_far, place, node.call("expand_dims", shown, axis=(0,)))
         params = [t, *states, so_far]
         results = TupleType(tuple(p.type for p in params[1:]))
-        loop = graph.var("loop", FuncType(tuple(p.type for p in params), results))
-        again = runs.around(graph.call(loop, node.call("add", t, 1), *new, more), mark)
-        body = graph.if_(node.call("less", t, steps), again, graph.tuple_of(*params[1:]))
-        first = graph.call(loop, node.constant(0, INT64), *start, none)
-        whole = node.named(graph.let(loop, graph.function(params, body, results, pure=True), first))
-        fields = [graph.get(whole, k, node.span) for k in range(len(start) + 1)]
+        again = [node.call("add", t, 1), *new, more]
+        first = [node.constant(0, INT64), *start, none]
+        fields = looped(node, params, results, node.call("less", t, steps), again, first, mark)
         return fields[-1], fields[:-1]
 
 
