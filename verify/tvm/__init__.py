@@ -12,20 +12,14 @@ apache-tvm is imported only where it is used; without the version that `assay.lo
 
 from __future__ import annotations
 
-from assay.verify.tvm.detectors import DETECTORS, Detector, DetectorFinding, Subjects, detect
 from assay.verify.tvm.kernels import KernelReport, judge_kernels
 from assay.verify.tvm.passes import PassReport, judge_passes
 from assay.verify.tvm.peer import PIPELINES, from_onnx, from_script
 
 __all__ = [
-    "DETECTORS",
     "PIPELINES",
-    "Detector",
-    "DetectorFinding",
     "KernelReport",
     "PassReport",
-    "Subjects",
-    "detect",
     "from_onnx",
     "from_script",
     "judge_kernels",

@@ -23,19 +23,20 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import apply, const
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.verify.app.terminal import Screen
-from assay.verify.tvm import DETECTORS, PIPELINES, detect, from_onnx, judge_kernels, judge_passes
+from assay.verify.tvm import PIPELINES, from_onnx, judge_kernels, judge_passes
 from assay.verify.tvm.command import TvmRequest, judge_inside
 from assay.verify.tvm.intervals import bounds_of, known_bounds
 from assay.verify.tvm.meaning import beyond
 from assay.verify.tvm.passes import Judge, verdicts
 from assay.verify.tvm.peer import tvm_target
 from assay.verify.tvm.watch import watch
-from assay.verify.tvm.wraps import trapping
 from tests.models import small_cnn
 from tests.museum.planted import PlantedFault
 from tests.verify.tvm.campaign import TvmCampaign, node_cases
+from tests.verify.tvm.detectors import DETECTORS, detect
 from tests.verify.tvm.programs import IN_PLACE, alone, program as random_program
 from tests.verify.tvm.tvm_faults import FAULTS, PLAIN, SAME, X, Y, pipeline, program, relax, texts
+from tests.verify.tvm.wraps import trapping
 
 pytestmark = [pytest.mark.peer]
 

@@ -21,8 +21,8 @@ import tvm
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from assay.verify.tvm import detect
 from tests.museum.planted import Judge, PlantedFault
+from tests.verify.tvm.detectors import detect
 
 HEAD = "# from tvm.script import ir as I, relax as R, tirx as T\n@I.ir_module\nclass Module:\n"
 

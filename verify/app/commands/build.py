@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from assay.lower.interfaces import Interface
-from assay.verify.app.commands.declared import (
-    Alignment,
-    AsJson,
-    ConstantPools,
-    Devices,
-    Dims,
-    DumpTo,
-    Host,
-    InPools,
-    Inputs,
-    Model,
-    Passes,
-    Planner,
-    Pools,
-    Seed,
-    Skip,
-    held,
-    parse_dims,
-)
+from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Seed, held, parse_dims
 
 
 @held
@@ -53,16 +35,7 @@ def build(
             show_default=False,
         ),
     ] = "",
-    pools: Pools = "",
-    constant_pools: ConstantPools = "",
-    planner: Planner = "exact",
-    io_in_pools: InPools = False,
-    alignment: Alignment = None,
-    on: Devices = [],
-    host: Host = "",
-    dump: DumpTo = None,
-    skip: Skip = [],
-    passes: Passes = "",
+    how: dict[str, Any] = {},
     seed: Seed = 0,
     sign: Annotated[
         Path | None,
@@ -86,15 +59,6 @@ def build(
         interface=interface,
         device=device,
         sign=sign,
-        pools=pools,
-        constant_pools=constant_pools,
-        planner=planner,
-        io_in_pools=io_in_pools,
-        alignment=alignment,
-        on=on,
-        host=host,
-        dump=dump,
-        skip=skip,
-        passes=passes,
+        **how,
     )
     raise typer.Exit(show(str(model), seed, as_json, work))

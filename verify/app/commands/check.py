@@ -4,29 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from assay.verify.app.commands.declared import (
-    Alignment,
-    AsJson,
-    ConstantPools,
-    Devices,
-    Dims,
-    DumpTo,
-    Host,
-    InPools,
-    Inputs,
-    Model,
-    Passes,
-    Planner,
-    Pools,
-    Seed,
-    Skip,
-    held,
-    parse_dims,
-)
+from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Seed, held, parse_dims
 
 
 @held
@@ -44,17 +26,8 @@ def check(
     ] = None,
     inputs: Inputs = None,
     dim: Dims = [],
-    pools: Pools = "",
-    constant_pools: ConstantPools = "",
-    planner: Planner = "exact",
-    io_in_pools: InPools = False,
-    alignment: Alignment = None,
-    on: Devices = [],
-    host: Host = "",
+    how: dict[str, Any] = {},
     seed: Seed = 0,
-    dump: DumpTo = None,
-    skip: Skip = [],
-    passes: Passes = "",
     stop_after: Annotated[
         str,
         typer.Option(
@@ -112,15 +85,6 @@ def check(
         exclude=exclude,
         stop_after=stop_after,
         page=report,
-        pools=pools,
-        constant_pools=constant_pools,
-        planner=planner,
-        io_in_pools=io_in_pools,
-        alignment=alignment,
-        on=on,
-        host=host,
-        dump=dump,
-        skip=skip,
-        passes=passes,
+        **how,
     )
     raise typer.Exit(show(str(model), seed, as_json, work))

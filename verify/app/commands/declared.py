@@ -122,24 +122,37 @@ Timeout = Annotated[
 ]
 
 
+LOWERING: tuple[tuple[str, Any, Any], ...] = (
+    ("pools", Pools, ""), ("constant_pools", ConstantPools, ""), ("planner", Planner, "exact"),
+    ("io_in_pools", InPools, False), ("alignment", Alignment, None), ("on", Devices, []), ("host", Host, ""),
+    ("dump", DumpTo, None), ("skip", Skip, []), ("passes", Passes, ""),
+)  # fmt: skip
+"""The options of a command that lowers a model, in place of its parameter `how`: `assay.verify.api.check.How`."""
+
+
 def held(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options --memory and --timeout, and held to them."""
+    """A command with the options --memory and --timeout, and held to them. Its parameter `how`, if it has one, is the
+    options in LOWERING, by name."""
     longest = None if command.__name__ == "fuzz" else SECONDS
+    own = signature(command, eval_str=True)
+    parameters: list[Parameter] = []
+    for p in own.parameters.values():
+        options = LOWERING if p.name == "how" else ()
+        parameters += [p.replace(name=n, annotation=a, default=d) for n, a, d in options] or [p]
+    for name, kind in (("memory", MemoryLimit), ("timeout", Timeout)):
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default="", annotation=kind))
 
     @wraps(command)
     def run(*args: Any, memory: str, timeout: str, **options: Any) -> None:
         most = parse_memory(memory) if memory else default_memory()
         seconds = parse_seconds(timeout) if timeout else longest
+        if "how" in own.parameters:
+            options["how"] = {name: options.pop(name) for name, _, _ in LOWERING}
         with spending(most, seconds, chosen=bool(timeout), last_words=last_words):
             command(*args, **options)
 
-    own = signature(command, eval_str=True)
-    more = [
-        Parameter(n, Parameter.KEYWORD_ONLY, default="", annotation=a)
-        for n, a in (("memory", MemoryLimit), ("timeout", Timeout))
-    ]
-    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in (*own.parameters.values(), *more)}
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 

@@ -24,13 +24,13 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import FuncType, TensorType, Type, flatten
 from assay.semantics.walk import occurrences
-from assay.verify.tvm import wraps
 from assay.verify.tvm.kernels import UNDEFINED, KernelReport, judge_calls
 from assay.verify.tvm.meaning import observed, run_main
 from assay.verify.tvm.passes import WRONG, Judge, JudgedPass, verdicts
 from assay.verify.tvm.peer import Array, main_of
-from assay.verify.tvm.walk import bindings, nodes
 from assay.verify.tvm.watch import Compilation, WatchedPass, outputs, watch
+from tests.verify.tvm import wraps
+from tests.verify.tvm.walk import bindings, nodes
 
 MEMORY = ("out of bounds", "unwritten read", "unwritten output", "outside lifetime")
 """Kinds of traps on memory."""
