@@ -13,7 +13,7 @@ from assay.semantics.graph import Constructor, ExternFunc, Function
 from assay.semantics.graph.scopes import Scopes
 from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.walk import Worklist, fold, ids, pre_order
+from assay.semantics.walk import fold, pre_order
 
 Value: TypeAlias = Any
 """A NumPy array (or `Bounded`), a tuple of values, or one of the classes below."""
@@ -204,36 +204,6 @@ def copied(root: Value) -> Value:
 def is_open(root: Value) -> bool:
     """Whether some number in a value is not known exactly."""
     return any(isinstance(v, Bounded) and not v.is_exact for v in pre_order(root, _contents))
-
-
-def same_value(a: Value, b: Value) -> bool:
-    """Whether nothing tells two values apart: arrays bit for bit (all NaNs are one), cells by content and identity.
-
-    Functions are not looked into: any two are the same here.
-    """
-    cells: dict[int, int] = {}
-    work = Worklist([(a, b)], ids)
-    for x, y in work:
-        match x, y:
-            case Cell(), Cell():
-                if cells.setdefault(id(x), id(y)) != id(y):
-                    return False
-                work.add([(x.value, y.value)])
-            case (tuple(), tuple()) | (Data(), Data()):
-                if isinstance(x, Data) and (x.type, x.constructor) != (y.type, y.constructor):
-                    return False
-                if len(parts(x)) != len(parts(y)):
-                    return False
-                work.add(zip(parts(x), parts(y), strict=True))
-            case Shape(), Shape():
-                if x != y:
-                    return False
-            case (Closure() | External() | Maker(), Closure() | External() | Maker()):
-                continue
-            case _:
-                if type(x) is not type(y) or not same_bits(x, y):
-                    return False
-    return len(set(cells.values())) == len(cells)
 
 
 def same_bits(a: Any, b: Any) -> bool:

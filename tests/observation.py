@@ -8,9 +8,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.interp.graph import run
-from assay.interp.values import Event, Externs, Value, copied, described, same_value
+from assay.interp.values import (
+    Cell,
+    Closure,
+    Data,
+    Event,
+    External,
+    Externs,
+    Maker,
+    Shape,
+    Value,
+    copied,
+    described,
+    parts,
+    same_bits,
+)
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
+from assay.semantics.walk import Worklist, ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +72,36 @@ def observe(module: Module, inputs: Mapping[str, Any], externs: Externs | None =
     except Trap as trap:
         return Observation(None, tuple(trace), trap)
     return Observation(dict(zip(values, copied(tuple(values.values())), strict=True)), tuple(trace))
+
+
+def same_value(a: Value, b: Value) -> bool:
+    """Whether nothing tells two values apart: arrays bit for bit (all NaNs are one), cells by content and identity.
+
+    Functions are not looked into: any two are the same here.
+    """
+    cells: dict[int, int] = {}
+    work = Worklist([(a, b)], ids)
+    for x, y in work:
+        match x, y:
+            case Cell(), Cell():
+                if cells.setdefault(id(x), id(y)) != id(y):
+                    return False
+                work.add([(x.value, y.value)])
+            case (tuple(), tuple()) | (Data(), Data()):
+                if isinstance(x, Data) and (x.type, x.constructor) != (y.type, y.constructor):
+                    return False
+                if len(parts(x)) != len(parts(y)):
+                    return False
+                work.add(zip(parts(x), parts(y), strict=True))
+            case Shape(), Shape():
+                if x != y:
+                    return False
+            case (Closure() | External() | Maker(), Closure() | External() | Maker()):
+                continue
+            case _:
+                if type(x) is not type(y) or not same_bits(x, y):
+                    return False
+    return len(set(cells.values())) == len(cells)
 
 
 def told_apart(source: Module, target: Module, inputs: Mapping[str, Any], externs: Externs | None = None) -> str | None:

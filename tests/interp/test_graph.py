@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.values import Cell, Data, Event, Shape, copied, render, same_value
+from assay.interp.values import Cell, Data, Event, Shape, copied, render
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.errors import Invalid, Trap
@@ -18,7 +18,7 @@ from assay.semantics.scalar import Var as Symbol, cast
 from assay.semantics.tensor import Buffer, PrimFunc, loops, seq, store
 from assay.semantics.types import UNIT, DataType, FuncType, RefType, ShapeType, TensorType, Type
 from tests.interp.small import BOOL, SCALAR, f32, m, n, number, run, run_module, sequence, tensor
-from tests.observation import Observation, observe
+from tests.observation import Observation, observe, same_value
 
 # --- references ---------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from assay.verify.backends.protocol import Backend
 from assay.verify.border.onnx_containers import containers
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit, gravest
+from assay.verify.memory.second import cvc5_module
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -195,19 +196,22 @@ def verify(
     *,
     model: str | Path | None = None,
     key: str | Path | None = None,
+    second: bool = False,
     on_line: Callable[[Line], None] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Check a certificate again, from nothing but the directory.
 
-    With `model` it must be of this file, with `key` be signed with the private half of this Ed25519 key. Invalid: there
-    is no certificate, or a file of it is not as its manifest says.
+    With `model` it must be of this file, with `key` be signed with the private half of this Ed25519 key; with `second`
+    cvc5 decides its proofs too. Invalid: there is no certificate, or a file of it is not as its manifest says.
     """
+    if second:
+        cvc5_module()
     holds = signing.verifier(Path(key)) if key is not None else None
     stored = directory if isinstance(directory, certificate.Stored) else certificate.Stored(Path(directory))
     checked = CheckRun(stored, stored.inputs(), stored.seed, defaults=stored.defaults())
     of_model = Path(model) if model is not None else None
-    return _found(checked, lambda: certificate.lines(stored, checked, holds, of_model), on_line, progress)
+    return _found(checked, lambda: certificate.lines(stored, checked, holds, of_model, second), on_line, progress)
 
 
 def _found(

@@ -51,6 +51,7 @@ from assay.verify.border.onnx_containers import with_tensors_only
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.c.tools import version
 from assay.verify.evidence import Evidence, checked, plural, refuted
+from assay.verify.memory import second_opinion
 
 FORMAT = "assay-certificate-7"
 FOLDER = "certificate"
@@ -130,7 +131,7 @@ def _fill(
         "compiler": version(directory),
         "libm": " ".join(platform.libc_ver()),
     }
-    data = _manifest(check, lines, check.source, bound, dict(sorted(files.items())), making).encode("utf-8")
+    data = _manifest(check, lines, bound, dict(sorted(files.items())), making).encode("utf-8")
     (folder / "manifest.json").write_bytes(data)
     if sign is not None:
         (folder / SIGNATURE).write_bytes(sign(data))
@@ -148,20 +149,22 @@ def digests_of_defaults(defaults: Mapping[str, np.ndarray[Any, Any]]) -> dict[st
 
 def _modules(check: CheckRun, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
     """The name and the text of each stage's module; their tensors go to `arrays`."""
-    for i, stage in enumerate(check.stages):
-        yield f"{i + 1}-{stage.name}.json", encode(check.modules[stage.name], arrays)
+    for stage, name in _module_files(check.origin.passes).items():
+        yield name, encode(check.modules[stage], arrays)
+
+
+def _module_files(passes: str) -> dict[str, str]:
+    """The file of each stage's module, by stage name, in order."""
+    return {stage.name: f"{i}-{stage.name}.json" for i, stage in enumerate(with_passes(passes), 1)}
 
 
 def _manifest(
-    check: CheckRun,
-    lines: list[Line],
-    source: CSource,
-    bound: Bound,
-    files: Mapping[str, str],
-    about: Mapping[str, Any],
+    check: CheckRun, lines: list[Line], bound: Bound, files: Mapping[str, str], about: Mapping[str, Any]
 ) -> str:
     """The one way to write the manifest. All of it is claimed, but for `about`, which is about the machine that made
     it."""
+    source = check.source
+    assert source is not None
     manifest = {
         "format": FORMAT,
         "name": source.name,
@@ -292,8 +295,7 @@ class Stored:
     def module(self, stage: str, before: Module | None) -> Module:
         """The module after `stage`, decoded from the certificate on first use."""
         if stage not in self.modules:
-            index = next(i for i, s in enumerate(with_passes(self.passes)) if s.name == stage)
-            name = f"{FOLDER}/{index + 1}-{stage}.json"
+            name = f"{FOLDER}/{_module_files(self.passes)[stage]}"
             self.modules[stage] = decode(self.sealed.text(name), self.arrays, str(self.directory / name))
         return self.modules[stage]
 
@@ -365,21 +367,22 @@ def header_digest(module: str, bound: Bound, seed: int) -> str:
 
 def required(name: str, passes: str) -> set[str]:
     """The files that every certificate of a lowering with these passes has."""
-    inside = [f"{i + 1}-{stage.name}.json" for i, stage in enumerate(with_passes(passes))]
-    inside += ["tensors.bin", "inputs.npz", "outputs.npz", "pool.smt2", "constants.smt2"]
-    return {f"{name}.c", f"{name}.h", *(f"{FOLDER}/{n}" for n in inside)}
+    inside = ("tensors.bin", "inputs.npz", "outputs.npz", "pool.smt2", "constants.smt2")
+    return {f"{name}.c", f"{name}.h", *(f"{FOLDER}/{n}" for n in (*_module_files(passes).values(), *inside))}
 
 
 def lines(
-    stored: Stored, check: CheckRun, key: Callable[[bytes, bytes], bool] | None = None, model: Path | None = None
+    stored: Stored,
+    check: CheckRun,
+    key: Callable[[bytes, bytes], bool] | None = None,
+    model: Path | None = None,
+    second: bool = False,
 ) -> Iterator[Line]:
     """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found.
-    Before them, with a `key` one about its signature, with a `model` one about what it is bound to."""
-    first: list[tuple[str, Callable[[], Evidence]]] = []
-    if key is not None:
-        first.append(("signature", partial(stored.signature, key)))
-    if model is not None:
-        first.append(("model", partial(_of_model, stored, model)))
+    Before them, with a `key` one about its signature, with a `model` one about what it is bound to; behind them, where
+    all else holds, a `second` solver's opinion of the proofs."""
+    first = [("signature", partial(stored.signature, key))] if key is not None else []
+    first += [("model", partial(_of_model, stored, model))] if model is not None else []
     for stage, look in first:
         line = _timed(stage, "", look)
         yield line
@@ -392,6 +395,8 @@ def lines(
     if all(line.evidence.holds is not False for line in found):
         files = plural(len(stored.manifest["files"]), "file")
         yield _timed("certificate", files, partial(_claims, stored, check, found))
+        if second:
+            yield _timed("cvc5", "", partial(second_opinion, check.queries))
 
 
 def _timed(stage: str, did: str, look: Callable[[], Evidence]) -> Line:
@@ -433,11 +438,8 @@ def _claims(stored: Stored, check: CheckRun, found: list[Line]) -> Evidence:
         return refuted("checked", f"{both[0]} is an input of the program, and no default")
     files: dict[str, str] = {}
 
-    def add(name: str, *parts: Any) -> None:
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part)
-        files[name] = digest.hexdigest()
+    def add(name: str, data: bytes) -> None:
+        files[name] = hashlib.sha256(data).hexdigest()
 
     add(f"{made.name}.c", made.source.encode("ascii"))
     add(f"{made.name}.h", made.header.encode("ascii"))
@@ -457,8 +459,8 @@ def _claims(stored: Stored, check: CheckRun, found: list[Line]) -> Evidence:
     stated = stored.manifest["files"]
     for name in sorted({*files, *stated}):
         if files.get(name) != stated.get(name):
-            return refuted("checked", _differs(name, made.name))
-    again = _manifest(check, found, made, stored.bound, dict(sorted(files.items())), stored.about)
+            return refuted("checked", _differs(name))
+    again = _manifest(check, found, stored.bound, dict(sorted(files.items())), stored.about)
     if again != stored.text:
         return refuted("checked", _misstated(json.loads(again), stored.manifest))
     return checked("every file and every line is as found again")
@@ -474,16 +476,16 @@ class _Hashed:
         self.sha256.update(data)
 
 
-def _differs(name: str, model: str) -> str:
+def _differs(name: str) -> str:
     """What is wrong with a file that is not as it would be written."""
-    if name.startswith(f"{FOLDER}/"):
-        last = name.removeprefix(f"{FOLDER}/")
-        if last.endswith(".smt2"):
-            return f"{last} is not the query that the stored plan makes"
-        if last == "outputs.npz":
-            return "the outputs in outputs.npz are not bit for bit what the program computes"
-        return f"{last} is not what would be written of what it holds"
-    return "the C text is not the one that the stored plan makes"
+    last = name.removeprefix(f"{FOLDER}/")
+    if last == name:
+        return "the C text is not the one that the stored plan makes"
+    if last.endswith(".smt2"):
+        return f"{last} is not the query that the stored plan makes"
+    if last == "outputs.npz":
+        return "the outputs in outputs.npz are not bit for bit what the program computes"
+    return f"{last} is not what would be written of what it holds"
 
 
 def _misstated(found: dict[str, Any], stated: dict[str, Any]) -> str:

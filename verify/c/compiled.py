@@ -1,8 +1,7 @@
 """Generated C compiled and run (specs/verify.md, "c").
 
 `compile_c` builds a shared library and runs it in this process, on guarded memory: the workspace and the outputs are
-full of garbage before, zones around every buffer are compared afterwards, and so are the inputs. `run_sanitized` runs
-it in a process of its own, under the sanitizers.
+full of garbage before, zones around every buffer are compared afterwards, and so are the inputs.
 
     compiled = compile_c(emit(module, "lenet"), reproducible=True)
     outputs = compiled.run({"data": x})
@@ -27,7 +26,6 @@ from assay.semantics.files import on_disk
 from assay.semantics.module import Slot
 from assay.verify import children
 from assay.verify.c.calls import caller
-from assay.verify.c.sanitized import run_sanitized
 from assay.verify.c.tools import (
     FLAGS,
     STANDARD,
@@ -53,7 +51,6 @@ __all__ = [
     "Look",
     "compile_c",
     "find_compiler",
-    "run_sanitized",
     "status_name",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 from assay.semantics.errors import Invalid
 from assay.verify.evidence import Evidence, plural, proved, refuted, unknown
@@ -20,15 +21,21 @@ def available() -> bool:
     return find_spec("cvc5") is not None
 
 
+def cvc5_module() -> Any:
+    """The Python module of cvc5. Invalid (smt.C1): it is not installed."""
+    try:
+        import cvc5
+    except ModuleNotFoundError:
+        raise Invalid("cvc5 is not installed: pip install 'assay[cvc5]'", label="smt.C1") from None
+    return cvc5
+
+
 def recheck_text(text: str) -> Answer:
     """cvc5's answer to a text: `unsat` if that is the answer to every question in it, else the first other one.
 
     Invalid (smt.C1): cvc5 is not installed; (smt.C2): it cannot read the text, or is asked nothing.
     """
-    try:
-        import cvc5
-    except ModuleNotFoundError:
-        raise Invalid("cvc5 is not installed: pip install 'assay[cvc5]'", label="smt.C1") from None
+    cvc5 = cvc5_module()
     solver = cvc5.Solver(cvc5.TermManager())
     solver.setOption("rlimit-per", str(RLIMIT))
     if BEGIN in text:

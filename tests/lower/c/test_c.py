@@ -27,7 +27,7 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STANDARD, STRICT, compile_c, find_compiler, run_sanitized
+from assay.verify.c.compiled import STANDARD, STRICT, compile_c, find_compiler
 from tests.lower.c.c_network import (
     IMAGE,
     RESULT,
@@ -42,6 +42,7 @@ from tests.lower.c.c_network import (
     relu,
     softmax_rows,
 )
+from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import alone, interpreted, lanes, planned, same_bits
 
 # --- the whole way ------------------------------------------------------------------------------------------------

@@ -21,10 +21,11 @@ from assay.semantics.memory import Pool
 from assay.semantics.module import Branch, Module, Step
 from assay.semantics.scalar import apply
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import compile_c, run_sanitized
+from assay.verify.c.compiled import compile_c
 from assay.verify.c.tools import STRICT
 from tests.interp.test_machine_branches import PATHS, UP, WANTED, F, X, choosing, in_place, inputs, phased, pooled
 from tests.lower.c.c_calls import aligned, build
+from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import Choose, lanes, moved, planned
 
 B = TensorType((), BOOL)

@@ -11,8 +11,9 @@ import pytest
 
 from assay.lower.c import emit
 from assay.semantics.errors import Trap
-from assay.verify.c.compiled import STRICT, compile_c, run_sanitized
+from assay.verify.c.compiled import STRICT, compile_c
 from tests.interp.byte_programs import BODIES, TRAPS, Bytes, X, module
+from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import alone, choosing, same_bits
 
 

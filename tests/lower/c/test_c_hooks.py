@@ -24,10 +24,11 @@ from assay.semantics.module import Module, Program
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.app.stages import passes
-from assay.verify.c.compiled import compile_c, run_sanitized
+from assay.verify.c.compiled import compile_c
 from assay.verify.c.tools import STANDARD, STRICT
 from assay.verify.liveness.program import check_program
 from tests.lower.c.c_calls import Row, arguments, build
+from tests.lower.c.sanitized import run_sanitized
 from tests.lower.devices.memory_access import check_memory_access
 from tests.lower.memory.planned import lanes, planned
 

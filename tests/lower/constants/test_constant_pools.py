@@ -30,8 +30,9 @@ from assay.verify.app.report.collect import of_program
 from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import page
 from assay.verify.app.stages import passes
-from assay.verify.c.compiled import STRICT, compile_c, find_compiler, run_sanitized
+from assay.verify.c.compiled import STRICT, compile_c, find_compiler
 from assay.verify.pool import check_pool
+from tests.lower.c.sanitized import run_sanitized
 from tests.lower.constants.constant_programs import LANES, X, adding, constants, in_pools, total
 from tests.lower.memory.planned import same_bits
 from tests.models import model

@@ -441,3 +441,26 @@ def test_without_the_package_for_signatures(
     for args in (["verify", out, "--key", "key.pem"], ["build", made / "relu.py", "-o", out, "--sign", "key.pem"]):
         assert assay(monkeypatch, *args) == 2
         assert "pip install 'assay[sign]'" in said(capsys)
+
+
+@pytest.mark.parametrize(("answer", "code", "word"), [("unsat", 0, "cvc5 proved"), ("sat", 1, "cvc5 FAILS")])
+def test_a_second_solver_decides_the_proofs(
+    answer: str,
+    code: int,
+    word: str,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("assay.verify.api.check.cvc5_module", lambda: None)
+    monkeypatch.setattr("assay.verify.memory.second.recheck_text", lambda text: answer)
+    assert assay(monkeypatch, "verify", out, "--second-opinion") == code
+    assert word in said(capsys)
+
+
+def test_a_second_solver_that_is_not_there_is_said_at_once(
+    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cvc5", None)
+    assert assay(monkeypatch, "verify", out, "--second-opinion") == 2
+    assert "[smt.C1]" in said(capsys)

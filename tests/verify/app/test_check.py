@@ -18,7 +18,8 @@ from assay.semantics.walk import rewrite
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.judging import JudgedOutputs
 from assay.verify.app.stages import passes
-from assay.verify.c.compiled import compile_c, run_sanitized
+from assay.verify.c.compiled import compile_c
+from tests.lower.c.sanitized import run_sanitized
 from tests.models import LightModel, light_models, model, small_cnn, transformer_block
 
 

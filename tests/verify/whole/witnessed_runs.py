@@ -23,10 +23,11 @@ from assay.semantics.module import Branch, Module, Program, Step
 from assay.semantics.rules import check
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, program_order
 from assay.verify.app.stages import STAGES, passes
-from assay.verify.c.compiled import compile_c, run_sanitized
+from assay.verify.c.compiled import compile_c
 from assay.verify.constants.constant_table import wrong_table
 from assay.verify.constants.link import check_link
 from assay.verify.evidence import Context
+from tests.lower.c.sanitized import run_sanitized
 from tests.verify.whole.whole_programs import Case, memory
 
 Array = np.ndarray[Any, Any]

@@ -29,6 +29,9 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    second: Annotated[
+        bool, typer.Option("--second-opinion", help="cvc5 decides the proofs that are kept, too; it must be installed")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a certificate again, from nothing but the directory."""
@@ -37,5 +40,5 @@ def verify(
     from assay.verify.app.showing import show
 
     stored = Stored(directory)
-    work = partial(verify_certificate, stored, model=model, key=key)
+    work = partial(verify_certificate, stored, model=model, key=key, second=second)
     raise typer.Exit(show(str(directory), stored.seed, as_json, work))
