@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from assay.semantics import tensor
 from assay.semantics.live_positions import TOP, BranchRange, Intervals, LivePositions, UseRange, union
+from assay.semantics.tensor import INDEPENDENT
 from assay.semantics.walk import Worklist
 
 
@@ -141,7 +142,7 @@ class _Reading:
         self.place += 1
         match stmt:
             case tensor.For():
-                self.open_loop(self.place, stmt.kind in tensor.INDEPENDENT)
+                self.open_loop(self.place, stmt.kind in INDEPENDENT)
                 yield stmt.body
                 yield self.close_loop
             case tensor.While():
