@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from assay.semantics import scalar
 from assay.semantics.dtypes import DType, size_in_bytes
 from assay.semantics.errors import Invalid
-from assay.semantics.walk import Worklist, commas, ids, occurrences, post_order, rewrite, spelled
+from assay.semantics.walk import TreeNode, Worklist, commas, ids, occurrences, post_order, rewrite, spelled
 
 
-@dataclass(frozen=True, eq=False)
-class TensorType:
+class TypeNode(TreeNode["Type"]):
+    """Base of types."""
+
+    def __str__(self) -> str:
+        of: Any = self
+        return show_type(of)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TensorType(TypeNode):
     """A dense tensor: one dim for each axis (rule M4), and an element type."""
 
     shape: tuple[scalar.Dim, ...]
@@ -42,174 +52,64 @@ class TensorType:
         """The bytes that it takes; Invalid where a dim is symbolic."""
         return size_in_bytes(self.static_shape, self.dtype)
 
-    @property
-    def children(self) -> Sequence[Type]:
-        """Nothing: it has no types inside."""
-        return ()
 
-    def with_children(self, children: Sequence[Type]) -> Type:
-        """Itself: it has no types inside."""
-        return self
-
-    def __str__(self) -> str:
-        return f"Tensor(({', '.join(map(scalar.show, self.shape))}), {self.dtype})"
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class TupleType:
+@dataclass(frozen=True, eq=False, repr=False)
+class TupleType(TypeNode):
     """A tuple of values, each of the type of its field."""
 
+    parts = "*fields"
     fields: tuple[Type, ...]
 
-    @property
-    def children(self) -> Sequence[Type]:
-        """The types of the fields."""
-        return self.fields
 
-    def with_children(self, children: Sequence[Type]) -> Type:
-        """A tuple of other fields."""
-        return self if _same_parts(children, self.fields) else TupleType(tuple(children))
-
-    def __str__(self) -> str:
-        return show_type(self)
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class FuncType:
+@dataclass(frozen=True, eq=False, repr=False)
+class FuncType(TypeNode):
     """A function of the graph language. Symbols of its parameters, and `type_params`, are bound at each call.
 
     A function that is not `pure` may act (rule M1): print, call outside, or use a reference. Symbols that stand in the
     result alone are sizes that only a run can tell.
     """
 
+    parts = "*params result"
     params: tuple[Type, ...]
     result: Type
     type_params: tuple[TypeVar, ...] = field(default=(), kw_only=True)
     pure: bool = field(default=True, kw_only=True)
 
-    @property
-    def children(self) -> Sequence[Type]:
-        """The types of the parameters, then that of the result."""
-        return (*self.params, self.result)
 
-    def with_children(self, children: Sequence[Type]) -> Type:
-        """The same function type with other parameters and another result."""
-        if _same_parts(children, self.children):
-            return self
-        return replace(self, params=tuple(children[:-1]), result=children[-1])
-
-    def __str__(self) -> str:
-        return show_type(self)
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class RefType:
+@dataclass(frozen=True, eq=False, repr=False)
+class RefType(TypeNode):
     """A reference to a mutable cell that holds a value."""
 
+    parts = "value"
     value: Type
 
-    @property
-    def children(self) -> Sequence[Type]:
-        """The type of what the cell holds."""
-        return (self.value,)
 
-    def with_children(self, children: Sequence[Type]) -> Type:
-        """A reference to a value of another type."""
-        return self if children[0] is self.value else RefType(children[0])
-
-    def __str__(self) -> str:
-        return show_type(self)
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class DataType:
+@dataclass(frozen=True, eq=False, repr=False)
+class DataType(TypeNode):
     """An algebraic data type of the module, by name, at type arguments."""
 
+    parts = "*args"
     name: str
     args: tuple[Type, ...] = ()
 
-    @property
-    def children(self) -> Sequence[Type]:
-        """The type arguments."""
-        return self.args
 
-    def with_children(self, children: Sequence[Type]) -> Type:
-        """The same data type at other type arguments."""
-        return self if _same_parts(children, self.args) else replace(self, args=tuple(children))
-
-    def __str__(self) -> str:
-        return show_type(self)
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class ShapeType:
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapeType(TypeNode):
     """A shape as a value: a list of sizes, of known length."""
 
     dims: tuple[scalar.Dim, ...]
 
-    @property
-    def children(self) -> Sequence[Type]:
-        """Nothing: it has no types inside."""
-        return ()
 
-    def with_children(self, children: Sequence[Type]) -> Type:
-        """Itself: it has no types inside."""
-        return self
-
-    def __str__(self) -> str:
-        return f"Shape(({', '.join(map(scalar.show, self.dims))}))"
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class TypeVar:
+@dataclass(frozen=True, eq=False, repr=False)
+class TypeVar(TypeNode):
     """A type parameter of a function or a data type; compared by identity."""
 
     name: str
 
-    @property
-    def children(self) -> Sequence[Type]:
-        """Nothing: it has no types inside."""
-        return ()
 
-    def with_children(self, children: Sequence[Type]) -> Type:
-        """Itself: it has no types inside."""
-        return self
-
-    def __str__(self) -> str:
-        return self.name
-
-    __repr__ = __str__
-
-
-@dataclass(frozen=True, eq=False)
-class ObjectType:
+@dataclass(frozen=True, eq=False, repr=False)
+class ObjectType(TypeNode):
     """Something that only extern functions look into."""
-
-    @property
-    def children(self) -> Sequence[Type]:
-        """Nothing: it has no types inside."""
-        return ()
-
-    def with_children(self, children: Sequence[Type]) -> Type:
-        """Itself: it has no types inside."""
-        return self
-
-    def __str__(self) -> str:
-        return "Object"
-
-    __repr__ = __str__
 
 
 Type: TypeAlias = TensorType | TupleType | FuncType | RefType | DataType | ShapeType | TypeVar | ObjectType
@@ -229,11 +129,6 @@ class DataDef:
     def type(self) -> DataType:
         """The data type at its own type parameters."""
         return DataType(self.name, self.type_params)
-
-
-def _same_parts(a: Sequence[Type], b: Sequence[Type]) -> bool:
-    """So that what is the same type stays the same object: every question about it is then asked once."""
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
 
 
 Names: TypeAlias = Mapping[scalar.Var | TypeVar, scalar.Var | TypeVar]
@@ -319,10 +214,14 @@ def show_type(of: Type) -> str:
                 return ["Ref(", t.value, ")"]
             case DataType() if t.args:
                 return [f"{t.name}[", *commas(t.args), "]"]
-            case DataType():
+            case DataType() | TypeVar():
                 return [t.name]
-            case _:
-                return [str(t)]
+            case TensorType():
+                return [f"Tensor(({', '.join(map(scalar.show, t.shape))}), {t.dtype})"]
+            case ShapeType():
+                return [f"Shape(({', '.join(map(scalar.show, t.dims))}))"]
+            case ObjectType():
+                return ["Object"]
 
     return spelled(of, pieces)
 

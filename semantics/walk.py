@@ -7,7 +7,10 @@ sharing is identity (rule M2). What says so visits it each time that it is met.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from dataclasses import replace
+from itertools import islice
+from operator import attrgetter, is_
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 
 class Tree(Protocol):
@@ -28,11 +31,55 @@ class Node(Tree, Protocol):
 
 R = TypeVar("R")
 T = TypeVar("T")
+S = TypeVar("S")
 N = TypeVar("N", bound=Node)
 H = TypeVar("H", bound=Hashable)
 K = TypeVar("K")
 V = TypeVar("V")
 Children = Callable[[T], Sequence[T]]
+
+
+class TreeNode(Generic[S]):
+    """Base of nodes that are dataclasses. `parts` names the fields that hold a node's parts, in order; one that holds a
+    tuple of parts has a star."""
+
+    parts: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "parts" in vars(cls):  # made once for each class, since every walk asks it at each node
+            type.__setattr__(cls, "children", property(_reader(cls.parts.split())))
+
+    @property
+    def children(self) -> Sequence[S]:
+        """The parts of the node, in the order in which `with_children` takes them."""
+        return ()
+
+    def with_children(self, children: Sequence[S]) -> S:
+        """The same node around other parts; itself where all parts are the same objects."""
+        node: Any = self
+        old = self.children
+        return node if len(children) == len(old) and all(map(is_, children, old)) else self.rebuilt(children)
+
+    def rebuilt(self, children: Sequence[S]) -> S:
+        """The same node around parts of which some are other objects."""
+        names = self.parts.split()
+        rest, many = iter(children), len(children) - len(names) + 1
+        node: Any = self
+        made: S = replace(node, **{n.lstrip("*"): tuple(islice(rest, many)) if "*" in n else next(rest) for n in names})
+        return made
+
+
+def _reader(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """What reads the parts of a node from fields of these names."""
+    match names:
+        case [name]:
+            read = attrgetter(name.lstrip("*"))
+            return read if "*" in name else lambda node: (read(node),)
+        case _ if "*" not in "".join(names):
+            return attrgetter(*names)
+    reads = [_reader([name]) for name in names]
+    return lambda node: tuple(part for read in reads for part in read(node))
 
 
 def _children(node: Any) -> Sequence[Any]:

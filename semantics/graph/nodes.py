@@ -17,25 +17,16 @@ from assay.semantics.errors import Span
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim
 from assay.semantics.types import FuncType, Type
-from assay.semantics.walk import post_order
+from assay.semantics.walk import TreeNode, post_order
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr:
+class Expr(TreeNode["Expr"]):
     """Base of graph expressions; compared by identity."""
 
     type: Type
     device: VirtualDevice = field(default=ANYWHERE, kw_only=True)
     span: Span | None = field(default=None, kw_only=True)
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The parts of the node, in the order in which `with_children` takes them."""
-        return ()
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """The same node around other parts; itself where all parts are the same objects."""
-        return self
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.type}>"
@@ -45,16 +36,8 @@ class Expr:
 class Unary(Expr):
     """Base of expressions with one part."""
 
+    parts = "value"
     value: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The one part, `value`."""
-        return (self.value,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """The same node around another `value`."""
-        return self if children[0] is self.value else replace(self, value=children[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,10 +93,8 @@ class Call(Expr):
         """The callee, if it is an expression, and the arguments."""
         return (self.op, *self.args) if isinstance(self.op, Expr) else self.args
 
-    def with_children(self, children: Sequence[Expr]) -> Expr:
+    def rebuilt(self, children: Sequence[Expr]) -> Expr:
         """The same call of other parts."""
-        if _same_parts(children, self.children):
-            return self
         if isinstance(self.op, Expr):
             return replace(self, op=children[0], args=tuple(children[1:]))
         return replace(self, args=tuple(children))
@@ -126,34 +107,18 @@ class CallTIR(Expr):
     `scalars` are the values of the tensor function's scalar parameters.
     """
 
+    parts = "*args"
     func: str
     args: tuple[Expr, ...]
     scalars: tuple[Dim, ...] = ()
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The arguments."""
-        return self.args
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """The same call with other arguments."""
-        return self if _same_parts(children, self.args) else replace(self, args=tuple(children))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuple(Expr):
     """Several values as one."""
 
+    parts = "*fields"
     fields: tuple[Expr, ...]
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The fields."""
-        return self.fields
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """A tuple of the same type with other fields."""
-        return self if _same_parts(children, self.fields) else replace(self, fields=tuple(children))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,21 +141,11 @@ class Let(Expr):
     value yet are bound in `body` (rule M4).
     """
 
+    parts = "value body"
     var: Var
     value: Expr
     body: Expr
     dataflow: Dataflow | None = field(default=None, kw_only=True)
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The value, then the body."""
-        return (self.value, self.body)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """The same variable, with another value and body."""
-        if _same_parts(children, self.children):
-            return self
-        return replace(self, value=children[0], body=children[1])
 
 
 def let_chain(expr: Expr) -> tuple[list[Let], Expr]:
@@ -206,21 +161,10 @@ def let_chain(expr: Expr) -> tuple[list[Let], Expr]:
 class If(Expr):
     """`then` where the bool scalar `condition` holds, else `otherwise`; only the taken branch is demanded."""
 
+    parts = "condition then otherwise"
     condition: Expr
     then: Expr
     otherwise: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The condition and both branches."""
-        return (self.condition, self.then, self.otherwise)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """A branch of the same type, with other parts."""
-        if _same_parts(children, self.children):
-            return self
-        condition, then, otherwise = children
-        return replace(self, condition=condition, then=then, otherwise=otherwise)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,70 +176,36 @@ class RefCreate(Unary):
 class RefRead(Expr):
     """What the cell holds now. An action."""
 
+    parts = "ref"
     ref: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The reference."""
-        return (self.ref,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """A read of another reference."""
-        return self if children[0] is self.ref else replace(self, ref=children[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RefWrite(Expr):
     """The cell holds `value` from now on; the result is the empty tuple. An action."""
 
+    parts = "ref value"
     ref: Expr
     value: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The reference, then the value."""
-        return (self.ref, self.value)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """A write with another reference and value."""
-        return self if _same_parts(children, self.children) else replace(self, ref=children[0], value=children[1])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Print(Expr):
     """`values` are appended to the trace of effects (rule M1), with `format`; the result is the empty tuple."""
 
+    parts = "*values"
     values: tuple[Expr, ...]
     format: str = ""
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The values."""
-        return self.values
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """The same print of other values."""
-        return self if _same_parts(children, self.values) else replace(self, values=tuple(children))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AssertOp(Expr):
     """Traps unless the bool scalar `condition` holds, showing `values` by `format`; the result is the empty tuple."""
 
+    parts = "condition *values"
     condition: Expr
     values: tuple[Expr, ...]
     format: str = ""
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The condition, then the values."""
-        return (self.condition, *self.values)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """The same assertion with other parts."""
-        if _same_parts(children, self.children):
-            return self
-        return replace(self, condition=children[0], values=tuple(children[1:]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -330,50 +240,32 @@ class OnDevice(Unary):
 
 
 @dataclass(frozen=True, eq=False)
-class Wildcard:
+class Wildcard(TreeNode["Pattern"]):
     """Matches everything."""
-
-    @property
-    def children(self) -> Sequence[Pattern]:
-        """Nothing: it has no fields."""
-        return ()
 
 
 @dataclass(frozen=True, eq=False)
-class Bind:
+class Bind(TreeNode["Pattern"]):
     """Matches everything and names it in the clause's body."""
 
     var: Var
 
-    @property
-    def children(self) -> Sequence[Pattern]:
-        """Nothing: it has no fields."""
-        return ()
-
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class Made(TreeNode["Pattern"]):
     """Matches what `constructor` made of fields that match."""
 
+    parts = "*fields"
     constructor: Constructor
     fields: tuple[Pattern, ...]
 
-    @property
-    def children(self) -> Sequence[Pattern]:
-        """The patterns of the constructor's fields."""
-        return self.fields
-
 
 @dataclass(frozen=True, eq=False)
-class Fields:
+class Fields(TreeNode["Pattern"]):
     """Matches a tuple whose fields match."""
 
+    parts = "*fields"
     fields: tuple[Pattern, ...]
-
-    @property
-    def children(self) -> Sequence[Pattern]:
-        """The patterns of the tuple's fields."""
-        return self.fields
 
 
 Pattern: TypeAlias = Wildcard | Bind | Made | Fields
@@ -408,10 +300,8 @@ class Match(Expr):
         """The value, then the body of each clause."""
         return (self.value, *(c.body for c in self.clauses))
 
-    def with_children(self, children: Sequence[Expr]) -> Expr:
+    def rebuilt(self, children: Sequence[Expr]) -> Expr:
         """The same patterns, with another value and other bodies."""
-        if _same_parts(children, self.children):
-            return self
         clauses = tuple(replace(c, body=b) for c, b in zip(self.clauses, children[1:], strict=True))
         return replace(self, value=children[0], clauses=clauses)
 
@@ -420,6 +310,7 @@ class Match(Expr):
 class Function(Expr):
     """A function of the graph language; a closure over the variables that it does not bind."""
 
+    parts = "body"
     params: tuple[Var, ...]
     body: Expr
     attrs: Mapping[str, Any] = field(default_factory=dict)
@@ -431,22 +322,9 @@ class Function(Expr):
         return self.type
 
     @property
-    def children(self) -> Sequence[Expr]:
-        """The body; parameters bind and are no parts."""
-        return (self.body,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """The same function with another body."""
-        return self if children[0] is self.body else replace(self, body=children[0])
-
-    @property
     def result_type(self) -> Type:
         """The type of what a call gives."""
         return self.func_type.result
-
-
-def _same_parts(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
 
 
 ATOMS = (Var, GlobalVar, ExternFunc, Constructor)

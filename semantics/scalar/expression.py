@@ -14,23 +14,14 @@ import numpy as np
 from assay.semantics.dtypes import BOOL, INT64, DType, dtype, size_in_bytes
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar.arithmetic import FLOAT_OF, operation, rounded
-from assay.semantics.walk import commas, occurrences, spelled
+from assay.semantics.walk import TreeNode, commas, occurrences, spelled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr:
+class Expr(TreeNode["Expr"]):
     """Base of scalar expressions; compared by identity (`same` compares structure)."""
 
     dtype: DType
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The parts of the node, in the order in which `with_children` takes them."""
-        return ()
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """The same node around other parts; itself where all parts are the same objects."""
-        return self
 
     def __add__(self, other: Number) -> Expr:
         return apply("add", self, other)
@@ -114,18 +105,12 @@ class Const(Expr):
 class Apply(Expr):
     """An operation of `OPERATIONS` on operands."""
 
+    parts = "*args"
     op: str
     args: tuple[Expr, ...]
 
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The operands."""
-        return self.args
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
+    def rebuilt(self, children: Sequence[Expr]) -> Expr:
         """The same operation on other operands; its dtype follows from theirs."""
-        if all(a is b for a, b in zip(children, self.args, strict=True)):
-            return self
         return apply(self.op, *children)
 
 
@@ -133,16 +118,12 @@ class Apply(Expr):
 class Cast(Expr):
     """A conversion of value: to float rounds to nearest even, to integer truncates and traps out of range (M5)."""
 
+    parts = "arg"
     arg: Expr
 
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The one operand."""
-        return (self.arg,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
+    def rebuilt(self, children: Sequence[Expr]) -> Expr:
         """The same conversion of another operand."""
-        return self if children[0] is self.arg else cast(children[0], self.dtype)
+        return cast(children[0], self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,19 +180,9 @@ def as_indices(buffer: Buffer, indices: Number | tuple[Number, ...]) -> tuple[Ex
 class Load(Expr):
     """The element of a buffer at indices, one int64 index for each dimension."""
 
+    parts = "*indices"
     buffer: Buffer
     indices: tuple[Expr, ...]
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The indices."""
-        return self.indices
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        """A load of the same buffer at other indices."""
-        if all(a is b for a, b in zip(children, self.indices, strict=True)):
-            return self
-        return Load(self.dtype, self.buffer, tuple(children))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -222,20 +193,14 @@ class Choice(Expr):
     `as_select`: it was written as TVM's `Select`, which is lazy where a branch can fail.
     """
 
+    parts = "condition then otherwise"
     condition: Expr
     then: Expr
     otherwise: Expr
     as_select: bool = False
 
-    @property
-    def children(self) -> Sequence[Expr]:
-        """The condition and both branches."""
-        return (self.condition, self.then, self.otherwise)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
+    def rebuilt(self, children: Sequence[Expr]) -> Expr:
         """A choice between other parts."""
-        if all(a is b for a, b in zip(children, self.children, strict=True)):
-            return self
         return choice(*children, as_select=self.as_select)
 
 

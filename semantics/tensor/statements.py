@@ -16,28 +16,19 @@ from assay.semantics.errors import Invalid, Span
 from assay.semantics.scalar import Expr, Load, Var, show
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.views import Region, View
-from assay.semantics.walk import Worklist, occurrences, post_order
+from assay.semantics.walk import TreeNode, Worklist, occurrences, post_order
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stmt:
+class Stmt(TreeNode["Stmt"]):
     """Base of statements."""
 
     span: Span | None = field(default=None, kw_only=True)
 
     @property
-    def children(self) -> Sequence[Stmt]:
-        """The statements inside this one, in the order in which `with_children` takes them."""
-        return ()
-
-    @property
     def expressions(self) -> Sequence[Expr]:
         """The scalar expressions that stand in this statement itself."""
         return ()
-
-    def with_children(self, children: Sequence[Stmt]) -> Stmt:
-        """The same statement around other parts; itself where all parts are the same objects."""
-        return self
 
     def shown(self) -> Sequence[Shown]:
         """The lines of this statement and its parts in the order of the text."""
@@ -66,23 +57,8 @@ def show_stmt(body: Stmt, depth: int = 0) -> str:
 class Around(Stmt):
     """Base of statements around one other, their `body`."""
 
+    parts = "body"
     body: Stmt
-
-    @property
-    def children(self) -> Sequence[Stmt]:
-        """The one statement inside, `body`."""
-        return (self.body,)
-
-    def with_children(self, children: Sequence[Stmt]) -> Stmt:
-        """The same statement around another body."""
-        (body,) = children
-        changed: dict[str, Any] = {"body": body}
-        return self if body is self.body else replace(self, **changed)
-
-
-def same_objects(new: Sequence[Stmt], old: Sequence[Stmt]) -> bool:
-    """Whether two sequences of one length hold the same objects, by identity."""
-    return all(a is b for a, b in zip(new, old, strict=True))
 
 
 LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
@@ -134,16 +110,8 @@ class While(Around):
 class Seq(Stmt):
     """Statements one after another."""
 
+    parts = "*body"
     body: tuple[Stmt, ...]
-
-    @property
-    def children(self) -> Sequence[Stmt]:
-        """The statements, in order."""
-        return self.body
-
-    def with_children(self, children: Sequence[Stmt]) -> Stmt:
-        """Other statements one after another."""
-        return self if same_objects(children, self.body) else replace(self, body=tuple(children))
 
     def shown(self) -> Sequence[Shown]:
         return [(s, 0) for s in self.body]
@@ -162,10 +130,8 @@ class If(Stmt):
         """The branches that are there."""
         return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
 
-    def with_children(self, children: Sequence[Stmt]) -> Stmt:
+    def rebuilt(self, children: Sequence[Stmt]) -> Stmt:
         """The same condition before other branches."""
-        if same_objects(children, self.children):
-            return self
         then, *rest = children
         return replace(self, then=then, otherwise=rest[0] if rest else None)
 
@@ -403,10 +369,8 @@ class Block(Stmt):
         """The statement that comes first in a reduction, if there is one, and the body."""
         return (self.body,) if self.init is None else (self.init, self.body)
 
-    def with_children(self, children: Sequence[Stmt]) -> Stmt:
+    def rebuilt(self, children: Sequence[Stmt]) -> Stmt:
         """The same block around other statements."""
-        if same_objects(children, self.children):
-            return self
         *init, body = children
         return replace(self, body=body, init=init[0] if init else None)
 
