@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.semantics.bounding import functions, logic, movement, pointwise, sums
-from assay.semantics.bounding.core import FUNCTIONS, METHODS, UFUNCS, Bounded
+from assay.semantics.bounding.core import FUNCTIONS, UFUNCS, Bounded
 from assay.semantics.bounding.exactness import where_exact
 from assay.semantics.bounding.logic import hull
 from assay.semantics.bounding.model import SLACK, U64, ULPS, elementary, gamma, unit
@@ -37,7 +37,6 @@ from assay.semantics.errors import Crash
 
 __all__ = [
     "FUNCTIONS",
-    "METHODS",
     "SLACK",
     "UFUNCS",
     "ULPS",

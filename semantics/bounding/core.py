@@ -22,7 +22,6 @@ Axis: TypeAlias = int | Sequence[int] | None
 
 UFUNCS: dict[Any, Callable[..., Any]] = {}
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-METHODS: dict[str, Callable[..., Any]] = {}
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -198,9 +197,9 @@ class Bounded(NDArrayOperatorsMixin):
         with np.errstate(all="ignore"):
             return rule(*args, **kwargs)
 
-    def _method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _method(self, of: Any, *args: Any, **kwargs: Any) -> Any:
         with np.errstate(all="ignore"):
-            return METHODS[name](self, *args, **kwargs)
+            return FUNCTIONS[of](self, *args, **kwargs)
 
     def astype(self, to: Any, copy: bool = True) -> Any:
         """The intervals converted to dtype `to`, by the rule for `astype`; `copy` is there for NumPy's sake."""
@@ -228,46 +227,36 @@ class Bounded(NDArrayOperatorsMixin):
 
     def sum(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of a sum over `axis` in any order of its terms, as `np.sum`."""
-        return self._method("sum", axis, dtype, keepdims, **more)
+        return self._method(np.sum, axis, dtype, keepdims, **more)
 
     def mean(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
         """The bound of a mean over `axis` in any order of its terms, as `np.mean`."""
-        return self._method("mean", axis, dtype, keepdims)
+        return self._method(np.mean, axis, dtype, keepdims)
 
     def prod(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of a product over `axis` in any order of its factors, as `np.prod`."""
-        return self._method("prod", axis, dtype, keepdims, **more)
+        return self._method(np.prod, axis, dtype, keepdims, **more)
 
     def max(self, axis: Axis = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of the greatest element over `axis`, as `np.max`."""
-        return self._method("max", axis, keepdims, **more)
+        return self._method(np.max, axis, keepdims, **more)
 
     def min(self, axis: Axis = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of the least element over `axis`, as `np.min`."""
-        return self._method("min", axis, keepdims, **more)
+        return self._method(np.min, axis, keepdims, **more)
 
     def any(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Whether an element over `axis` is true, undecided where the intervals leave it open."""
-        return self._method("any", axis, keepdims)
+        return self._method(np.any, axis, keepdims)
 
     def all(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Whether every element over `axis` is true, undecided where the intervals leave it open."""
-        return self._method("all", axis, keepdims)
+        return self._method(np.all, axis, keepdims)
 
     __hash__ = None  # type: ignore[assignment]
 
 
 _REDUCTIONS = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
-
-
-def method(name: str) -> Callable[[Rule], Rule]:
-    """Register a rule as the method `name` of `Bounded`."""
-
-    def register(rule: Rule) -> Rule:
-        METHODS[name] = rule
-        return rule
-
-    return register
 
 
 def moved(x: Bounded, move: Callable[[Array], Array]) -> Bounded:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounding.core import Bounded, coerce, implements, method, moved, plain_if_exact
+from assay.semantics.bounding.core import Bounded, coerce, implements, moved, plain_if_exact
 from assay.semantics.bounding.model import has_infinity, has_sign
 from assay.semantics.bounding.rounding import rounded
 from assay.semantics.dtypes import BOOL, FLOAT64, DType
@@ -124,7 +124,7 @@ def ones_like(x: Bounded, dtype: Any = None, **kwargs: Any) -> Any:
 # --- conversions -------------------------------------------------------------------------------------------------
 
 
-@method("astype")
+@implements("astype")
 def astype(x: Bounded, to: DType) -> Any:
     """Rule M5. To a wider float exact, to a narrower one rounded; to an integer truncated; to bool `x != 0`."""
     if to is x.of:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounding.core import Array, Axis, Bounded, Floats, coerce, implements, method
+from assay.semantics.bounding.core import Array, Axis, Bounded, Floats, coerce, implements
 from assay.semantics.bounding.logic import certain_and_possible, truth
 from assay.semantics.bounding.model import SLACK, U64, gamma, gammas, has_infinity, has_sign
 from assay.semantics.bounding.pointwise import divide, mirrored, rounded_literal
@@ -92,7 +92,6 @@ def _sum(x: Bounded, axes: tuple[int, ...], keepdims: bool, slack: int) -> Bound
 
 
 @implements(np.sum)
-@method("sum")
 def total(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Bounded:
     """The sum of elements, added in any order; a single term is exact."""
     return _sum(x, _axes(x, axis), bool(keepdims), 2)
@@ -116,7 +115,6 @@ def running_sums(x: Bounded, axis: int, exclusive: bool) -> Bounded | None:
 
 
 @implements(np.mean)
-@method("mean")
 def mean(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over the count, or the sum times a rounded 1 / count. Of the mean of nothing ONNX says that it is
     undefined."""
@@ -129,7 +127,6 @@ def mean(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = Fals
 
 
 @implements(np.prod)
-@method("prod")
 def product(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Bounded:
     """The product of elements in any order. A partial product may overflow or underflow where the whole does not."""
     axes = _axes(x, axis)
@@ -164,7 +161,6 @@ def product(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = F
 
 
 @implements(np.max)
-@method("max")
 def largest(x: Bounded, axis: Axis = None, keepdims: bool = False, **more: Any) -> Bounded:
     """The largest element; exact. NaN if one is NaN."""
     axes = _axes(x, axis)
@@ -180,7 +176,6 @@ def largest(x: Bounded, axis: Axis = None, keepdims: bool = False, **more: Any) 
 
 
 @implements(np.min)
-@method("min")
 def least(x: Bounded, axis: Axis = None, keepdims: bool = False, **more: Any) -> Bounded:
     """The least element; exact."""
     if "initial" in more:
@@ -189,7 +184,6 @@ def least(x: Bounded, axis: Axis = None, keepdims: bool = False, **more: Any) ->
 
 
 @implements(np.any)
-@method("any")
 def any_true(x: Bounded, axis: Axis = None, keepdims: bool = False) -> Any:
     """Three-valued: true for certain if one element is."""
     certain, possible = (np.any(f, axis=_axes(x, axis), keepdims=keepdims) for f in certain_and_possible(x))
@@ -197,7 +191,6 @@ def any_true(x: Bounded, axis: Axis = None, keepdims: bool = False) -> Any:
 
 
 @implements(np.all)
-@method("all")
 def all_true(x: Bounded, axis: Axis = None, keepdims: bool = False) -> Any:
     """Three-valued: true for certain if every element is."""
     certain, possible = (np.all(f, axis=_axes(x, axis), keepdims=keepdims) for f in certain_and_possible(x))

@@ -27,7 +27,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.text import constants_text
 from assay.semantics.text.external_data import TensorReader
 from assay.semantics.text.graph.parser import FunctionParser
-from assay.semantics.text.graph.scope import ALIASES, ModuleNames, Path, Scope
+from assay.semantics.text.graph.scope import ALIASES, ModuleNames, Path
 from assay.semantics.text.graph.signatures import Signature, names_of
 from assay.semantics.text.module_printer import show, show_function, write_module
 from assay.semantics.text.source import Source
@@ -129,7 +129,7 @@ class _ModuleParser:
                 pass
 
     def _assigned(self, name: str, call: ast.Call) -> None:
-        path = self.names.path(call.func, Scope())
+        path = self.names.path(call.func)
         func = call.func.id if isinstance(call.func, ast.Name) else ""
         first = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else name
         if func == "TypeVar" or path in (
@@ -184,7 +184,7 @@ class _ModuleParser:
     def _has(self, node: ast.ClassDef | ast.FunctionDef, root: str, member: str) -> bool:
         for d in node.decorator_list:
             func = d.func if isinstance(d, ast.Call) else d
-            path = self.names.path(func, Scope())
+            path = self.names.path(func)
             if path is not None and path.parts[-1] == member and path.parts[0] in (root, "tvm"):
                 return True
             if isinstance(func, ast.Name) and func.id == member:
@@ -194,7 +194,7 @@ class _ModuleParser:
     # --- what the module says of itself --------------------------------------------------------------------------
 
     def _declaration(self, call: ast.Call) -> None:
-        path = self.names.path(call.func, Scope())
+        path = self.names.path(call.func)
         given = call.args[0] if call.args else None
         match path:
             case Path(parts=("I", "module_attrs")):
@@ -251,7 +251,7 @@ class _ModuleParser:
 
     def _devices(self, call: ast.Call) -> None:
         for node in ast.walk(call):
-            if isinstance(node, ast.Call) and self.names.path(node.func, Scope()) == Path(("I", "vdevice")):
+            if isinstance(node, ast.Call) and self.names.path(node.func) == Path(("I", "vdevice")):
                 values = [self._reader().values.value(a) for a in node.args]
                 given = {k.arg: self._reader().values.value(k.value) for k in node.keywords}
                 target = values[0] if values else given.get("target", "")
@@ -262,7 +262,7 @@ class _ModuleParser:
                 self.names.devices.append(VirtualDevice(of, int(number), str(kind), str(scope)))
 
     def _constant(self, name: str, call: ast.Call) -> None:
-        if self.names.path(call.func, Scope()) not in (
+        if self.names.path(call.func) not in (
             Path(("A", "tensor")),
             Path(("A", "stored")),
             Path(("R", "const")),
@@ -285,7 +285,7 @@ class _ModuleParser:
     def _data_head(self, node: ast.ClassDef) -> None:
         call = next((d for d in node.decorator_list), None)
         func = call.func if isinstance(call, ast.Call) else call
-        if func is None or self.names.path(func, Scope()) != Path(("A", "data")):
+        if func is None or self.names.path(func) != Path(("A", "data")):
             raise self.source.error(node, f"{node.name} is no data type: @A.data is missing", "text.C13")
         params: list[TypeVar] = []
         for a in call.args if isinstance(call, ast.Call) else ():

@@ -25,10 +25,11 @@ from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.graph.calls import Calls
 from assay.semantics.text.graph.default_device import with_default_device
 from assay.semantics.text.graph.patterns import PatternReader
-from assay.semantics.text.graph.scope import DataflowLocal, ModuleNames, Path, Scope
+from assay.semantics.text.graph.scope import DataflowLocal, ModuleNames, Path
 from assay.semantics.text.graph.signatures import Signature, SignatureReader
 from assay.semantics.text.graph.values import Values
 from assay.semantics.text.relax.build import attribute
+from assay.semantics.text.scope import Scope
 from assay.semantics.text.types_text import Written, exact, filled
 from assay.semantics.types import Type, dims, same_type, symbols
 from assay.semantics.walk import post_order
@@ -51,7 +52,7 @@ class FunctionParser:
     """Reads one top-level function and the functions inside it."""
 
     def __init__(self, module: ModuleNames, symbols_: Mapping[str, Any]) -> None:
-        self.module, self.source, self.scope = module, module.source, Scope()
+        self.module, self.source, self.scope = module, module.source, Scope[Any]()
         self.values = Values(module, self.scope)
         self.calls = Calls(self.values)
         for name, meaning in symbols_.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.scalar import Expr as Scalar
 from assay.semantics.text.external_data import TensorReader
+from assay.semantics.text.scope import Scope
 from assay.semantics.text.source import Source
 from assay.semantics.types import DataDef, Type
 
@@ -25,44 +26,6 @@ ALIASES: dict[str, str] = {
 """The modules that a text may name without importing them."""
 
 
-class Scope:
-    """What names stand for; a declaration holds until the block that it stands in is left, or for good."""
-
-    def __init__(self) -> None:
-        self.table: dict[str, Any] = {}
-        self.undo: list[tuple[str, Any]] = []
-
-    def get(self, name: str) -> Any:
-        """What a name stands for, None if nothing."""
-        return self.table.get(name)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.table
-
-    def declare(self, name: str, meaning: Any, lasting: bool = False) -> None:
-        """Lets a name stand for `meaning`, beyond the block it is in if `lasting`."""
-        if not lasting:
-            self.undo.append((name, self.table.get(name)))
-        self.table[name] = meaning
-
-    def since(self, mark: int) -> set[str]:
-        """The names that were declared since `mark`."""
-        return {name for name, _ in self.undo[mark:]}
-
-    def mark(self) -> int:
-        """The place to which `leave` goes back."""
-        return len(self.undo)
-
-    def leave(self, mark: int) -> None:
-        """Forget what was declared since `mark`, but for what was declared for good."""
-        while len(self.undo) > mark:
-            name, outer = self.undo.pop()
-            if outer is None:
-                self.table.pop(name, None)
-            else:
-                self.table[name] = outer
-
-
 class DataflowLocal:
     """What a name stands for behind the dataflow block of which it is no output: nothing."""
 
@@ -70,7 +33,7 @@ class DataflowLocal:
 class Scalars(Mapping[str, Scalar]):
     """The symbols among the names of a scope."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope[Any]) -> None:
         self.scope = scope
 
     def __getitem__(self, name: str) -> Scalar:
@@ -80,7 +43,7 @@ class Scalars(Mapping[str, Scalar]):
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return (n for n, v in self.scope.table.items() if isinstance(v, Scalar))
+        return (n for n, v in self.scope.items() if isinstance(v, Scalar))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -123,7 +86,7 @@ class ModuleNames:
     tensors: TensorReader | None = None
     """The file beside the text, in which large constants are."""
 
-    def path(self, node: ast.expr, scope: Scope) -> Path | None:
+    def path(self, node: ast.expr, scope: Collection[str] = ()) -> Path | None:
         """`R.nn.relu` as a path, where R is a module that no variable hides; also `cls.f` and `List.Cons`."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):

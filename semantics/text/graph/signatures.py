@@ -53,7 +53,7 @@ class SignatureReader:
         a = node.args
         if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults:
             raise self.values.source.error(node, "a function has plain parameters only", "text.C12")
-        mark, before = self.values.scope.mark(), set(self.values.scope.table)
+        mark, before = self.values.scope.mark(), set(self.values.scope)
         self.values.declaring = True
         params: list[Var] = []
         own = self._own_names(node)
@@ -77,7 +77,7 @@ class SignatureReader:
             with self.values.at(node.returns):
                 result = None if out.is_open else exact(out)
         self.values.declaring = False
-        made = {n: v for n, v in self.values.scope.table.items() if n not in before and isinstance(v, Symbol)}
+        made = {n: v for n, v in self.values.scope.items() if n not in before and isinstance(v, Symbol)}
         self.values.scope.leave(mark)
         type_params = self.values.type_vars(flags.get("type_params", ()), node)
         pure = flags.get("pure", True) is not False and not _forced(node)

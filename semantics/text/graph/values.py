@@ -20,10 +20,11 @@ from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constructor, Expr, GlobalVar, Tuple
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol
 from assay.semantics.text import constants_text
-from assay.semantics.text.graph.scope import DataflowLocal, Kernel, ModuleNames, Path, Scalars, Scope
+from assay.semantics.text.graph.scope import DataflowLocal, Kernel, ModuleNames, Path, Scalars
 from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import plain
 from assay.semantics.text.scalars import ScalarParser
+from assay.semantics.text.scope import Scope
 from assay.semantics.text.types_text import Written, exact
 from assay.semantics.types import TensorType, TypeVar
 from assay.semantics.walk import fold_scoped
@@ -39,7 +40,7 @@ OPERATORS: dict[type[ast.AST], str] = {
 class Values:
     """Reads expressions where the names of `scope` stand for something."""
 
-    def __init__(self, module: ModuleNames, scope: Scope) -> None:
+    def __init__(self, module: ModuleNames, scope: Scope[Any]) -> None:
         self.module = module
         self.source = module.source
         self.scope = scope

@@ -345,35 +345,24 @@ class ScalarParser:
             if isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "abs"):
                 return self.operations.apply(node.func.id, args)
             raise self.source.error(node.func, f"no function of scalars: {ast.unparse(node.func)}", "text.C4")
-        if name in ("boolean", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bf16"):
-            name = _SHORT[name]
+        name = _SHORT.get(name, name)
         if name in DTYPES:
             return self._number(node, DTYPES[name], texts, args)
         if name in ("Ramp", "Broadcast", "Shuffle"):
             return self._vector(node, name, args)
+        if name in _TYPED:
+            rest = _TYPED[name]
+            if len(texts) != 1 or len(args) != bool(rest):
+                raise self.source.error(node, f"T.{name} takes a dtype{rest}", "text.C5")
+            return self._typed_call(node, name, self.dtype_of(node, texts[0]), *args)
         sizes = _OPERATOR_SIZES.get(FUNCTIONS.get(name, ""))
-        match name:
-            case (
-                "Cast"
-                | "cast"
-                | "reinterpret"
-                | "max_value"
-                | "min_value"
-                | "infinity"
-                | "IntImm"
-                | "FloatImm"
-                | "const"
-            ):
-                if len(texts) != 1 or len(args) != (0 if name in ("max_value", "min_value", "infinity") else 1):
-                    raise self.source.error(node, f"T.{name} takes a dtype{_REST.get(name, '')}", "text.C5")
-                return self._typed_call(node, name, self.dtype_of(node, texts[0]), *args)
-            case _ if name not in FUNCTIONS:
-                raise self.source.unsupported(node.func, f"T.{name} is not handled in scalar expressions", "text.C7")
-            case _ if texts or node.keywords:
-                # a span or annotations, which TVM's own printer never writes
-                raise self.source.error(node, f"T.{name} takes scalars only", "text.C5")
-            case _ if sizes is not None and len(args) != sizes:
-                raise self.source.error(node, f"T.{name} takes {sizes} operands, {len(args)} given", "text.C5")
+        if name not in FUNCTIONS:
+            raise self.source.unsupported(node.func, f"T.{name} is not handled in scalar expressions", "text.C7")
+        if texts or node.keywords:
+            # a span or annotations, which TVM's own printer never writes
+            raise self.source.error(node, f"T.{name} takes scalars only", "text.C5")
+        if sizes is not None and len(args) != sizes:
+            raise self.source.error(node, f"T.{name} takes {sizes} operands, {len(args)} given", "text.C5")
         if name == "Select":
             then, otherwise = self.operations.matched(args[1:])
             first = node.args[0]
@@ -468,24 +457,18 @@ class ScalarParser:
             raise self.source.error(node, wrong.message, "text.C6") from None
 
 
-_SHORT = {
-    "boolean": "bool",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "u8": "uint8",
-    "u16": "uint16",
-    # fmt: skip
-    "u32": "uint32",
-    "u64": "uint64",
-    "f16": "float16",
-    "f32": "float32",
-    "f64": "float64",
-    "bf16": "bfloat16",
+_SHORT = {"boolean": "bool", "bf16": "bfloat16"} | {
+    f"{kind[0]}{bits}": f"{kind}{bits}"
+    for kind in ("int", "uint", "float")
+    for bits in (8, 16, 32, 64)
+    if f"{kind}{bits}" in DTYPES
 }
-_REST = {"Cast": " and a value", "cast": " and a value", "reinterpret": " and a value", "IntImm": " and a number",
-         "FloatImm": " and a number", "const": " and a number"}  # fmt: skip
+_TYPED = {
+    **dict.fromkeys(("Cast", "cast", "reinterpret"), " and a value"),
+    **dict.fromkeys(("IntImm", "FloatImm", "const"), " and a number"),
+    **dict.fromkeys(("max_value", "min_value", "infinity"), ""),
+}
+"""Functions that take a dtype, and what they take beside."""
 
 
 def _is_text(node: ast.expr) -> bool:

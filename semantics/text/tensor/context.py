@@ -10,8 +10,9 @@ from assay.semantics.dtypes import BOOL, INT32
 from assay.semantics.scalar import Expr, Var, apply
 from assay.semantics.tensor import Buffer
 from assay.semantics.text.scalars import ScalarParser
+from assay.semantics.text.scope import Scope
 from assay.semantics.text.source import Source
-from assay.semantics.text.tensor.scope import BlockHead, FunctionHead, Names
+from assay.semantics.text.tensor.scope import BlockHead, FunctionHead, Meaning
 
 
 class FunctionContext:
@@ -19,7 +20,7 @@ class FunctionContext:
 
     def __init__(self, source: Source, modules: Collection[str]) -> None:
         self.source = source
-        self.names = Names({})
+        self.names = Scope[Meaning]()
         self.scalars = ScalarParser(source, self.names, INT32, modules)
         self.function = FunctionHead()
         self.heads: list[BlockHead] = []

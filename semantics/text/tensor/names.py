@@ -30,24 +30,15 @@ MOST_LITERALS = 1024
 """Constants of more elements are written as the text of their bytes."""
 
 
-class PrintedNames(Mapping["Var | Buffer", str]):
+class PrintedNames(dict["Var | Buffer", str]):
     """A name for each variable and buffer in scope, all different; a name is free again when its scope is left."""
 
     def __init__(self, taken: Collection[str]) -> None:
-        self.table: dict[Var | Buffer, str] = {}
+        super().__init__()
         self.bases: dict[str, str] = {}
         self.used: Counter[str] = Counter({*TAKEN, *taken})
         self.alike: Counter[str] = Counter()
         """How many names in scope were made from one: where the search for a fresh one starts."""
-
-    def __getitem__(self, of: Var | Buffer) -> str:
-        return self.table[of]
-
-    def __iter__(self) -> Any:
-        return iter(self.table)
-
-    def __len__(self) -> int:
-        return len(self.table)
 
     def declare(self, of: Var | Buffer) -> str:
         """A name like its own that is free in this scope."""
@@ -61,13 +52,13 @@ class PrintedNames(Mapping["Var | Buffer", str]):
         self.used[name] += 1
         self.alike[base] += 1
         self.bases[name] = base
-        self.table[of] = name
+        self[of] = name
         return name
 
     def leave(self, *those: Var | Buffer) -> None:
         """Leaves the scope of these: their names are free again."""
         for of in those:
-            name = self.table.pop(of)
+            name = self.pop(of)
             self.used[name] -= 1
             self.alike[self.bases.pop(name)] -= 1
 

@@ -195,7 +195,7 @@ class _TensorParser:
         """Statements one after another: what is declared holds until their end."""
         if self.calls.before and body:
             raise self.source.unsupported(body[0], "an extern has no place in the line above", "text.C7")
-        mark = len(self.names.undo)
+        mark = self.names.mark()
         items: list[tensor.Stmt | Opener] = []
         for node in body:
             try:
@@ -275,7 +275,7 @@ class _TensorParser:
             if name == "thread_binding":
                 raise self.source.unsupported(call, "loops bound to threads are not handled", "text.C7")
             raise self.source.error(call, what, "text.C4")
-        mark = len(self.names.undo)
+        mark = self.names.mark()
         span = self.source.span(node)
         if name == "grid":
             if len(call.args) != len(names) or call.keywords:
@@ -311,7 +311,7 @@ class _TensorParser:
         inner = self.statements(node.body) if index + 1 == len(node.items) else self.with_(node, index + 1)
         if not isinstance(call, ast.Call) or name is None:
             raise self.source.error(call, "with T.sblock(...), T.init() or T.attr(...) expected", "text.C4")
-        mark, span = len(self.names.undo), self.source.span(node)
+        mark, span = self.names.mark(), self.source.span(node)
         result: tensor.Stmt | None
         if name in _BLOCKS:
             inner.close()
@@ -358,7 +358,7 @@ class _TensorParser:
             raise self.source.error(node, "a block stands by itself", "text.C13")
         given = self.context.arguments(call, ("name", "no_realize"))
         head = BlockHead(self.context.string(given["name"]) if "name" in given else "")
-        mark = len(self.names.undo)
+        mark = self.names.mark()
         self.heads.append(head)
         body = yield self.statements(node.body)
         self.heads.pop()

@@ -47,7 +47,7 @@ class _Printer:
         self.buffers = buffers = BufferText(names)
         self.names, self.cells, self.scalars = names, buffers.cells, buffers.scalars
         for v, name in symbols.items():
-            names.table[v] = name
+            names[v] = name
         self.func = func
         self.base = depth
         self.lines: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -12,40 +12,6 @@ from assay.semantics.scalar import Expr, Var
 from assay.semantics.tensor import Block, Buffer, IterVar, Region, Stmt, View
 
 Meaning: TypeAlias = "Expr | Buffer"
-
-
-class Names(Mapping[str, Meaning]):
-    """What names stand for; a declaration holds until the scope that it stands in is left."""
-
-    def __init__(self, outer: Mapping[str, Meaning]) -> None:
-        self.table: dict[str, Meaning] = dict(outer)
-        self.undo: list[tuple[str, Meaning | None]] = []
-
-    def __getitem__(self, name: str) -> Meaning:
-        return self.table[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.table
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.table)
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def declare(self, name: str, meaning: Meaning) -> None:
-        """Lets a name stand for `meaning` until the scope is left."""
-        self.undo.append((name, self.table.get(name)))
-        self.table[name] = meaning
-
-    def leave(self, mark: int) -> None:
-        """Back to what held when `undo` had `mark` entries."""
-        while len(self.undo) > mark:
-            name, outer = self.undo.pop()
-            if outer is None:
-                del self.table[name]
-            else:
-                self.table[name] = outer
 
 
 @dataclass
