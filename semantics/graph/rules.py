@@ -12,36 +12,6 @@ from collections.abc import Iterator
 from assay.semantics import graph, types
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import (
-    AssertOp,
-    Call,
-    CallTIR,
-    Constant,
-    Constructor,
-    Dataflow,
-    Expr,
-    ExternFunc,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Made,
-    Match,
-    MatchCast,
-    OnDevice,
-    Print,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    acts,
-    require_sizes,
-    show_head,
-)
 from assay.semantics.graph.bindings import broken_bindings
 from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.graph.patterns import covers
@@ -52,9 +22,9 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.walk import post_order
 
 
-def broken_rules(function: Function, module: Module) -> Iterator[Invalid]:
+def broken_rules(function: graph.Function, module: Module) -> Iterator[Invalid]:
     """What is ill-formed about a top-level function: one Invalid for each place and rule."""
-    root: Expr = function
+    root: graph.Expr = function
     order = list(post_order(root))
     yield from _types(order, module)
     yield from broken_bindings(function, order)
@@ -71,17 +41,17 @@ def broken_rules(function: Function, module: Module) -> Iterator[Invalid]:
 # --- types -------------------------------------------------------------------------------------------------------
 
 
-def _types(order: list[Expr], module: Module) -> Iterator[Invalid]:
+def _types(order: list[graph.Expr], module: Module) -> Iterator[Invalid]:
     known: set[int] = set()
     for node in order:
         try:
-            if isinstance(node, (Var, ExternFunc, MatchCast)):
+            if isinstance(node, (graph.Var, graph.ExternFunc, graph.MatchCast)):
                 check_type(node.type, module, known)
-            require_sizes(node)
+            graph.require_sizes(node)
             wanted = derive(node, module)
             if not _agrees(wanted, node):
-                raise Invalid(f"{show_head(node)}: its parts make {wanted}", label="graph.C3")
-            if isinstance(node, Match) and not node.partial:
+                raise Invalid(f"{graph.show_head(node)}: its parts make {wanted}", label="graph.C3")
+            if isinstance(node, graph.Match) and not node.partial:
                 if not covers([c.pattern for c in node.clauses], module):
                     raise Invalid(
                         "the clauses do not cover every value: add one, or make the match partial", label="match.C5"
@@ -90,7 +60,7 @@ def _types(order: list[Expr], module: Module) -> Iterator[Invalid]:
             yield Invalid(wrong.message, where=node.span, label=wrong.label)
 
 
-def _agrees(derived: types.Type, node: Expr) -> bool:
+def _agrees(derived: types.Type, node: graph.Expr) -> bool:
     """Whether the node's type is the derived one, up to the names of sizes that only a run can tell."""
     if types.same_type(derived, node.type):
         return True
@@ -103,60 +73,62 @@ def _agrees(derived: types.Type, node: Expr) -> bool:
     return types.same_type(instantiate(derived, bound), node.type)
 
 
-def derive(node: Expr, module: Module) -> types.Type:  # noqa: C901  (a case for each kind of node)
+def derive(node: graph.Expr, module: Module) -> types.Type:  # noqa: C901  (a case for each kind of node)
     """The type of a node from its parts."""
     match node:
-        case Var() | ExternFunc():
+        case graph.Var() | graph.ExternFunc():
             return node.type
-        case Constant():
+        case graph.Constant():
             return types.TensorType(node.data.shape, dtype(node.data.dtype))
-        case GlobalVar():
+        case graph.GlobalVar():
             if isinstance(module.definitions.get(node.name), PrimFunc):
                 raise Invalid(f"{node.name} is a tensor function, which is called by call_tir", label="graph.C2")
             return type_of(node.name, module)
-        case Constructor():
+        case graph.Constructor():
             return graph.constructor(module.data(node.data), node.name).type
-        case Call() if isinstance(node.op, Operator):
+        case graph.Call() if isinstance(node.op, Operator):
             return graph.call(node.op, *node.args, **node.attrs).type
-        case Call():
+        case graph.Call():
             return graph.call(node.op, *node.args, type_args=node.type_args).type
-        case CallTIR():
+        case graph.CallTIR():
             _check_call_tir(node, module.kernel(node.func))
             return node.type
-        case Tuple():
+        case graph.Tuple():
             return types.TupleType(tuple(f.type for f in node.fields))
-        case TupleGetItem():
+        case graph.TupleGetItem():
             return graph.get(node.value, node.index).type
-        case Let():
+        case graph.Let():
             return graph.let(node.var, node.value, node.body).type
-        case If():
+        case graph.If():
             return graph.if_(node.condition, node.then, node.otherwise).type
-        case Match():
+        case graph.Match():
             clauses = [(c.pattern, c.body) for c in node.clauses]
             for c in node.clauses:
                 for p in post_order(c.pattern):
-                    if isinstance(p, Made) and not types.same_type(derive(p.constructor, module), p.constructor.type):
+                    if isinstance(p, graph.Made) and not types.same_type(
+                        derive(p.constructor, module), p.constructor.type
+                    ):
                         raise Invalid(f"{p.constructor.name} is not of type {p.constructor.type}", label="graph.C3")
             return graph.match(node.value, *clauses, partial=node.partial).type
-        case MatchCast():
+        case graph.MatchCast():
             return graph.match_cast(node.value, node.type).type
-        case OnDevice():
+        case graph.OnDevice():
             return node.value.type
-        case ShapeExpr():
+        case graph.ShapeExpr():
             return graph.shape(*node.dims).type
-        case ShapeOf():
+        case graph.ShapeOf():
             return graph.shape_of(node.value).type
-        case RefCreate():
+        case graph.RefCreate():
             return types.RefType(node.value.type)
-        case RefRead():
+        case graph.RefRead():
             return graph.read(node.ref).type
-        case RefWrite():
+        case graph.RefWrite():
             return graph.write(node.ref, node.value).type
-        case Print():
+        case graph.Print():
             return types.UNIT
-        case AssertOp():
+        case graph.AssertOp():
             return graph.assert_op(node.condition, *node.values).type
-        case Function():
+        case graph.Function():
             of = node.func_type
             return graph.function(node.params, node.body, of.result, type_params=of.type_params, pure=of.pure).type
         case _:
@@ -195,7 +167,7 @@ def type_of(name: str, module: Module) -> types.Type:
         array = module.constants[name]
         return types.TensorType(array.shape, dtype(array.dtype))
     match module.definitions.get(name):
-        case Function() as function:
+        case graph.Function() as function:
             return function.type
         case PrimFunc() as kernel:
             return kernel_type(kernel)
@@ -213,7 +185,7 @@ def kernel_type(kernel: PrimFunc) -> types.FuncType:
     return types.FuncType((*buffers[:count], *scalars), result)
 
 
-def _check_call_tir(node: CallTIR, kernel: PrimFunc) -> None:
+def _check_call_tir(node: graph.CallTIR, kernel: PrimFunc) -> None:
     operands, made = [t for a in node.args for t in types.flatten(a.type)], types.flatten(node.type)
     if any(
         isinstance(t, types.TupleType) for t in (node.type.fields if isinstance(node.type, types.TupleType) else ())
@@ -239,39 +211,39 @@ def _check_call_tir(node: CallTIR, kernel: PrimFunc) -> None:
 # --- actions -----------------------------------------------------------------------------------------------------
 
 
-def _actions(order: list[Expr]) -> Iterator[Invalid]:
+def _actions(order: list[graph.Expr]) -> Iterator[Invalid]:
     """What acts is reached by one edge only, and by none inside a dataflow block."""
     edges: Counter[int] = Counter()
     active: set[int] = set()
     for node in order:
         parts = node.children
         edges.update(map(id, parts))
-        if acts(node) or (not isinstance(node, Function) and any(id(c) in active for c in parts)):
+        if graph.acts(node) or (not isinstance(node, graph.Function) and any(id(c) in active for c in parts)):
             active.add(id(node))
     for node in order:
         if id(node) in active and edges[id(node)] > 1:
             yield Invalid(
-                f"{show_head(node)} acts and is used {edges[id(node)]} times: name it by a let",
+                f"{graph.show_head(node)} acts and is used {edges[id(node)]} times: name it by a let",
                 where=node.span,
                 label="graph.C7",
             )
-        if isinstance(node, Let) and node.dataflow is not None and id(node.value) in active:
+        if isinstance(node, graph.Let) and node.dataflow is not None and id(node.value) in active:
             yield Invalid(
-                f"{node.var.name} acts inside a dataflow block: {show_head(node.value)}",
+                f"{node.var.name} acts inside a dataflow block: {graph.show_head(node.value)}",
                 where=node.span,
                 label="graph.C9",
             )
     yield from _blocks(order)
 
 
-def _blocks(order: list[Expr]) -> Iterator[Invalid]:
+def _blocks(order: list[graph.Expr]) -> Iterator[Invalid]:
     """The lets of a dataflow block follow one another."""
-    after: dict[int, Dataflow] = {
-        id(n.body): n.dataflow for n in order if isinstance(n, Let) and n.dataflow is not None
+    after: dict[int, graph.Dataflow] = {
+        id(n.body): n.dataflow for n in order if isinstance(n, graph.Let) and n.dataflow is not None
     }
-    first: dict[Dataflow, Let] = {}
+    first: dict[graph.Dataflow, graph.Let] = {}
     for node in reversed(order):
-        if isinstance(node, Let) and node.dataflow is not None and after.get(id(node)) is not node.dataflow:
+        if isinstance(node, graph.Let) and node.dataflow is not None and after.get(id(node)) is not node.dataflow:
             if node.dataflow in first:
                 yield Invalid(
                     f"{node.var.name} is not next to the rest of its dataflow block", where=node.span, label="graph.C10"

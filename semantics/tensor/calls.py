@@ -11,22 +11,10 @@ from dataclasses import replace
 from math import prod
 from weakref import WeakKeyDictionary
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Const, Dim, Expr, Var, apply, as_expr, cast, const, same, show, variables
-from assay.semantics.tensor import (
-    Alias,
-    Assert,
-    Block,
-    Buffer,
-    Call,
-    LetStmt,
-    PrimFunc,
-    Stmt,
-    View,
-    program_order,
-    seq,
-)
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.tensor.places import dense_strides
 from assay.semantics.tensor.regions import is_checked
@@ -36,7 +24,7 @@ DEEPEST = 200
 """Activations inside one another; more are a trap."""
 
 
-def callee(call: Call, functions: Mapping[str, PrimFunc]) -> PrimFunc:
+def callee(call: tensor.Call, functions: Mapping[str, tensor.PrimFunc]) -> tensor.PrimFunc:
     """The tensor function that is called; Invalid (tensor.C15) where there is none of that name."""
     found = functions.get(call.function)
     if found is None:
@@ -44,12 +32,12 @@ def callee(call: Call, functions: Mapping[str, PrimFunc]) -> PrimFunc:
     return found
 
 
-def calls_of(func: PrimFunc) -> tuple[Call, ...]:
+def calls_of(func: tensor.PrimFunc) -> tuple[tensor.Call, ...]:
     """The calls in a function."""
-    return tuple(s for s in program_order(func.body) if isinstance(s, Call))
+    return tuple(s for s in tensor.program_order(func.body) if isinstance(s, tensor.Call))
 
 
-def activation(call: Call, func: PrimFunc) -> Stmt:
+def activation(call: tensor.Call, func: tensor.PrimFunc) -> tensor.Stmt:
     """What a call of `func` means. Invalid where the arguments do not fit its parameters."""
     buffers, scalars = call.buffers, call.expressions
     wrong = [a for a in call.args if isinstance(a, str)]
@@ -75,8 +63,8 @@ def activation(call: Call, func: PrimFunc) -> Stmt:
                 known.add(d)
                 lets.append((fresh.var(d), cast(n, INT64)))
                 origin.append(f"{d.name} = {show(n)} by {b.name}")
-    checks: list[Stmt] = []
-    views: list[View] = []
+    checks: list[tensor.Stmt] = []
+    views: list[tensor.View] = []
     for k, (p, b) in enumerate(zip(func.params, buffers, strict=True)):
         unbound = [v.name for d in p.shape for v in variables(d) if v not in known]
         if unbound:
@@ -85,28 +73,33 @@ def activation(call: Call, func: PrimFunc) -> Stmt:
             )
         own = fresh.buffer(p)
         checks += shape_checks(func, p, own, b, call, origin)
-        views.append(View(own, b, const(0), dense_strides(own.shape), constant=k < len(func.inputs)))
-    body: Stmt = fresh.run(_open(func.body))
+        views.append(tensor.View(own, b, const(0), dense_strides(own.shape), constant=k < len(func.inputs)))
+    body: tensor.Stmt = fresh.run(_open(func.body))
     for view in reversed(views):
-        body = Alias(view, body, span=call.span)
-    body = seq(*checks, body)
+        body = tensor.Alias(view, body, span=call.span)
+    body = tensor.seq(*checks, body)
     for var, value in reversed(lets):
-        body = LetStmt(var, value, body, span=call.span)
+        body = tensor.LetStmt(var, value, body, span=call.span)
     return body
 
 
-def _open(body: Stmt) -> Stmt:
+def _open(body: tensor.Stmt) -> tensor.Stmt:
     """`body`, its root blocks saying expressly that they say nothing: it may come to stand in a block that does."""
-    outermost = occurrences(body, lambda s: () if isinstance(s, Block) else s.children)
-    roots = {id(s) for s in outermost if isinstance(s, Block) and not is_checked(s, outermost=True)}
+    outermost = occurrences(body, lambda s: () if isinstance(s, tensor.Block) else s.children)
+    roots = {id(s) for s in outermost if isinstance(s, tensor.Block) and not is_checked(s, outermost=True)}
     return rewrite(
-        body, lambda s: replace(s, reads=None, writes=None) if isinstance(s, Block) and id(s) in roots else s
+        body, lambda s: replace(s, reads=None, writes=None) if isinstance(s, tensor.Block) and id(s) in roots else s
     )
 
 
 def shape_checks(
-    func: PrimFunc, param: Buffer, own: Buffer, given: Buffer, call: Call, origin: Sequence[str]
-) -> list[Stmt]:
+    func: tensor.PrimFunc,
+    param: tensor.Buffer,
+    own: tensor.Buffer,
+    given: tensor.Buffer,
+    call: tensor.Call,
+    origin: Sequence[str],
+) -> list[tensor.Stmt]:
     """Checks that a buffer has the shape of its parameter, or, where it is handed over by its first element, its size.
 
     A row of a constant number of elements is that: what is called sees the first of them.
@@ -117,7 +110,7 @@ def shape_checks(
         pairs = list(zip(own.shape, given.shape, strict=True))
     else:
         pairs = [(size_of(own.shape), size_of(given.shape))]
-    found: list[Stmt] = []
+    found: list[tensor.Stmt] = []
     for k, (d, n) in enumerate(pairs):
         if (isinstance(d, int) and isinstance(n, int) and (d == n if whole else d <= n)) or same(
             as_expr(d), as_expr(n)
@@ -126,7 +119,9 @@ def shape_checks(
         what = f"{show(n)} in dimension {k}" if whole else f"{show(n)} elements, which must be at least {show(d)}"
         because = f"; {', '.join(origin)}" if origin else ""
         message = f"{func.name} takes {param!r}; {given.name} has {what}{because}"
-        found.append(Assert(apply("eq" if whole else "le", as_expr(d), as_expr(n)), message, "shape", span=call.span))
+        found.append(
+            tensor.Assert(apply("eq" if whole else "le", as_expr(d), as_expr(n)), message, "shape", span=call.span)
+        )
     return found
 
 
@@ -140,32 +135,34 @@ def size_of(shape: Sequence[Dim]) -> Dim:
     return total
 
 
-def from_element(source: Buffer, offset: Expr, length: Dim | None = None, *, constant: bool = False) -> View:
+def from_element(
+    source: tensor.Buffer, offset: Expr, length: Dim | None = None, *, constant: bool = False
+) -> tensor.View:
     """A view of `length` elements of `source`, all that are left by default, from `offset` on in row-major order."""
     if length is None:
         rest = as_expr(size_of(source.shape)) - offset
         length = int(rest.value) if isinstance(rest, Const) else rest
-    made = Buffer(f"{source.name}_from", (length,), source.dtype, source.scope)
-    return View(made, source, offset, (const(1),), constant=constant)
+    made = tensor.Buffer(f"{source.name}_from", (length,), source.dtype, source.scope)
+    return tensor.View(made, source, offset, (const(1),), constant=constant)
 
 
-def calls_extern(func: PrimFunc) -> bool:
+def calls_extern(func: tensor.PrimFunc) -> bool:
     """Whether a function calls an extern itself: running it is an action (rule M6.20)."""
     if func not in _externs:
         _externs[func] = any(c.extern for c in calls_of(func))
     return _externs[func]
 
 
-_externs: WeakKeyDictionary[PrimFunc, bool] = WeakKeyDictionary()
+_externs: WeakKeyDictionary[tensor.PrimFunc, bool] = WeakKeyDictionary()
 
 
-def without_calls(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFunc:
+def without_calls(func: tensor.PrimFunc, functions: Mapping[str, tensor.PrimFunc]) -> tensor.PrimFunc:
     """`func` with every call of a tensor function replaced by what it means; itself where it has none.
 
     Calls of externs stay. Unsupported for a function that calls itself: only the definition runs that.
     """
     body, level = func.body, 0
-    while calls := [s for s in program_order(body) if isinstance(s, Call) and not s.extern]:
+    while calls := [s for s in tensor.program_order(body) if isinstance(s, tensor.Call) and not s.extern]:
         level += 1
         for c in calls:
             if level > len(functions):

@@ -8,22 +8,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import Expr, apply, const
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.places import is_kept, is_private
 from assay.semantics.tensor.regions import is_checked, uncovered
-from assay.semantics.tensor.statements import (
-    Alias,
-    Allocate,
-    AllocateConst,
-    Assert,
-    Block,
-    For,
-    PrimFunc,
-    Stmt,
-    allocated,
-)
 from assay.semantics.tensor.views import Region, View
 from assay.semantics.tensor.within import Within
 from assay.semantics.walk import Worklist
@@ -35,7 +25,7 @@ Names: TypeAlias = Sequence[tuple[Buffer, Sequence[Expr]]]
 class EnclosingBlocks:
     """The blocks that declare accesses around a place, innermost first, and what loops are around it."""
 
-    block: Block | None = None
+    block: tensor.Block | None = None
     outer: EnclosingBlocks | None = None
     blocks: int = 0
     threads: int = 0
@@ -50,7 +40,7 @@ NOTHING = EnclosingBlocks()
 class Claims:
     """The claims of one function, and the checks that they become."""
 
-    def __init__(self, func: PrimFunc, within: Within) -> None:
+    def __init__(self, func: tensor.PrimFunc, within: Within) -> None:
         self.within = within
         self.around: dict[int, EnclosingBlocks] = {}
         self.within_block: dict[int, EnclosingBlocks] = {}
@@ -59,28 +49,28 @@ class Claims:
         self.movable: set[Buffer] = set()
         self.here = NOTHING
         self.any = False
-        work = Worklist[tuple[Stmt, EnclosingBlocks]]([(func.body, NOTHING)])
+        work = Worklist[tuple[tensor.Stmt, EnclosingBlocks]]([(func.body, NOTHING)])
         for stmt, outer in work:
             self.around[id(stmt)] = inner = outer
             match stmt:
-                case Block():
+                case tensor.Block():
                     if is_checked(stmt, outermost=outer.blocks == 0):
                         inner = EnclosingBlocks(stmt, outer, outer.blocks + 1, outer.threads, outer.lanes)
                         self.any = True
                     self.within_block[id(stmt)] = inner
-                case For(kind="parallel"):
+                case tensor.For(kind="parallel"):
                     inner = EnclosingBlocks(None, outer, outer.blocks, outer.threads + 1, outer.lanes)
-                case For(kind="vectorized"):
+                case tensor.For(kind="vectorized"):
                     inner = EnclosingBlocks(None, outer, outer.blocks, outer.threads, True)
-                case AllocateConst():
+                case tensor.AllocateConst():
                     self.birth[stmt.buffer] = outer
-                case Alias() if is_kept(stmt.view):
+                case tensor.Alias() if is_kept(stmt.view):
                     self.same_memory(stmt.view)
-            for b in allocated(stmt):
+            for b in tensor.allocated(stmt):
                 self.birth[b] = inner
-                if isinstance(stmt, Block) or (isinstance(stmt, Allocate) and stmt.movable):
+                if isinstance(stmt, tensor.Block) or (isinstance(stmt, tensor.Allocate) and stmt.movable):
                     self.movable.add(b)
-            for v in stmt.views if isinstance(stmt, Block) else ():
+            for v in stmt.views if isinstance(stmt, tensor.Block) else ():
                 if is_kept(v):
                     self.same_memory(v)
             work.add((s, inner) for s in stmt.children)
@@ -91,21 +81,21 @@ class Claims:
         if view.source in self.movable:
             self.movable.add(view.buffer)
 
-    def at(self, stmt: Stmt) -> None:
+    def at(self, stmt: tensor.Stmt) -> None:
         """What follows is evaluated by `stmt` itself."""
         self.here = self.around[id(stmt)]
 
-    def inside(self, block: Block) -> None:
+    def inside(self, block: tensor.Block) -> None:
         """What follows is evaluated inside a block, before its parts."""
         self.here = self.within_block[id(block)]
 
-    def checks(self, names: Names, write: bool) -> list[Stmt]:
+    def checks(self, names: Names, write: bool) -> list[tensor.Stmt]:
         """What must hold before an element is touched; `names` as in `assay.interp.watching.Declared`."""
         root = names[-1][0]
         birth = self.birth.get(root, self.here)
-        found: list[Stmt] = []
+        found: list[tensor.Stmt] = []
         if write and is_private(root) and root not in self.movable and self.here.threads > birth.threads:
-            found.append(Assert(const(False, BOOL), f"{root.name} belongs to another thread", "wrong scope"))
+            found.append(tensor.Assert(const(False, BOOL), f"{root.name} belongs to another thread", "wrong scope"))
         around: EnclosingBlocks | None = self.here
         while around is not None and around.blocks > birth.blocks:
             block = around.block
@@ -120,7 +110,7 @@ class Claims:
                 what = "write" if write else "read"
                 condition = reduce(_either, [reduce(_both, w) for w in ways]) if ways else const(False, BOOL)
                 message = f"block {block.name} does not declare that it {what}s this of {root.name}"
-                found.append(Assert(condition, message, "undeclared access"))
+                found.append(tensor.Assert(condition, message, "undeclared access"))
         return found
 
 

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from assay.semantics import tensor
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT64, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, reinterpret
@@ -24,39 +25,26 @@ from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.calls import size_of
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.tensor.places import declared_number, dense_strides
-from assay.semantics.tensor.statements import (
-    Alias,
-    Allocate,
-    AllocateConst,
-    Assert,
-    Block,
-    Call,
-    For,
-    LetStmt,
-    PrimFunc,
-    Seq,
-    Stmt,
-    Store,
-    program_order,
-)
 from assay.semantics.tensor.views import Region, View
 from assay.semantics.walk import fold, post_order, pre_order, rewrite
 
-_looks: WeakKeyDictionary[PrimFunc, tuple[bool, frozenset[str]]] = WeakKeyDictionary()
+_looks: WeakKeyDictionary[tensor.PrimFunc, tuple[bool, frozenset[str]]] = WeakKeyDictionary()
 
 
-def views_of(stmt: Stmt) -> Sequence[View]:
+def views_of(stmt: tensor.Stmt) -> Sequence[View]:
     """The views that begin with a statement."""
-    return (stmt.view,) if isinstance(stmt, Alias) else stmt.views if isinstance(stmt, Block) else ()
+    return (stmt.view,) if isinstance(stmt, tensor.Alias) else stmt.views if isinstance(stmt, tensor.Block) else ()
 
 
-def is_bytewise(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> bool:
+def is_bytewise(func: tensor.PrimFunc, functions: Mapping[str, tensor.PrimFunc]) -> bool:
     """Whether a function, or one that it calls, sees some memory in numbers of several widths, or as bools and
     others."""
     for at in pre_order(func, lambda f: [functions[n] for n in _looks[f][1] if n in functions]):
         if at not in _looks:
-            calls = frozenset(s.function for s in program_order(at.body) if isinstance(s, Call) and not s.extern)
-            _looks[at] = any(_differs(v) for s in program_order(at.body) for v in views_of(s)), calls
+            calls = frozenset(
+                s.function for s in tensor.program_order(at.body) if isinstance(s, tensor.Call) and not s.extern
+            )
+            _looks[at] = any(_differs(v) for s in tensor.program_order(at.body) for v in views_of(s)), calls
         if _looks[at][0]:
             return True
     return False
@@ -67,12 +55,12 @@ def _differs(view: View) -> bool:
     return a is not b and (a.itemsize != b.itemsize or BOOL in (a, b))
 
 
-def in_units(func: PrimFunc, *, pointers: bool = False) -> PrimFunc:
+def in_units(func: tensor.PrimFunc, *, pointers: bool = False) -> tensor.PrimFunc:
     """`func` with one dtype for each memory; `func` itself where each has one already.
 
     Unsupported where a call is handed memory that is seen as another dtype.
     """
-    views = {v.buffer: v for s in program_order(func.body) for v in views_of(s)}
+    views = {v.buffer: v for s in tensor.program_order(func.body) for v in views_of(s)}
     if all(v.buffer.dtype is v.source.dtype for v in views.values()):
         return func
     return _Units(func, views, pointers).run()
@@ -94,9 +82,9 @@ class Memory:
         """How many units a number of a buffer is."""
         return buffer.dtype.itemsize // self.unit.itemsize
 
-    def around(self, body: Stmt) -> Stmt:
+    def around(self, body: tensor.Stmt) -> tensor.Stmt:
         """`body`, in which the root is a view of its units."""
-        return body if self.whole is self.buffers[self.root] else Alias(self.root_view, body)
+        return body if self.whole is self.buffers[self.root] else tensor.Alias(self.root_view, body)
 
     @property
     def root_view(self) -> View:
@@ -107,7 +95,7 @@ class Memory:
 
 @dataclass(eq=False)
 class _Units:
-    func: PrimFunc
+    func: tensor.PrimFunc
     views: Mapping[Buffer, View]
     pointers: bool
     memories: dict[Buffer, Memory] = field(default_factory=dict)
@@ -116,9 +104,9 @@ class _Units:
     blocks: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.blocks = any(isinstance(s, Block) for s in program_order(self.func.body))
+        self.blocks = any(isinstance(s, tensor.Block) for s in tensor.program_order(self.func.body))
 
-    def run(self) -> PrimFunc:
+    def run(self) -> tensor.PrimFunc:
         together: dict[Buffer, list[Buffer]] = {}
         for v in self.views:
             root = v
@@ -160,48 +148,50 @@ class _Units:
         sources = {b: first if self.views[b].source is root else made[self.views[b].source] for b in buffers[1:]}
         return Memory(root, unit, made, whole, sources)
 
-    def parameter(self, memory: Memory, body: Stmt, is_input: bool) -> Stmt:
+    def parameter(self, memory: Memory, body: tensor.Stmt, is_input: bool) -> tensor.Stmt:
         p, whole = memory.root, memory.buffers[memory.root]
         if self.pointers:
-            return Alias(as_units(memory), memory.around(body))
+            return tensor.Alias(as_units(memory), memory.around(body))
         index = tuple(Var(f"i{k}") for k in range(len(p.shape)))
-        copy: Stmt
+        copy: tensor.Stmt
         if is_input:
             bits = _bits(p[index], p.dtype)
-            copy = Seq(
-                tuple(Store(whole, (*index, const(k)), _unit(bits, k, memory.unit)) for k in range(memory.units(p)))
+            copy = tensor.Seq(
+                tuple(
+                    tensor.Store(whole, (*index, const(k)), _unit(bits, k, memory.unit)) for k in range(memory.units(p))
+                )
             )
         else:
-            copy = Store(p, index, self.value(memory, p, index))
+            copy = tensor.Store(p, index, self.value(memory, p, index))
         for var, d in zip(reversed(index), reversed(p.shape), strict=True):
-            copy = For(var, d if isinstance(d, Expr) else const(d), copy)
-        return Allocate(memory.whole, memory.around(Seq((copy, body) if is_input else (body, copy))))
+            copy = tensor.For(var, d if isinstance(d, Expr) else const(d), copy)
+        return tensor.Allocate(memory.whole, memory.around(tensor.Seq((copy, body) if is_input else (body, copy))))
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def statement(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
+    def statement(self, stmt: tensor.Stmt, parts: list[tensor.Stmt]) -> tensor.Stmt:
         changed = self.own(stmt.with_children(parts))
         match changed:
-            case Allocate(buffer=b) if b in self.memories and self.memories[b].whole is not b:
+            case tensor.Allocate(buffer=b) if b in self.memories and self.memories[b].whole is not b:
                 memory = self.memories[b]
                 inner = memory.around(changed.body)
                 if self.pointers:
-                    return replace(changed, body=Alias(as_units(memory), inner))
+                    return replace(changed, body=tensor.Alias(as_units(memory), inner))
                 return replace(changed, buffer=memory.whole, body=inner)
-            case AllocateConst(buffer=b) if b in self.memories and self.memories[b].whole is not b:
+            case tensor.AllocateConst(buffer=b) if b in self.memories and self.memories[b].whole is not b:
                 memory = self.memories[b]
                 if self.pointers:  # it may be an entry of the module's table, in its own dtype
-                    return replace(changed, body=Alias(as_units(memory), memory.around(changed.body)))
+                    return replace(changed, body=tensor.Alias(as_units(memory), memory.around(changed.body)))
                 data = np.ascontiguousarray(changed.data).reshape(-1).view(memory.unit.numpy)
                 data.flags.writeable = False
                 return replace(changed, buffer=memory.whole, data=data, body=memory.around(changed.body))
-            case Store(buffer=b) if b in self.memories:
+            case tensor.Store(buffer=b) if b in self.memories:
                 return self.store(changed)
-            case Alias(view=v) if v.buffer in self.memories:
+            case tensor.Alias(view=v) if v.buffer in self.memories:
                 return replace(changed, view=self.view(v))
-            case Block():
+            case tensor.Block():
                 return self.block(changed)
-            case Call():
+            case tensor.Call():
                 seen = [b for b in self.handed(changed) if b in self.memories]
                 # with pointers, the memory itself may be handed over under its own name
                 if any(not self.pointers or b is not self.memories[b].root for b in seen):
@@ -214,12 +204,12 @@ class _Units:
                 return changed
 
     @staticmethod
-    def handed(call: Call) -> Iterator[Buffer]:
+    def handed(call: tensor.Call) -> Iterator[Buffer]:
         yield from call.buffers
         if call.result is not None:
             yield call.result.buffer
 
-    def own(self, stmt: Stmt) -> Stmt:
+    def own(self, stmt: tensor.Stmt) -> tensor.Stmt:
         """A statement whose expressions read units."""
 
         def change(node: Expr) -> Expr:
@@ -227,12 +217,12 @@ class _Units:
                 return self.value(self.memories[node.buffer], node.buffer, node.indices)
             return node
 
-        exprs = (*stmt.expressions, *(stmt.inner_expressions if isinstance(stmt, Block) else ()))
+        exprs = (*stmt.expressions, *(stmt.inner_expressions if isinstance(stmt, tensor.Block) else ()))
         if not any(isinstance(n, Load) and n.buffer in self.memories for e in exprs for n in post_order(e)):
             return stmt
         return _Reading(change).own(stmt)
 
-    def store(self, stmt: Store) -> Stmt:
+    def store(self, stmt: tensor.Store) -> tensor.Stmt:
         """A number stored unit by unit; its indices and its value are known before the first."""
         b, memory = stmt.buffer, self.memories[stmt.buffer]
         target, bits = memory.buffers[b], _bits(stmt.value, b.dtype)
@@ -248,21 +238,23 @@ class _Units:
             return lets[-1][0]
 
         index, bits = tuple(map(named, stmt.indices)), named(bits)
-        body: Stmt = Seq(
+        body: tensor.Stmt = tensor.Seq(
             tuple(
                 replace(stmt, buffer=target, indices=(*index, const(k)), value=_unit(bits, k, memory.unit))
                 for k in range(memory.units(b))
             )
         )
         for var, value in reversed(lets):
-            body = LetStmt(var, value, body, span=stmt.span)
+            body = tensor.LetStmt(var, value, body, span=stmt.span)
         return self.guarded(memory, body)
 
-    def guarded(self, memory: Memory, body: Stmt) -> Stmt:
+    def guarded(self, memory: Memory, body: tensor.Stmt) -> tensor.Stmt:
         """A store; into an input that was copied it is none."""
         if self.pointers or memory.whole is memory.root or memory.root not in self.func.inputs:
             return body
-        return Seq((Assert(const(False, BOOL), f"{memory.root.name} is read-only", "store to constant"), body))
+        return tensor.Seq(
+            (tensor.Assert(const(False, BOOL), f"{memory.root.name} is read-only", "store to constant"), body)
+        )
 
     def view(self, view: View) -> View:
         memory = self.memories[view.buffer]
@@ -285,7 +277,7 @@ class _Units:
         more = ((const(0),), (const(count),)) if count > 1 else ((), ())
         return Region(memory.buffers[r.buffer], (*r.starts, *more[0]), (*r.stops, *more[1]))
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: tensor.Block) -> tensor.Block:
         held = [self.memories[b] for b in block.allocated if b in self.memories and self.memories[b].whole is not b]
         views = tuple(self.view(v) if v.buffer in self.memories else v for v in block.views)
         allocated = block.allocated

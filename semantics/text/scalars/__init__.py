@@ -17,22 +17,9 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, DTYPES, INT32, DType
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import (
-    Const,
-    Expr,
-    Load,
-    apply,
-    both,
-    cast,
-    const,
-    either,
-    reinterpret,
-    select,
-    simplify,
-    without_value,
-)
 from assay.semantics.scalar.failing import tvm_select
 from assay.semantics.tensor import Buffer
 from assay.semantics.text.scalars.operations import BINARY, FUNCTIONS, Operations, Value
@@ -40,7 +27,7 @@ from assay.semantics.text.source import Source
 from assay.semantics.walk import fold_scoped, occurrences
 
 T = TypeVar("T")
-Scope: TypeAlias = Mapping[str, "Expr | Buffer"]
+Scope: TypeAlias = Mapping[str, "scalar.Expr | Buffer"]
 MODULES = ("T", "tir", "tirx", "ty", "R", "I")
 """The names that `tvm.script`'s modules are imported as, unless the text says otherwise."""
 
@@ -62,9 +49,9 @@ class ScalarParser:
     lanes: int = 1
     lane: int = 0
     """Which lane of vectors is read, of how many."""
-    external: Callable[[ast.Call], Expr] | None = None
+    external: Callable[[ast.Call], scalar.Expr] | None = None
     """What the call of an extern gives within an expression, where there may be one."""
-    vectors: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
+    vectors: dict[str, tuple[scalar.Expr, ...]] = field(default_factory=dict)
     """Names of vectors, and their lanes."""
     packed: dict[Buffer, int] = field(default_factory=dict)
     """Buffers whose elements are vectors, and how many lanes those have: their last dimension."""
@@ -95,7 +82,7 @@ class ScalarParser:
                         [0 if e is None else self.value(e) for e in (node.lower, node.upper)]
                     )
                     step = 1 if node.step is None else self._count(node, node.step)
-                    width = simplify(last - first)
+                    width = scalar.simplify(last - first)
                     if not isinstance(width, int) or width < 1:
                         raise self.source.error(node, "a vector of elements has a constant number of lanes", "text.C6")
                     return -(-width // step)
@@ -117,7 +104,7 @@ class ScalarParser:
             raise self.source.error(node, "a number of lanes is a positive literal", "text.C6")
         return int(number.value)
 
-    def expr(self, node: ast.expr, of: DType | None = None) -> Expr:
+    def expr(self, node: ast.expr, of: DType | None = None) -> scalar.Expr:
         """The expression that `node` is. A plain number becomes `of`; anything else must have that dtype, if given."""
         value = self.value(node)
         with self.source.at(node):
@@ -126,22 +113,22 @@ class ScalarParser:
             raise self.source.error(node, f"{of} expected, this is {result.dtype}", "text.C6")
         return result
 
-    def dim(self, node: ast.expr) -> Expr | int:
+    def dim(self, node: ast.expr) -> scalar.Expr | int:
         """A dim of a shape: a number, or an expression; a string is read as an expression (TVM quotes sums)."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = self.quoted(node)
         value = self.value(node)
-        if isinstance(value, Const) and value.dtype.is_integer:
+        if isinstance(value, scalar.Const) and value.dtype.is_integer:
             return int(value.value)
-        if isinstance(value, Expr) and value.dtype.is_integer:
+        if isinstance(value, scalar.Expr) and value.dtype.is_integer:
             return self.sized(node, value)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         raise self.source.error(node, "a dim is a whole number or an integer expression", "text.C6")
 
-    def sized(self, node: ast.AST, dim: Expr) -> Expr:
+    def sized(self, node: ast.AST, dim: scalar.Expr) -> scalar.Expr:
         """The dim. Invalid (text.C6): it is a number that there is not."""
-        if why := without_value(dim):
+        if why := scalar.without_value(dim):
             raise self.source.error(node, f"this size has no value: {why}", "text.C6")
         return dim
 
@@ -245,11 +232,11 @@ class ScalarParser:
             case ast.UnaryOp(op=ast.UAdd()):
                 return args[0]
             case ast.UnaryOp(op=ast.Not()):
-                return apply("not", self.operations.condition(args[0]))
+                return scalar.apply("not", self.operations.condition(args[0]))
             case ast.UnaryOp(op=ast.Invert()):
                 return self.operations.apply("~", args)
             case ast.BoolOp():
-                join = both if isinstance(node.op, ast.And) else either
+                join = scalar.both if isinstance(node.op, ast.And) else scalar.either
                 result = self.operations.condition(args[0])
                 for other in args[1:]:
                     result = join(result, self.operations.condition(other))
@@ -280,15 +267,16 @@ class ScalarParser:
         if isinstance(found, Buffer) and found in self.packed and len(found.shape) == 2 and found.shape[0] == 1:
             return self._packed(ast.copy_location(ast.Subscript(node, ast.copy_location(ast.Constant(0), node)), node))
         if isinstance(found, Buffer) and found.shape == (1,):
-            return Load(found.dtype, found, (const(0, self.integer),))  # TVM writes a buffer of one element so
+            # TVM writes a buffer of one element so
+            return scalar.Load(found.dtype, found, (scalar.const(0, self.integer),))
         if isinstance(found, Buffer):
             raise self.source.error(node, f"{node.id} is a buffer; an element is {node.id}[...]", "text.C4")
         return found
 
-    def _load(self, node: ast.Subscript, args: list[Value]) -> Expr:
+    def _load(self, node: ast.Subscript, args: list[Value]) -> scalar.Expr:
         return self.element(node, [self.operations.typed(a) for a in args])
 
-    def _packed(self, node: ast.Subscript) -> Load:
+    def _packed(self, node: ast.Subscript) -> scalar.Load:
         """The lane that is read of an element of a buffer of vectors, or of several of them."""
         own, outer = self.lanes_in(node.value), (self.lanes, self.lane)
         if self.lanes == 1:
@@ -302,7 +290,7 @@ class ScalarParser:
         self.lanes, self.lane = outer
         return found
 
-    def element(self, node: ast.Subscript, indices: Sequence[Expr], lane: int = 0) -> Load:
+    def element(self, node: ast.Subscript, indices: Sequence[scalar.Expr], lane: int = 0) -> scalar.Load:
         """The buffer element that a subscript names; of one that is a vector, a lane."""
         if not isinstance(node.value, ast.Name):
             raise self.source.error(node.value, "the name of a buffer expected", "text.C4")
@@ -312,7 +300,7 @@ class ScalarParser:
         if not isinstance(buffer, Buffer):
             raise self.source.error(node.value, f"{node.value.id} is a scalar, which has no elements", "text.C4")
         if buffer in self.packed:
-            indices = (*indices, const(lane, self.integer))
+            indices = (*indices, scalar.const(lane, self.integer))
         if len(indices) != len(buffer.shape):
             more = int(buffer in self.packed)
             message = (
@@ -322,15 +310,15 @@ class ScalarParser:
         for i in indices:
             if not i.dtype.is_integer:
                 raise self.source.error(node, f"an index is an integer, not {i.dtype}", "text.C6")
-        return Load(buffer.dtype, buffer, tuple(indices))
+        return scalar.Load(buffer.dtype, buffer, tuple(indices))
 
     def _compare(self, node: ast.Compare, args: list[Value]) -> Value:
-        result: Expr | None = None
+        result: scalar.Expr | None = None
         for op, a, b in zip(node.ops, args, args[1:], strict=False):
             if type(op) not in BINARY:
                 raise self.source.error(node, "this comparison is none of scalars", "text.C4")
             one = self.operations.typed(self.operations.binary(BINARY[type(op)], a, b))
-            result = one if result is None else both(result, one)
+            result = one if result is None else scalar.both(result, one)
         assert result is not None
         return result
 
@@ -341,7 +329,7 @@ class ScalarParser:
         texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if name is None:
             if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and len(texts) == 1:
-                return cast(self.operations.typed(args[0]), self.dtype_of(node, texts[0]))
+                return scalar.cast(self.operations.typed(args[0]), self.dtype_of(node, texts[0]))
             if isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "abs"):
                 return self.operations.apply(node.func.id, args)
             raise self.source.error(node.func, f"no function of scalars: {ast.unparse(node.func)}", "text.C4")
@@ -367,7 +355,7 @@ class ScalarParser:
             then, otherwise = self.operations.matched(args[1:])
             first = node.args[0]
             strict = isinstance(first, ast.Call) and self.module_member(first.func) == "likely"
-            return (select if strict else tvm_select)(self.operations.condition(args[0]), then, otherwise)
+            return (scalar.select if strict else tvm_select)(self.operations.condition(args[0]), then, otherwise)
         return self.operations.apply(FUNCTIONS[name], args)
 
     def _vector(self, node: ast.Call, name: str, args: list[Value]) -> Value:
@@ -380,7 +368,7 @@ class ScalarParser:
         if name == "Broadcast":
             return args[0]
         base, step = self.operations.matched(args)
-        return base + step * const(self.lane, step.dtype)
+        return base + step * scalar.const(self.lane, step.dtype)
 
     def _shuffle(self, node: ast.Call, args: list[Value]) -> Value:
         """`T.Shuffle([a, b], [3, 0])`: lanes of vectors, which count through, or of scalars."""
@@ -410,15 +398,15 @@ class ScalarParser:
             raise self.source.error(node, f"T.{of}(...) takes one number", "text.C5")
         if texts:
             try:
-                return const(float(texts[0]), of)
+                return scalar.const(float(texts[0]), of)
             except ValueError:
                 raise self.source.error(node, f"no number: {texts[0]!r}", "text.C6") from None
         (value,) = args
-        if isinstance(value, Expr):
-            return cast(value, of)
+        if isinstance(value, scalar.Expr):
+            return scalar.cast(value, of)
         if of is BOOL:
-            return const(bool(value), BOOL)
-        return const(int(value) if of.is_integer and not isinstance(value, float) else value, of)
+            return scalar.const(bool(value), BOOL)
+        return scalar.const(int(value) if of.is_integer and not isinstance(value, float) else value, of)
 
     def dtype_of(self, node: ast.AST, name: str) -> DType:
         """A dtype by its name in the text."""
@@ -433,26 +421,26 @@ class ScalarParser:
     def _typed_call(self, node: ast.Call, name: str, of: DType, *args: Value) -> Value:
         match name:
             case "Cast" | "cast":
-                return cast(self.operations.typed(args[0]), of)
+                return scalar.cast(self.operations.typed(args[0]), of)
             case "reinterpret":
                 return self._reinterpret(node, self.operations.typed(args[0]), of)
             case "max_value" if of.is_integer:
-                return const(of.max, of)
+                return scalar.const(of.max, of)
             case "min_value" if of.is_integer:
-                return const(of.min, of)
+                return scalar.const(of.min, of)
             case "max_value" | "min_value":
                 largest = float(np.asarray(of.max))
-                return const(largest if name == "max_value" else -largest, of)
+                return scalar.const(largest if name == "max_value" else -largest, of)
             case "infinity":
-                return const(np.inf, of)
+                return scalar.const(np.inf, of)
             case _:
                 value = args[0]
-                return cast(value, of) if isinstance(value, Expr) else const(value, of)
+                return scalar.cast(value, of) if isinstance(value, scalar.Expr) else scalar.const(value, of)
 
-    def _reinterpret(self, node: ast.Call, value: Expr, of: DType) -> Expr:
+    def _reinterpret(self, node: ast.Call, value: scalar.Expr, of: DType) -> scalar.Expr:
         """The bits of a value as another dtype."""
         try:
-            return reinterpret(value, of)
+            return scalar.reinterpret(value, of)
         except Invalid as wrong:
             raise self.source.error(node, wrong.message, "text.C6") from None
 
