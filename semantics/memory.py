@@ -161,23 +161,3 @@ def pressure(buffers: Iterable[BufferInfo]) -> list[tuple[int, int]]:
 def lower_bound(buffers: Iterable[BufferInfo]) -> int:
     """The most bytes live at one position: no pool that holds all of them can be smaller."""
     return max((live for _, live in pressure(buffers)), default=0)
-
-
-def from_conflicts(
-    sizes: Mapping[str, int],
-    conflicting: Iterable[tuple[str, str]],
-    pools: tuple[Pool, ...] = (Pool("workspace"),),
-    alignment: int = 1,
-) -> Problem:
-    """The problem in which just these pairs conflict, whichever way round each is given: one position for each pair.
-
-    A conflict of a buffer with itself says nothing. KeyError: a pair names no buffer.
-    """
-    live: dict[str, list[Interval]] = {name: [] for name in sizes}
-    pairs = {(min(p), max(p)) for p in conflicting if p[0] != p[1]}
-    for position, pair in enumerate(sorted(pairs)):
-        for name in pair:
-            live[name].append((2 * position, 2 * position + 1))
-    for position, name in enumerate((n for n, life in live.items() if not life), len(pairs)):
-        live[name].append((2 * position, 2 * position + 1))
-    return Problem(tuple(BufferInfo(n, sizes[n], tuple(live[n]), alignment) for n in sizes), pools)

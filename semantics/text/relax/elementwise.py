@@ -53,22 +53,10 @@ def _remainder(quotient: str) -> Callable[[Build, Expr, Expr], Expr]:
     return make
 
 
-def _rsqrt(b: Build, x: Expr) -> Expr:
-    return b.call("divide", b.like(x, 1.0), b.call("sqrt", x))
-
-
 def _sign(b: Build, x: Expr) -> Expr:
     zero = b.like(x, 0)
     below = b.call("where", b.call("less", x, zero), b.like(x, -1), zero)
     return b.call("where", b.call("greater", x, zero), b.like(x, 1), below)
-
-
-def _isinf(b: Build, x: Expr) -> Expr:
-    return b.call("equal", b.call("abs", x), b.like(x, inf))
-
-
-def _isfinite(b: Build, x: Expr) -> Expr:
-    return b.call("less", b.call("abs", x), b.like(x, inf))
 
 
 def _trunc(b: Build, x: Expr) -> Expr:
@@ -82,10 +70,6 @@ def _clip(b: Build, x: Expr, min: Any, max: Any) -> Expr:
 
 def _astype(b: Build, x: Expr, dtype: Any) -> Expr:
     return b.call("astype", x, dtype=str(dtype))
-
-
-def _silu(b: Build, x: Expr) -> Expr:
-    return b.call("multiply", x, b.call("sigmoid", x))
 
 
 def _softplus(b: Build, x: Expr, beta: float, threshold: float) -> Expr:
@@ -138,18 +122,13 @@ def _uniform(value: int) -> Callable[..., Expr]:
     return make
 
 
-def _uniform_like(value: int) -> Callable[..., Expr]:
-    def make(b: Build, x: Expr, dtype: Any) -> Expr:
-        t = b.tensor(x)
-        of = str(dtype or t.dtype)
-        return _filled(b, t.shape, value if not of.startswith("f") else float(value), of)
-
-    return make
-
-
 def _full_like(b: Build, x: Expr, fill_value: Any, dtype: Any) -> Expr:
     t = b.tensor(x)
     return _filled(b, t.shape, fill_value, dtype or t.dtype.name)
+
+
+def _uniform_like(value: int) -> Callable[..., Expr]:
+    return lambda b, x, dtype: _uniform(value)(b, b.tensor(x).shape, dtype or b.tensor(x).dtype.name)
 
 
 def _arange(b: Build, start: Any, end: Any, step: Any, dtype: Any) -> Expr:
@@ -233,7 +212,7 @@ ROWS: dict[str, Row] = {
     **{name: direct("data", name) for name in ("nn.gelu", "nn.gelu_tanh")},
     "nn.leakyrelu": direct("data", "nn.leakyrelu", alpha=0.01),
     "nn.relu6": row("data", lambda b, x: b.call("clip", x, min=0, max=6)),
-    "nn.silu": row("data", _silu),
+    "nn.silu": row("data", lambda b, x: b.call("multiply", x, b.call("sigmoid", x))),
     "nn.softplus": row("data", _softplus, beta=1.0, threshold=20.0),
     "nn.selu": row("data", _selu),
     "nn.prelu": row("data alpha", _prelu, axis=1),
@@ -243,12 +222,12 @@ ROWS: dict[str, Row] = {
     "floor_divide": row("x1 x2", _floor_divide),
     "floor_mod": row("x1 x2", _remainder("floor_divide")),
     "mod": row("x1 x2", _remainder("truncate_divide")),
-    "rsqrt": row("x", _rsqrt),
+    "rsqrt": row("x", lambda b, x: b.call("divide", b.like(x, 1.0), b.call("sqrt", x))),
     "square": row("x", lambda b, x: b.call("multiply", x, x)),
     "sign": row("x", _sign),
     "isnan": row("x", lambda b, x: b.call("not_equal", x, x)),
-    "isinf": row("x", _isinf),
-    "isfinite": row("x", _isfinite),
+    "isinf": row("x", lambda b, x: b.call("equal", b.call("abs", x), b.like(x, inf))),
+    "isfinite": row("x", lambda b, x: b.call("less", b.call("abs", x), b.like(x, inf))),
     "trunc": row("x", _trunc),
     "ewise_fma": row("x1 x2 x3", lambda b, x, y, z: b.call("add", b.call("multiply", x, y), z)),
     "clip": row("x min max", _clip),

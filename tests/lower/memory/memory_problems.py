@@ -4,14 +4,14 @@ trying everything."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from assay.lower.memory.csv import read_table
-from assay.semantics.memory import BufferInfo, Plan, Pool, Problem, from_conflicts, overlap
+from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem, overlap
 from assay.verify.strategies.memory import problem_of_size
 from tests.places import SHARED
 
@@ -167,6 +167,26 @@ CUTS = {
 def cut_up(name: str) -> Problem:
     n, dropped = CUTS[name]
     return cut(random.Random(n), n, dropped)
+
+
+def from_conflicts(
+    sizes: Mapping[str, int],
+    conflicting: Iterable[tuple[str, str]],
+    pools: tuple[Pool, ...] = (Pool("workspace"),),
+    alignment: int = 1,
+) -> Problem:
+    """The problem in which just these pairs conflict, whichever way round each is given: one position for each pair.
+
+    A conflict of a buffer with itself says nothing. KeyError: a pair names no buffer.
+    """
+    live: dict[str, list[Interval]] = {name: [] for name in sizes}
+    pairs = {(min(p), max(p)) for p in conflicting if p[0] != p[1]}
+    for position, pair in enumerate(sorted(pairs)):
+        for name in pair:
+            live[name].append((2 * position, 2 * position + 1))
+    for position, name in enumerate((n for n, life in live.items() if not life), len(pairs)):
+        live[name].append((2 * position, 2 * position + 1))
+    return Problem(tuple(BufferInfo(n, sizes[n], tuple(live[n]), alignment) for n in sizes), pools)
 
 
 # --- TVM's tests of its memory planner (USMP) --------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from assay.lower.memory import PLANNERS, plan
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, from_conflicts, lower_bound
+from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, lower_bound
 from assay.semantics.scalar import Var
 from assay.verify.memory import check_plan
 from tests.lower.memory.memory_problems import (
@@ -21,6 +21,7 @@ from tests.lower.memory.memory_problems import (
     MOBILENET,
     bounded,
     buffers,
+    from_conflicts,
     good,
     layered,
     offsets,

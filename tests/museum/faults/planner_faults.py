@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, from_conflicts, overlap
+from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, overlap
 from assay.verify.memory import check_plan, prove_plan
-from tests.lower.memory.memory_problems import good
+from tests.lower.memory.memory_problems import from_conflicts, good
 from tests.museum.judges import of_evidence
 from tests.museum.planted import Judge, PlantedFault
 

@@ -14,11 +14,12 @@ import z3
 from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.live_positions import union
-from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, from_conflicts
+from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
 from assay.verify.memory import CLAIMS, available, check_plan, faults, prove_plan, recheck_text
 from assay.verify.memory.chain import Chain, Spell, adjacency
 from assay.verify.memory.definition import both_live, overlapping
 from assay.verify.memory.query import SMALL, boxes, neighbours, query
+from tests.lower.memory.memory_problems import from_conflicts
 from tests.verify.memory.memory_plans import WORK, N, broken, moved, place, plan, problem, random_problem
 
 pytestmark = pytest.mark.row("U10")
