@@ -18,6 +18,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from assay.semantics import scalar
+from assay.semantics.digits import is_size
 from assay.semantics.dtypes import BOOL, DTYPES, INT32, DType
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar.failing import tvm_select
@@ -457,6 +458,12 @@ _TYPED = {
     **dict.fromkeys(("max_value", "min_value", "infinity"), ""),
 }
 """Functions that take a dtype, and what they take beside."""
+
+
+def vector_type(name: str) -> tuple[DType, int] | None:
+    """The dtype and the lanes of vectors such as float32x4; None for what names none."""
+    element, cross, lanes = name.rpartition("x")
+    return (DTYPES[element], int(lanes)) if element in DTYPES and cross and is_size(lanes) else None
 
 
 def _is_text(node: ast.expr) -> bool:

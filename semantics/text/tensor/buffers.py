@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.digits import is_size
-from assay.semantics.dtypes import DTYPES, FLOAT32, INT64, DType
+from assay.semantics.dtypes import FLOAT32, INT64, DType
 from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
 from assay.semantics.tensor import AllocateConst, Buffer, Region, Seq, View
 from assay.semantics.tensor.places import declared_number, dense_strides, has_bytes, same_width, strides_of
 from assay.semantics.text.constants_text import decoded
+from assay.semantics.text.scalars import vector_type
 from assay.semantics.text.tensor.context import FunctionContext
 
 _ADVICE = (
@@ -104,10 +104,9 @@ class BufferReader:
 
     def numbers(self, node: ast.expr) -> tuple[DType, int]:
         """The dtype that a string names, and how many lanes there are of it."""
-        element, cross, lanes = self.context.string(node).rpartition("x")
-        if element in DTYPES and cross and is_size(lanes) and int(lanes) > 1:
-            return DTYPES[element], int(lanes)
-        return self.scalars.dtype_of(node, self.context.string(node)), 1
+        text = self.context.string(node)
+        of = vector_type(text)
+        return of if of is not None and of[1] > 1 else (self.scalars.dtype_of(node, text), 1)
 
     def packed(self, buffer: Buffer, lanes: int) -> Buffer:
         """A buffer; one whose elements are vectors has their lanes as its last dimension (rule M6.21)."""

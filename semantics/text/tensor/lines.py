@@ -8,12 +8,11 @@ from functools import partial
 from typing import TypeAlias
 
 from assay.semantics import tensor
-from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, INT32, INT64, DType
 from assay.semantics.errors import Span
 from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, simplify
 from assay.semantics.tensor.places import dense_strides
-from assay.semantics.text.scalars import EXTERNAL
+from assay.semantics.text.scalars import EXTERNAL, vector_type
 from assay.semantics.text.tensor.blocks import BlockReader, Opener, let
 from assay.semantics.text.tensor.buffers import BufferReader
 from assay.semantics.text.tensor.calls import CallReader
@@ -160,20 +159,18 @@ class LineReader:
         """`x: T.let[T.int64] = value` names a value; `x: T.int64 = value` is a scalar in memory."""
         note = node.annotation
         if isinstance(note, ast.Subscript) and self.context.member(note.value) == "let":
-            of = self.scalar_type(note.slice)
-            element, cross, lanes = (self.context.member(note.slice) or "").rpartition("x")
-            if element in DTYPES and cross and is_size(lanes) and node.value is not None:
-                return self.vector(node, target.id, DTYPES[element], int(lanes), node.value)
+            of, lanes = self.scalar_type(note.slice), vector_type(self.context.member(note.slice) or "")
+            if lanes is not None and node.value is not None:
+                return self.vector(node, target.id, *lanes, node.value)
             if of is None or node.value is None:
                 raise self.source.error(node, "x: T.let[T.dtype] = value expected", "text.C4")
             value = self.converted(self.scalars.value(node.value), of)
             var = Var(target.id, of)
             self.names.declare(target.id, var)
             return partial(let, var, value, self.source.span(node))
-        of = self.scalar_type(note)
-        element, cross, lanes = (self.context.member(note) or "").rpartition("x")
-        if element in DTYPES and cross and is_size(lanes):
-            return self.vector_cell(node, target, DTYPES[element], int(lanes), node.value)
+        of, lanes = self.scalar_type(note), vector_type(self.context.member(note) or "")
+        if lanes is not None:
+            return self.vector_cell(node, target, *lanes, node.value)
         if of is None:
             raise self.source.error(note, "the dtype of a scalar expected, such as T.int64", "text.C4")
         first = None if node.value is None else self.converted(self.scalars.value(node.value), of)
