@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter, is_
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 
 class Tree(Protocol):
@@ -43,7 +43,7 @@ class TreeNode(Generic[S]):
     """Base of nodes that are dataclasses. `parts` names the fields that hold a node's parts, in order; one that holds a
     tuple of parts has a star."""
 
-    parts: ClassVar[str] = ""
+    parts = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -24,60 +24,16 @@ def check_prim_func(function: tensor.PrimFunc) -> None:
     if len(set(names)) != len(names):
         raise Invalid("two parameters have one name", label="tensor.C7")
     symbols = {v for b in function.params for d in b.shape for v in variables(d)}
-    scope = _TensorScope(set(function.params), symbols | set(function.scalars))
+    scope = _TensorScope({*function.params, *symbols, *function.scalars})
     work = Worklist([function.body])
     for item in work:
-        scope.check(item.expressions, item)
-        for bound in _bound_by(item, scope):
-            if isinstance(bound, tensor.Buffer):
-                scope.check([d for d in bound.shape if isinstance(d, Expr)], item)
-            scope.enter(bound, item)
-            work.on_leave(scope.leave, bound)
-        match item:
-            case tensor.Block():
-                _check_block(item, scope)
-            case tensor.AllocateConst():
-                _check_constant(item)
-            case tensor.Store():
-                scope.access(item.buffer, item.indices, item)
-                scope.written(item.buffer, item)
-                if item.value.dtype is not item.buffer.dtype:
-                    raise Invalid(f"store of {item.value.dtype} into {item.buffer}", where=item.span, label="tensor.C3")
-            case tensor.Call():
-                for b in item.buffers:
-                    scope.access(b, [const(0)] * len(b.shape), item)
-                if item.result is not None:
-                    scope.access(item.result.buffer, item.result.indices, item)
-                    scope.written(item.result.buffer, item)
-            case tensor.If() | tensor.While() | tensor.Assert() if item.condition.dtype is not BOOL:
-                raise Invalid(f"a condition is bool, not {item.condition.dtype}", where=item.span, label="tensor.C5")
-            case tensor.For() if item.start is not None and item.start.dtype is not item.extent.dtype:
-                raise Invalid(
-                    f"the loop over {item.var.name} starts at {item.start.dtype} and has {item.extent.dtype}"
-                    " iterations",
-                    where=item.span,
-                    label="tensor.C11",
-                )
-            case _:
-                pass
+        try:
+            bound = scope.statement(item)
+        except Invalid as wrong:
+            raise wrong.at(item.span) from None
+        for b in bound:
+            work.on_leave(scope.bound.discard, b)
         work.add(item.children)
-
-
-def _bound_by(item: tensor.Stmt, scope: _TensorScope) -> list[Var | tensor.Buffer]:
-    """What a statement declares for its parts."""
-    match item:
-        case tensor.For() | tensor.LetStmt():
-            return [item.var]
-        case tensor.AllocateConst():
-            scope.constants[item.buffer] = item.buffer
-            return [item.buffer]
-        case tensor.Alias():
-            scope.view(item.view, item)
-            return [item.view.buffer]
-        case tensor.Block():
-            return [*(i.var for i in item.iterators), *item.allocated, *(v.buffer for v in item.views)]
-        case _:
-            return [*tensor.allocated(item)]
 
 
 def _check_constant(item: tensor.AllocateConst) -> None:
@@ -86,17 +42,17 @@ def _check_constant(item: tensor.AllocateConst) -> None:
     symbolic = next((d for d in buffer.shape if not isinstance(d, int)), None)
     if symbolic is not None:
         what = f"{buffer} is a constant, and its dim {symbolic} is no number"
-        raise Invalid(what, where=item.span, label="tensor.C23")
+        raise Invalid(what, label="tensor.C23")
     if data is None:
         if not item.index:
             what = f"{buffer} has neither data nor the name of a constant of the module"
-            raise Invalid(what, where=item.span, label="tensor.C9")
+            raise Invalid(what, label="tensor.C9")
         return
     if dtype(data.dtype) is not buffer.dtype:
-        raise Invalid(f"{buffer} is given data of dtype {data.dtype}", where=item.span, label="tensor.C24")
+        raise Invalid(f"{buffer} is given data of dtype {data.dtype}", label="tensor.C24")
     if data.shape != buffer.static_shape:
         what = f"{buffer} has {prod(buffer.static_shape)} elements, and is given {data.size} of shape {data.shape}"
-        raise Invalid(what, where=item.span, label="tensor.C25")
+        raise Invalid(what, label="tensor.C25")
 
 
 def _check_block(block: tensor.Block, scope: _TensorScope) -> None:
@@ -106,82 +62,112 @@ def _check_block(block: tensor.Block, scope: _TensorScope) -> None:
             dtypes = ", ".join(str(e.dtype) for e in i.expressions)
             raise Invalid(
                 f"block {block.name}: iterator {i.var.name} is {i.var.dtype}, its domain and value are {dtypes}",
-                where=block.span,
                 label="tensor.C12",
             )
     if block.predicate is not None and block.predicate.dtype is not BOOL:
-        raise Invalid(f"a condition is bool, not {block.predicate.dtype}", where=block.span, label="tensor.C5")
-    scope.check(block.inner_expressions, block)
+        raise Invalid(f"a condition is bool, not {block.predicate.dtype}", label="tensor.C5")
+    scope.check(block.inner_expressions)
     for v in block.views:
-        scope.view(v, block)
+        scope.view(v)
     for r in (*(block.reads or ()), *(block.writes or ())):
-        scope.access(r.buffer, r.starts, block)
+        scope.access(r.buffer, r.starts)
 
 
 @dataclass(frozen=True)
 class _TensorScope:
-    """What is declared at some place of a tensor function."""
+    """What is declared at some place of a tensor function. Failures have no place: it is that of the statement."""
 
-    buffers: set[tensor.Buffer]
-    scalars: set[Var]
+    bound: set[tensor.Buffer | Var]
     constants: dict[tensor.Buffer, tensor.Buffer] = field(default_factory=dict)
     """The constant that a buffer is, or is a view of."""
 
-    def written(self, buffer: tensor.Buffer, at: tensor.Stmt) -> None:
+    def statement(self, item: tensor.Stmt) -> list[Var | tensor.Buffer]:
+        """Checks what a statement says itself, and declares what it binds for its parts: that is the result."""
+        self.check(item.expressions)
+        bound = self.bound_by(item)
+        for b in bound:
+            if isinstance(b, tensor.Buffer):
+                self.check([d for d in b.shape if isinstance(d, Expr)])
+            self.enter(b)
+        match item:
+            case tensor.Block():
+                _check_block(item, self)
+            case tensor.AllocateConst():
+                _check_constant(item)
+            case tensor.Store():
+                self.access(item.buffer, item.indices)
+                self.written(item.buffer)
+                if item.value.dtype is not item.buffer.dtype:
+                    raise Invalid(f"store of {item.value.dtype} into {item.buffer}", label="tensor.C3")
+            case tensor.Call():
+                for buffer in item.buffers:
+                    self.access(buffer, [const(0)] * len(buffer.shape))
+                if item.result is not None:
+                    self.access(item.result.buffer, item.result.indices)
+                    self.written(item.result.buffer)
+            case tensor.If() | tensor.While() | tensor.Assert() if item.condition.dtype is not BOOL:
+                raise Invalid(f"a condition is bool, not {item.condition.dtype}", label="tensor.C5")
+            case tensor.For() if item.start is not None and item.start.dtype is not item.extent.dtype:
+                both = f"starts at {item.start.dtype} and has {item.extent.dtype} iterations"
+                raise Invalid(f"the loop over {item.var.name} {both}", label="tensor.C11")
+        return bound
+
+    def bound_by(self, item: tensor.Stmt) -> list[Var | tensor.Buffer]:
+        """What a statement declares for its parts."""
+        match item:
+            case tensor.For() | tensor.LetStmt():
+                return [item.var]
+            case tensor.AllocateConst():
+                self.constants[item.buffer] = item.buffer
+                return [item.buffer]
+            case tensor.Alias():
+                self.view(item.view)
+                return [item.view.buffer]
+            case tensor.Block():
+                return [*(i.var for i in item.iterators), *item.allocated, *(v.buffer for v in item.views)]
+            case _:
+                return [*tensor.allocated(item)]
+
+    def written(self, buffer: tensor.Buffer) -> None:
         """A constant is read-only, through views too (rule M6)."""
         if buffer in self.constants:
             whole = self.constants[buffer]
             through = "" if whole is buffer else f" through {buffer.name}"
-            what = (
-                f"{whole.name} is a constant, and is written{through}: copy it to a buffer of its own, and write that"
-            )
-            raise Invalid(what, where=at.span, label="tensor.C26")
+            what = f"{whole.name} is a constant, and is written{through}"
+            raise Invalid(f"{what}: copy it to a buffer of its own, and write that", label="tensor.C26")
 
-    def enter(self, of: tensor.Buffer | Var, at: tensor.Stmt) -> None:
-        if of in self.buffers or of in self.scalars:
+    def enter(self, of: tensor.Buffer | Var) -> None:
+        if of in self.bound:
             raise Invalid(
                 f"{of.name} is bound again inside its own scope; the inner one must be another variable or buffer, of"
                 " the same name if you like",
-                where=at.span,
                 label="tensor.C19",
             )
-        if isinstance(of, tensor.Buffer):
-            self.buffers.add(of)
-        else:
-            self.scalars.add(of)
+        self.bound.add(of)
 
-    def leave(self, of: tensor.Stmt | tensor.Buffer | Var) -> None:
-        if isinstance(of, tensor.Buffer):
-            self.buffers.discard(of)
-        elif isinstance(of, Var):
-            self.scalars.discard(of)
-
-    def check(self, exprs: Sequence[Expr], at: tensor.Stmt) -> None:
+    def check(self, exprs: Sequence[Expr]) -> None:
         for expr in exprs:
             for node in post_order(expr):
-                if isinstance(node, Var) and node not in self.scalars:
-                    raise Invalid(f"scalar {node.name} is not bound", where=at.span, label="tensor.C8")
+                if isinstance(node, Var) and node not in self.bound:
+                    raise Invalid(f"scalar {node.name} is not bound", label="tensor.C8")
                 if isinstance(node, Load):
-                    self.access(node.buffer, node.indices, at)
+                    self.access(node.buffer, node.indices)
 
-    def access(self, buffer: tensor.Buffer, indices: Sequence[Expr], at: tensor.Stmt) -> None:
-        if buffer not in self.buffers:
-            raise Invalid(f"buffer {buffer.name} is not allocated here", where=at.span, label="tensor.C10")
+    def access(self, buffer: tensor.Buffer, indices: Sequence[Expr]) -> None:
+        if buffer not in self.bound:
+            raise Invalid(f"buffer {buffer.name} is not allocated here", label="tensor.C10")
         if len(indices) != len(buffer.shape):
-            raise Invalid(f"{buffer} is accessed with {len(indices)} indices", where=at.span, label="tensor.C2")
+            raise Invalid(f"{buffer} is accessed with {len(indices)} indices", label="tensor.C2")
         for i in indices:
             if not i.dtype.is_integer:
-                raise Invalid(f"{buffer} is accessed at {i.dtype} {i}", where=at.span, label="tensor.C13")
+                raise Invalid(f"{buffer} is accessed at {i.dtype} {i}", label="tensor.C13")
 
-    def view(self, view: tensor.View, at: tensor.Stmt) -> None:
-        if view.source not in self.buffers:
-            raise Invalid(f"buffer {view.source.name} is not allocated here", where=at.span, label="tensor.C10")
+    def view(self, view: tensor.View) -> None:
+        if view.source not in self.bound:
+            raise Invalid(f"buffer {view.source.name} is not allocated here", label="tensor.C10")
         if view.source in self.constants:
             self.constants[view.buffer] = self.constants[view.source]
         fits = (has_bytes if view.region is None else same_width)(view.source.dtype, view.buffer.dtype)
         if not fits or len(view.strides) != len(view.buffer.shape):
-            raise Invalid(
-                f"{view.buffer} with {len(view.strides)} strides is no view of {view.source}",
-                where=at.span,
-                label="tensor.C14",
-            )
+            what = f"{view.buffer} with {len(view.strides)} strides is no view of {view.source}"
+            raise Invalid(what, label="tensor.C14")
