@@ -15,7 +15,7 @@ from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.instance import shape_in
 from assay.semantics.linked import linked
-from assay.semantics.module import GROUP, Branch, Module, Program
+from assay.semantics.module import GROUP, Branch, Module, Program, Step
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, callee, calls_of
@@ -85,46 +85,40 @@ def check_program(program: Program, module: Module) -> None:
         if name not in program.slots:
             raise Invalid(f"no slot {name}", label="program.C1")
     for i, step in enumerate(program.steps):
-        if isinstance(step, Branch):
-            continue
-        kernel = module.kernel(step.kernel)
-        check_copy(kernel)
-        if step.phases not in (1, phases(kernel).count):
-            count = phases(kernel).count
-            raise Invalid(
-                f"step {i} ({step.kernel}) has {step.phases} phases, its kernel {count}",
-                where=step.span,
-                label="program.C9",
-            )
-        for k, j in step.in_place:
-            if not (0 <= k < len(step.writes) and 0 <= j < len(step.reads)):
-                raise Invalid(
-                    f"step {i} ({step.kernel}) has no output {k} or no input {j}", where=step.span, label="program.C10"
-                )
-        allocated = kernel.allocations
-        wanted = [*kernel.params, *allocated]
-        given = [*step.reads, *step.writes, *step.scratch]
-        if len(step.reads) != len(kernel.inputs) or len(wanted) != len(given):
-            raise Invalid(
-                f"step {i} gives {step.kernel} {len(given)} slots, it takes {len(wanted)}",
-                where=step.span,
-                label="program.C2",
-            )
-        made = [*step.writes, *step.scratch]
-        if len(set(made)) != len(made) or set(made) & set(step.reads):
-            raise Invalid(f"step {i} ({step.kernel}) uses one slot twice", where=step.span, label="program.C5")
-        for buffer, name in zip(wanted, given, strict=True):
-            slot = program.slots.get(name)
-            if slot is None:
-                raise Invalid(f"step {i} uses an unknown slot {name}", where=step.span, label="program.C1")
-            if slot.type.dtype is not buffer.dtype or not same_size(slot.type.shape, shape_in(step, kernel, buffer)):
-                raise Invalid(
-                    f"step {i}: {buffer} is given slot {name}: {slot.type}", where=step.span, label="program.C3"
-                )
-            if name in step.writes and slot.place in ("input", "constant"):
-                raise Invalid(f"step {i} writes {slot.place} {name}", where=step.span, label="program.C4")
-            if name in step.scratch and slot.place != "workspace":
-                raise Invalid(f"step {i} uses {slot.place} {name} as scratch", where=step.span, label="program.C4")
+        if isinstance(step, Step):
+            kernel = module.kernel(step.kernel)
+            check_copy(kernel)
+            try:
+                _check_step(i, step, kernel, program)
+            except Invalid as wrong:
+                raise wrong.at(step.span) from None
+
+
+def _check_step(i: int, step: Step, kernel: PrimFunc, program: Program) -> None:
+    """Invalid, without a place, where a step does not fit the tensor function that it calls or the slots."""
+    name, count = f"step {i} ({step.kernel})", phases(kernel).count
+    if step.phases not in (1, count):
+        raise Invalid(f"{name} has {step.phases} phases, its kernel {count}", label="program.C9")
+    for k, j in step.in_place:
+        if not (0 <= k < len(step.writes) and 0 <= j < len(step.reads)):
+            raise Invalid(f"{name} has no output {k} or no input {j}", label="program.C10")
+    wanted = [*kernel.params, *kernel.allocations]
+    made = [*step.writes, *step.scratch]
+    given = [*step.reads, *made]
+    if len(step.reads) != len(kernel.inputs) or len(wanted) != len(given):
+        raise Invalid(f"step {i} gives {step.kernel} {len(given)} slots, it takes {len(wanted)}", label="program.C2")
+    if len(set(made)) != len(made) or set(made) & set(step.reads):
+        raise Invalid(f"{name} uses one slot twice", label="program.C5")
+    for buffer, slot_name in zip(wanted, given, strict=True):
+        slot = program.slots.get(slot_name)
+        if slot is None:
+            raise Invalid(f"step {i} uses an unknown slot {slot_name}", label="program.C1")
+        if slot.type.dtype is not buffer.dtype or not same_size(slot.type.shape, shape_in(step, kernel, buffer)):
+            raise Invalid(f"step {i}: {buffer} is given slot {slot_name}: {slot.type}", label="program.C3")
+        if slot_name in step.writes and slot.place in ("input", "constant"):
+            raise Invalid(f"step {i} writes {slot.place} {slot_name}", label="program.C4")
+        if slot_name in step.scratch and slot.place != "workspace":
+            raise Invalid(f"step {i} uses {slot.place} {slot_name} as scratch", label="program.C4")
 
 
 def _check_pools(program: Program) -> None:
