@@ -23,47 +23,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assay.semantics.bounding import functions, logic, movement, pointwise, sums
-from assay.semantics.bounding.core import FUNCTIONS, UFUNCS, Bounded
-from assay.semantics.bounding.exactness import where_exact
-from assay.semantics.bounding.logic import hull
-from assay.semantics.bounding.model import SLACK, U64, ULPS, elementary, gamma, unit
-from assay.semantics.bounding.movement import off_place, steps, to_integer, whole_division
-from assay.semantics.bounding.pointwise import difference, rounded_literal
+from assay.semantics.bounding import (
+    functions as functions,
+    logic as logic,
+    movement as movement,
+    pointwise as pointwise,
+    sums as sums,
+)
+from assay.semantics.bounding.core import FUNCTIONS as FUNCTIONS, UFUNCS as UFUNCS, Bounded as Bounded
+from assay.semantics.bounding.exactness import where_exact as where_exact
+from assay.semantics.bounding.logic import hull as hull
+from assay.semantics.bounding.model import (
+    SLACK as SLACK,
+    U64,
+    ULPS as ULPS,
+    elementary as elementary,
+    gamma as gamma,
+    unit as unit,
+)
+from assay.semantics.bounding.movement import (
+    off_place as off_place,
+    steps as steps,
+    to_integer as to_integer,
+    whole_division as whole_division,
+)
+from assay.semantics.bounding.pointwise import difference as difference, rounded_literal as rounded_literal
 from assay.semantics.bounding.rounding import not_below_zero
-from assay.semantics.bounding.sums import running_sums
+from assay.semantics.bounding.sums import running_sums as running_sums
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash
-
-__all__ = [
-    "FUNCTIONS",
-    "SLACK",
-    "UFUNCS",
-    "ULPS",
-    "Bounded",
-    "contains",
-    "difference",
-    "elementary",
-    "erf",
-    "functions",
-    "gamma",
-    "hull",
-    "rounded_literal",
-    "logic",
-    "movement",
-    "cut_at_zero",
-    "pointwise",
-    "sums",
-    "unit",
-    "where_exact",
-    "off_place",
-    "running_sums",
-    "steps",
-    "to_integer",
-    "whole_division",
-    "widen",
-    "windows",
-]  # fmt: skip
 
 
 def contains(bounds: Bounded, array: Any) -> npt.NDArray[np.bool_]:

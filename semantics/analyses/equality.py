@@ -36,9 +36,6 @@ from assay.semantics.tensor import Buffer, PrimFunc, Stmt
 from assay.semantics.types import FuncType, ShapeType, TensorType, Type, TypeVar, dims, symbols
 from assay.semantics.walk import Worklist, fold, post_order, pre_order
 
-__all__ = ["first_difference", "structural_equal", "structural_hash"]
-
-
 _PARTS = ("definitions", "constants", "offsets", "infos")
 """What a module has by name."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.semantics.graph import free_variables
+from assay.semantics.graph import free_variables as free_variables
 from assay.semantics.graph.nodes import (
     Call,
     CallTIR,
@@ -30,18 +30,6 @@ from assay.semantics.scalar import Var as Symbol, variables
 from assay.semantics.tensor import AllocateConst, Call as TensorCall, PrimFunc, program_order
 from assay.semantics.types import DataDef, DataType, FuncType, ShapeType, TensorType, Type, dims
 from assay.semantics.walk import post_order, reached
-
-__all__ = [
-    "Called",
-    "all_variables",
-    "bound_variables",
-    "called",
-    "free_symbols",
-    "free_variables",
-    "reachable",
-    "symbols_bound",
-    "symbols_used",
-]
 
 # --- variables ---------------------------------------------------------------------------------------------------
 

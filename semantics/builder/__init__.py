@@ -30,9 +30,9 @@ from assay.semantics.builder.scopes import (
     IfScope,
     MatchScope,
     described,
-    func_type,
-    tensor,
-    tuple_type,
+    func_type as func_type,
+    tensor as tensor,
+    tuple_type as tuple_type,
 )
 from assay.semantics.builder.te import parameter_names, renamed, tensor_function
 from assay.semantics.errors import Invalid
@@ -51,8 +51,6 @@ from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import Buffer, PrimFunc, Stmt
 from assay.semantics.types import DataDef, FuncType, TensorType, TupleType, Type, TypeVar, flatten, same_type
-
-__all__ = ["Builder", "func_type", "tensor", "tuple_type"]
 
 
 class Builder(Bindings):
@@ -420,6 +418,7 @@ class Namespace:
         return Namespace(self.builder, f"{self.name}.{name}")
 
     def __call__(self, *args: Any, **attrs: Any) -> Var:
+        """Emits a call of the operator."""
         return self.builder.call(self.name, *args, **attrs)
 
 

@@ -12,18 +12,10 @@ from math import sqrt
 from typing import Any
 
 from assay.semantics.builder import Builder
-from assay.semantics.builder.layers import Layer, LayerNorm, Linear, Parameter
+from assay.semantics.builder.layers import Layer, LayerNorm as LayerNorm, Linear as Linear, Parameter
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.types import TensorType
-
-__all__ = [
-    "GELU", "AvgPool2d", "BatchNorm2d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d",
-    "Dropout", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "LeakyReLU", "Linear", "MaxPool2d",
-    "ModuleList",
-    "MultiHeadAttention", "RMSNorm", "ReLU", "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "attention",
-]  # fmt: skip
 
 
 def _type(x: Expr) -> TensorType:

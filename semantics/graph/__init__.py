@@ -16,39 +16,40 @@ from assay.semantics.bits import fixed
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import Invalid, Span
-from assay.semantics.graph.matching import compatible, instantiate, join, match_types
+from assay.semantics.graph.matching import compatible, instantiate as instantiate, join, match_types
 from assay.semantics.graph.nodes import (
-    AssertOp,
-    Bind,
-    Call,
-    CallTIR,
-    Clause,
-    Constant,
-    Constructor,
-    Dataflow,
-    Expr,
-    ExternFunc,
-    Fields,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Made,
-    Match,
-    MatchCast,
-    OnDevice,
-    Pattern,
-    Print,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    ShapeExpr,
-    ShapeOf,
-    Tuple,
-    TupleGetItem,
-    Var,
-    Wildcard,
-    let_chain,
+    AssertOp as AssertOp,
+    Bind as Bind,
+    Call as Call,
+    CallTIR as CallTIR,
+    Clause as Clause,
+    Constant as Constant,
+    Constructor as Constructor,
+    Dataflow as Dataflow,
+    Expr as Expr,
+    ExternFunc as ExternFunc,
+    Fields as Fields,
+    Function as Function,
+    GlobalVar as GlobalVar,
+    If as If,
+    Let as Let,
+    Made as Made,
+    Match as Match,
+    MatchCast as MatchCast,
+    OnDevice as OnDevice,
+    Pattern as Pattern,
+    Print as Print,
+    RefCreate as RefCreate,
+    RefRead as RefRead,
+    RefWrite as RefWrite,
+    ShapeExpr as ShapeExpr,
+    ShapeOf as ShapeOf,
+    Tuple as Tuple,
+    TupleGetItem as TupleGetItem,
+    Var as Var,
+    Wildcard as Wildcard,
+    bound_by,
+    let_chain as let_chain,
 )
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
@@ -70,67 +71,6 @@ from assay.semantics.types import (
     with_dims,
 )
 from assay.semantics.walk import Worklist, post_order
-
-__all__ = [
-    "AssertOp",
-    "Bind",
-    "Call",
-    "CallTIR",
-    "Clause",
-    "Constant",
-    "Constructor",
-    "Dataflow",
-    "Expr",
-    "ExternFunc",
-    "Fields",
-    "Function",
-    "GlobalVar",
-    "If",
-    "Let",
-    "Made",
-    "Match",
-    "MatchCast",
-    "OnDevice",
-    "Pattern",
-    "Print",
-    "RefCreate",
-    "RefRead",
-    "RefWrite",
-    "ShapeExpr",
-    "ShapeOf",
-    "Tuple",
-    "TupleGetItem",
-    "Var",
-    "Wildcard",
-    "acts",
-    "assert_op",
-    "bind_pattern",
-    "call",
-    "call_tir",
-    "constant",
-    "constructor",
-    "dims_at",
-    "extern",
-    "free_variables",
-    "function",
-    "get",
-    "if_",
-    "instantiate",
-    "let",
-    "let_chain",
-    "match",
-    "match_cast",
-    "print_",
-    "read",
-    "ref",
-    "shape",
-    "shape_of",
-    "require_sizes",
-    "show_head",
-    "tuple_of",
-    "var",
-    "write",
-]
 
 # --- construction, with types ------------------------------------------------------------------------------------
 
@@ -432,15 +372,9 @@ def free_variables(expr: Expr) -> list[Var]:
     bound: set[Var] = set()
     used: dict[Var, None] = {}
     for node in post_order(expr):
-        match node:
-            case Var():
-                used[node] = None
-            case Let():
-                bound.add(node.var)
-            case Function():
-                bound.update(node.params)
-            case Match():
-                bound.update(v for c in node.clauses for v in c.vars)
+        bound.update(bound_by(node))
+        if isinstance(node, Var):
+            used[node] = None
     return [v for v in used if v not in bound]
 
 

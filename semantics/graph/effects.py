@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.semantics.graph import Call, CallTIR, Constructor, Expr, Function, If, Match, MatchCast, ShapeExpr, acts
+from assay.semantics.graph import (
+    Call,
+    CallTIR,
+    Constructor,
+    Expr,
+    Function,
+    If,
+    Match,
+    MatchCast,
+    ShapeExpr,
+    acts as acts,
+)
 from assay.semantics.linked import unlinked
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
@@ -19,8 +30,6 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import calls_extern
 from assay.semantics.tensor.copying import DEVICE_COPY, claims_copy
 from assay.semantics.types import TensorType, same_type
-
-__all__ = ["acts", "can_fail", "kernel_can_trap", "operator_can_trap"]
 
 
 def can_fail(node: Expr, module: Module) -> bool:

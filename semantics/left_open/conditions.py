@@ -182,10 +182,8 @@ def topk_unsorted(u: OperatorUse) -> Iterator[Opening]:
         right = np.ones(values.shape, bool)
         given = fields.get(0)
         if at is not None:
-            inside = (at >= 0) & (at < x.shape[axis])
-            taken = np.take_along_axis(x, np.where(inside, at, 0), axis)
-            apart = np.diff(np.sort(at, axis=axis), axis=axis) != 0
-            right &= inside & apart.all(axis=axis, keepdims=True)
+            places_fit, taken = _taken(x, at, axis)
+            right &= places_fit
             given = taken if given is None else given
             right &= np.asarray(_same(taken, given)).all(axis=axis, keepdims=True)
         if given is not None:
@@ -207,19 +205,23 @@ def topk_nan(u: OperatorUse) -> Iterator[Opening]:
         right = np.ones(values.shape, bool)
         at, given = fields.get(1), fields.get(0)
         if at is not None:
-            inside = (at >= 0) & (at < x.shape[axis])
-            apart = np.diff(np.sort(at, axis=axis), axis=axis) != 0
-            right &= inside & apart.all(axis=axis, keepdims=True)
+            places_fit, taken = _taken(x, at, axis)
+            right &= places_fit
             if given is not None:
-                right &= _same(np.take_along_axis(x, np.where(inside, at, 0), axis), given).all(
-                    axis=axis, keepdims=True
-                )
+                right &= _same(taken, given).all(axis=axis, keepdims=True)
         elif given is not None:
             right &= np.isnan(given) | np.isin(given, x)
         return right
 
     where = np.broadcast_to(_rows_with_nan(u, axis), values.shape)
     yield from _both(values, places, x.shape[axis], where, only, axis, nan=True)
+
+
+def _taken(x: Array, at: Array, axis: int) -> tuple[Flags, Array]:
+    """Whether places along an axis are inside and differ from one another, and the elements there."""
+    inside = (at >= 0) & (at < x.shape[axis])
+    apart = np.diff(np.sort(at, axis=axis), axis=axis) != 0
+    return inside & apart.all(axis=axis, keepdims=True), np.take_along_axis(x, np.where(inside, at, 0), axis)
 
 
 def _same(a: Array, b: Array) -> Flags:

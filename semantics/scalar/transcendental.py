@@ -27,7 +27,7 @@ from assay.semantics.scalar.routine import (
     INFINITY,
     MANTISSA,
     NAN,
-    Routine,
+    Routine as Routine,
     RoutineBuilder,
     bits_of,
     clamp,
@@ -39,8 +39,6 @@ from assay.semantics.scalar.routine import (
     polynomial,
 )
 from assay.semantics.scalar.trigonometry import trigonometric
-
-__all__ = ["BLOCK", "ROUTINES", "Routine"]
 
 # --- numbers -----------------------------------------------------------------------------------------------------
 

@@ -29,14 +29,16 @@ from assay.semantics.text.external_data import TensorReader
 from assay.semantics.text.graph.parser import FunctionParser
 from assay.semantics.text.graph.scope import ALIASES, ModuleNames, Path
 from assay.semantics.text.graph.signatures import Signature, names_of
-from assay.semantics.text.module_printer import show, show_function, write_module
+from assay.semantics.text.module_printer import (
+    show as show,
+    show_function as show_function,
+    write_module as write_module,
+)
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.parser import parse_prim_func
 from assay.semantics.text.types_text import exact
 from assay.semantics.types import DataDef, TensorType, Type, TypeVar
 from assay.semantics.walk import Worklist
-
-__all__ = ["parse", "read_module", "show", "show_function", "write_module"]
 
 
 def parse(text: str, source: str = "<string>", name: str | None = None, *, folder: File | None = None) -> Module:

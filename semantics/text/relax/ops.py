@@ -19,9 +19,16 @@ from assay.semantics.operator import Operator, Reasons
 from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.semantics.scalar import Const
 from assay.semantics.text.relax import elementwise as relax_elementwise, movement as relax_movement, nn as relax_nn
-from assay.semantics.text.relax.build import MISFITS, MISSING, Build, RelaxCall, Row, attribute, misfit, plain
-
-__all__ = ["MISSING", "RelaxCall", "Row", "bind_arguments", "from_relax", "row", "to_relax"]
+from assay.semantics.text.relax.build import (
+    MISFITS,
+    MISSING as MISSING,
+    Build,
+    RelaxCall as RelaxCall,
+    Row as Row,
+    attribute,
+    misfit,
+    plain,
+)
 
 ROWS: dict[str, Row] = {**relax_elementwise.ROWS, **relax_movement.ROWS, **relax_nn.ROWS}
 """The operators of Relax that have a meaning here, by name without `R.` or `relax.`."""
