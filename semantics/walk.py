@@ -73,6 +73,8 @@ class TreeNode(Generic[S]):
 def _reader(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
     """What reads the parts of a node from fields of these names."""
     match names:
+        case []:
+            return lambda node: ()
         case [name]:
             read = attrgetter(name.lstrip("*"))
             return read if "*" in name else lambda node: (read(node),)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from assay.semantics.walk import (
+    TreeNode,
     Worklist,
     fold,
     fold_scoped,
@@ -219,3 +220,37 @@ def test_a_call_that_fails_is_heard_of() -> None:
     with pytest.raises(ZeroDivisionError):
         for _ in work:
             work.on_leave(divmod, 1, 0)
+
+
+# --- nodes whose parts are named ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Tip(TreeNode["TreeNode[object]"]):
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Named(Tip):
+    first: object = None
+    many: tuple[object, ...] = ()
+    last: object = None
+
+
+@pytest.mark.parametrize("parts", ["", "first", "*many", "first last", "first *many", "*many last", "first *many last"])
+def test_the_parts_of_a_node_are_the_fields_that_it_names(parts: str) -> None:
+    made = type("Made", (Named,), {"parts": parts})
+    tips = [Tip(str(i)) for i in range(8)]
+    node = made("whole", tips[0], tuple(tips[1:3]), tips[3])
+    held = {"first": tips[:1], "*many": tips[1:3], "last": tips[3:4]}
+    wanted = [tip for name in parts.split() for tip in held[name]]
+    assert list(node.children) == wanted and node.with_children(wanted) is node
+    if wanted:
+        others = tips[4 : 4 + len(wanted)]
+        other = node.with_children(others)
+        assert type(other) is made and other is not node and other.name == "whole" and list(other.children) == others
+        left_alone = [n for n in ("first", "last") if n not in parts.split()]
+        assert all(getattr(other, n) is getattr(node, n) for n in left_alone)
+    if "*many" in parts:
+        longer = node.with_children([*wanted, tips[7]])
+        assert len(longer.children) == len(wanted) + 1
