@@ -111,26 +111,15 @@ class Branch:
     then: int
     end: int
     span: Span | None = None
+    writes = scratch = ()
+    """A choice writes no slot and needs no workspace."""
+    phases = 1
+    """The one position at which the condition is read."""
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The slot of the condition."""
         return (self.condition,)
-
-    @property
-    def writes(self) -> tuple[str, ...]:
-        """Nothing: a choice writes no slot."""
-        return ()
-
-    @property
-    def scratch(self) -> tuple[str, ...]:
-        """Nothing: a choice needs no workspace."""
-        return ()
-
-    @property
-    def phases(self) -> int:
-        """The one position at which the condition is read."""
-        return 1
 
 
 Event: TypeAlias = tuple[Literal["step", "if", "else", "end"], int]

@@ -309,11 +309,6 @@ def match(value: Expr, *clauses: tuple[Pattern, Expr], partial: bool = False, sp
     return Match(result, value, tuple(Clause(p, b) for p, b in clauses), partial, span=span)
 
 
-def bind_pattern(var: Var) -> Bind:
-    """A pattern that matches everything and names it `var`."""
-    return Bind(var)
-
-
 def _check_pattern(pattern: Pattern, of: Type, span: Span | None) -> None:
     work = Worklist([(pattern, of)])
     for pattern, of in work:

@@ -12,13 +12,13 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32, INT32, INT64
 from assay.semantics.errors import Span
 from assay.semantics.graph import (
+    Bind,
     Dataflow,
     Expr,
     GlobalVar,
     Made,
     Var,
     Wildcard,
-    bind_pattern,
     call,
     constant,
     constructor,
@@ -258,8 +258,8 @@ def matches() -> Module:
     made = call(pair, x, constant(np.int32(1)))
     body = match(
         made,
-        (Made(pair, (bind_pattern(a), bind_pattern(b))), call("subtract", a, b)),
-        (Made(lone, (bind_pattern(k),)), k),
+        (Made(pair, (Bind(a), Bind(b))), call("subtract", a, b)),
+        (Made(lone, (Bind(k),)), k),
     )
     return module([x], body, Pair=PAIR)
 
@@ -268,7 +268,7 @@ def wildcards() -> Module:
     x = var("x", S)
     a = var("a", S)
     pair = constructor(PAIR, "pair")
-    body = match(call(pair, x, x), (Made(pair, (bind_pattern(a), Wildcard())), a), (Wildcard(), constant(np.int32(0))))
+    body = match(call(pair, x, x), (Made(pair, (Bind(a), Wildcard())), a), (Wildcard(), constant(np.int32(0))))
     return module([x], body, Pair=PAIR)
 
 

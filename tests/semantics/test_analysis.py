@@ -53,9 +53,7 @@ class TestVariables:
         v["list"] = graph.var("list", list_of(t(2)))
         inner = graph.function([v["y"]], graph.call("add", graph.call("add", v["y"], v["x"]), v["free"]))
         v["f"] = graph.var("f", inner.type)
-        pattern = graph.Fields(
-            (graph.bind_pattern(v["a"]), graph.Made(cons, (graph.bind_pattern(v["h"]), graph.Wildcard())))
-        )
+        pattern = graph.Fields((graph.Bind(v["a"]), graph.Made(cons, (graph.Bind(v["h"]), graph.Wildcard()))))
         value = graph.tuple_of(graph.call(v["f"], v["x"]), v["list"])
         body = graph.match(value, (pattern, graph.call("add", v["a"], v["h"])), partial=True)
         return graph.function([v["x"]], graph.let(v["f"], inner, body)), v
@@ -181,7 +179,7 @@ class TestSymbols:
         n, m, k = (Symbol(s) for s in "nmk")
         box = DataDef("Box", (), {"box": (t(m),)})
         b, v = graph.var("b", DataType("Box")), graph.var("v", t(m))
-        opened = graph.match(b, (graph.Made(graph.constructor(box, "box"), (graph.bind_pattern(v),)), v), partial=True)
+        opened = graph.match(b, (graph.Made(graph.constructor(box, "box"), (graph.Bind(v),)), v), partial=True)
         assert names(symbols_bound(opened)) == "m" and symbols_used(opened) == []
         x = graph.var("x", t(n))
         assert symbols_bound(x) == [] and symbols_bound(graph.call("nn.relu", x)) == []

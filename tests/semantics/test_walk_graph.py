@@ -262,7 +262,7 @@ INVALID: list[tuple[str, Callable[[], Any]]] = [
     ("shape_of.C1", lambda: graph.shape_of(tuple_of(X))),
     ("match.C1", lambda: graph.match(X)),
     ("match.C2", lambda: graph.match(X, (graph.Wildcard(), X), (graph.Wildcard(), YES))),
-    ("match.C3", lambda: graph.match(X, (graph.bind_pattern(YES), X))),
+    ("match.C3", lambda: graph.match(X, (graph.Bind(YES), X))),
     ("match.C3", lambda: graph.match(X, (graph.Fields(()), X))),
     ("match.C3", lambda: graph.match(X, (graph.Made(graph.constructor(OPTION, "none"), ()), X))),
     ("match.C4", lambda: graph.match(tuple_of(X), (graph.Fields(()), X))),

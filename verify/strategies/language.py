@@ -428,8 +428,8 @@ class Language:
         two = self.some("I")
         self.close(other)
         first, second = (
-            graph.Made(ONE, (graph.bind_pattern(a),)),
-            graph.Made(TWO, (graph.bind_pattern(b), graph.Wildcard())),
+            graph.Made(ONE, (graph.Bind(a),)),
+            graph.Made(TWO, (graph.Bind(b), graph.Wildcard())),
         )
         clauses: list[tuple[graph.Pattern, graph.Expr]] = [(first, one), (second, two)]
         partial = self.features.traps and bool(self.pick(2))

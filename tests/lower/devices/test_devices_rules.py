@@ -163,7 +163,7 @@ def test_data_values_and_what_is_matched_are_one() -> None:
     made = g.constructor(data, "box")
     a, v = x("a", CPU), x("v")
     box = Var(DataType("Box"), "box")
-    body = g.let(box, g.call(made, a), g.match(box, (g.Made(made, (g.bind_pattern(v),)), neg(v))))
+    body = g.let(box, g.call(made, a), g.match(box, (g.Made(made, (g.Bind(v),)), neg(v))))
     plan = planned(module(body, a, Box=data))
     assert not copies(plan) and params(plan) == {"a": "cpu"}
 
