@@ -125,7 +125,9 @@ class ScalarPrinter:
             case op, (a, b) if symbol := operation(op).symbol:
                 level = _LEVELS.get(symbol, COMPARE)
                 left = level + 1 if level == COMPARE else level  # a < b < c is something else
-                return _within(outer, level, [(a, left), f" {symbol} ", (b, level + 1)])
+                # two plain numbers a reader would compute in integers without end
+                first: Piece = literal_text(a, None) if isinstance(a, Const) and isinstance(b, Const) else (a, left)
+                return _within(outer, level, [first, f" {symbol} ", (b, level + 1)])
             case op, args:
                 return [f"T.{_CALLS.get(op, op)}(", *commas(args), ")"]
 

@@ -140,6 +140,12 @@ def test_scalars_are_read(text: str, wanted: Expr) -> None:
     assert same(scalar(again, SCOPE), got), again
 
 
+@pytest.mark.parametrize("op", ["sub", "mul"])
+def test_an_operation_on_two_literals_is_not_put_together_by_the_reader(op: str) -> None:
+    node = Apply(INT32, op, (const(-(2**31), INT32), const(2**31 - 1, INT32)))
+    assert same(scalar(ScalarPrinter({}).text(node)), node)
+
+
 def test_deep_expressions_are_printed_and_long_ones_read() -> None:
     total: Expr = N
     for _ in range(30_000):
