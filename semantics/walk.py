@@ -238,6 +238,15 @@ def rewrite(root: N, change: Callable[[N], N]) -> N:
     return fold(root, changed)
 
 
+def depending(root: N, leaf: Callable[[N], bool]) -> set[int]:
+    """The nodes below `root`, by identity, that are a `leaf` or have one below them."""
+    found: set[int] = set()
+    for node in post_order(root):
+        if leaf(node) or any(id(c) in found for c in node.children):
+            found.add(id(node))
+    return found
+
+
 def reached(starts: Iterable[H], following: Callable[[H], Iterable[H]]) -> dict[H, None]:
     """What the starts lead to, and they themselves, in the order in which it is met depth first. Equal is the same."""
     work = Worklist(starts, lambda item: item)

@@ -40,6 +40,21 @@ class SmtContext(Protocol):
         """Whether this step is known to stay inside its dtype, so that its term needs no wrapping."""
 
 
+@dataclass(frozen=True)
+class Unwrapped:
+    """A context in which nothing wraps, and no memory is there: of sizes, and of witnesses."""
+
+    env: Mapping[Var, Term]
+
+    def load(self, node: Load, indices: Sequence[Term]) -> Term:
+        """Crash: nothing here depends on memory."""
+        raise Crash(f"{node} where nothing can depend on memory")
+
+    def exact(self, node: Expr) -> bool:
+        """True: nothing wraps here."""
+        return True
+
+
 @dataclass(eq=False)
 class Terms:
     """The terms of one query, and what is known of those that it made up (`known`; satisfiable whatever they stand

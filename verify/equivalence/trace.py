@@ -19,7 +19,7 @@ from assay.semantics import tensor
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import Expr, Interner, Load, Var, const, evaluate, evaluate_dim
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import Worklist, post_order
+from assay.semantics.walk import Worklist, depending, post_order
 from assay.verify.equivalence.events import Known, TraceEvent, TraceRead
 from assay.verify.equivalence.frames import BufferCells, FrameNumbers, LaneFrame
 from assay.verify.equivalence.order import Clock, Races, UndecidedTrace
@@ -266,11 +266,8 @@ class _Tracer:
         )
         found = self.known.get((id(expr), which))
         if found is None:
-            found = {id(n) for n, holds in zip(leaves, which, strict=True) if holds}
-            for node in post_order(expr):
-                if any(id(c) in found for c in node.children):
-                    found.add(id(node))
-            self.known[id(expr), which] = found
+            data = {id(n) for n, holds in zip(leaves, which, strict=True) if holds}
+            found = self.known[id(expr), which] = depending(expr, lambda n: id(n) in data)
         return found
 
     def number(self, expr: Expr, lanes: LaneFrame) -> Any:

@@ -17,7 +17,7 @@ from assay.semantics import tensor
 from assay.semantics.dtypes import UINT64
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, evaluate, may_trap
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import post_order
+from assay.semantics.walk import depending, post_order
 from assay.verify.equivalence.meanings import PRIME, Field, Meaning
 from assay.verify.equivalence.order import UndecidedTrace
 
@@ -42,7 +42,7 @@ class _Words:
             self.word(b)
         order = list(post_order(func.body))
         for s in tensor.program_order(func.body):  # a name's value may name others before it
-            if isinstance(s, tensor.LetStmt) and self.has_data(s.value):
+            if isinstance(s, tensor.LetStmt) and self.data_nodes(s.value):
                 self.vars[s.var] = Var(s.var.name, UINT64)
         new: dict[int, tensor.Stmt] = {}
         for s in order:
@@ -55,11 +55,12 @@ class _Words:
             self.buffers[buffer] = replace(buffer, dtype=UINT64, notes={})
         return self.buffers[buffer]
 
-    def has_data(self, expr: Expr) -> bool:
-        return any(isinstance(n, Load) or (isinstance(n, Var) and n in self.vars) for n in post_order(expr))
+    def data_nodes(self, expr: Expr) -> set[int]:
+        """The parts of an expression that depend on data, by identity."""
+        return depending(expr, lambda n: isinstance(n, Load) or n in self.vars)
 
     def plain(self, expr: Expr) -> Expr:
-        if self.has_data(expr):
+        if self.data_nodes(expr):
             raise UndecidedTrace(f"{expr} depends on data")
         return expr
 
@@ -98,11 +99,7 @@ class _Words:
     def data(self, root: Expr) -> Expr:
         """An expression over words."""
         new: dict[int, Expr] = {}
-        data: set[int] = set()
-        for node in post_order(root):
-            known = isinstance(node, Load) or (isinstance(node, Var) and node in self.vars)
-            if known or any(id(c) in data for c in node.children):
-                data.add(id(node))
+        data = self.data_nodes(root)
 
         def inside(node: Expr) -> Sequence[Expr]:
             if isinstance(node, Load):

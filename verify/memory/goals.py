@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from assay.semantics.errors import Crash
 from assay.semantics.integers.polynomials import ZERO, Polynomial
 from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import Bounds, BufferInfo, Plan, Pool, range_of
-from assay.semantics.scalar import Dim, Expr, Load, Var, show
-from assay.semantics.scalar.smt import Term, Terms
+from assay.semantics.scalar import Dim, Expr, Var
+from assay.semantics.scalar.smt import Term, Terms, Unwrapped
 from assay.verify.memory.definition import Claim, titled
 from assay.verify.memory.forms import Forms
 from assay.verify.memory.grounds import Grounds, products, text, total
@@ -194,21 +193,6 @@ def _wrong(goal: PlanGoal) -> str:
 # -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PlanTerms:
-    """The symbols of a plan as terms of z3. Sizes do not wrap: that is a goal of its own."""
-
-    env: Mapping[Var, Term]
-
-    def load(self, node: Load, indices: Sequence[Term]) -> Term:
-        """Crash: a size never depends on memory."""
-        raise Crash(f"{show(node)}: a size cannot depend on memory")
-
-    def exact(self, node: Expr) -> bool:
-        """True: no expression is taken to wrap here."""
-        return True
-
-
 def exact_text(goal: PlanGoal, symbols: Mapping[Var, str], bounds: Bounds, most: int | None = None) -> str:
     """The text that is satisfiable exactly if a goal is wrong for some values of the symbols, by their names in it.
 
@@ -223,7 +207,7 @@ def exact_text(goal: PlanGoal, symbols: Mapping[Var, str], bounds: Bounds, most:
         return z3.Sum(
             [
                 z3.IntVal(0),
-                *(terms.value(d, PlanTerms(env), memo) if isinstance(d, Expr) else z3.IntVal(d) for d in dims),
+                *(terms.value(d, Unwrapped(env), memo) if isinstance(d, Expr) else z3.IntVal(d) for d in dims),
             ]
         )
 

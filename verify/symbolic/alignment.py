@@ -14,7 +14,7 @@ import z3
 from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import Buffer
 from assay.semantics.tensor.places import declared_number
-from assay.verify.symbolic.events import EventScope, Life, ViewWindow, beginning, root_of
+from assay.verify.symbolic.events import Life, ViewWindow, root_of, views_below
 from assay.verify.symbolic.function import Function
 from assay.verify.symbolic.goals import Goal
 from assay.verify.symbolic.instance import Instance, unravelled
@@ -22,30 +22,26 @@ from assay.verify.symbolic.instance import Instance, unravelled
 
 def aligned(f: Function) -> Iterator[Goal]:
     """Every view begins at a multiple of its `align` in bytes, and of its `offset_factor` in elements."""
-    for frame in f.events.windows:
-        assert isinstance(frame.what, ViewWindow)
-        buffer, site = frame.what.view.buffer, frame.what.site
+    for window in f.events.windows:
+        buffer = window.view.buffer
         factor, align = declared_number(buffer, "offset_factor"), declared_number(buffer, "align")
         for number, unit, what in ((factor, buffer.dtype.itemsize, "elements"), (align, 1, "bytes")):
             if number is None:
                 continue
-            query = f.query()
-            instance = f.run(query, frame)
-            begins = _first_byte(instance, frame)
+            at = f.visit(window.site, window)
+            begins = _first_byte(at.instance, window)
             if unit > 1:
-                begins, _ = query.terms.divided(begins, z3.IntVal(unit))
-            _, rest = query.terms.divided(begins, z3.IntVal(number))
+                begins, _ = at.query.terms.divided(begins, z3.IntVal(unit))
+            _, rest = at.query.terms.divided(begins, z3.IntVal(number))
             claim = f"{buffer.name} begins at a multiple of {number} {what} of its memory"
-            facts = [*instance.guards, *instance.facts, rest != 0]
-            yield f.goal("aligned", claim, site, query, facts, [instance], (buffer.name,))
+            yield at.goal("aligned", claim, [rest != 0], (buffer.name,))
 
 
 def memory(f: Function) -> list[str]:
     """What is assumed of where memory begins."""
     needed: dict[Buffer, int] = {}
-    views = [(frame, frame.what.view.buffer) for frame in f.events.windows if isinstance(frame.what, ViewWindow)]
-    lives = [(frame, frame.what.buffer) for frame in f.events.lives if isinstance(frame.what, Life)]
-    for frame, buffer in [*((None, b) for b in f.func.params), *lives, *views]:
+    begins: list[Life | ViewWindow] = [*f.events.lives, *f.events.windows]
+    for frame, buffer in [*((None, b) for b in f.func.params), *((begin, begin.buffer) for begin in begins)]:
         align = declared_number(buffer, "align")
         if align is not None:
             root, _ = root_of(buffer, frame)
@@ -56,15 +52,13 @@ def memory(f: Function) -> list[str]:
     ]
 
 
-def _first_byte(instance: Instance, frame: EventScope) -> Term:
+def _first_byte(instance: Instance, window: ViewWindow) -> Term:
     """The byte of the memory at which a view begins, as `assay.semantics.tensor.places.first_byte` has it in
     numbers."""
-    assert isinstance(frame.what, ViewWindow)
-    terms, view = instance.query.terms, frame.what.view
-    byte = instance.value(view.offset, frame.what.site) * view.buffer.dtype.itemsize
-    begin = beginning(view.source, frame.parent)
-    while begin is not None and isinstance(begin.what, ViewWindow):
-        outer, site = begin.what.view, begin.what.site
+    terms, view = instance.query.terms, window.view
+    byte = instance.value(view.offset, window.site) * view.buffer.dtype.itemsize
+    for begin in views_below(view.source, window.parent):
+        outer, site = begin.view, begin.site
         width = outer.buffer.dtype.itemsize
         flat, rest = terms.divided(byte, z3.IntVal(width))
         index = unravelled(terms, flat, [z3.If(d > 1, d, 1) for d in instance.shapes[begin]])
@@ -72,5 +66,4 @@ def _first_byte(instance: Instance, frame: EventScope) -> Term:
         for i, s in zip(index, outer.strides, strict=True):
             place = place + i * instance.value(s, site)
         byte = place * width + rest
-        begin = beginning(outer.source, begin.parent)
     return byte

@@ -6,12 +6,12 @@ chain of `EventScope`s, innermost first. Two sites share the frames that they ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from assay.semantics import tensor
-from assay.semantics.scalar import Apply, Expr, Load, Number, Var, apply
+from assay.semantics.scalar import Apply, Expr, Interner, Load, Number, Var, apply
 from assay.semantics.tensor.calls import activation
 from assay.semantics.tensor.regions import concerned, is_checked
 from assay.semantics.walk import Worklist, post_order
@@ -36,11 +36,22 @@ class Site:
 
 
 @dataclass(eq=False)
-class Loop:
+class EventScope:
+    """A place inside another one, its parent. Each kind says what it adds; `site` is where that is evaluated."""
+
+    parent: EventScope | None
+    site: Site
+    depth: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.depth = 0 if self.parent is None else self.parent.depth + 1
+
+
+@dataclass(eq=False)
+class Loop(EventScope):
     """A `For`, once for each iteration."""
 
     stmt: tensor.For
-    site: Site
 
     @property
     def var(self) -> Var:
@@ -49,76 +60,61 @@ class Loop:
 
 
 @dataclass(eq=False)
-class Again:
+class Again(EventScope):
     """A `While`; `var` counts how often its body has run before."""
 
-    stmt: tensor.While
-    site: Site
     var: Var
 
 
 @dataclass(eq=False)
-class Guard:
+class Guard(EventScope):
     """What is inside runs only where `condition` is `positive`."""
 
     condition: Expr
     positive: bool
-    site: Site
 
 
 @dataclass(eq=False)
-class Fact:
+class Fact(EventScope):
     """What is inside is reached only after `condition` held: the run would have ended otherwise."""
 
     condition: Expr
-    site: Site
 
 
 @dataclass(eq=False)
-class Let:
+class Let(EventScope):
     """A variable with its value, from a let around a place."""
 
     var: Var
     value: Expr
-    site: Site
 
 
 @dataclass(eq=False)
-class Life:
+class Life(EventScope):
     """`buffer` begins to exist."""
 
     buffer: tensor.Buffer
     read_only: tensor.AllocateConst | None
-    site: Site
 
 
 @dataclass(eq=False)
-class ViewWindow:
+class ViewWindow(EventScope):
     """A view begins; `direct` once it is shown to lie inside its region in each dimension."""
 
     view: tensor.View
-    site: Site
     direct: bool = False
+
+    @property
+    def buffer(self) -> tensor.Buffer:
+        """The view as a buffer."""
+        return self.view.buffer
 
 
 @dataclass(eq=False)
-class Mark:
+class Mark(EventScope):
     """What a block declares of its accesses is in force inside."""
 
     block: tensor.Block
-    site: Site
-
-
-What: TypeAlias = Mark | Loop | Again | Guard | Fact | Let | Life | ViewWindow
-
-
-@dataclass(eq=False)
-class EventScope:
-    """A place inside others: what it adds to those of its parent, such as a loop, a let or a condition."""
-
-    what: What
-    parent: EventScope | None
-    depth: int
 
 
 @dataclass(eq=False)
@@ -153,11 +149,11 @@ class FunctionEvents:
     func: tensor.PrimFunc
     sites: list[Site] = field(default_factory=list)
     accesses: list[AccessEvent] = field(default_factory=list)
-    loops: list[EventScope] = field(default_factory=list)
-    lives: list[EventScope] = field(default_factory=list)
-    windows: list[EventScope] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    lives: list[Life] = field(default_factory=list)
+    windows: list[ViewWindow] = field(default_factory=list)
     domains: list[IteratorDomain] = field(default_factory=list)
-    marks: list[EventScope] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
     checks: list[Site] = field(default_factory=list)
     """The asserts."""
     strange: list[tuple[tensor.Stmt, str]] = field(default_factory=list)
@@ -172,30 +168,40 @@ def scope_chain(frame: EventScope | None) -> list[EventScope]:
     return found[::-1]
 
 
-def beginning(buffer: tensor.Buffer, frame: EventScope | None) -> EventScope | None:
+def beginning(buffer: tensor.Buffer, frame: EventScope | None) -> Life | ViewWindow | None:
     """The frame around in which a buffer begins to exist; None for a parameter."""
-    while frame is not None:
-        match frame.what:
-            case Life(buffer=found) if found is buffer:
-                return frame
-            case ViewWindow(view=view) if view.buffer is buffer:
-                return frame
+    while frame is not None and not (isinstance(frame, (Life, ViewWindow)) and frame.buffer is buffer):
         frame = frame.parent
-    return None
+    return frame
 
 
-def root_of(buffer: tensor.Buffer, frame: EventScope | None) -> tuple[tensor.Buffer, EventScope | None]:
-    """The buffer whose memory a buffer is, through views, and where it begins."""
+def views_below(buffer: tensor.Buffer, frame: EventScope | None) -> Iterator[ViewWindow]:
+    """The views that lead from a buffer to its memory, that of the buffer first."""
     begin = beginning(buffer, frame)
-    while begin is not None and isinstance(begin.what, ViewWindow):
-        buffer = begin.what.view.source
-        begin = beginning(buffer, begin.parent)
-    return buffer, begin
+    while isinstance(begin, ViewWindow):
+        yield begin
+        begin = beginning(begin.view.source, begin.parent)
+
+
+def root_of(buffer: tensor.Buffer, frame: EventScope | None) -> tuple[tensor.Buffer, Life | ViewWindow | None]:
+    """The buffer whose memory a buffer is, through views, and where it begins."""
+    for window in views_below(buffer, frame):
+        buffer, frame = window.view.source, window.parent
+    return buffer, beginning(buffer, frame)
 
 
 def constant_contents(begin: EventScope | None) -> tensor.AllocateConst | None:
     """The statement that gives a constant its contents, for a buffer that begins there."""
-    return begin.what.read_only if begin is not None and isinstance(begin.what, Life) else None
+    return begin.read_only if isinstance(begin, Life) else None
+
+
+def distinct(accesses: Iterable[AccessEvent], apart: Callable[[AccessEvent], Hashable]) -> list[AccessEvent]:
+    """The first of those accesses that are one: of one element, and of one kind, where `apart` gives the same."""
+    number = Interner()
+    found: dict[Hashable, AccessEvent] = {}
+    for a in accesses:
+        found.setdefault((a.buffer, a.write, tuple(map(number, a.indices)), apart(a)), a)
+    return list(found.values())
 
 
 Parts: TypeAlias = "list[tuple[tensor.Stmt, EventScope | None]]"
@@ -234,22 +240,22 @@ class _Walk:
                 return [(stmt.body, frame)]
             case tensor.For():
                 site = self.site(stmt, frame, tuple(stmt.expressions))
-                inside = push(frame, Loop(stmt, site))
+                inside = Loop(frame, site, stmt)
                 self.found.loops.append(inside)
                 return [] if site.large else [(stmt.body, inside)]
             case tensor.While():
-                count = push(frame, Again(stmt, self.site(stmt, frame, ()), Var("turn")))
+                count = Again(frame, self.site(stmt, frame, ()), Var("turn"))
                 site = self.site(stmt, count, (stmt.condition,))
-                return [] if site.large else [(stmt.body, push(count, Guard(stmt.condition, True, site)))]
+                return [] if site.large else [(stmt.body, Guard(count, site, stmt.condition, True))]
             case tensor.If():
                 site = self.site(stmt, frame, (stmt.condition,))
-                parts: Parts = [(stmt.then, push(frame, Guard(stmt.condition, True, site)))]
+                parts: Parts = [(stmt.then, Guard(frame, site, stmt.condition, True))]
                 if stmt.otherwise is not None:
-                    parts.append((stmt.otherwise, push(frame, Guard(stmt.condition, False, site))))
+                    parts.append((stmt.otherwise, Guard(frame, site, stmt.condition, False)))
                 return [] if site.large else parts
             case tensor.LetStmt():
                 site = self.site(stmt, frame, (stmt.value,))
-                return [] if site.large else [(stmt.body, push(frame, Let(stmt.var, stmt.value, site)))]
+                return [] if site.large else [(stmt.body, Let(frame, site, stmt.var, stmt.value))]
             case tensor.Allocate() | tensor.AllocateConst():
                 return [(stmt.body, self.allocate(stmt.buffer, stmt, frame))]
             case tensor.Alias():
@@ -280,42 +286,42 @@ class _Walk:
             if isinstance(part, tensor.Assert):
                 site = Site(-1, frame, part, (part.condition,))
                 self.waiting[id(part), id(frame)] = site
-                frame = push(frame, Fact(part.condition, site))
+                frame = Fact(frame, site, part.condition)
         return parts
 
     def allocate(self, buffer: tensor.Buffer, stmt: tensor.Stmt, frame: EventScope | None) -> EventScope:
         dims = tuple(d for d in buffer.shape if isinstance(d, Expr))
         fixed = stmt if isinstance(stmt, tensor.AllocateConst) else None
-        inside = push(frame, Life(buffer, fixed, self.site(stmt, frame, dims)))
+        inside = Life(frame, self.site(stmt, frame, dims), buffer, fixed)
         self.found.lives.append(inside)
         return inside
 
     def window(self, view: tensor.View, stmt: tensor.Stmt, frame: EventScope | None) -> EventScope:
         dims = tuple(d for d in view.buffer.shape if isinstance(d, Expr))
-        inside = push(frame, ViewWindow(view, self.site(stmt, frame, (*view.expressions, *dims))))
+        inside = ViewWindow(frame, self.site(stmt, frame, (*view.expressions, *dims)), view)
         self.found.windows.append(inside)
         return inside
 
     def block(self, block: tensor.Block, frame: EventScope | None) -> Parts:
         if block.predicate is not None:
-            frame = push(frame, Guard(block.predicate, True, self.site(block, frame, (block.predicate,))))
+            frame = Guard(frame, self.site(block, frame, (block.predicate,)), block.predicate, True)
         site = self.site(block, frame, tuple(e for i in block.iterators for e in i.expressions))
         if site.large:
             return []
         for k, i in enumerate(block.iterators):
             self.found.domains.append(IteratorDomain(block, k, site))
-            frame = push(frame, Let(i.var, i.value, site))
+            frame = Let(frame, site, i.var, i.value)
         for i in block.iterators:
             start: Number = 0 if i.start is None else i.start
             after = i.value - start
             if isinstance(after, Apply):
                 site.exact.add(id(after))  # the domain is one of unbounded integers
-            frame = push(push(frame, Fact(i.value >= start, site)), Fact(after < i.extent, site))
-        if is_checked(block, outermost=not any(isinstance(c.what, Mark) for c in scope_chain(frame))):
+            frame = Fact(Fact(frame, site, i.value >= start), site, after < i.extent)
+        if is_checked(block, outermost=not any(isinstance(c, Mark) for c in scope_chain(frame))):
             said = [parts for r in (*(block.reads or ()), *(block.writes or ())) for parts in concerned(r)]
             bounds = tuple(e for parts in said for e in parts or ())
-            frame = push(frame, Mark(block, self.site(block, frame, bounds)))
-            self.found.marks.append(frame)
+            frame = mark = Mark(frame, self.site(block, frame, bounds), block)
+            self.found.marks.append(mark)
         for b in block.allocated:
             frame = self.allocate(b, block, frame)
         for v in block.views:
@@ -326,7 +332,7 @@ class _Walk:
             for i in block.iterators:
                 if i.kind == "reduce":
                     at = apply("eq", i.var, 0 if i.start is None else i.start)
-                    first = push(first, Guard(at, True, inner))
+                    first = Guard(first, inner, at, True)
             parts.append((block.init, first))
         return [*parts, (block.body, frame)]
 
@@ -351,8 +357,3 @@ def is_within(frame: EventScope | None, outer: EventScope) -> bool:
     while frame is not None and frame.depth > outer.depth:
         frame = frame.parent
     return frame is outer
-
-
-def push(frame: EventScope | None, what: What) -> EventScope:
-    """The scope inside `frame` that adds `what`."""
-    return EventScope(what, frame, 0 if frame is None else frame.depth + 1)

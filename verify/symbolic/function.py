@@ -14,7 +14,17 @@ from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, operation, sh
 from assay.semantics.scalar.smt import VALUE, Term, inside
 from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Store, show_stmt
 from assay.semantics.walk import post_order
-from assay.verify.symbolic.events import AccessEvent, EventScope, FunctionEvents, Life, Loop, Site, events, root_of
+from assay.verify.symbolic.events import (
+    AccessEvent,
+    EventScope,
+    FunctionEvents,
+    Life,
+    Loop,
+    Site,
+    distinct,
+    events,
+    root_of,
+)
 from assay.verify.symbolic.goals import Answer, Goal, Kind, decide, smallest
 from assay.verify.symbolic.instance import Instance, InstanceQuery, instantiate
 from assay.verify.symbolic.replay import ReplayedGoal, in_dtype, model_element, replay_counterexample
@@ -40,6 +50,8 @@ class Function:
     steps: dict[Site, tuple[Expr, ...]] = field(default_factory=dict)
     """The expressions of each site on which indices and the flow of control depend."""
 
+    accesses: Sequence[AccessEvent] = ()
+    """Of those that are about one element at one site, and happen together, the first."""
     doubt: str = ""
     """Why nothing may be believed: a loop whose variable may wrap around."""
 
@@ -69,6 +81,7 @@ class Function:
                 f"no sizes of {self.func.name} are within these bounds: nothing would be shown", label="symbolic.C1"
             )
         self.steps = _steps(self.events)
+        self.accesses = distinct(self.events.accesses, lambda a: (a.site, id(a.node) if self.lazy(a.site) else 0))
 
     def query(self) -> InstanceQuery:
         """A query with what is known of the symbols."""
@@ -88,8 +101,8 @@ class Function:
         """That every buffer there is fits a machine: what keeps indices from growing beyond their dtype."""
         shapes = [(b, tuple(query.dim(d) for d in b.shape)) for b in self.func.params]
         for f, shape in instance.shapes.items():
-            if isinstance(f.what, Life):
-                shapes.append((f.what.buffer, shape))
+            if isinstance(f, Life):
+                shapes.append((f.buffer, shape))
         found = []
         for b, shape in shapes:
             if all(map(z3.is_int_value, shape)):
@@ -113,7 +126,7 @@ class Function:
         against: Sequence[Term],
         instances: Sequence[Instance] | Callable[[Answer], Sequence[Instance]],
         about: Sequence[str] = (),
-        confirm: Callable[[Answer, dict[Var, Any]], ReplayedGoal] | None = None,
+        confirm: Callable[[Mapping[Var, Any]], ReplayedGoal] | None = None,
     ) -> Goal:
         """The verdict on a claim: proved if z3 finds that `against`, its negation, cannot hold.
 
@@ -139,7 +152,7 @@ class Function:
             )
         else:
             try:
-                found = confirm(answer, sizes | {v: in_dtype(v, n) for v, n in loops.items()})
+                found = confirm(sizes | {v: in_dtype(v, n) for v, n in loops.items()})
             except OverflowError:
                 found = ReplayedGoal(False, "a loop has more iterations than its variable has values")
         if not found.confirmed:
@@ -151,10 +164,41 @@ class Function:
         named = {v.name: int(n) for v, n in sizes.items() if v.dtype.is_integer}
         return replace(goal, verdict="refuted", detail=found.detail, sizes=named, iteration=iteration)
 
-    def here(self, query: InstanceQuery, site: Site) -> tuple[Instance, list[Term]]:
-        """Any run of a site, and that it takes place."""
-        instance = self.run(query, site.frame)
-        return instance, [*instance.guards, *instance.facts]
+    def visit(self, site: Site, frame: EventScope | None = None) -> Visit:
+        """Any run of a site, or of the inside of a frame that begins there."""
+        query = self.query()
+        return Visit(self, site, query, self.run(query, frame or site.frame))
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """Any run of a place, in a query of its own."""
+
+    function: Function
+    site: Site
+    query: InstanceQuery
+    instance: Instance
+
+    @property
+    def here(self) -> list[Term]:
+        """That this run takes place."""
+        return [*self.instance.guards, *self.instance.facts]
+
+    def value(self, expr: Expr) -> Term:
+        """What an expression is at the site."""
+        return self.instance.value(expr, self.site)
+
+    def goal(
+        self,
+        kind: Kind,
+        claim: str,
+        wrong: Sequence[Term],
+        about: Sequence[str] = (),
+        confirm: Callable[[Mapping[Var, Any]], ReplayedGoal] | None = None,
+    ) -> Goal:
+        """The verdict on a claim: proved if what is `wrong` cannot hold here. See `Function.goal`."""
+        against = [*self.here, *wrong]
+        return self.function.goal(kind, claim, self.site, self.query, against, [self.instance], about, confirm)
 
 
 def _symbol(var: Var, name: str) -> Term:
@@ -170,7 +214,7 @@ def _value(var: Var, term: Term, answer: Answer) -> Any:
 
 
 def _loops(instance: Instance) -> list[tuple[Var, Term]]:
-    return [(f.what.var, t) for f, t in instance.loops.items() if isinstance(f.what, Loop)]
+    return [(f.var, t) for f, t in instance.loops.items() if isinstance(f, Loop)]
 
 
 def _functions(query: InstanceQuery) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import z3
 
 from assay.semantics.dtypes import INT64
-from assay.semantics.scalar import Apply, Expr, Interner, Load, cast, same
-from assay.semantics.scalar.smt import Term
+from assay.semantics.scalar import Apply, Expr, Load, cast, same
+from assay.semantics.scalar.smt import Term, Unwrapped
 from assay.semantics.tensor import Assert, Buffer, loads
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import (
@@ -28,13 +28,15 @@ from assay.verify.symbolic.events import (
     ViewWindow,
     beginning,
     constant_contents,
+    distinct,
     root_of,
     scope_chain,
+    views_below,
 )
 from assay.verify.symbolic.function import Function, access_names, element_text, shown
 from assay.verify.symbolic.goals import Goal, Kind, decide
-from assay.verify.symbolic.instance import Instance, InstanceQuery, Place, instantiate, starts_of
-from assay.verify.symbolic.witness import Solver, Unwrapped
+from assay.verify.symbolic.instance import Instance, Place, starts_of
+from assay.verify.symbolic.witness import Solver
 
 MOST_WRITES = 40
 MOST_READS = 300
@@ -59,26 +61,21 @@ class ElementRead:
 
 def written_before(f: Function) -> Iterator[Goal]:
     """Every load of a buffer that is not an input or a constant."""
-    seen: set[Any] = set()
-    number = Interner()
-    for a in f.events.accesses:
+    reads = 0
+    for a in f.accesses:
         root, begin = root_of(a.buffer, a.site.frame)
         if a.write or root in f.func.inputs or constant_contents(begin) is not None:
             continue
-        key = (a.site, a.buffer, tuple(map(number, a.indices)), id(a.node) if f.lazy(a.site) else 0)
-        if key in seen:
-            continue
-        seen.add(key)
+        reads += 1
         claim = f"{element_text(a)} was written before: {shown(a.site)}"
-        if len(seen) > MOST_READS:
+        if reads > MOST_READS:
             yield Goal("written before", claim, "unknown", a.site.stmt.span, "too many reads; checked on the run")
             continue
 
-        def reading(query: InstanceQuery, a: AccessEvent = a) -> tuple[ElementRead, list[Term]]:
-            instance, here = f.here(query, a.site)
-            place = instance.element(a)
-            exists = [*place.own, *place.claims]
-            return ElementRead(a, a.site.frame, place, instance), [*here, instance.when(a), *exists]
+        def reading(a: AccessEvent = a) -> tuple[ElementRead, list[Term]]:
+            at = f.visit(a.site)
+            place = at.instance.element(a)
+            return ElementRead(a, a.site.frame, place, at.instance), [*at.here, at.instance.when(a), *place.exists]
 
         yield _covered(f, "written before", claim, a.site, root, begin, reading)
 
@@ -87,10 +84,10 @@ def outputs_written(f: Function) -> Iterator[Goal]:
     """Every element of every output."""
     for out in f.func.outputs:
 
-        def reading(query: InstanceQuery, out: Buffer = out) -> tuple[ElementRead, list[Term]]:
-            instance = f.run(query, None)
+        def reading(out: Buffer = out) -> tuple[ElementRead, list[Term]]:
+            instance = f.run(f.query(), None)
             shape = instance.shape(out, None)
-            at = tuple(query.terms.fresh(f"e{k}") for k in range(len(shape)))
+            at = tuple(instance.query.terms.fresh(f"e{k}") for k in range(len(shape)))
             place = instance.place(out, at, None)
             return ElementRead(None, None, place, instance), list(place.own)
 
@@ -98,7 +95,7 @@ def outputs_written(f: Function) -> Iterator[Goal]:
         yield _covered(f, "output written", claim, None, out, None, reading)
 
 
-Reading: TypeAlias = Callable[[InstanceQuery], tuple[ElementRead, list[Term]]]
+Reading: TypeAlias = Callable[[], tuple[ElementRead, list[Term]]]
 """Makes the read of a goal, and what holds there, in a new query."""
 
 
@@ -106,44 +103,38 @@ def _covered(
     f: Function, kind: Kind, claim: str, site: Site | None, root: Buffer, begin: EventScope | None, reading: Reading
 ) -> Goal:
     """Whether some write gave the element its value: each way alone, then all of them together."""
-    number = Interner()
-    first: dict[Any, AccessEvent] = {}
-    for w in f.events.accesses:
-        if w.write and root_of(w.buffer, w.site.frame) == (root, begin):
-            alone = w.site if any(map(loads, w.indices)) else None
-            first.setdefault((w.site.frame, w.buffer, tuple(map(number, w.indices)), alone), w)
-    writes = list(first.values())
+    writes = [w for w in f.events.accesses if w.write and root_of(w.buffer, w.site.frame) == (root, begin)]
+    writes = distinct(writes, lambda w: (w.site.frame, w.site if any(map(loads, w.indices)) else None))
     if len(writes) > MOST_WRITES:
         where = None if site is None else site.stmt.span
         return Goal(kind, claim, "unknown", where, f"{len(writes)} writes of {root.name}; checked on the run")
-    probe, _ = reading(f.query())
+    probe, _ = reading()
     ways = [(w, level, how) for w in reversed(writes) for level, how in _ways(w, probe, begin)]
     ways.sort(key=lambda way: way[1] < len(_common(way[0].site.frame, probe.frame)))  # in the same iteration first
     tried: list[Term] = []
     for w, level, how in ways[:MOST_ALONE]:
-        query = f.query()
-        read, here = reading(query)
-        covers = _covers(f, query, read, w, level, how)
+        read, here = reading()
+        covers = _covers(f, read, w, level, how)
         if covers is None or any(covers.eq(t) for t in tried):
             continue
         tried.append(covers)
-        constraints = [*f.base, *here, *told(f, query, read), z3.Not(covers)]
-        constraints += query.terms.known
+        constraints = [*f.base, *here, *told(f, read), z3.Not(covers)]
+        constraints += read.instance.query.terms.known
         answer = decide(constraints, f"{f.func.name}: {kind}: {claim}\nunsat means that it holds for all sizes")
         if answer.holds == "never" and not f.doubt:
             return Goal(kind, claim, "proved", None if site is None else site.stmt.span, query=answer.text)
     about = [root.name] if probe.access is None else access_names(probe.access)
-    query = f.query()
-    read, here = reading(query)
-    found = [_covers(f, query, read, w, level, how) for w, level, how in ways[:MOST_WRITES]]
+    read, here = reading()
+    found = [_covers(f, read, w, level, how) for w, level, how in ways[:MOST_WRITES]]
     either = z3.Or(*(c for c in found if c is not None))
-    return f.goal(kind, claim, site, query, [*here, *told(f, query, read), z3.Not(either)], [read.instance], about)
+    against = [*here, *told(f, read), z3.Not(either)]
+    return f.goal(kind, claim, site, read.instance.query, against, [read.instance], about)
 
 
 def _ways(w: AccessEvent, read: ElementRead, begin: EventScope | None) -> Iterator[tuple[int, str]]:
     """In how many of the loops around both the write may be in the same iteration, and how the rest is guessed."""
     common = _common(w.site.frame, read.frame)
-    inside = [f for f in scope_chain(w.site.frame) if isinstance(f.what, Again) and f not in common]
+    inside = [f for f in scope_chain(w.site.frame) if isinstance(f, Again) and f not in common]
     if inside:
         return  # nobody knows whether that loop ran
     fixed = 0 if begin is None else sum(1 for f in common if f.depth < begin.depth)
@@ -159,22 +150,22 @@ def _ways(w: AccessEvent, read: ElementRead, begin: EventScope | None) -> Iterat
 def _common(a: EventScope | None, b: EventScope | None) -> list[EventScope]:
     """The loops around both."""
     around = set(scope_chain(b))
-    return [f for f in scope_chain(a) if f in around and isinstance(f.what, (Loop, Again))]
+    return [f for f in scope_chain(a) if f in around and isinstance(f, (Loop, Again))]
 
 
-def _covers(f: Function, query: InstanceQuery, read: ElementRead, w: AccessEvent, level: int, how: str) -> Term | None:
+def _covers(f: Function, read: ElementRead, w: AccessEvent, level: int, how: str) -> Term | None:
     """That the write, in the iteration that its witness gives, is of the element and came before the read."""
     common = _common(w.site.frame, read.frame)
     given = {c: read.instance.loops[c] for c in common[:level]}
     strict = common[level] if level < len(common) else None
-    unknown = [c for c in scope_chain(w.site.frame) if isinstance(c.what, (Loop, Again)) and c not in given]
-    if any(isinstance(c.what, Again) and c is not strict for c in unknown):
+    unknown = [c for c in scope_chain(w.site.frame) if isinstance(c, (Loop, Again)) and c not in given]
+    if any(isinstance(c, Again) and c is not strict for c in unknown):
         return None
     solver = Solver(read.instance, w.site, unknown)
     solver.solve(_equations(read, w, solver, how))
     solver.solve(_guards(w, solver))
     given |= solver.values(how, strict, None if strict is None else read.instance.loops[strict])
-    made = instantiate(query, w.site.frame, given, f.numbers)
+    made = f.run(read.instance.query, w.site.frame, given)
     before = [] if strict is None else [made.loops[strict] < read.instance.loops[strict]]
     return z3.And(*before, *made.guards, made.element(w).equals(read.place))
 
@@ -182,8 +173,7 @@ def _covers(f: Function, query: InstanceQuery, read: ElementRead, w: AccessEvent
 def _equations(read: ElementRead, w: AccessEvent, solver: Solver, how: str) -> list[tuple[Expr, Term]]:
     """What the write's indices must be: each alone, or their place in row-major order through a view."""
     at = read.place.indices
-    begin = beginning(w.buffer, w.site.frame)
-    if begin is not None and isinstance(begin.what, ViewWindow):
+    if isinstance(beginning(w.buffer, w.site.frame), ViewWindow):
         return _through(read, w)
     if at is None or len(at) != len(w.indices):
         return []
@@ -210,10 +200,9 @@ def _modulo(mine: Expr, theirs: Expr, read: ElementRead) -> tuple[Expr, Term] | 
 def _through(read: ElementRead, w: AccessEvent) -> list[tuple[Expr, Term]]:
     """The same where the write is to a view: its indices in the memory, or its place there in row-major order."""
     indices = tuple(cast(i, INT64) for i in w.indices)
-    begin = beginning(w.buffer, w.site.frame)
-    while begin is not None and isinstance(begin.what, ViewWindow):
-        view, firsts = begin.what.view, starts_of(begin.what.view)
-        if begin.what.direct and firsts is not None:
+    for window in views_below(w.buffer, w.site.frame):
+        view, firsts = window.view, starts_of(window.view)
+        if window.direct and firsts is not None:
             starts = [cast(s, INT64) for s in firsts]
             first = len(starts) - len(indices)
             indices = (*starts[:first], *(s + i for s, i in zip(starts[first:], indices, strict=True)))
@@ -224,7 +213,6 @@ def _through(read: ElementRead, w: AccessEvent) -> list[tuple[Expr, Term]]:
             if len(view.source.shape) != 1:
                 return [(flat, read.place.number())] if view.source is read.place.buffer else []
             indices = (flat,)
-        begin = beginning(view.source, begin.parent)
     at = read.place.indices
     return list(zip(indices, at, strict=True)) if at is not None else []
 
@@ -233,11 +221,9 @@ def _guards(w: AccessEvent, solver: Solver) -> list[tuple[Expr, Term]]:
     """Equations among the conditions around the write."""
     found: list[tuple[Expr, Term]] = []
     for frame in scope_chain(w.site.frame):
-        if not isinstance(frame.what, Guard) or not frame.what.positive:
+        if not isinstance(frame, Guard) or not frame.positive:
             continue
-        for node in post_order(
-            frame.what.condition, lambda n: n.children if isinstance(n, Apply) and n.op == "and" else ()
-        ):
+        for node in post_order(frame.condition, lambda n: n.children if isinstance(n, Apply) and n.op == "and" else ()):
             match node:
                 case Apply(op="eq", args=(a, b)) if a.dtype.is_integer:
                     for left, right in ((a, b), (b, a)):
@@ -252,42 +238,31 @@ def _guards(w: AccessEvent, solver: Solver) -> list[tuple[Expr, Term]]:
 # --- asserts ---------------------------------------------------------------------------------------------------------
 
 
-def told(
-    f: Function, query: InstanceQuery, at: ElementRead | AccessEvent, instance: Instance | None = None
-) -> list[Term]:
+def told(f: Function, read: ElementRead) -> list[Term]:
     """What asserts that ran before say of the elements of inputs that a query speaks of."""
-    order = at.order
+    query = read.instance.query
     facts: list[Term] = []
     for check in f.events.checks:
-        if 2 * check.number >= order or not isinstance(check.stmt, Assert):
+        if 2 * check.number >= read.order or not isinstance(check.stmt, Assert):
             continue
         loads = [n for n in post_order(check.stmt.condition) if isinstance(n, Load) and n.buffer in query.inputs]
         for buffer, indices in list(query.loaded):
             for load in loads:
                 if load.buffer is buffer:
-                    facts += _told(f, query, check, load, indices, at, instance)
+                    facts += _told(f, read, check, check.stmt.condition, list(zip(load.indices, indices, strict=True)))
     return facts
 
 
 def _told(
-    f: Function,
-    query: InstanceQuery,
-    check: Site,
-    load: Load,
-    indices: Sequence[Term],
-    at: ElementRead | AccessEvent,
-    instance: Instance | None,
+    f: Function, read: ElementRead, check: Site, condition: Expr, equations: Sequence[tuple[Expr, Term]]
 ) -> list[Term]:
-    here = at.instance if isinstance(at, ElementRead) else instance
-    frame = at.frame if isinstance(at, ElementRead) else at.site.frame
-    assert here is not None and isinstance(check.stmt, Assert)
-    common = _common(check.frame, frame)
-    given = {c: here.loops[c] for c in common}
-    unknown = [c for c in scope_chain(check.frame) if isinstance(c.what, (Loop, Again)) and c not in given]
-    if any(isinstance(c.what, Again) for c in unknown):
+    """What an assert says in the iteration in which the element that it loads is the one spoken of."""
+    given = {c: read.instance.loops[c] for c in _common(check.frame, read.frame)}
+    unknown = [c for c in scope_chain(check.frame) if isinstance(c, (Loop, Again)) and c not in given]
+    if any(isinstance(c, Again) for c in unknown):
         return []
-    solver = Solver(here, check, unknown)
-    solver.solve(list(zip(load.indices, indices, strict=True)))
+    solver = Solver(read.instance, check, unknown)
+    solver.solve(equations)
     given |= solver.values("first", None, None)
-    made = instantiate(query, check.frame, given, f.numbers)
-    return [z3.Implies(z3.And(*made.guards), made.value(check.stmt.condition, check))]
+    made = f.run(read.instance.query, check.frame, given)
+    return [z3.Implies(z3.And(*made.guards), made.value(condition, check))]

@@ -10,9 +10,8 @@ import numpy as np
 import z3
 
 from assay.semantics.dtypes import BOOL
-from assay.semantics.errors import Crash
 from assay.semantics.scalar import Const, Dim, Expr, Load, Var, const
-from assay.semantics.scalar.smt import Term, Terms, conditions
+from assay.semantics.scalar.smt import Term, Terms, Unwrapped, conditions
 from assay.semantics.tensor import Buffer, View
 from assay.semantics.tensor.regions import matching
 from assay.verify.symbolic.events import (
@@ -29,6 +28,7 @@ from assay.verify.symbolic.events import (
     beginning,
     constant_contents,
     scope_chain,
+    views_below,
 )
 
 
@@ -66,20 +66,7 @@ class InstanceQuery:
             return z3.IntVal(dim)
         if instance is not None and site is not None:
             return instance.value(dim, site)
-        return self.terms.value(dim, _Entry(self.symbols), {})
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """The scope of the dims of parameters: numbers of any size."""
-
-    env: Mapping[Var, Term]
-
-    def load(self, node: Load, indices: Sequence[Term]) -> Term:
-        raise Crash(f"{node} in the shape of a parameter")
-
-    def exact(self, node: Expr) -> bool:
-        return True
+        return self.terms.value(dim, Unwrapped(self.symbols), {})
 
 
 @dataclass(eq=False)
@@ -163,25 +150,23 @@ class Instance:
         flat: Term | None = None
         at = tuple(indices)
         names: list[tuple[Buffer, tuple[Term, ...] | None, Term | None, tuple[Term, ...]]] = []
-        begin = beginning(buffer, frame)
-        while begin is not None and isinstance(begin.what, ViewWindow):
-            names.append((buffer, at if flat is None else None, flat, self.shape(buffer, frame)))
-            view, site = begin.what.view, begin.what.site
-            source = self.shape(view.source, begin.parent)
+        for window in views_below(buffer, frame):
+            view, site = window.view, window.site
+            shape, source = self.shapes[window], self.shape(view.source, window.parent)
+            names.append((buffer, at if flat is None else None, flat, shape))
             firsts = starts_of(view)
-            if begin.what.direct and flat is None and firsts is not None:
+            if window.direct and flat is None and firsts is not None:
                 starts = [self.value(s, site) for s in firsts]
                 first = len(starts) - len(at)
                 at = (*starts[:first], *(s + i for s, i in zip(starts[first:], at, strict=True)))
             else:
                 if flat is not None:  # the element `flat` of the view, found again from its number
-                    at = unravelled(self.query.terms, flat, self.shape(buffer, frame))
+                    at = unravelled(self.query.terms, flat, shape)
                 flat = self.value(view.offset, site)
                 for i, s in zip(at, view.strides, strict=True):
                     flat = flat + i * self.value(s, site)
                 claims.append(_within(flat, _product(source)))
-            buffer, frame = view.source, begin.parent
-            begin = beginning(buffer, frame)
+            buffer, frame = view.source, window.parent
             if flat is not None and len(source) == 1:
                 at, flat = (flat,), None
         names.append((buffer, at if flat is None else None, flat, self.shape(buffer, frame)))
@@ -206,6 +191,11 @@ class Place:
     """That the views' elements lie within their sources."""
     above: Sequence[tuple[Buffer, tuple[Term, ...] | None, Term | None, tuple[Term, ...]]]
     """The same element as one of each view on the way."""
+
+    @property
+    def exists(self) -> Sequence[Term]:
+        """That there is such an element, under each of its names."""
+        return [*self.own, *self.claims]
 
     def names(self, terms: Terms) -> list[tuple[Buffer, tuple[Term, ...]]]:
         """The element under each of its names, by indices."""
@@ -246,7 +236,7 @@ def instantiate(
 def enter(made: Instance, frame: EventScope, given: Term | None) -> None:
     """Add to an instance what one frame further inside brings: a variable, a guard, a fact or a shape."""
     terms = made.query.terms
-    match frame.what:
+    match frame:
         case Loop(stmt=stmt, site=site):
             start = z3.IntVal(0) if stmt.start is None else made.value(stmt.start, site)
             extent = made.value(stmt.extent, site)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import z3
 
-from assay.semantics.scalar import Interner
 from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import INDEPENDENT, Buffer, loads
-from assay.verify.symbolic.events import AccessEvent, Again, EventScope, Loop, is_within, root_of, scope_chain
+from assay.verify.symbolic.events import AccessEvent, Again, EventScope, Loop, distinct, is_within, root_of, scope_chain
 from assay.verify.symbolic.function import Function, access_names, element_text
 from assay.verify.symbolic.goals import Answer, Goal, Kind
 from assay.verify.symbolic.instance import Instance
@@ -25,65 +24,60 @@ Pair: TypeAlias = tuple[AccessEvent, AccessEvent]
 
 def independent(f: Function) -> Iterator[Goal]:
     """No two iterations touch a common element that one of them writes, what begins inside the loop apart."""
-    for frame in f.events.loops:
-        loop = frame.what
-        assert isinstance(loop, Loop)
+    for loop in f.events.loops:
         if loop.stmt.kind not in INDEPENDENT:
             continue
-        groups: dict[tuple[Buffer, EventScope | None], dict[Any, AccessEvent]] = {}
-        number = Interner()
+
+        def apart(a: AccessEvent, loop: Loop = loop) -> Hashable:
+            alone = f.lazy(a.site) or loop.stmt.kind == "vectorized" or any(map(loads, a.indices))
+            return a.site.frame, a.site if alone else None
+
+        groups: dict[tuple[Buffer, EventScope | None], list[AccessEvent]] = {}
         for a in f.events.accesses:
-            if not is_within(a.site.frame, frame):
-                continue
             root, begin = root_of(a.buffer, a.site.frame)
-            if not is_within(begin, frame):
-                alone = f.lazy(a.site) or loop.stmt.kind == "vectorized" or any(map(loads, a.indices))
-                key = (a.site.frame, a.buffer, a.write, tuple(map(number, a.indices)), a.site if alone else None)
-                groups.setdefault((root, begin), {}).setdefault(key, a)
+            if is_within(a.site.frame, loop) and not is_within(begin, loop):
+                groups.setdefault((root, begin), []).append(a)
         for (root, _), found in groups.items():
-            pairs = _pairs(list(found.values()))
+            pairs = _pairs(distinct(found, apart))
             if pairs:
-                yield from _race(f, frame, root, pairs)
+                yield from _race(f, loop, root, pairs)
 
 
 def _pairs(accesses: Sequence[AccessEvent]) -> list[Pair]:
     return [(a, b) for k, a in enumerate(accesses) for b in accesses[k:] if a.write or b.write]
 
 
-def _race(f: Function, frame: EventScope, root: Buffer, pairs: Sequence[Pair]) -> Iterator[Goal]:
+def _race(f: Function, loop: Loop, root: Buffer, pairs: Sequence[Pair]) -> Iterator[Goal]:
     """One goal for all pairs, and only if z3 cannot decide that one for each."""
-    loop = frame.what
-    assert isinstance(loop, Loop)
     claim = f"no two iterations of the loop over {loop.var.name} touch one element of {root.name} that one writes"
-    if _kind(frame) == "side by side":
+    if _kind(loop) == "side by side":
         claim = f"lanes of the loop over {loop.var.name} may touch {root.name} at once"
     if len(pairs) > MOST_PAIRS:
         detail = f"{len(pairs)} pairs of accesses; checked on the run"
-        yield Goal(_kind(frame), claim, "unknown", loop.stmt.span, detail)
+        yield Goal(_kind(loop), claim, "unknown", loop.stmt.span, detail)
         return
     if len(pairs) <= MOST_AT_ONCE:
-        goal = _meeting(f, frame, claim, pairs)
+        goal = _meeting(f, loop, claim, pairs)
         if goal.verdict == "proved" or len(pairs) == 1 or goal.verdict == "refuted":
             yield goal
             return
     for a, b in pairs:
         both = f"{element_text(a)} and {element_text(b)}" if a is not b else f"{element_text(a)} and itself"
-        yield _meeting(f, frame, f"{claim}: {both}", [(a, b)])
+        yield _meeting(f, loop, f"{claim}: {both}", [(a, b)])
 
 
-def _kind(frame: EventScope) -> Kind:
-    assert isinstance(frame.what, Loop)
-    return "side by side" if frame.what.stmt.kind == "vectorized" else "independent"
+def _kind(loop: Loop) -> Kind:
+    return "side by side" if loop.stmt.kind == "vectorized" else "independent"
 
 
-def _wrong(frame: EventScope, a: AccessEvent, one: Instance, b: AccessEvent, two: Instance) -> Term:
+def _wrong(loop: Loop, a: AccessEvent, one: Instance, b: AccessEvent, two: Instance) -> Term:
     """That two iterations may not both touch one element: at all, or for lanes (rule E5) in that order."""
-    if _kind(frame) == "independent":
-        return one.loops[frame] != two.loops[frame]
-    return z3.Or(_overtaken(frame, a, one, b, two), _overtaken(frame, b, two, a, one))
+    if _kind(loop) == "independent":
+        return one.loops[loop] != two.loops[loop]
+    return z3.Or(_overtaken(loop, a, one, b, two), _overtaken(loop, b, two, a, one))
 
 
-def _overtaken(frame: EventScope, a: AccessEvent, one: Instance, b: AccessEvent, two: Instance) -> Term:
+def _overtaken(loop: Loop, a: AccessEvent, one: Instance, b: AccessEvent, two: Instance) -> Term:
     """That `a` is of an earlier lane, and `b` comes before it when all lanes take each step at once.
 
     In one step all read before one writes.
@@ -93,30 +87,30 @@ def _overtaken(frame: EventScope, a: AccessEvent, one: Instance, b: AccessEvent,
     later: Term = z3.BoolVal(late)
     shared = set(scope_chain(b.site.frame))
     for g in reversed(scope_chain(a.site.frame)):
-        if g in shared and g.depth > frame.depth and isinstance(g.what, (Loop, Again)):
+        if g in shared and g.depth > loop.depth and isinstance(g, (Loop, Again)):
             x, y = _turn(one, g), _turn(two, g)
             later = z3.Or(x > y, z3.And(x == y, later))
-    return z3.And(one.loops[frame] < two.loops[frame], later)
+    return z3.And(one.loops[loop] < two.loops[loop], later)
 
 
 def _turn(instance: Instance, frame: EventScope) -> Term:
     """How many iterations of a loop came before: where it starts may differ between lanes."""
-    match frame.what:
+    match frame:
         case Loop(stmt=stmt, site=site) if stmt.start is not None:
             return instance.loops[frame] - instance.value(stmt.start, site)
         case _:
             return instance.loops[frame]
 
 
-def _meeting(f: Function, frame: EventScope, claim: str, pairs: Sequence[Pair]) -> Goal:
+def _meeting(f: Function, loop: Loop, claim: str, pairs: Sequence[Pair]) -> Goal:
     query = f.query()
     met: list[tuple[Term, Instance, Instance]] = []
     for a, b in pairs:
         one = f.run(query, a.site.frame)
-        two = f.run(query, b.site.frame, {g: one.loops[g] for g in scope_chain(frame.parent) if g in one.loops})
+        two = f.run(query, b.site.frame, {g: one.loops[g] for g in scope_chain(loop.parent) if g in one.loops})
         facts = [*one.guards, *one.facts, *two.guards, *two.facts, one.when(a), two.when(b)]
         meet = one.element(a).equals(two.element(b))
-        met.append((z3.And(*facts, meet, _wrong(frame, a, one, b, two)), one, two))
+        met.append((z3.And(*facts, meet, _wrong(loop, a, one, b, two)), one, two))
 
     def instances(answer: Answer) -> Sequence[Instance]:
         return next(
@@ -124,5 +118,5 @@ def _meeting(f: Function, frame: EventScope, claim: str, pairs: Sequence[Pair]) 
         )
 
     about = [name for pair in pairs for a in pair for name in access_names(a)]
-    goal = f.goal(_kind(frame), claim, None, query, [z3.Or(*(m[0] for m in met))], instances, about)
-    return replace(goal, where=frame.what.site.stmt.span)
+    goal = f.goal(_kind(loop), claim, None, query, [z3.Or(*(m[0] for m in met))], instances, about)
+    return replace(goal, where=loop.stmt.span)

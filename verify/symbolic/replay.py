@@ -105,8 +105,8 @@ def leaves_dtype(site: Site, node: Expr, values: Mapping[Var, Any]) -> ReplayedG
     if id(node) not in visited:
         return ReplayedGoal(False, "the step is not reached there")
     try:
-        args = [_number(evaluate(c, env)) for c in node.children]
-        here = _number(evaluate(node, env))
+        args = [int(evaluate(c, env)) for c in node.children]
+        here = int(evaluate(node, env))
     except Trap as trap:
         return ReplayedGoal(False, f"the run ends otherwise, with {trap}")
     exact = args[0] if isinstance(node, Cast) else _exact(node, args)
@@ -124,10 +124,10 @@ def _arrived(site: Site, values: Mapping[Var, Any]) -> dict[Var, Any]:
     env = dict(values)
     try:
         for f in scope_chain(site.frame):
-            match f.what:
+            match f:
                 case Loop(stmt=stmt):
-                    start = 0 if stmt.start is None else _number(evaluate(stmt.start, env))
-                    if not start <= int(env[stmt.var]) < start + _number(evaluate(stmt.extent, env)):
+                    start = 0 if stmt.start is None else int(evaluate(stmt.start, env))
+                    if not start <= int(env[stmt.var]) < start + int(evaluate(stmt.extent, env)):
                         raise _Elsewhere("the loops do not get there")
                 case Guard(condition=condition, positive=positive):
                     _no_loads(condition)
@@ -161,10 +161,6 @@ def _visited(root: Expr, env: Mapping[Var, Any]) -> Iterator[Expr]:
         return (node.condition, node.then if evaluate(node.condition, env) else node.otherwise)
 
     return pre_order(root, parts)
-
-
-def _number(value: Any) -> int:
-    return int(value)
 
 
 def _exact(node: Expr, args: Sequence[int]) -> int:

@@ -15,7 +15,7 @@ import z3
 
 from assay.semantics.integers.linear import Form, combined
 from assay.semantics.scalar import LINEAR, Apply, Cast, Const, Expr, Interner, Load, Var, substitute
-from assay.semantics.scalar.smt import Term
+from assay.semantics.scalar.smt import Term, Unwrapped
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import EventScope, Let, Loop, Site, scope_chain
 from assay.verify.symbolic.instance import Instance
@@ -41,11 +41,11 @@ class Solver:
     atoms: dict[int, Expr] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.loops = {f.what.var: f.what for f in self.frames if isinstance(f.what, Loop)}
+        self.loops = {f.var: f for f in self.frames if isinstance(f, Loop)}
         self.inlined: dict[Var, Expr] = {}
         for f in scope_chain(self.site.frame):
-            if isinstance(f.what, Let):
-                self.inlined[f.what.var] = self.inline(f.what.value)
+            if isinstance(f, Let):
+                self.inlined[f.var] = self.inline(f.value)
 
     def inline(self, expr: Expr) -> Expr:
         """An expression with lets and iterators of blocks replaced by what they are."""
@@ -188,7 +188,7 @@ class Solver:
         `before`."""
         made: dict[EventScope, Term] = {}
         for f in self.frames:
-            var = f.what.var if isinstance(f.what, Loop) else None
+            var = f.var if isinstance(f, Loop) else None
             if var is not None and var not in self.found:
                 if f is strict and default != "first" and before is not None:
                     self.found[var] = before - 1
@@ -200,21 +200,6 @@ class Solver:
             elif f is strict and before is not None:
                 made[f] = before - 1
         return made
-
-
-@dataclass(frozen=True)
-class Unwrapped:
-    """A scope in which nothing wraps: for witnesses, which may be anything."""
-
-    env: Mapping[Var, Term]
-
-    def load(self, node: Load, indices: Sequence[Term]) -> Term:
-        """AssertionError: a witness never reads memory."""
-        raise AssertionError(node)
-
-    def exact(self, node: Expr) -> bool:
-        """True: nothing wraps here."""
-        return True
 
 
 def _is_sum(node: Expr) -> bool:

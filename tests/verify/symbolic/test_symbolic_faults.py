@@ -88,14 +88,14 @@ def unguarded(self: Terms, a: Any, b: Any) -> Any:
 
 def no_guards(enter: Callable[..., None]) -> Callable[..., None]:
     def changed(made: Any, frame: EventScope, given: Any) -> None:
-        if not (isinstance(frame.what, Guard) and given is None and frame.what.positive):
+        if not (isinstance(frame, Guard) and given is None and frame.positive):
             enter(made, frame, given)
 
     return changed
 
 
 def anywhere(frame: EventScope | None, outer: EventScope) -> bool:
-    return isinstance(outer.what, Loop)
+    return isinstance(outer, Loop)
 
 
 def any_order(w: AccessEvent, read: Any, begin: Any) -> Any:
@@ -103,8 +103,8 @@ def any_order(w: AccessEvent, read: Any, begin: Any) -> Any:
 
 
 def no_time(covers: Any) -> Any:
-    def changed(f: Any, query: Any, read: Any, w: AccessEvent, level: int, how: str) -> Any:
-        found = covers(f, query, read, w, level, how)
+    def changed(f: Any, read: Any, w: AccessEvent, level: int, how: str) -> Any:
+        found = covers(f, read, w, level, how)
         strict = level < len(initialisation._common(w.site.frame, read.frame))
         return z3.And(*found.children()[1:]) if found is not None and strict else found
 
@@ -129,7 +129,7 @@ FAULTS: dict[str, tuple[Callable[[], PrimFunc], Any, str, Any]] = {
     ),
     "buffers live on": (forgotten, initialisation, "root_of", never_begins(initialisation.root_of)),
     "no choice is strict": (lambda: museum.conv_guarded(lazy=False), smt, "conditions", None),
-    "windows on windows": (lambda: museum.placed(start=2), alignment, "beginning", lambda buffer, frame: None),
+    "windows on windows": (lambda: museum.placed(start=2), alignment, "views_below", lambda buffer, frame: ()),
     "nothing wraps": (wrapping, places, "leaves", None),
 }
 
