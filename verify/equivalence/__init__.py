@@ -23,11 +23,11 @@ from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.scalar import Dim, Expr, Load, Var, evaluate_dim, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.walk import post_order
+from assay.verify.equivalence.evaluate import OutputTerms, outcome
 from assay.verify.equivalence.meanings import PRIME, Degree, Field, Fingerprint, Meaning
 from assay.verify.equivalence.normal import normal
 from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.equivalence.show import first_difference, show_term
-from assay.verify.equivalence.symbols import OutputTerms, outcome
 from assay.verify.equivalence.terms import Terms
 from assay.verify.equivalence.trace import trace_of
 from assay.verify.equivalence.witness import Witness, find_witness

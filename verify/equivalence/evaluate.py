@@ -1,82 +1,49 @@
 """Values of all instances of a trace, wave after wave (specs/verify.md, "equivalence").
 
-A wave is all instances whose operands are there. What a value is, is up to the domain: terms (`Terms`), or whatever
-else has its methods, such as the numbers themselves (`tests/verify/oracle/numbers.py`).
+A wave is all instances whose operands are there. What a value is, is up to the domain: terms (`Symbols`), or whatever
+has its methods, such as the numbers themselves (`tests/verify/oracle/numbers.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.semantics.dtypes import DType
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
 from assay.semantics.tensor import Assert
 from assay.semantics.walk import post_order
 from assay.verify.equivalence.events import Known, TraceEvent, TraceRead
+from assay.verify.equivalence.symbols import Symbols
+from assay.verify.equivalence.terms import MOST_TERMS, Terms
 from assay.verify.equivalence.trace import Trace
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Words: TypeAlias = Any
 
 
-class ValueDomain(Protocol):
-    """What values are. A value is a 64-bit word; methods take words for many lanes at once, or one for all."""
+@dataclass(eq=False)
+class OutputTerms:
+    """The terms of each output, in row-major order, and the terms of everything that may trap."""
 
-    def element(self, input: int, places: Any) -> Words:
-        """Elements of an input, by their places in row-major order."""
-        ...
+    outputs: list[Array]
+    traps: Array
 
-    def scalar(self, number: int) -> Words:
-        """A scalar parameter."""
-        ...
 
-    def constant(self, value: Any, of: DType) -> Words:
-        """A literal of a dtype."""
-        ...
-
-    def apply(self, op: str, of: DType, to: DType, args: Sequence[Words], guards: Words) -> Words:
-        """A scalar operation on operands of dtype `of` with a result of dtype `to`, reached under `guards`."""
-        ...
-
-    def cast(self, of: DType, to: DType, arg: Words, guards: Words) -> Words:
-        """A conversion from one dtype to another, reached under `guards`."""
-        ...
-
-    def gather(self, read: TraceRead, of: DType, indices: Sequence[Words], guards: Words) -> Words:
-        """A read of an input or constant at indices that depend on data."""
-        ...
-
-    def memory(self, words: Words, guards: Words) -> Words:
-        """What was loaded from memory; word `unwritten` where nothing was stored before."""
-        ...
-
-    def guard(self, before: Words, condition: Words, holds: bool) -> Words:
-        """The condition under which a place is reached: `before`, and `condition` or its negation. `always` at
-        first."""
-        ...
-
-    def stored(self, guards: Words, value: Words, old: Words, of: DType) -> Words:
-        """The value where the guards hold, else the old one."""
-        ...
-
-    def asserted(self, condition: Words, guards: Words) -> None:
-        """Note an assertion that is reached under `guards`."""
-        ...
-
-    @property
-    def unwritten(self) -> Words:
-        """The word for memory that was never written."""
-        ...
-
-    @property
-    def always(self) -> Words:
-        """The guard that always holds."""
-        ...
+def outcome(trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> OutputTerms:
+    """Run a trace over terms: `first` are the numbers of the inputs' first elements, `scalars` those of scalar
+    parameters."""
+    domain = Symbols(terms, first, scalars)
+    if terms.count < trace.instances:  # room at once for what the first of two functions needs
+        operations = sum(e.count * max(1, len(e.reads)) for e in trace.events)
+        terms.reserve(min(operations, MOST_TERMS // 2))
+    outputs = evaluate_trace(trace, link(trace), domain)
+    for words in outputs:
+        domain.memory(words, domain.always)
+    return OutputTerms(outputs, np.unique(np.concatenate([np.zeros(0, np.int64), *domain.traps])))
 
 
 @dataclass(eq=False)
@@ -144,7 +111,7 @@ def link(trace: Trace) -> Links:
     return links
 
 
-def evaluate_trace(trace: Trace, links: Links, domain: ValueDomain) -> list[Words]:
+def evaluate_trace(trace: Trace, links: Links, domain: Symbols) -> list[Words]:
     """The words of each output, in row-major order."""
     words = np.zeros(trace.instances, np.int64)
     firsts = np.array([e.first for e in trace.events], np.int64)
@@ -207,7 +174,7 @@ def _waves(trace: Trace, links: Links) -> Iterator[Array]:
 class _Steps:
     """One event's value, computed for any of its lanes."""
 
-    def __init__(self, number: int, event: TraceEvent, links: Links, domain: ValueDomain) -> None:
+    def __init__(self, number: int, event: TraceEvent, links: Links, domain: Symbols) -> None:
         self.event, self.domain = event, domain
         self.old = links.producers.get((number, -1))
         self.steps: list[Callable[[list[Words], Array, Array, Words], Words]] = []

@@ -1,48 +1,25 @@
-"""A trace over terms: what each output element is, and what may trap on which data (specs/verify.md, "equivalence")."""
+"""What values of a trace are, over terms, and what may trap on which data (specs/verify.md, "equivalence")."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from assay.semantics.dtypes import BOOL, DType
-from assay.verify.equivalence.evaluate import evaluate_trace, link
 from assay.verify.equivalence.events import TraceRead
-from assay.verify.equivalence.terms import MOST_TERMS, UNWRITTEN, Terms
-from assay.verify.equivalence.trace import Trace
+from assay.verify.equivalence.terms import UNWRITTEN, Terms
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Words: TypeAlias = Any
 
 
-@dataclass(eq=False)
-class OutputTerms:
-    """The terms of each output, in row-major order, and the terms of everything that may trap."""
-
-    outputs: list[Array]
-    traps: Array
-
-
-def outcome(trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> OutputTerms:
-    """`first` are the numbers of the inputs' first elements, `scalars` those of scalar parameters."""
-    domain = Symbols(trace, terms, first, scalars)
-    if terms.count < trace.instances:  # room at once for what the first of two functions needs
-        operations = sum(e.count * max(1, len(e.reads)) for e in trace.events)
-        terms.reserve(min(operations, MOST_TERMS // 2))
-    outputs = evaluate_trace(trace, link(trace), domain)
-    for words in outputs:
-        domain.memory(words, domain.always)
-    return OutputTerms(outputs, np.unique(np.concatenate([np.zeros(0, np.int64), *domain.traps])))
-
-
 class Symbols:
-    """The domain of terms. It notes what may trap: its kind, its operands, and the condition under which it is
-    reached."""
+    """The domain of terms. A value is a number of `terms`; methods take those of many lanes at once, or one for all. It
+    notes what may trap: its kind, its operands, and the condition under which it is reached."""
 
-    def __init__(self, trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> None:
+    def __init__(self, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> None:
         self.terms = terms
         self.first, self.scalars = first, scalars
         self.names = [f"input {k}" for k in range(len(first))]

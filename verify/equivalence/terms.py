@@ -7,7 +7,8 @@ multiplication commute, a `select` whose condition is known or whose sides are e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -185,11 +186,8 @@ class Terms:
         """An operation of the scalar table on operands of dtype `of`."""
         if op == "select":
             return self.select(of, *args)
-        if op in OPERATIONS and all(np.any(self.literal[a]) for a in args):
-            folded = self._folded(op, to, args)
-            if folded is not None:
-                return folded
-        return self._operation(op, of, args)
+        rest = partial(self._operation, op, of)
+        return self._folded(args, to, operation(op).meaning, rest) if op in OPERATIONS else rest(args)
 
     def _operation(self, op: str, of: DType, args: Sequence[Words]) -> Words:
         if len(args) == 1:
@@ -201,40 +199,31 @@ class Terms:
             a, b = np.minimum(a, b), np.maximum(a, b)
         return self.intern(self.code(op, of), a, b)
 
-    def _folded(self, op: str, to: DType, args: Sequence[Words]) -> Words | None:
+    def _folded(
+        self, args: Sequence[Words], to: DType, value: Callable[..., Any], rest: Callable[[Sequence[Words]], Words]
+    ) -> Words:
+        """Where all operands are literals, what `value` gives for theirs, as literals of a dtype; else `rest`."""
+        if not all(np.any(self.literal[a]) for a in args):
+            return rest(args)
         lanes = np.broadcast_arrays(*args)
-        both = np.logical_and.reduce([self.literal[a] for a in lanes])
-        if not both.any():
-            return None
+        known = np.logical_and.reduce([self.literal[a] for a in lanes])
         try:
             with np.errstate(all="ignore"):
-                value = np.asarray(operation(op).meaning(*(self.known(a[both]) for a in lanes)))
+                made = np.asarray(value(*(self.known(a[known]) for a in lanes))) if known.any() else None
         except Trap:  # stays a term: whether it is evaluated is another question
-            return None
-        result = np.empty(both.shape, np.int64)
-        result[both] = self.constant(value.astype(to.numpy), to)
-        rest = ~both
-        if rest.any():
-            of = next(d for d, _ in (self.values[int(a[both][0])] for a in lanes))
-            result[rest] = self._operation(op, of, [a[rest] for a in lanes])
+            made = None
+        if made is None:
+            return rest(args)
+        result = np.empty(known.shape, np.int64)
+        result[known] = self.constant(made.astype(to.numpy), to)
+        if not known.all():
+            result[~known] = rest([a[~known] for a in lanes])
         return result[()]
 
     def cast(self, of: DType, to: DType, arg: Words) -> Words:
         """Convert: literals at once, other terms as a new term."""
-        arg = np.asarray(arg)
         code = self.code(f"cast {of}", to)
-        both = self.literal[arg]
-        if not np.any(both):
-            return self.intern(code, arg)
-        try:
-            value = np.asarray(convert(self.known(arg[both]), to))
-        except Trap:
-            return self.intern(code, arg)
-        result = np.empty(arg.shape, np.int64)
-        result[both] = self.constant(value, to)
-        if not both.all():
-            result[~both] = self.intern(code, arg[~both])
-        return result[()]
+        return self._folded([arg], to, lambda x: convert(x, to), lambda args: self.intern(code, args[0]))
 
     def select(self, of: DType, condition: Words, then: Words, otherwise: Words) -> Words:
         """Choose by a condition: at once where it is a literal or both sides are one, else as a new term."""

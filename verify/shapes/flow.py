@@ -11,50 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from assay.semantics import graph
+from assay.semantics import graph, scalar
 from assay.semantics.dtypes import INT64
-from assay.semantics.graph import (
-    Bind,
-    Call,
-    CallTIR,
-    Constructor,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    MatchCast,
-    ShapeExpr,
-    TupleGetItem,
-    Var,
-    let_chain,
-    show_head,
-)
 from assay.semantics.graph.matching import Bound, instantiate_dim
 from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import (
-    Apply,
-    Const,
-    Dim,
-    Expr as Scalar,
-    Interner,
-    Load,
-    Var as Symbol,
-    const,
-    provably_equal,
-    show,
-    substitute,
-    variables,
-)
+from assay.semantics.scalar import show
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, Seq, Stmt, Store
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, dims, flatten
 from assay.semantics.walk import Worklist, occurrences, post_order, rewrite
 
-Place: TypeAlias = tuple[Expr, tuple[int, ...]]
+Place: TypeAlias = tuple[graph.Expr, tuple[int, ...]]
 """A part of the value of a variable, or of a name of the module: the fields that lead to it."""
 
 
@@ -67,9 +36,9 @@ class SizeEvent:
     """What a host function does: it stores a slot (of `heap`, at `slot`), or asserts a comparison of two sizes."""
 
     kind: str
-    left: Scalar
-    right: Scalar
-    heap: Var | None = None
+    left: scalar.Expr
+    right: scalar.Expr
+    heap: graph.Var | None = None
     slot: int = 0
 
 
@@ -79,8 +48,8 @@ class Duty:
     ("eq"); `size` is not negative ("ge of"); or a run that comes here fails ("never")."""
 
     kind: str
-    dim: Dim
-    size: Scalar
+    dim: scalar.Dim
+    size: scalar.Expr
     why: str
 
 
@@ -106,32 +75,32 @@ class Scoped:
 class SizeFlow:
     """A walk over a top-level function. `added` says which lets are about sizes and not the program's."""
 
-    def __init__(self, module: Module, added: frozenset[Var]) -> None:
+    def __init__(self, module: Module, added: frozenset[graph.Var]) -> None:
         self.module = module
         self.added = added
-        self.number = Interner()
+        self.number = scalar.Interner()
         self.named = Scoped()
         """What a named size is, by its structure."""
         self.truth = Scoped()
         """What a symbol is, by rule M4: the first dim that is the symbol alone."""
         self.positive = Scoped()
-        self.axes: dict[Place, tuple[Scalar, ...]] = {}
-        self.parts: dict[Expr, Place] = {}
-        self.vectors: dict[Expr, tuple[Scalar, ...]] = {}
-        self.globals: dict[str, Expr] = {}
-        self.heaps: dict[tuple[Var, int], Dim] = {}
+        self.axes: dict[Place, tuple[scalar.Expr, ...]] = {}
+        self.parts: dict[graph.Expr, Place] = {}
+        self.vectors: dict[graph.Expr, tuple[scalar.Expr, ...]] = {}
+        self.globals: dict[str, graph.Expr] = {}
+        self.heaps: dict[tuple[graph.Var, int], scalar.Dim] = {}
         self.events: list[SizeEvent] = []
         self.duties: list[Duty] = []
-        self.new: list[Dim] = []
+        self.new: list[scalar.Dim] = []
         """The sizes that got names since the last statement of the program."""
 
-    def check(self, function: Function) -> None:
+    def check(self, function: graph.Function) -> None:
         """Raise `Wrong` for the first statement that is not as it should be."""
         run_task(self.function(function))
 
     # --- blocks --------------------------------------------------------------------------------------------------
 
-    def function(self, of: Function) -> Task[None]:
+    def function(self, of: graph.Function) -> Task[None]:
         """Follow a function: the sizes of its parameters, then its body. Wrong without explicit shapes."""
         if not has_explicit_shapes(of):
             raise Wrong("a function without explicit shapes")
@@ -140,9 +109,9 @@ class SizeFlow:
         yield self.block(of.body, of)
         self.leave(marks)
 
-    def block(self, body: Expr, of: Function | None = None) -> Task[None]:
+    def block(self, body: graph.Expr, of: graph.Function | None = None) -> Task[None]:
         """Follow the lets of a body, and check the type of the result if it is that of a function."""
-        lets, body = let_chain(body)
+        lets, body = graph.let_chain(body)
         for let in lets:
             if let.var in self.added:
                 self.added_let(let)
@@ -152,31 +121,31 @@ class SizeFlow:
             self.met([(of.result_type, body.type, (self.root(body), ()))], "the result")
         self.settle()
 
-    def let(self, of: Let) -> Task[None]:
+    def let(self, of: graph.Let) -> Task[None]:
         """Follow a let of the program: what must be checked before its value, its bodies, its type."""
         value = of.value
         self.before(value)
         self.settle()
         match value:
-            case If():
+            case graph.If():
                 for branch in (value.then, value.otherwise):
                     marks = self.marks()
                     yield self.block(branch)
                     self.leave(marks)
-            case Match():
+            case graph.Match():
                 for c in value.clauses:
                     marks = self.marks()
                     for p in post_order(c.pattern):
-                        if isinstance(p, Bind):
+                        if isinstance(p, graph.Bind):
                             self.met([(p.var.type, p.var.type, (p.var, ()))], p.var.name)
                     yield self.block(c.body)
                     self.leave(marks)
-            case Function() if "primitive" not in value.attrs and "compiler" not in value.attrs:
+            case graph.Function() if "primitive" not in value.attrs and "compiler" not in value.attrs:
                 yield self.function(value)
             case _:
                 pass
-        if not isinstance(value, Function):
-            self.met([(value.type, self.shown(value), (of.var, ()))], show_head(value))
+        if not isinstance(value, graph.Function):
+            self.met([(value.type, self.shown(value), (of.var, ()))], graph.show_head(value))
 
     def marks(self) -> tuple[int, int, int]:
         """How much each table holds, to come back to with `leave`."""
@@ -189,28 +158,30 @@ class SizeFlow:
 
     # --- duties --------------------------------------------------------------------------------------------------
 
-    def before(self, node: Expr) -> None:
+    def before(self, node: graph.Expr) -> None:
         """What a value needs: names for the larger expressions in it, and sizes that are not negative."""
-        needs: list[Dim] = []
-        sized: list[Dim] = []
+        needs: list[scalar.Dim] = []
+        sized: list[scalar.Dim] = []
         match node:
-            case Call() if isinstance(node.op, Operator):
+            case graph.Call() if isinstance(node.op, Operator):
                 needs = list(_scalars(node.attrs.values()))
                 sized = [*node.type.shape] if isinstance(node.type, TensorType) else []
                 sized = [
-                    d for d in sized if not isinstance(d, int) and all(v in self.truth.table for v in variables(d))
+                    d
+                    for d in sized
+                    if not isinstance(d, int) and all(v in self.truth.table for v in scalar.variables(d))
                 ]
-            case CallTIR():
+            case graph.CallTIR():
                 needs = [*node.scalars, *_told_by_type(node, self.module.kernel(node.func))]
-            case ShapeExpr():
+            case graph.ShapeExpr():
                 sized = list(node.dims)
-            case MatchCast() if isinstance(node.type, ShapeType) and isinstance(node.value.type, TensorType):
+            case graph.MatchCast() if isinstance(node.type, ShapeType) and isinstance(node.value.type, TensorType):
                 for n in self.vector(node.value):
-                    self.duties.append(Duty("ge of", 0, n, show_head(node)))
+                    self.duties.append(Duty("ge of", 0, n, graph.show_head(node)))
         for d in needs:
-            self.duties.append(Duty("need", d, const(0), show_head(node)))
+            self.duties.append(Duty("need", d, scalar.const(0), graph.show_head(node)))
         for d in sized:
-            self.duties.append(Duty("ge", d, const(0), show_head(node)))
+            self.duties.append(Duty("ge", d, scalar.const(0), graph.show_head(node)))
 
     def met(self, meetings: Sequence[tuple[Type, Type | None, Place]], why: str) -> None:
         """Values meet types: symbols without a value get it, every other dim is compared unless it is shown, by the
@@ -224,92 +195,92 @@ class SizeFlow:
                 work.add((a, b, (root, (*path, i))) for i, (a, b) in parts)
             elif isinstance(t, (TensorType, ShapeType)):
                 for i, (d, n) in enumerate(zip(dims(t), self.sizes((root, path), t), strict=True)):
-                    if isinstance(d, Symbol) and d not in self.truth.table:
+                    if isinstance(d, scalar.Var) and d not in self.truth.table:
                         self.truth.add(d, n)
                         self.duties.append(Duty("store", d, n, why))
-                    elif s is None or not provably_equal(d, dims(s)[i]):
+                    elif s is None or not scalar.provably_equal(d, dims(s)[i]):
                         later.append(Duty("eq", d, n, why))
         for duty in later:
-            unknown = any(v not in self.truth.table for v in variables(duty.dim))
+            unknown = any(v not in self.truth.table for v in scalar.variables(duty.dim))
             self.duties.append(Duty("never", 0, duty.size, why) if unknown else duty)
 
-    def shown(self, node: Expr) -> Type | None:
+    def shown(self, node: graph.Expr) -> Type | None:
         """What the rules say of a value's sizes before the run."""
         match node:
-            case MatchCast():
+            case graph.MatchCast():
                 same = isinstance(node.type, ShapeType) == isinstance(node.value.type, ShapeType)
                 return node.value.type if same else None
-            case Call() if isinstance(node.op, (Operator, Constructor)):
+            case graph.Call() if isinstance(node.op, (Operator, graph.Constructor)):
                 return node.type
-            case Call():
+            case graph.Call():
                 return (
                     graph.call(node.op, *node.args, type_args=node.type_args).type
-                    if isinstance(node.op, GlobalVar)
+                    if isinstance(node.op, graph.GlobalVar)
                     else None
                 )
-            case If():
+            case graph.If():
                 return graph.if_(node.condition, node.then, node.otherwise).type
-            case Match():
+            case graph.Match():
                 return graph.match(node.value, *((c.pattern, c.body) for c in node.clauses), partial=node.partial).type
-            case CallTIR():
+            case graph.CallTIR():
                 return _made(node, self.module.kernel(node.func))
             case _:
                 return node.type
 
     # --- statements about sizes ----------------------------------------------------------------------------------
 
-    def added_let(self, of: Let) -> None:
+    def added_let(self, of: graph.Let) -> None:
         """Follow a let about sizes; Wrong if its value is no statement about them."""
         value = of.value
         match value:
-            case TupleGetItem():
+            case graph.TupleGetItem():
                 root, path = self.place(value.value)
                 self.parts[of.var] = root, (*path, value.index)
-            case Call() if isinstance(value.op, Operator) and value.op.name == "shape_of":
+            case graph.Call() if isinstance(value.op, Operator) and value.op.name == "shape_of":
                 self.vectors[of.var] = self.sizes(self.place(value.args[0]), value.args[0].type)
-            case CallTIR():
+            case graph.CallTIR():
                 self.host(of.var, value)
-            case MatchCast() if isinstance(value.type, ShapeType):
+            case graph.MatchCast() if isinstance(value.type, ShapeType):
                 given = value.value
                 if isinstance(given.type, ShapeType):
                     known = self.sizes(self.place(given), given.type)
                     for d, n in zip(value.type.dims, known, strict=True):
                         self.truth.add(d, n)
                         self.name(d, n)
-                elif isinstance(given, Var) and given in self.vectors:
+                elif isinstance(given, graph.Var) and given in self.vectors:
                     for i, (d, n) in enumerate(zip(value.type.dims, self.vectors[given], strict=True)):
                         self.heaps[given, i] = d
                         self.name(d, n)
                 else:
                     raise Wrong(f"{of.var.name} names sizes that nothing stored")
             case _:
-                raise Wrong(f"{of.var.name} is no statement about sizes: {show_head(value)}")
+                raise Wrong(f"{of.var.name} is no statement about sizes: {graph.show_head(value)}")
 
-    def name(self, d: Dim, n: Scalar) -> None:
+    def name(self, d: scalar.Dim, n: scalar.Expr) -> None:
         """Give a size its value; Wrong if it has one."""
         if isinstance(d, int) or self.number(d) in self.named.table:
             raise Wrong(f"the size {show(d)} is written twice")
         self.named.add(self.number(d), n)
         self.new.append(d)
 
-    def host(self, var: Var, node: CallTIR) -> None:
+    def host(self, var: graph.Var, node: graph.CallTIR) -> None:
         """A host function, run on what is known of the sizes."""
         kernel = self.module.kernel(node.func)
-        memory: dict[Buffer, list[Scalar | None]] = {}
+        memory: dict[Buffer, list[scalar.Expr | None]] = {}
         for b, a in zip(kernel.inputs, node.args, strict=True):
             memory[b] = list(self.vector(a))
         out = kernel.outputs[0] if kernel.outputs else None
-        heap: list[Scalar | None] = [None] * (out.static_shape[0] if out is not None else 0)
+        heap: list[scalar.Expr | None] = [None] * (out.static_shape[0] if out is not None else 0)
         if out is not None:
             memory[out] = heap
         env = {v: self.value(d, f"{node.func} is given") for v, d in zip(kernel.scalars, node.scalars, strict=True)}
 
-        def change(e: Scalar) -> Scalar:
-            if isinstance(e, Symbol):
+        def change(e: scalar.Expr) -> scalar.Expr:
+            if isinstance(e, scalar.Var):
                 return env[e]
-            if isinstance(e, Load):
+            if isinstance(e, scalar.Load):
                 (index,) = e.indices
-                at = memory[e.buffer][_slot(index, memory[e.buffer], node)] if isinstance(index, Const) else None
+                at = memory[e.buffer][_slot(index, memory[e.buffer], node)] if isinstance(index, scalar.Const) else None
                 if at is None:
                     raise Wrong(f"{node.func} reads {e} before it is written")
                 return at
@@ -317,15 +288,15 @@ class SizeFlow:
 
         for stmt in _straight(kernel):
             match stmt:
-                case Store(buffer=buffer, indices=(Const() as index,)) if buffer is out:
+                case Store(buffer=buffer, indices=(scalar.Const() as index,)) if buffer is out:
                     slot, value = _slot(index, heap, node), rewrite(stmt.value, change)
                     if heap[slot] is not None:
                         raise Wrong(f"{node.func} writes slot {slot} twice")
                     heap[slot] = value
                     self.events.append(SizeEvent("store", value, value, var, slot))
-                case Assert(kind="shape", condition=Apply(op="eq" | "ge" as op, args=(left, right))):
+                case Assert(kind="shape", condition=scalar.Apply(op="eq" | "ge" as op, args=(left, right))):
                     self.events.append(SizeEvent(op, rewrite(left, change), rewrite(right, change)))
-                case Assert(kind="shape", condition=Const() as c) if not c.value:
+                case Assert(kind="shape", condition=scalar.Const() as c) if not c.value:
                     values = [rewrite(v, change) for v in stmt.values]
                     self.events.append(SizeEvent("never", values[0], values[0]))
                 case _:
@@ -340,7 +311,7 @@ class SizeFlow:
     def settle(self) -> None:
         """The events since the last statement of the program are those that the duties ask for, in their order."""
         for d in self.new:
-            unknown = [v.name for v in variables(d) if v not in self.truth.table]
+            unknown = [v.name for v in scalar.variables(d) if v not in self.truth.table]
             if unknown:
                 raise Wrong(f"the size {show(d)} is named where {unknown[0]} has no value")
             if not self.equal(self.value(d, ""), self.meant(d)):
@@ -351,7 +322,7 @@ class SizeFlow:
             if (e.heap, e.slot) not in self.heaps:
                 raise Wrong(f"slot {e.slot} of {e.heap.name} has no name")
         # where a symbol is stored among the rest does not matter: that cannot fail
-        done = iter([e for e in self.events if not (e.kind == "store" and isinstance(self.dim(e), Symbol))])
+        done = iter([e for e in self.events if not (e.kind == "store" and isinstance(self.dim(e), scalar.Var))])
         computed = {self.number(self.dim(e)) for e in stores}
         event = next(done, None)
         for duty in self.duties:
@@ -360,7 +331,7 @@ class SizeFlow:
                 if self.number(d) not in self.named.table:
                     raise Wrong(f"{duty.why}: the size {show(d)} is not stored")
                 continue
-            if isinstance(d, Scalar) and self.number(d) in computed and not isinstance(d, Symbol):
+            if isinstance(d, scalar.Expr) and self.number(d) in computed and not isinstance(d, scalar.Var):
                 if event is None or event.kind != "store" or self.number(self.dim(event)) != self.number(d):
                     raise Wrong(f"{duty.why}: {show(d)} is not computed where it is needed")
                 computed.discard(self.number(d))
@@ -368,9 +339,9 @@ class SizeFlow:
             if duty.kind == "need":
                 self.value(d, duty.why)
                 continue
-            wanted: tuple[Scalar, Scalar] = duty.size, const(0)
+            wanted: tuple[scalar.Expr, scalar.Expr] = duty.size, scalar.const(0)
             if duty.kind == "ge":
-                wanted = self.value(d, duty.why), const(0)
+                wanted = self.value(d, duty.why), scalar.const(0)
                 if self.is_positive(wanted[0]) and not (event is not None and self.is_event(event, "ge", wanted)):
                     continue
             elif duty.kind == "eq":
@@ -390,71 +361,75 @@ class SizeFlow:
             raise Wrong(f"{event.kind} of {show(event.left)} and {show(event.right)}, which nothing asks for")
         self.events, self.duties, self.new = [], [], []
 
-    def dim(self, event: SizeEvent) -> Dim:
+    def dim(self, event: SizeEvent) -> scalar.Dim:
         """The size whose slot an event stores."""
         assert event.heap is not None
         return self.heaps[event.heap, event.slot]
 
-    def is_event(self, event: SizeEvent, kind: str, sizes: tuple[Scalar, Scalar]) -> bool:
+    def is_event(self, event: SizeEvent, kind: str, sizes: tuple[scalar.Expr, scalar.Expr]) -> bool:
         """Whether an event is of this kind and about these two sizes."""
         return event.kind == kind and self.equal(event.left, sizes[0]) and self.equal(event.right, sizes[1])
 
-    def is_positive(self, n: Scalar) -> bool:
+    def is_positive(self, n: scalar.Expr) -> bool:
         """Whether a size is known to be at least 0."""
-        if isinstance(n, Const):
+        if isinstance(n, scalar.Const):
             return bool(n.value >= 0)
-        return isinstance(n, Symbol) or self.number(n) in self.positive.table
+        return isinstance(n, scalar.Var) or self.number(n) in self.positive.table
 
-    def equal(self, a: Scalar, b: Scalar) -> bool:
+    def equal(self, a: scalar.Expr, b: scalar.Expr) -> bool:
         """Whether two sizes have the same structure."""
         return self.number(a) == self.number(b)
 
     # --- sizes ---------------------------------------------------------------------------------------------------
 
-    def sizes(self, place: Place, of: Type) -> tuple[Scalar, ...]:
+    def sizes(self, place: Place, of: Type) -> tuple[scalar.Expr, ...]:
         """The axes of a value: unknowns, the same for the same place."""
         if place not in self.axes:
             text = ".".join([_name(place[0]), *map(str, place[1])])
-            self.axes[place] = tuple(Symbol(f"{text}[{i}]") for i in range(len(dims(of))))
+            self.axes[place] = tuple(scalar.Var(f"{text}[{i}]") for i in range(len(dims(of))))
         return self.axes[place]
 
-    def vector(self, of: Expr) -> tuple[Scalar, ...]:
+    def vector(self, of: graph.Expr) -> tuple[scalar.Expr, ...]:
         """The elements of a vector: of one that is about sizes those sizes, of another unknowns."""
         of = self.root(of)
         if of not in self.vectors:
             assert isinstance(of.type, TensorType)
             (count,) = of.type.static_shape
-            self.vectors[of] = tuple(Symbol(f"{_name(of)}[{i}]") for i in range(count))
+            self.vectors[of] = tuple(scalar.Var(f"{_name(of)}[{i}]") for i in range(count))
         return self.vectors[of]
 
-    def root(self, of: Expr) -> Expr:
+    def root(self, of: graph.Expr) -> graph.Expr:
         """The one expression that stands for an atom: of a name of the module, the first that was met."""
-        return self.globals.setdefault(of.name, of) if isinstance(of, GlobalVar) else of
+        return self.globals.setdefault(of.name, of) if isinstance(of, graph.GlobalVar) else of
 
-    def place(self, of: Expr) -> Place:
+    def place(self, of: graph.Expr) -> Place:
         """The value that an expression is part of, and the path in it."""
         return self.parts.get(of, (self.root(of), ()))
 
-    def meant(self, d: Dim) -> Scalar:
+    def meant(self, d: scalar.Dim) -> scalar.Expr:
         """What a dim is by rule M4."""
-        return const(d) if isinstance(d, int) else substitute(d, {v: self.truth.table[v] for v in variables(d)})
+        return (
+            scalar.const(d)
+            if isinstance(d, int)
+            else scalar.substitute(d, {v: self.truth.table[v] for v in scalar.variables(d)})
+        )
 
-    def value(self, d: Dim, why: str) -> Scalar:
+    def value(self, d: scalar.Dim, why: str) -> scalar.Expr:
         """What a dim's name holds."""
         if isinstance(d, int):
-            return const(d)
+            return scalar.const(d)
         found = self.named.table.get(self.number(d))
         if found is None:
             raise Wrong(f"{why}: the size {show(d)} has no slot")
-        assert isinstance(found, Scalar)
+        assert isinstance(found, scalar.Expr)
         return found
 
 
-def _name(of: Expr) -> str:
-    return of.name if isinstance(of, (Var, GlobalVar)) else show_head(of)
+def _name(of: graph.Expr) -> str:
+    return of.name if isinstance(of, (graph.Var, graph.GlobalVar)) else graph.show_head(of)
 
 
-def _slot(index: Const, of: Sequence[Scalar | None], node: CallTIR) -> int:
+def _slot(index: scalar.Const, of: Sequence[scalar.Expr | None], node: graph.CallTIR) -> int:
     if not 0 <= index.value < len(of):
         raise Wrong(f"{node.func} looks for slot {index.value} of {len(of)}")
     return int(index.value)
@@ -464,22 +439,22 @@ def _straight(kernel: PrimFunc) -> Sequence[Stmt]:
     return kernel.body.body if isinstance(kernel.body, Seq) else (kernel.body,)
 
 
-def _scalars(values: Iterable[object]) -> Iterator[Scalar]:
+def _scalars(values: Iterable[object]) -> Iterator[scalar.Expr]:
     root: object = tuple(values)
     inside = occurrences(root, lambda v: v if isinstance(v, (tuple, list)) else ())
-    return (v for v in inside if isinstance(v, Scalar))
+    return (v for v in inside if isinstance(v, scalar.Expr))
 
 
-def _told_by_type(node: CallTIR, kernel: PrimFunc) -> list[Dim]:
+def _told_by_type(node: graph.CallTIR, kernel: PrimFunc) -> list[scalar.Dim]:
     """The sizes that a tensor function gets from the type of its call: no operand and no scalar tells them."""
-    told = {v for b in kernel.inputs for d in b.shape for v in variables(d)}.union(kernel.scalars)
+    told = {v for b in kernel.inputs for d in b.shape for v in scalar.variables(d)}.union(kernel.scalars)
     pairs = [
         p for b, t in zip(kernel.outputs, flatten(node.type), strict=True) for p in zip(b.shape, t.shape, strict=True)
     ]
-    return [n for d, n in pairs if isinstance(d, Symbol) and d not in told]
+    return [n for d, n in pairs if isinstance(d, scalar.Var) and d not in told]
 
 
-def _made(node: CallTIR, kernel: PrimFunc) -> Type:
+def _made(node: graph.CallTIR, kernel: PrimFunc) -> Type:
     """The type of what a tensor function makes: its sizes by its scalars, else by its operands, else by the call's
     type."""
     bound: Bound = {}
@@ -487,7 +462,7 @@ def _made(node: CallTIR, kernel: PrimFunc) -> Type:
     for buffers, types in ((kernel.outputs, flatten(node.type)), (kernel.inputs[::-1], operands[::-1])):
         for b, t in zip(buffers, types, strict=True):
             axes = list(zip(b.shape, t.shape, strict=True))
-            bound.update((d, n) for d, n in (axes if b in kernel.outputs else axes[::-1]) if isinstance(d, Symbol))
+            bound.update((d, n) for d, n in (axes if b in kernel.outputs else axes[::-1]) if isinstance(d, scalar.Var))
     bound.update((v, n) for v, n in zip(kernel.scalars, node.scalars, strict=True) if v.dtype is INT64)
     made = tuple(TensorType(tuple(instantiate_dim(d, bound) for d in b.shape), b.dtype) for b in kernel.outputs)
     return TupleType(made) if isinstance(node.type, TupleType) else made[0]

@@ -207,7 +207,7 @@ def distinct(accesses: Iterable[AccessEvent], apart: Callable[[AccessEvent], Has
 Parts: TypeAlias = "list[tuple[tensor.Stmt, EventScope | None]]"
 
 
-def events(func: tensor.PrimFunc, functions: Mapping[str, tensor.PrimFunc]) -> FunctionEvents:
+def events_of(func: tensor.PrimFunc, functions: Mapping[str, tensor.PrimFunc]) -> FunctionEvents:
     """Walk a function once, and what it calls of `functions` as often as it is called."""
     return _Walk(FunctionEvents(func), functions).run()
 

@@ -22,7 +22,7 @@ from assay.verify.symbolic.events import (
     Loop,
     Site,
     distinct,
-    events,
+    events_of,
     root_of,
 )
 from assay.verify.symbolic.goals import Answer, Goal, Kind, decide, smallest
@@ -56,7 +56,7 @@ class Function:
     """Why nothing may be believed: a loop whose variable may wrap around."""
 
     def __post_init__(self) -> None:
-        self.events = events(self.func, self.functions)
+        self.events = events_of(self.func, self.functions)
         dims = [d for b in self.func.params for d in b.shape if isinstance(d, Expr)]
         names: dict[str, int] = {}
         for v in dict.fromkeys([*self.func.scalars, *(v for d in dims for v in variables(d))]):

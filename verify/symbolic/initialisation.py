@@ -18,21 +18,7 @@ from assay.semantics.scalar import Apply, Expr, Load, cast, same
 from assay.semantics.scalar.smt import Term, Unwrapped
 from assay.semantics.tensor import Assert, Buffer, loads
 from assay.semantics.walk import post_order
-from assay.verify.symbolic.events import (
-    AccessEvent,
-    Again,
-    EventScope,
-    Guard,
-    Loop,
-    Site,
-    ViewWindow,
-    beginning,
-    constant_contents,
-    distinct,
-    root_of,
-    scope_chain,
-    views_below,
-)
+from assay.verify.symbolic import events
 from assay.verify.symbolic.function import Function, access_names, element_text, shown
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.instance import Instance, Place, starts_of
@@ -48,8 +34,8 @@ MOST_ALONE = 12
 class ElementRead:
     """An element that must have been written by some time: a load, or (without one) an output at the end."""
 
-    access: AccessEvent | None
-    frame: EventScope | None
+    access: events.AccessEvent | None
+    frame: events.EventScope | None
     place: Place
     instance: Instance
 
@@ -63,8 +49,8 @@ def written_before(f: Function) -> Iterator[Goal]:
     """Every load of a buffer that is not an input or a constant."""
     reads = 0
     for a in f.accesses:
-        root, begin = root_of(a.buffer, a.site.frame)
-        if a.write or root in f.func.inputs or constant_contents(begin) is not None:
+        root, begin = events.root_of(a.buffer, a.site.frame)
+        if a.write or root in f.func.inputs or events.constant_contents(begin) is not None:
             continue
         reads += 1
         claim = f"{element_text(a)} was written before: {shown(a.site)}"
@@ -72,7 +58,7 @@ def written_before(f: Function) -> Iterator[Goal]:
             yield Goal("written before", claim, "unknown", a.site.stmt.span, "too many reads; checked on the run")
             continue
 
-        def reading(a: AccessEvent = a) -> tuple[ElementRead, list[Term]]:
+        def reading(a: events.AccessEvent = a) -> tuple[ElementRead, list[Term]]:
             at = f.visit(a.site)
             place = at.instance.element(a)
             return ElementRead(a, a.site.frame, place, at.instance), [*at.here, at.instance.when(a), *place.exists]
@@ -100,11 +86,17 @@ Reading: TypeAlias = Callable[[], tuple[ElementRead, list[Term]]]
 
 
 def _covered(
-    f: Function, kind: Kind, claim: str, site: Site | None, root: Buffer, begin: EventScope | None, reading: Reading
+    f: Function,
+    kind: Kind,
+    claim: str,
+    site: events.Site | None,
+    root: Buffer,
+    begin: events.EventScope | None,
+    reading: Reading,
 ) -> Goal:
     """Whether some write gave the element its value: each way alone, then all of them together."""
-    writes = [w for w in f.events.accesses if w.write and root_of(w.buffer, w.site.frame) == (root, begin)]
-    writes = distinct(writes, lambda w: (w.site.frame, w.site if any(map(loads, w.indices)) else None))
+    writes = [w for w in f.events.accesses if w.write and events.root_of(w.buffer, w.site.frame) == (root, begin)]
+    writes = events.distinct(writes, lambda w: (w.site.frame, w.site if any(map(loads, w.indices)) else None))
     if len(writes) > MOST_WRITES:
         where = None if site is None else site.stmt.span
         return Goal(kind, claim, "unknown", where, f"{len(writes)} writes of {root.name}; checked on the run")
@@ -131,10 +123,10 @@ def _covered(
     return f.goal(kind, claim, site, read.instance.query, against, [read.instance], about)
 
 
-def _ways(w: AccessEvent, read: ElementRead, begin: EventScope | None) -> Iterator[tuple[int, str]]:
+def _ways(w: events.AccessEvent, read: ElementRead, begin: events.EventScope | None) -> Iterator[tuple[int, str]]:
     """In how many of the loops around both the write may be in the same iteration, and how the rest is guessed."""
     common = _common(w.site.frame, read.frame)
-    inside = [f for f in scope_chain(w.site.frame) if isinstance(f, Again) and f not in common]
+    inside = [f for f in events.scope_chain(w.site.frame) if isinstance(f, events.Again) and f not in common]
     if inside:
         return  # nobody knows whether that loop ran
     fixed = 0 if begin is None else sum(1 for f in common if f.depth < begin.depth)
@@ -147,19 +139,21 @@ def _ways(w: AccessEvent, read: ElementRead, begin: EventScope | None) -> Iterat
         yield level, "last"
 
 
-def _common(a: EventScope | None, b: EventScope | None) -> list[EventScope]:
+def _common(a: events.EventScope | None, b: events.EventScope | None) -> list[events.EventScope]:
     """The loops around both."""
-    around = set(scope_chain(b))
-    return [f for f in scope_chain(a) if f in around and isinstance(f, (Loop, Again))]
+    around = set(events.scope_chain(b))
+    return [f for f in events.scope_chain(a) if f in around and isinstance(f, (events.Loop, events.Again))]
 
 
-def _covers(f: Function, read: ElementRead, w: AccessEvent, level: int, how: str) -> Term | None:
+def _covers(f: Function, read: ElementRead, w: events.AccessEvent, level: int, how: str) -> Term | None:
     """That the write, in the iteration that its witness gives, is of the element and came before the read."""
     common = _common(w.site.frame, read.frame)
     given = {c: read.instance.loops[c] for c in common[:level]}
     strict = common[level] if level < len(common) else None
-    unknown = [c for c in scope_chain(w.site.frame) if isinstance(c, (Loop, Again)) and c not in given]
-    if any(isinstance(c, Again) and c is not strict for c in unknown):
+    unknown = [
+        c for c in events.scope_chain(w.site.frame) if isinstance(c, (events.Loop, events.Again)) and c not in given
+    ]
+    if any(isinstance(c, events.Again) and c is not strict for c in unknown):
         return None
     solver = Solver(read.instance, w.site, unknown)
     solver.solve(_equations(read, w, solver, how))
@@ -170,10 +164,10 @@ def _covers(f: Function, read: ElementRead, w: AccessEvent, level: int, how: str
     return z3.And(*before, *made.guards, made.element(w).equals(read.place))
 
 
-def _equations(read: ElementRead, w: AccessEvent, solver: Solver, how: str) -> list[tuple[Expr, Term]]:
+def _equations(read: ElementRead, w: events.AccessEvent, solver: Solver, how: str) -> list[tuple[Expr, Term]]:
     """What the write's indices must be: each alone, or their place in row-major order through a view."""
     at = read.place.indices
-    if isinstance(beginning(w.buffer, w.site.frame), ViewWindow):
+    if isinstance(events.beginning(w.buffer, w.site.frame), events.ViewWindow):
         return _through(read, w)
     if at is None or len(at) != len(w.indices):
         return []
@@ -197,10 +191,10 @@ def _modulo(mine: Expr, theirs: Expr, read: ElementRead) -> tuple[Expr, Term] | 
     return None
 
 
-def _through(read: ElementRead, w: AccessEvent) -> list[tuple[Expr, Term]]:
+def _through(read: ElementRead, w: events.AccessEvent) -> list[tuple[Expr, Term]]:
     """The same where the write is to a view: its indices in the memory, or its place there in row-major order."""
     indices = tuple(cast(i, INT64) for i in w.indices)
-    for window in views_below(w.buffer, w.site.frame):
+    for window in events.views_below(w.buffer, w.site.frame):
         view, firsts = window.view, starts_of(window.view)
         if window.direct and firsts is not None:
             starts = [cast(s, INT64) for s in firsts]
@@ -217,11 +211,11 @@ def _through(read: ElementRead, w: AccessEvent) -> list[tuple[Expr, Term]]:
     return list(zip(indices, at, strict=True)) if at is not None else []
 
 
-def _guards(w: AccessEvent, solver: Solver) -> list[tuple[Expr, Term]]:
+def _guards(w: events.AccessEvent, solver: Solver) -> list[tuple[Expr, Term]]:
     """Equations among the conditions around the write."""
     found: list[tuple[Expr, Term]] = []
-    for frame in scope_chain(w.site.frame):
-        if not isinstance(frame, Guard) or not frame.positive:
+    for frame in events.scope_chain(w.site.frame):
+        if not isinstance(frame, events.Guard) or not frame.positive:
             continue
         for node in post_order(frame.condition, lambda n: n.children if isinstance(n, Apply) and n.op == "and" else ()):
             match node:
@@ -254,12 +248,14 @@ def told(f: Function, read: ElementRead) -> list[Term]:
 
 
 def _told(
-    f: Function, read: ElementRead, check: Site, condition: Expr, equations: Sequence[tuple[Expr, Term]]
+    f: Function, read: ElementRead, check: events.Site, condition: Expr, equations: Sequence[tuple[Expr, Term]]
 ) -> list[Term]:
     """What an assert says in the iteration in which the element that it loads is the one spoken of."""
     given = {c: read.instance.loops[c] for c in _common(check.frame, read.frame)}
-    unknown = [c for c in scope_chain(check.frame) if isinstance(c, (Loop, Again)) and c not in given]
-    if any(isinstance(c, Again) for c in unknown):
+    unknown = [
+        c for c in events.scope_chain(check.frame) if isinstance(c, (events.Loop, events.Again)) and c not in given
+    ]
+    if any(isinstance(c, events.Again) for c in unknown):
         return []
     solver = Solver(read.instance, check, unknown)
     solver.solve(equations)

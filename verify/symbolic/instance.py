@@ -14,22 +14,7 @@ from assay.semantics.scalar import Const, Dim, Expr, Load, Var, const
 from assay.semantics.scalar.smt import Term, Terms, Unwrapped, conditions
 from assay.semantics.tensor import Buffer, View
 from assay.semantics.tensor.regions import matching
-from assay.verify.symbolic.events import (
-    AccessEvent,
-    Again,
-    EventScope,
-    Fact,
-    Guard,
-    Let,
-    Life,
-    Loop,
-    Site,
-    ViewWindow,
-    beginning,
-    constant_contents,
-    scope_chain,
-    views_below,
-)
+from assay.verify.symbolic import events
 
 
 @dataclass(eq=False)
@@ -60,7 +45,7 @@ class InstanceQuery:
             self.alive.append(buffer)
         return self.labels[id(buffer)]
 
-    def dim(self, dim: Dim, instance: Instance | None = None, site: Site | None = None) -> Term:
+    def dim(self, dim: Dim, instance: Instance | None = None, site: events.Site | None = None) -> Term:
         """A dim of a buffer: of a parameter, or evaluated at a site."""
         if not isinstance(dim, Expr):
             return z3.IntVal(dim)
@@ -74,15 +59,15 @@ class SiteScope:
     """A site in one instance."""
 
     instance: Instance
-    site: Site
+    site: events.Site
     loops: tuple[Term, ...]
     env: dict[Var, Term]
 
     def load(self, node: Load, indices: Sequence[Term]) -> Term:
         """What a load gives: a function of its indices for memory that does not change, else of the iteration."""
         query = self.instance.query
-        begin = beginning(node.buffer, self.site.frame)
-        fixed = constant_contents(begin)
+        begin = events.beginning(node.buffer, self.site.frame)
+        fixed = events.constant_contents(begin)
         if node.buffer in query.inputs or fixed is not None:
             query.loaded.append((node.buffer, tuple(indices)))
             value = query.terms.function(f"element of {query.label(node.buffer)}", indices, node.dtype)
@@ -108,49 +93,49 @@ class Instance:
     query: InstanceQuery
     numbers: dict[tuple[int, int], int]
     env: dict[Var, Term]
-    loops: dict[EventScope, Term] = field(default_factory=dict)
+    loops: dict[events.EventScope, Term] = field(default_factory=dict)
     guards: list[Term] = field(default_factory=list)
     """When this run takes place; all that the facts say holds if it is reached."""
     facts: list[Term] = field(default_factory=list)
-    shapes: dict[EventScope, tuple[Term, ...]] = field(default_factory=dict)
-    scopes: dict[Site, tuple[SiteScope, dict[int, Term]]] = field(default_factory=dict)
+    shapes: dict[events.EventScope, tuple[Term, ...]] = field(default_factory=dict)
+    scopes: dict[events.Site, tuple[SiteScope, dict[int, Term]]] = field(default_factory=dict)
 
-    def value(self, expr: Expr, site: Site) -> Term:
+    def value(self, expr: Expr, site: events.Site) -> Term:
         """What an expression is at a site."""
         if site not in self.scopes:
             self.scopes[site] = SiteScope(self, site, tuple(self.loops.values()), dict(self.env)), {}
         return self.query.terms.value(expr, *self.scopes[site])
 
-    def evaluated(self, site: Site) -> dict[int, Term | None]:
+    def evaluated(self, site: events.Site) -> dict[int, Term | None]:
         """When the steps of a site's expressions are evaluated, by identity; None: always."""
         return conditions(site.roots, lambda e: self.value(e, site))
 
-    def when(self, access: AccessEvent) -> Term:
+    def when(self, access: events.AccessEvent) -> Term:
         """When an access happens in this run of its site."""
         if access.write:
             return z3.BoolVal(True)
         found = self.evaluated(access.site)[id(access.node)]
         return z3.BoolVal(True) if found is None else found
 
-    def shape(self, buffer: Buffer, frame: EventScope | None) -> tuple[Term, ...]:
+    def shape(self, buffer: Buffer, frame: events.EventScope | None) -> tuple[Term, ...]:
         """The dims of a buffer as seen from a frame."""
-        begin = beginning(buffer, frame)
+        begin = events.beginning(buffer, frame)
         if begin is None:
             return tuple(self.query.dim(d) for d in buffer.shape)
         return self.shapes[begin]
 
-    def indices(self, access: AccessEvent) -> tuple[Term, ...]:
+    def indices(self, access: events.AccessEvent) -> tuple[Term, ...]:
         """The indices of an access in this instance."""
         return tuple(self.value(i, access.site) for i in access.indices)
 
-    def place(self, buffer: Buffer, indices: Sequence[Term], frame: EventScope | None) -> Place:
+    def place(self, buffer: Buffer, indices: Sequence[Term], frame: events.EventScope | None) -> Place:
         """The element of memory that an element of a buffer is, and what must hold for it to exist."""
         claims: list[Term] = []
         own: list[Term] = [_within(i, d) for i, d in zip(indices, self.shape(buffer, frame), strict=True)]
         flat: Term | None = None
         at = tuple(indices)
         names: list[tuple[Buffer, tuple[Term, ...] | None, Term | None, tuple[Term, ...]]] = []
-        for window in views_below(buffer, frame):
+        for window in events.views_below(buffer, frame):
             view, site = window.view, window.site
             shape, source = self.shapes[window], self.shape(view.source, window.parent)
             names.append((buffer, at if flat is None else None, flat, shape))
@@ -172,7 +157,7 @@ class Instance:
         names.append((buffer, at if flat is None else None, flat, self.shape(buffer, frame)))
         return Place(*names[-1], own, claims, names[:-1])
 
-    def element(self, access: AccessEvent) -> Place:
+    def element(self, access: events.AccessEvent) -> Place:
         """The element of memory that an access is about in this instance."""
         return self.place(access.buffer, self.indices(access), access.site.frame)
 
@@ -222,41 +207,41 @@ class Place:
 
 def instantiate(
     query: InstanceQuery,
-    frame: EventScope | None,
-    given: Mapping[EventScope, Term],
+    frame: events.EventScope | None,
+    given: Mapping[events.EventScope, Term],
     numbers: dict[tuple[int, int], int],
 ) -> Instance:
     """A run of what is inside a frame: loops have the given values, else new unknown ones."""
     made = Instance(query, numbers, dict(query.symbols))
-    for f in scope_chain(frame):
+    for f in events.scope_chain(frame):
         enter(made, f, given.get(f))
     return made
 
 
-def enter(made: Instance, frame: EventScope, given: Term | None) -> None:
+def enter(made: Instance, frame: events.EventScope, given: Term | None) -> None:
     """Add to an instance what one frame further inside brings: a variable, a guard, a fact or a shape."""
     terms = made.query.terms
     match frame:
-        case Loop(stmt=stmt, site=site):
+        case events.Loop(stmt=stmt, site=site):
             start = z3.IntVal(0) if stmt.start is None else made.value(stmt.start, site)
             extent = made.value(stmt.extent, site)
             v = terms.fresh(stmt.var.name) if given is None else given
             made.guards += [start <= v, v < start + extent]
             made.env[stmt.var] = made.loops[frame] = v
-        case Again(var=var):
+        case events.Again(var=var):
             v = terms.fresh(var.name) if given is None else given
             made.guards.append(v >= 0)
             made.env[var] = made.loops[frame] = v
-        case Guard(condition=condition, positive=positive, site=site):
+        case events.Guard(condition=condition, positive=positive, site=site):
             holds = made.value(condition, site)
             made.guards.append(holds if positive else z3.Not(holds))
-        case Fact(condition=condition, site=site):
+        case events.Fact(condition=condition, site=site):
             made.facts.append(made.value(condition, site))
-        case Let(var=var, value=value, site=site):
+        case events.Let(var=var, value=value, site=site):
             made.env[var] = made.value(value, site)
-        case Life(buffer=buffer, site=site):
+        case events.Life(buffer=buffer, site=site):
             made.shapes[frame] = tuple(made.query.dim(d, made, site) for d in buffer.shape)
-        case ViewWindow(view=view, site=site):
+        case events.ViewWindow(view=view, site=site):
             made.shapes[frame] = tuple(made.query.dim(d, made, site) for d in view.buffer.shape)
             made.facts += [made.value(c.low, site) <= made.value(c.high, site) for c in matching(view)]
 

@@ -14,19 +14,7 @@ from assay.semantics.tensor import Allocate, Block, For, LetStmt
 from assay.semantics.tensor.places import is_private
 from assay.semantics.tensor.regions import matching
 from assay.semantics.walk import depending, post_order
-from assay.verify.symbolic.events import (
-    AccessEvent,
-    EventScope,
-    IteratorDomain,
-    Life,
-    Loop,
-    Site,
-    ViewWindow,
-    constant_contents,
-    root_of,
-    scope_chain,
-    views_below,
-)
+from assay.verify.symbolic import events
 from assay.verify.symbolic.function import Function, Visit, access_names, box_text, element_text, shown
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.initialisation import ElementRead, told
@@ -58,7 +46,7 @@ def overflow_goals(f: Function) -> Iterator[Goal]:
             yield _counter(f, site, site.stmt)
 
 
-def _counter(f: Function, site: Site, loop: For) -> Goal:
+def _counter(f: Function, site: events.Site, loop: For) -> Goal:
     """That a loop's variable gets to its end."""
     at = f.visit(site)
     start = z3.IntVal(0) if loop.start is None else at.value(loop.start)
@@ -74,7 +62,7 @@ def _counter(f: Function, site: Site, loop: For) -> Goal:
     return goal
 
 
-def _overflow(f: Function, site: Site, leaving: Sequence[Expr]) -> Iterator[Goal]:
+def _overflow(f: Function, site: events.Site, leaving: Sequence[Expr]) -> Iterator[Goal]:
     """One goal for all steps of a site: the first to leave its dtype has operands that did not. Else one for each."""
 
     def leaves_dtype_at(at: Visit, nodes: Sequence[Expr]) -> list[Term]:
@@ -121,7 +109,7 @@ def arithmetic(f: Function) -> Iterator[Goal]:
                 yield found
 
 
-def _arithmetic(f: Function, site: Site, n: Expr) -> Goal | None:
+def _arithmetic(f: Function, site: events.Site, n: Expr) -> Goal | None:
     at = f.visit(site)
     match n:
         case Apply(op=op, args=(_, b)) if operation(op).has("divides") and may_trap(n):
@@ -201,7 +189,7 @@ KINDS_OF_MATCH: tuple[tuple[Kind, str, str], ...] = (
 
 def negative(f: Function) -> Iterator[Goal]:
     """Buffers that begin inside the function have no negative dims."""
-    begins: list[Life | ViewWindow] = [*f.events.lives, *f.events.windows]
+    begins: list[events.Life | events.ViewWindow] = [*f.events.lives, *f.events.windows]
     for frame in begins:
         buffer = frame.buffer
         if any(isinstance(d, Expr) for d in buffer.shape):
@@ -217,7 +205,7 @@ def domains(f: Function) -> Iterator[Goal]:
         yield _domain(f, d)
 
 
-def _domain(f: Function, d: IteratorDomain) -> Goal:
+def _domain(f: Function, d: events.IteratorDomain) -> Goal:
     at = f.visit(d.site)
     i = d.block.iterators[d.index]
     start = z3.IntVal(0) if i.start is None else at.value(i.start)
@@ -230,7 +218,7 @@ def bounds(f: Function) -> Iterator[Goal]:
     """Every access in bounds in each dimension, of the view that it names and of what lies below; no constant stored
     to."""
     for a in f.accesses:
-        root, begin = root_of(a.buffer, a.site.frame)
+        root, begin = events.root_of(a.buffer, a.site.frame)
         element, names = element_text(a), access_names(a)
         if a.indices:
             at = f.visit(a.site)
@@ -239,7 +227,7 @@ def bounds(f: Function) -> Iterator[Goal]:
             asserted = told(f, ElementRead(a, a.site.frame, place, at.instance))
             claim = f"{element} lies in {box_text(a.buffer)}: {shown(a.site)}"
             yield at.goal("in bounds", claim, [*asserted, at.instance.when(a), wrong], names)
-        if a.write and (root in f.func.inputs or constant_contents(begin) is not None or _is_constant(a)):
+        if a.write and (root in f.func.inputs or events.constant_contents(begin) is not None or _is_constant(a)):
             claim = f"{element} is not stored to: it is read-only"
             yield f.visit(a.site).goal("writable", claim, [], names)
         shared = is_private(root) and not _is_movable(begin) and any(map(_is_parallel, inner(a.site.frame, begin)))
@@ -248,22 +236,22 @@ def bounds(f: Function) -> Iterator[Goal]:
             yield f.visit(a.site).goal("own memory", claim, [], names)
 
 
-def _is_constant(a: AccessEvent) -> bool:
+def _is_constant(a: events.AccessEvent) -> bool:
     """Whether an access goes through a view that must not be written through."""
-    return any(window.view.constant for window in views_below(a.buffer, a.site.frame))
+    return any(window.view.constant for window in events.views_below(a.buffer, a.site.frame))
 
 
-def _is_movable(begin: EventScope | None) -> bool:
+def _is_movable(begin: events.EventScope | None) -> bool:
     """Whether a buffer that begins there is a block's own: a schedule says where it begins."""
     stmt = None if begin is None else begin.site.stmt
     return isinstance(stmt, Block) or (isinstance(stmt, Allocate) and stmt.movable)
 
 
-def _is_parallel(frame: EventScope) -> bool:
-    return isinstance(frame, Loop) and frame.stmt.kind == "parallel"
+def _is_parallel(frame: events.EventScope) -> bool:
+    return isinstance(frame, events.Loop) and frame.stmt.kind == "parallel"
 
 
-def inner(frame: EventScope | None, outer: EventScope | None) -> list[EventScope]:
+def inner(frame: events.EventScope | None, outer: events.EventScope | None) -> list[events.EventScope]:
     """The frames around, up to another one."""
     depth = -1 if outer is None else outer.depth
-    return [g for g in scope_chain(frame) if g.depth > depth]
+    return [g for g in events.scope_chain(frame) if g.depth > depth]

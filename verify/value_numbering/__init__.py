@@ -10,7 +10,7 @@ terms, for every input. This file shares no code with the passes that it judges.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,12 +22,13 @@ from assay.semantics.devices import ANYWHERE
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.graph.effects import acts, kernel_can_trap
+from assay.semantics.instance import replaced
 from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, simplify, substitute
+from assay.semantics.scalar import Dim, Var as Symbol, simplify
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType, TupleType, Type, flatten, symbols, with_dims
+from assay.semantics.types import TensorType, TupleType, Type, flatten, symbols
 from assay.verify.value_numbering.events import BodyEvents, Budget, patterns, walk_body
 from assay.verify.value_numbering.nesting import Nesting, UndecidedNumbering, nesting, plain_symbols
 from assay.verify.value_numbering.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
@@ -73,48 +74,36 @@ def step_results(
     module: Module,
     types: Sequence[TensorType] = (),
     scalars: Sequence[Dim] = (),
+    write: Callable[[Dim], str] | None = None,
 ) -> list[int]:
-    """The numbers of what a tensor function writes, given those of what it reads. A group is the calls in it.
+    """The numbers of what a tensor function writes, given those of what it reads. A group is the calls in it, and a
+    function that holds constants the one that takes them.
 
-    `types` are those of its parameters in this call; they and `scalars` count where the function has symbols.
+    `types` are those of its parameters in this call, by default as it declares them; `write` writes a size in them, by
+    default with each symbol as itself.
     """
-    given = kernel
-    kernel, args, types = _whole(kernel, args, types, table)
-    open_ = bool(kernel.scalars) or not all(isinstance(d, int) for b in kernel.params for d in b.shape)
-    group = module.group(kernel)
+    dim = write or partial(dim_text, name=lambda s: f"@{table.symbol(s)}")
+    types = types or [TensorType(b.shape, b.dtype) for b in kernel.params]
+    args, types = with_linked(kernel, args, table.constant), with_linked(kernel, types, _type_of)
+    group = module.group(unlinked(kernel))
     if group is not None:
         sizes: dict[Symbol, Dim] = {}
-        for p, t in zip(group.params, types if open_ else (), strict=False):
+        for p, t in zip(group.params, types, strict=False):
             sizes.update(
                 (d, n) for d, n in zip(flatten(p.type)[0].shape, t.shape, strict=True) if isinstance(d, Symbol)
             )
 
         def inside(call: graph.CallTIR, read: list[int]) -> list[int]:
             flat = [t for of in (*(a.type for a in call.args), call.type) for t in flatten(of)]
-            sized = [TensorType(tuple(_sized(d, sizes) for d in t.shape), t.dtype) for t in flat]
-            return step_results(
-                _member(module, call), read, table, module, sized, [_sized(d, sizes) for d in call.scalars]
-            )
+            sized = [TensorType(tuple(replaced(d, sizes) for d in t.shape), t.dtype) for t in flat]
+            given = [replaced(d, sizes) for d in call.scalars]
+            return step_results(_member(module, call), read, table, module, sized, given, write)
 
         return group_results(group, args, inside)
-    claim = _claim(given, table)
-    if open_:
-        dim = partial(dim_text, name=lambda s: f"@{table.symbol(s)}")
-        texts = [f"Tensor(({', '.join(dim(simplify(d)) for d in t.shape)}), {t.dtype})" for t in types]
-        claim = (*claim, *(dim(simplify(d)) for d in scalars))
-    else:
-        texts = [str(TensorType(b.shape, b.dtype)) for b in kernel.params]
-    read = len(kernel.inputs)
+    claim = (*_claim(kernel, table), *(dim(simplify(d)) for d in scalars))
+    texts = [f"Tensor(({', '.join(dim(simplify(d)) for d in t.shape)}), {t.dtype})" for t in types]
+    read = len(texts) - kernel.num_outputs
     return _results(claim, texts[:read], texts[read:], args, table)
-
-
-def _whole(
-    kernel: PrimFunc, args: Sequence[int], types: Sequence[TensorType], table: Table
-) -> tuple[PrimFunc, list[int], list[TensorType]]:
-    """A call of a function that holds constants as the call of the one that takes them."""
-    given = with_linked(kernel, args, table.constant)
-    sized = with_linked(kernel, types, _type_of) if types else []
-    return unlinked(kernel), given, sized
 
 
 def _type_of(array: Array) -> TensorType:
@@ -306,11 +295,9 @@ class Numbering:
             case graph.CallTIR() if self.exact:
                 claim = ("kernel", node.func, *map(self.dim_key, node.scalars), self.type_key(node.type))
             case graph.CallTIR():
-                node, args = self._whole_call(node, args)
-                group = self.module.group(self.module.kernel(node.func))
-                if group is not None:
-                    return self._several(self._group(group, node, args), node)
-                return self._several(self._tensor_call(node, args, {}), node)
+                kernel, types = self.module.kernel(node.func), [t for c in (*node.args, node) for t in flatten(c.type)]
+                made = step_results(kernel, args, table, self.module, types, node.scalars, self.dim_key)
+                return self._several(made, node)
             case _:
                 raise Crash(f"no operation in {graph.show_head(node)}")
         if self.exact:
@@ -318,37 +305,6 @@ class Numbering:
         operands = [self.type_key(c.type) for c in node.children]
         results = [self.type_key(t) for t in flatten(node.type)]
         return self._several(_results(claim, operands, results, args, table), node)
-
-    def _whole_call(self, node: graph.CallTIR, args: list[int]) -> tuple[graph.CallTIR, list[int]]:
-        """A call with the constants that are linked into the function as arguments again."""
-        kernel = self.module.kernel(node.func)
-        given: list[graph.Expr] = with_linked(kernel, node.args, lambda data: graph.Constant(_type_of(data), data))
-        return replace(node, args=tuple(given)), with_linked(kernel, args, self.table.constant)
-
-    def _tensor_call(self, node: graph.CallTIR, args: Sequence[int], sizes: Mapping[Symbol, Dim]) -> list[int]:
-        """The numbers of a tensor function's results; `sizes` say what symbols stand for here."""
-        claim = _claim(self.module.kernel(node.func), self.table)
-        if node.scalars:
-            claim = (*claim, *(self.dim_key(_sized(d, sizes)) for d in node.scalars), self._key_at(node.type, sizes))
-        operands = [self._key_at(c.type, sizes) for c in node.children]
-        results = [self._key_at(t, sizes) for t in flatten(node.type)]
-        return _results(claim, operands, results, args, self.table)
-
-    def _key_at(self, of: Type, sizes: Mapping[Symbol, Dim]) -> str:
-        return self.type_key(with_dims(of, lambda d: _sized(d, sizes)) if sizes else of)
-
-    def _group(self, group: graph.Function, node: graph.CallTIR, args: Sequence[int]) -> list[int]:
-        """The numbers of what a group's calls give, as if they stood here."""
-        sizes: dict[Symbol, Dim] = {}
-        for p, a in zip(group.params, node.args, strict=True):
-            for t, given in zip(flatten(p.type), flatten(a.type), strict=True):
-                sizes.update((d, n) for d, n in zip(t.shape, given.shape, strict=True) if isinstance(d, Symbol))
-
-        def inside(call: graph.CallTIR, read: list[int]) -> list[int]:
-            _member(self.module, call)
-            return self._tensor_call(call, read, sizes)
-
-        return group_results(group, args, inside)
 
     def _several(self, numbers: list[int], node: graph.Expr) -> int:
         return numbers[0] if isinstance(node.type, TensorType) else self.table.number("tuple", tuple(numbers))
@@ -428,10 +384,6 @@ class Numbering:
                 raise UndecidedNumbering(
                     f"{graph.show_head(node)}{at} names a recursive function, and is used in its body and outside"
                 )
-
-
-def _sized(dim: Dim, sizes: Mapping[Symbol, Dim]) -> Dim:
-    return substitute(dim, sizes) if isinstance(dim, Scalar) else dim
 
 
 def number_function(

@@ -11,31 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from assay.semantics.graph import Expr, Fields, Function, If, Let, Made, Match, Pattern, Var, show_head
 from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
 from assay.semantics.walk import Worklist, post_order
 from assay.verify.value_numbering.nesting import Nesting, Part, UndecidedNumbering, is_atom
-
-
-class NumberTable(Protocol):
-    """A table of numbers: one for each key."""
-
-    @property
-    def keys(self) -> list[tuple[Any, ...]]:
-        """The key of each number."""
-        ...
-
-    @property
-    def constants(self) -> dict[int, Any]:
-        """The arrays of the numbers that are constants."""
-        ...
-
-    def number(self, *key: Any) -> int:
-        """The number of a key, a new one if it has none."""
-        ...
+from assay.verify.value_numbering.terms import Table
 
 
 @dataclass(eq=False)
@@ -64,12 +47,12 @@ class BodyEvents:
     """For each event that fails or acts the node."""
 
 
-def root_path(table: NumberTable) -> int:
+def root_path(table: Table) -> int:
     """The number of the path to a function's own body."""
     return table.number("path")
 
 
-def inner_path(table: NumberTable, outer: int, node: int, part: int) -> int:
+def inner_path(table: Table, outer: int, node: int, part: int) -> int:
     """A path is a number too: the path around it, the number of the node that branches, and which branch."""
     return table.number("path", outer, node, part)
 
@@ -78,7 +61,7 @@ def walk_body(
     function: Function,
     nest: Nesting,
     module: Module,
-    table: NumberTable,
+    table: Table,
     at: Callable[[Expr], int],
     action: Callable[[Expr], tuple[Any, ...]],
     budget: Budget,
@@ -185,11 +168,11 @@ def patterns(node: Match) -> tuple[str, ...]:
     return tuple(" ".join(map(one, post_order(c.pattern))) for c in node.clauses)
 
 
-def scrutiny(node: If | Match, value: int, table: NumberTable) -> int:
+def scrutiny(node: If | Match, value: int, table: Table) -> int:
     """What decides which branch is taken."""
     return table.number("which", value, *(patterns(node) if isinstance(node, Match) else ()))
 
 
-def cover(node: Match, value: int, table: NumberTable) -> int:
+def cover(node: Match, value: int, table: Table) -> int:
     """The step of a partial match that fails where no clause matches."""
     return table.number("cover", value, *patterns(node))

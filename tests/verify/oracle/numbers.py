@@ -13,6 +13,7 @@ from assay.semantics.scalar import convert, operation
 from assay.semantics.tensor import PrimFunc
 from assay.verify.equivalence.evaluate import evaluate_trace, link
 from assay.verify.equivalence.events import TraceRead
+from assay.verify.equivalence.symbols import Symbols
 from assay.verify.equivalence.trace import trace_of
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +30,7 @@ def numbers(found: Any, of: DType) -> Any:
     return np.asarray(found, np.int64).astype(f"i{size}").view(of.numpy)[()]
 
 
-class Numbers:
+class Numbers(Symbols):
     """Words are the bits of numbers. Both ways of a condition are computed, so that what traps must not stand under
     one."""
 

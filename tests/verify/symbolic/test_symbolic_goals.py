@@ -43,7 +43,7 @@ from assay.verify.symbolic import (
     races,
     replay as module_of_replay,
 )
-from assay.verify.symbolic.events import events
+from assay.verify.symbolic.events import events_of
 from assay.verify.symbolic.goals import TRAPS
 from assay.verify.symbolic.replay import leaves_dtype, replay_counterexample
 from tests.museum.symbolic_functions import F, K, M, N, func
@@ -394,7 +394,7 @@ def test_a_run_is_on_the_values_of_the_counterexample(value: int | None, confirm
 
 def the_store(made: PrimFunc) -> Any:
     """The site of the one store."""
-    return next(a.site for a in events(made, {}).accesses if a.write)
+    return next(a.site for a in events_of(made, {}).accesses if a.write)
 
 
 WIDE: dict[str, tuple[Callable[[Expr, Expr], Expr], int, int, int | None]] = {
