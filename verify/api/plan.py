@@ -14,6 +14,7 @@ from assay.lower.memory.symbolic import nominal
 from assay.semantics.deadline import Deadline, Late
 from assay.semantics.errors import BudgetSpent, Invalid
 from assay.semantics.memory import BufferInfo, Plan, Pool, Problem, lower_bound
+from assay.semantics.scalar import evaluate_dim
 from assay.verify.app.pools import parse_pools
 from assay.verify.app.spending import require_seconds
 from assay.verify.border.files import replace_text
@@ -114,7 +115,8 @@ def plan(
         from assay.verify.memory.definition import in_numbers
 
         evidence, reached = prove_for_all(problem, made, capacity, deadline)
-        numbers = in_numbers(problem, made, nominal(symbols, symbols))
+        at = nominal(symbols, symbols)
+        numbers = in_numbers(problem, made, lambda dim: evaluate_dim(dim, at))
     else:
         from assay.verify.memory import prove_plan  # with z3, which a file that cannot be used need not wait for
 

@@ -17,6 +17,7 @@ from assay.semantics import tensor
 from assay.semantics.dtypes import UINT64
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, evaluate, may_trap
 from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import depending, post_order
 from assay.verify.equivalence.meanings import PRIME, Field, Meaning
 from assay.verify.equivalence.order import UndecidedTrace
@@ -25,76 +26,57 @@ from assay.verify.equivalence.order import UndecidedTrace
 def over_words(func: tensor.PrimFunc, meaning: Meaning) -> tensor.PrimFunc:
     """`func` with its data as words, control and indices as they are. Raises `UndecidedTrace` where these depend on
     data."""
-    return _Words(func, meaning).run()
+    func = without_blocks(func)
+    words = _Words(meaning, func.scalars)
+    for s in tensor.program_order(func.body):  # a name's value may name others before it
+        if isinstance(s, tensor.LetStmt) and words.data_nodes(s.value):
+            words.vars[s.var] = Var(s.var.name, UINT64)
+    params, scalars = tuple(map(words.buffer, func.params)), tuple(map(words.var, func.scalars))
+    return replace(func, params=params, body=words.run(func.body), scalars=scalars)
 
 
-class _Words:
-    def __init__(self, func: tensor.PrimFunc, meaning: Meaning) -> None:
-        self.func = without_blocks(func)
+class _Words(Mapper):
+    """Each buffer is one of words, and so are the variables of `vars`. Other expressions stay, and have no data."""
+
+    def __init__(self, meaning: Meaning, scalars: Sequence[Var]) -> None:
+        super().__init__({v: Var(v.name, UINT64) for v in scalars})
         self.meaning = meaning
-        self.buffers: dict[tensor.Buffer, tensor.Buffer] = {}
-        self.vars: dict[Var, Var] = {v: Var(v.name, UINT64) for v in self.func.scalars}
-        self.constants: set[tensor.Buffer] = set()
 
-    def run(self) -> tensor.PrimFunc:
-        func = self.func
-        for b in func.params:
-            self.word(b)
-        order = list(post_order(func.body))
-        for s in tensor.program_order(func.body):  # a name's value may name others before it
-            if isinstance(s, tensor.LetStmt) and self.data_nodes(s.value):
-                self.vars[s.var] = Var(s.var.name, UINT64)
-        new: dict[int, tensor.Stmt] = {}
-        for s in order:
-            new[id(s)] = self.statement(s, [new[id(c)] for c in s.children])
-        params = tuple(self.buffers[b] for b in func.params)
-        return replace(func, params=params, body=new[id(func.body)], scalars=tuple(self.vars[v] for v in func.scalars))
-
-    def word(self, buffer: tensor.Buffer) -> tensor.Buffer:
-        if buffer not in self.buffers:
-            self.buffers[buffer] = replace(buffer, dtype=UINT64, notes={})
-        return self.buffers[buffer]
+    def buffer(self, of: tensor.Buffer) -> tensor.Buffer:
+        """The buffer of words that stands for one."""
+        if of not in self.buffers:
+            self.buffers[of] = replace(of, dtype=UINT64, notes={})
+        return self.buffers[of]
 
     def data_nodes(self, expr: Expr) -> set[int]:
         """The parts of an expression that depend on data, by identity."""
         return depending(expr, lambda n: isinstance(n, Load) or n in self.vars)
 
-    def plain(self, expr: Expr) -> Expr:
-        if self.data_nodes(expr):
-            raise UndecidedTrace(f"{expr} depends on data")
-        return expr
+    def expr(self, of: Expr) -> Expr:
+        """An expression on which control depends: itself."""
+        if self.data_nodes(of):
+            raise UndecidedTrace(f"{of} depends on data")
+        return of
 
-    def statement(self, stmt: tensor.Stmt, parts: list[tensor.Stmt]) -> tensor.Stmt:
-        match stmt:
-            case tensor.Seq():
-                return replace(stmt, body=tuple(parts))
-            case tensor.For():
-                return replace(stmt, extent=self.plain(stmt.extent), body=parts[0])
-            case tensor.If():
-                otherwise = parts[1] if len(parts) > 1 else None
-                return replace(stmt, condition=self.plain(stmt.condition), then=parts[0], otherwise=otherwise)
-            case tensor.LetStmt() if stmt.var in self.vars:
-                return replace(stmt, var=self.vars[stmt.var], value=self.data(stmt.value), body=parts[0])
-            case tensor.LetStmt():
-                return replace(stmt, body=parts[0])
-            case tensor.Allocate():
-                return replace(stmt, buffer=self.word(stmt.buffer), body=parts[0])
+    def own(self, s: tensor.Stmt) -> tensor.Stmt:
+        """A statement with what it computes as words."""
+        match s:
+            case tensor.LetStmt() if s.var in self.vars:
+                return replace(s, var=self.var(s.var), value=self.data(s.value))
             case tensor.AllocateConst():
-                if stmt.contents.size > 4096:
+                if s.contents.size > 4096:
                     raise UndecidedTrace("a constant of more than 4096 elements")
-                values = [self.meaning.number(x, stmt.buffer.dtype) for x in stmt.contents.reshape(-1)]
-                known = [evaluate(v, {}) for v in values]
-                data = np.array(known, np.uint64).reshape(stmt.contents.shape)
-                return replace(stmt, buffer=self.word(stmt.buffer), data=data, body=parts[0])
+                values = [self.meaning.number(x, s.buffer.dtype) for x in s.contents.reshape(-1)]
+                known = np.array([evaluate(v, {}) for v in values], np.uint64)
+                return replace(s, buffer=self.buffer(s.buffer), data=known.reshape(s.contents.shape))
             case tensor.Store():
-                indices = tuple(self.plain(i) for i in stmt.indices)
-                return replace(stmt, buffer=self.word(stmt.buffer), indices=indices, value=self.data(stmt.value))
-            case tensor.Assert():
-                return replace(stmt, condition=self.plain(stmt.condition))
+                return replace(s, buffer=self.buffer(s.buffer), indices=self.exprs(s.indices), value=self.data(s.value))
             case tensor.Evaluate():
-                return replace(stmt, value=self.data(stmt.value))
+                return replace(s, value=self.data(s.value))
+            case tensor.Seq() | tensor.For() | tensor.If() | tensor.LetStmt() | tensor.Allocate() | tensor.Assert():
+                return super().own(s)
             case _:
-                raise UndecidedTrace(f"the statement {type(stmt).__name__} is not evaluated over words")
+                raise UndecidedTrace(f"the statement {type(s).__name__} is not evaluated over words")
 
     def data(self, root: Expr) -> Expr:
         """An expression over words."""
@@ -121,7 +103,7 @@ class _Words:
         meaning = self.meaning
         match node:
             case Load():
-                return Load(UINT64, self.word(node.buffer), tuple(self.plain(i) for i in node.indices))
+                return Load(UINT64, self.buffer(node.buffer), self.exprs(node.indices))
             case Var() if node in self.vars:
                 return self.vars[node]
             case Const():

@@ -52,9 +52,9 @@ def check_program(source: Module, target: Module) -> Evidence:
             return refuted("proved", f"output {name} does not get its value{why}")
     if steps.events.leave() != graph.events:
         return refuted("proved", "a step that can trap is dropped, added or moved")
-    return _interface(source, program, table) or proved(
-        f"every output gets its value for every input; {len(program.calls)} steps{_choices(program)}"
-    )
+    wrong = _interface(source, program, table)
+    said = f"every output gets its value for every input; {len(program.calls)} steps{_choices(program)}"
+    return refuted("proved", wrong) if wrong else proved(said)
 
 
 def _choices(program: Program) -> str:
@@ -62,7 +62,7 @@ def _choices(program: Program) -> str:
     return f", {plural(count, 'choice')}" if count else ""
 
 
-def _interface(source: Module, program: Program, table: Table) -> Evidence | None:
+def _interface(source: Module, program: Program, table: Table) -> str | None:
     """What is wrong with the inputs and outputs, and with the limits of sizes, if anything."""
 
     def text(of: Type) -> str:
@@ -70,32 +70,30 @@ def _interface(source: Module, program: Program, table: Table) -> Evidence | Non
 
     for p in source.main.params:
         if p.name in program.inputs and program.slots[p.name].device != p.device:
-            return refuted(
-                "proved", f"input {p.name} is on {program.slots[p.name].device}, the parameter on {p.device}"
-            )
+            return f"input {p.name} is on {program.slots[p.name].device}, the parameter on {p.device}"
     for c in program.placed("constant"):
         said = source.info(c.name).device
         if c.device != said:
-            return refuted("proved", f"constant {c.name} is on {c.device}, in the table on {said}")
+            return f"constant {c.name} is on {c.device}, in the table on {said}"
     params = [(p.name, text(p.type)) for p in source.main.params]
     if params != [(n, text(program.slots[n].type)) for n in program.inputs]:
-        return refuted("proved", "the program's inputs are not the function's parameters")
+        return "the program's inputs are not the function's parameters"
     types = [text(t) for t in flatten(source.main.result_type)]
     if types != [text(program.slots[n].type) for n in program.outputs]:
-        return refuted("proved", "the program's outputs do not have the types of the function's results")
+        return "the program's outputs do not have the types of the function's results"
     try:
         declared = declared_limits(source.main)
     except Invalid as wrong:
-        return refuted("proved", str(wrong))
+        return str(wrong)
     if declared != program.limits:
         both = [
             ", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none"
             for found in (declared, program.limits)
         ]
-        return refuted("proved", f"the limits of the program's sizes are {both[1]}, those declared are {both[0]}")
+        return f"the limits of the program's sizes are {both[1]}, those declared are {both[0]}"
     for name, slot in zip(source.main.attrs.get("outputs", ()), program.outputs, strict=False):
         if slot != name and not slot.startswith(f"{name}_"):
-            return refuted("proved", f"output {name} is written to {slot}")
+            return f"output {name} is written to {slot}"
     return None
 
 

@@ -7,14 +7,14 @@ it. A plan is checked in numbers; sizes with symbols are checked at given values
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal, TypeAlias
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem
-from assay.semantics.scalar import Expr, Var, evaluate_dim
+from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim
 from assay.verify.evidence import Evidence, How, checked, plural, refuted
 
 Claim: TypeAlias = Literal[
@@ -89,16 +89,16 @@ def faults(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None) ->
     lost = list(unplaced(problem, plan))
     yield from lost
     if not lost:
-        problem, plan = in_numbers(problem, plan, at or {})
+        problem, plan = in_numbers(problem, plan, lambda dim: evaluate_dim(dim, at or {}))
         yield from misplaced_buffers(problem, plan)
         yield from overlapping(problem, plan)
 
 
-def in_numbers(problem: Problem, plan: Plan, at: Mapping[Var, int]) -> tuple[Problem, Plan]:
-    """A problem and its plan with every size and offset evaluated."""
-    buffers = tuple(replace(b, nbytes=evaluate_dim(b.nbytes, at)) for b in problem.buffers)
-    places = {n: Place(p.pool, evaluate_dim(p.offset, at)) for n, p in plan.places.items()}
-    sizes = {n: evaluate_dim(s, at) for n, s in plan.sizes.items()}
+def in_numbers(problem: Problem, plan: Plan, of: Callable[[Dim], int]) -> tuple[Problem, Plan]:
+    """A problem and its plan with every size and offset the number that `of` gives."""
+    buffers = tuple(replace(b, nbytes=of(b.nbytes)) for b in problem.buffers)
+    places = {n: Place(p.pool, of(p.offset)) for n, p in plan.places.items()}
+    sizes = {n: of(s) for n, s in plan.sizes.items()}
     return replace(problem, buffers=buffers), replace(plan, places=places, sizes=sizes)
 
 
@@ -140,25 +140,19 @@ def is_integral(dim: object) -> bool:
 
 def _odd(b: BufferInfo) -> Iterator[Fault]:
     """What is no number, or no life, in a buffer by itself."""
+
+    def odd(claim: Claim, what: str, why: str = "no whole number") -> Fault:
+        return Fault(claim, f"buffer {titled(b)} {what}, which is {why}", buffers=(b.name,))
+
     if not is_integral(b.nbytes):
-        yield Fault("size", f"buffer {titled(b)} has {b.nbytes!r} bytes, which is no whole number", buffers=(b.name,))
+        yield odd("size", f"has {b.nbytes!r} bytes")
     if not is_number(b.alignment):
-        yield Fault(
-            "alignment",
-            f"buffer {titled(b)} has the alignment {b.alignment!r}, which is no whole number",
-            buffers=(b.name,),
-        )
+        yield odd("alignment", f"has the alignment {b.alignment!r}")
     if b.offset is not None and not is_number(b.offset):
-        yield Fault(
-            "by hand",
-            f"buffer {titled(b)} was placed at {b.offset!r} by hand, which is no whole number",
-            buffers=(b.name,),
-        )
+        yield odd("by hand", f"was placed at {b.offset!r} by hand")
     for start, stop in b.live:
         if not is_number(start) or not is_number(stop) or start >= stop:
-            yield Fault(
-                "life", f"buffer {titled(b)} is live in [{start!r}, {stop!r}), which is no interval", buffers=(b.name,)
-            )
+            yield odd("life", f"is live in [{start!r}, {stop!r})", "no interval")
 
 
 def _unplaced(problem: Problem, plan: Plan, b: BufferInfo, pools: Mapping[str, Pool]) -> Iterator[Fault]:

@@ -18,11 +18,11 @@ from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.integers.polynomials import Polynomial, value
 from assay.semantics.integers.ranges import Range
-from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, range_of
+from assay.semantics.memory import BufferInfo, Plan, Pool, Problem, range_of
 from assay.semantics.scalar import Var
 from assay.semantics.walk import reached
 from assay.verify.evidence import Evidence, plural, proved, refuted, unknown
-from assay.verify.memory.definition import Fault, both_live, clash, faults, misplaced_buffers
+from assay.verify.memory.definition import Fault, both_live, clash, faults, in_numbers, misplaced_buffers
 from assay.verify.memory.derive import derive
 from assay.verify.memory.forms import Forms
 from assay.verify.memory.goals import Goals, PlanGoal, exact_text, forms_text, linear_text, local_text
@@ -265,11 +265,7 @@ class Proofs:
             values = self.forms.values(at)
         except Trap:
             return None
-        of = self.forms.of
-        buffers = tuple(replace(b, nbytes=value(of(b.nbytes), values)) for b in self.problem.buffers)
-        places = {n: Place(p.pool, value(of(p.offset), values)) for n, p in self.plan.places.items()}
-        sizes = {n: value(of(s), values) for n, s in self.plan.sizes.items()}
-        return replace(self.problem, buffers=buffers), replace(self.plan, places=places, sizes=sizes)
+        return in_numbers(self.problem, self.plan, lambda dim: value(self.forms.of(dim), values))
 
     def _fault(self, at: At) -> tuple[At, Fault] | None:
         """What breaks at values of the symbols, as the definition says too."""
@@ -426,11 +422,7 @@ def samples(symbols: Sequence[Var], forms: Forms) -> Iterator[At]:
     seen: set[tuple[int, ...]] = set()
     for step, spread in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 3), (16, 1), (63, 0), (64, 7), (1000, 37), (0, 997)):
         for turned in (False, True) if spread and len(symbols) > 1 else (False,):
-            at = {}
-            for i, v in enumerate(reversed(symbols) if turned else symbols):
-                low, high = range_of(forms.bounds, v)
-                wanted = low + step + spread * i
-                at[v] = wanted if high is None else min(wanted, high)
+            at = stepped(symbols[::-1] if turned else symbols, forms, step, spread)
             if (key := tuple(at[v] for v in symbols)) not in seen:
                 seen.add(key)
                 yield at
@@ -438,11 +430,15 @@ def samples(symbols: Sequence[Var], forms: Forms) -> Iterator[At]:
 
 def nominal(symbols: Sequence[Var], forms: Forms) -> At:
     """Values that no two symbols share, if their bounds allow it."""
+    return stepped(symbols, forms, 97, 31)
+
+
+def stepped(symbols: Sequence[Var], forms: Forms, step: int, spread: int) -> At:
+    """Values beyond the least ones by `step`, and `spread` more for each symbol, as far as there are such values."""
     at = {}
     for i, v in enumerate(symbols):
         low, high = range_of(forms.bounds, v)
-        wanted = low + 97 + 31 * i
-        at[v] = wanted if high is None else min(wanted, high)
+        at[v] = low + step + spread * i if high is None else min(low + step + spread * i, high)
     return at
 
 
