@@ -20,7 +20,7 @@ from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.walk import post_order
+from assay.semantics.walk import fold, post_order
 from assay.verify.devices.annotations import Broken, Step, in_step, lost_annotations
 from assay.verify.devices.demands import Demands, Part
 from assay.verify.devices.erase import Eraser, erase, erased, instances, original_of, value_chain
@@ -252,9 +252,8 @@ class _Check:
                 inner = value_chain(y, new)[0]
                 if isinstance(x, GlobalVar) and isinstance(inner, GlobalVar) and inner.name != x.name:
                     names[id(wanted[0]), i] = replace(x, name=inner.name)
-        made: dict[int, Expr] = {}
-        root: Expr = of
-        for node in post_order(root):
-            parts = [names.get((id(node), i), made[id(c)]) for i, c in enumerate(node.children)]
-            made[id(node)] = node.with_children(parts)
-        return made[id(of)]
+
+        def made(node: Expr, parts: list[Expr]) -> Expr:
+            return node.with_children([names.get((id(node), i), p) for i, p in enumerate(parts)])
+
+        return fold(of, made)

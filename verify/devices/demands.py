@@ -119,9 +119,8 @@ class Demands:
         """Unite two domains; a contradiction is noted as broken."""
         wrong = self.cells.unite(a, b)
         if wrong is not None:
-            self.broken.append(
-                Broken("contradiction", f"{graph.show_head(node)} is on {wrong[0]} and on {wrong[1]}", node.span)
-            )
+            what = f"{graph.show_head(node)} is on {wrong[0]} and on {wrong[1]}"
+            self.broken.append(Broken("contradiction", what, node.span))
 
     def one(self, node: graph.Expr, index: int, domain: Domain) -> None:
         """A child of `node` is where `domain` is. Behind an annotation it may be a copy."""

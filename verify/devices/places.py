@@ -43,6 +43,11 @@ class _Conditions:
     domains: dict[int, Domain] = field(default_factory=dict)
     broken: list[Broken] = field(default_factory=list)
 
+    @property
+    def host(self) -> VirtualDevice:
+        """Where the host is, in its main memory."""
+        return self.config.host.default(VirtualDevice(scope=GLOBAL))
+
     def domain(self, of: graph.Expr) -> Domain:
         """Where a value is. That of a function is written on it for its result; its parameters have cells of their
         own."""
@@ -60,9 +65,8 @@ class _Conditions:
         """Two domains are one, or `verdict` is broken."""
         wrong = self.cells.unite(a, b)
         if wrong is not None:
-            self.broken.append(
-                Broken(verdict, f"{graph.show_head(node)}: {detail}: {wrong[0]} and {wrong[1]}", node.span)
-            )
+            what = f"{graph.show_head(node)}: {detail}: {wrong[0]} and {wrong[1]}"
+            self.broken.append(Broken(verdict, what, node.span))
 
     def one(self, a: graph.Expr, b: graph.Expr, verdict: str, detail: str, node: graph.Expr) -> None:
         self.same(self.domain(a), self.domain(b), verdict, detail, node)
@@ -93,30 +97,17 @@ class _Conditions:
                 yield from self.local(node)
 
     def local(self, node: graph.Expr) -> Iterator[Broken]:  # noqa: C901  (a case for each kind of node)
-        host = self.config.host.default(VirtualDevice(scope=GLOBAL))
-        if isinstance(node.type, ShapeType) and node.device != host:
-            yield Broken(
-                "host", f"{graph.show_head(node)} is a shape on {node.device}; shapes are on {host}", node.span
-            )
+        if isinstance(node.type, ShapeType) and node.device != self.host:
+            what = f"{graph.show_head(node)} is a shape on {node.device}; shapes are on {self.host}"
+            yield Broken("host", what, node.span)
         match node:
-            case (
-                graph.Var()
-                | graph.GlobalVar()
-                | graph.Constant()
-                | graph.ExternFunc()
-                | graph.Constructor()
-                | graph.ShapeExpr()
-                | graph.OnDevice()
-            ):
-                pass
-            case graph.ShapeOf():
-                pass  # its operand is not looked into
+            case graph.OnDevice() | graph.ShapeOf():
+                pass  # the one is broken anyway, the other does not look into its operand
             case graph.Function() if is_opaque(node):
                 for p in node.params:
                     if p.device.place != node.device.place:
-                        yield Broken(
-                            "function", f"{p.name} of a primitive function on {node.device} is on {p.device}", node.span
-                        )
+                        what = f"{p.name} of a primitive function on {node.device} is on {p.device}"
+                        yield Broken("function", what, node.span)
                 written: Domain = (*map(self.domain, node.params), self.cells.fresh(node.result_type, node.device))
                 self.same(self.domain(node), written, "function", "what it is and its parts", node)
             case graph.Function():
@@ -157,14 +148,13 @@ class _Conditions:
             case graph.Call() if isinstance(node.op, Operator):
                 for i, a in enumerate(node.args):
                     if node.op.view and i == 0 and a.device != node.device:
-                        yield Broken(
-                            "view", f"{graph.show_head(node)} is on {node.device}, its operand on {a.device}", node.span
-                        )
+                        what = f"{graph.show_head(node)} is on {node.device}, its operand on {a.device}"
+                        yield Broken("view", what, node.span)
                     elif a.device.place != node.device.place:
                         yield self.far(node, i, a)
             case graph.Call():
                 self.call(node)
-            case _:
+            case _ if node.children:
                 raise Crash(f"no rule for {type(node).__name__}")
 
     def far(self, node: graph.Expr, index: int, operand: graph.Expr) -> Broken:
@@ -172,12 +162,10 @@ class _Conditions:
         return Broken("operand", f"{graph.show_head(node)} {where}", node.span)
 
     def on_host(self, node: graph.Expr, values: Sequence[graph.Expr]) -> Iterator[Broken]:
-        host = self.config.host.default(VirtualDevice(scope=GLOBAL))
         for v in values:
-            if v.device != host:
-                yield Broken(
-                    "host", f"{graph.show_head(node)} looks at a value on {v.device}; the host is {host}", node.span
-                )
+            if v.device != self.host:
+                what = f"{graph.show_head(node)} looks at a value on {v.device}; the host is {self.host}"
+                yield Broken("host", what, node.span)
 
     def written(self, of: graph.Function) -> Domain:
         """The domain of a function as its parts say it."""

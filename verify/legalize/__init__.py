@@ -35,7 +35,7 @@ from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted, tested
 from assay.verify.kept import changed_beside, count_calls
-from assay.verify.trials.kernels import KernelTrials, try_kernel
+from assay.verify.trials.kernels import KernelTrials, compare, lift, try_kernel
 
 Array = np.ndarray[Any, Any]
 LONGEST = 100_000
@@ -206,12 +206,12 @@ def check_operator_kernel(kernel: PrimFunc, use: Call, seed: int, tried: KernelT
                 claim(t.nbytes, f"the check of {show_head(use)}", use.span)
         operands = [_random(t, rng, whole, op, i, types, use.attrs) for i, t in enumerate(types)]
         with named(show_head(use), use.span):
-            allowed = _outcome(lambda x: op.value(use.attrs, *[_lift(v) for v in x]), operands)
+            allowed = _outcome(lambda x: op.value(use.attrs, *[lift(v) for v in x]), operands)
             got = _outcome(lambda x: tuple(vector.run(kernel, x)), operands)
         if isinstance(allowed, Trap) or isinstance(got, Trap):
-            if isinstance(allowed, Trap) and isinstance(got, Trap) and allowed.kind == got.kind:
-                continue
-            return refuted("tested", f"the operator gives {_short(allowed)}, the kernel {_short(got)}")
+            if wrong := compare(allowed, got):
+                return refuted("tested", wrong)
+            continue
         wanted = allowed if isinstance(allowed, tuple) else (allowed,)
         for i, (w, g) in enumerate(zip(wanted, got, strict=True)):
             wrong = worst_outside(w, g)
@@ -285,20 +285,12 @@ def _random(
     return rng.integers(low, 7, shape).astype(t.dtype.numpy)
 
 
-def _lift(x: Array) -> Any:
-    return Bounded.exact(x) if dtype(x.dtype).is_float else x
-
-
 def _outcome(run: Callable[[list[Array]], Any], operands: list[Array]) -> Any:
     try:
         with np.errstate(all="ignore"):
             return run(operands)
     except Trap as trap:
         return trap
-
-
-def _short(outcome: Any) -> str:
-    return str(outcome) if isinstance(outcome, Trap) else "a value"
 
 
 def worst_outside(allowed: Any, got: Array) -> str | None:

@@ -19,6 +19,7 @@ from assay.semantics.scalar.smt import Term, Unwrapped
 from assay.semantics.tensor import Assert, Buffer, loads
 from assay.semantics.walk import post_order
 from assay.verify.symbolic import events
+from assay.verify.symbolic.events import root_of
 from assay.verify.symbolic.function import Function, access_names, element_text, shown
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.instance import Instance, Place, starts_of
@@ -49,7 +50,7 @@ def written_before(f: Function) -> Iterator[Goal]:
     """Every load of a buffer that is not an input or a constant."""
     reads = 0
     for a in f.accesses:
-        root, begin = events.root_of(a.buffer, a.site.frame)
+        root, begin = root_of(a.buffer, a.site.frame)
         if a.write or root in f.func.inputs or events.constant_contents(begin) is not None:
             continue
         reads += 1
@@ -95,7 +96,7 @@ def _covered(
     reading: Reading,
 ) -> Goal:
     """Whether some write gave the element its value: each way alone, then all of them together."""
-    writes = [w for w in f.events.accesses if w.write and events.root_of(w.buffer, w.site.frame) == (root, begin)]
+    writes = [w for w in f.events.accesses if w.write and root_of(w.buffer, w.site.frame) == (root, begin)]
     writes = events.distinct(writes, lambda w: (w.site.frame, w.site if any(map(loads, w.indices)) else None))
     if len(writes) > MOST_WRITES:
         where = None if site is None else site.stmt.span
