@@ -19,7 +19,8 @@ from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Call, call, var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT
 from tests.lower.loops.strategies import tiled
 from tests.lower.memory.planned import Array, alone
 

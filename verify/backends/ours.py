@@ -25,7 +25,8 @@ from assay.semantics.types import FuncType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.app.stages import passes
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
-from assay.verify.c.compiled import FLAGS, STANDARD, Compiled, compile_c
+from assay.verify.c.compiled import Compiled, compile_c
+from assay.verify.c.tools import FLAGS, STANDARD
 
 LAST = -(2**63)
 """Where a backward slice ends that takes the first element too."""

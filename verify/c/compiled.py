@@ -25,34 +25,9 @@ from assay.semantics.errors import Crash, EnvironmentFailure, Trap
 from assay.semantics.files import on_disk
 from assay.semantics.module import Slot
 from assay.verify import children
+from assay.verify.c import tools
 from assay.verify.c.calls import caller
-from assay.verify.c.tools import (
-    FLAGS,
-    STANDARD,
-    STRICT,
-    Array,
-    add_externs,
-    check_inputs,
-    command,
-    defines,
-    find_compiler,
-    output_array,
-    raw,
-    run_compiler,
-    status_error,
-    status_name,
-)
-
-__all__ = [
-    "FLAGS",
-    "STANDARD",
-    "STRICT",
-    "Compiled",
-    "Look",
-    "compile_c",
-    "find_compiler",
-    "status_name",
-]
+from assay.verify.c.tools import Array
 
 GUARD = 4096
 """Bytes on each side of a buffer that nobody may touch."""
@@ -61,13 +36,14 @@ Look = Callable[[Slot], Array]
 _HOOK = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 
+@on_disk()
 def compile_c(
     source: CSource,
     *,
     reproducible: bool,
     trace: bool = False,
     directory: Path | None = None,
-    flags: Sequence[str] = FLAGS,
+    flags: Sequence[str] = tools.FLAGS,
     externs: str = "",
     beside: str = "",
 ) -> Compiled:
@@ -79,25 +55,12 @@ def compile_c(
     Invalid where it is missing or is not accepted; Crash where generated C is not accepted; EnvironmentFailure where
     there is no room for it, or no compiler that works.
     """
-    with on_disk():
-        return _compiled(source, reproducible, trace, directory, flags, externs, beside)
-
-
-def _compiled(
-    source: CSource,
-    reproducible: bool,
-    trace: bool,
-    directory: Path | None,
-    flags: Sequence[str],
-    externs: str,
-    beside: str,
-) -> Compiled:
     place = children.new_folder() if directory is None else directory
     compiled = Compiled(source, place / f"{source.name}.so")
     try:
         source.write(place)
         (place / "call.c").write_text(caller(source), encoding="ascii")
-        macros = [*defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
+        macros = [*tools.defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
         main = f"{source.name}.c"
         if beside:
             (place / "beside.c").write_text(f'#include "{main}"\n{beside}', encoding="ascii")
@@ -111,9 +74,9 @@ def _compiled(
             main,
             "call.c",
             *weights,
-            *add_externs(source, externs, flags, place),
+            *tools.add_externs(source, externs, flags, place),
         ]
-        run_compiler(words, compiled.library, place)
+        tools.run_compiler(words, compiled.library, place)
     except BaseException:
         if directory is None:
             children.remove_folder(place)
@@ -136,7 +99,7 @@ class Compiled:
         try:
             return ctypes.CDLL(str(self.library))
         except OSError as wrong:
-            message = f"what the C compiler {command()} has made cannot be loaded: {wrong}"
+            message = f"what the C compiler {tools.command()} has made cannot be loaded: {wrong}"
             raise EnvironmentFailure(message, label="compiled.C7") from None
 
     @cached_property
@@ -161,7 +124,7 @@ class Compiled:
         Invalid for inputs that do not fit; Trap where the code reports one or has written where it may not.
         """
         source = self.source
-        arrays = check_inputs(source, inputs)
+        arrays = tools.check_inputs(source, inputs)
         weights = self.weights
         spaces = {w.name: _Guarded(f"the {w.name}", w.nbytes, w.alignment, fill) for w in source.workspaces}
         given = {
@@ -173,7 +136,7 @@ class Compiled:
         ]
         for a, array in zip(source.inputs, arrays, strict=True):
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else given[a.slot].bytes
-            memory[: a.nbytes] = raw(array)
+            memory[: a.nbytes] = tools.raw(array)
         blocks = [*given.values(), *made, *spaces.values()]
         addresses = [b.address for b in blocks]
         outputs = {a.slot: b for a, b in zip(by_pointer(source.outputs), made, strict=True)}
@@ -188,14 +151,14 @@ class Compiled:
 
         def result(a: Argument) -> Array:
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else next(left).bytes
-            return output_array(a, memory[: a.nbytes].tobytes())
+            return tools.output_array(a, memory[: a.nbytes].tobytes())
 
         with self._watched(None if on_step is None else lambda step: on_step(step, look)):
             status = self._enter(addresses if weights is None else [*addresses, weights.ctypes.data])
         for block in blocks:
             block.check()
         for a, array in zip(source.inputs, arrays, strict=True):
-            if a.slot in given and not np.array_equal(given[a.slot].bytes, raw(array)):
+            if a.slot in given and not np.array_equal(given[a.slot].bytes, tools.raw(array)):
                 raise Trap("store to constant", f"input {a.slot!r} was written to", label="compiled.T2")
         self._raise(status)
         left = iter(made)
@@ -231,7 +194,7 @@ class Compiled:
 
     def call(self, *addresses: int | None) -> str:
         """The entry on raw addresses, None for NULL; the name of the status without the model's prefix."""
-        return status_name(self._enter(addresses))
+        return tools.status_name(self._enter(addresses))
 
     def _enter(self, addresses: Sequence[int | None]) -> int:
         call = self.loaded.assay_call
@@ -246,7 +209,7 @@ class Compiled:
 
     def _raise(self, status: int) -> None:
         message = self._message.value if status else None
-        failure = status_error(self.source, status, (message or b"").decode("ascii", "replace"))
+        failure = tools.status_error(self.source, status, (message or b"").decode("ascii", "replace"))
         if failure is not None:
             raise failure
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.alias import bindings, result
+from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import CallTIR, Function
 from assay.semantics.graph.effects import kernel_can_trap
@@ -31,7 +32,7 @@ from assay.semantics.tensor import (
     program_order,
 )
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.types import TensorType, flatten, symbols
+from assay.semantics.types import TensorType, Type, flatten, symbols
 from assay.semantics.walk import post_order
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
@@ -39,7 +40,6 @@ from assay.verify.fuse.group import at_sizes, written_out
 from assay.verify.fuse.group_devices import misplaced_group
 from assay.verify.kept import changed_beside, count_calls, interface, stored
 from assay.verify.trials.batch import stores
-from assay.verify.trials.data import draw, ordinary
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import KernelTrials
 from assay.verify.value_numbering import Table, UndecidedNumbering, number_function
@@ -239,10 +239,28 @@ def _sizes(group: Function) -> Iterator[Mapping[Symbol, int]]:
 def _run(
     kernel: PrimFunc, group: Function, module: Module, sizes: Mapping[Symbol, int], rng: np.random.Generator, data: str
 ) -> str | None:
-    """Where the kernel differs from its calls on one set of operands, if it does: on numbers of many sizes, so that
-    another order of additions shows, or with special ones among them."""
-    operands = []
-    for t in (t for p in group.params for t in flatten(p.type)):
-        shape = tuple(evaluate_dim(d, sizes) for d in t.shape)
-        operands.append(ordinary(t.dtype, shape, rng) if data == "reals" else draw(t.dtype, shape, rng, "specials"))
+    """Where the kernel differs from its calls on one set of operands, if it does."""
+    shapes = [(_shape(p.type, sizes), t.dtype) for p in group.params for t in flatten(p.type)]
+    operands = [_random(shape, of, rng, data) for shape, of in shapes]
     return apart(kernel, [sizes[s] for s in kernel.scalars], calls_of(group, module, sizes), group, operands)
+
+
+def _shape(of: Type, sizes: Mapping[Symbol, int]) -> tuple[int, ...]:
+    assert isinstance(of, TensorType)
+    return tuple(evaluate_dim(d, sizes) for d in of.shape)
+
+
+def _random(shape: Sequence[int], of: DType, rng: np.random.Generator, data: str) -> Array:
+    """Random elements: numbers of many sizes, so that another order of additions shows; or special ones among them."""
+    if not of.is_float:
+        low, high = (max(int(of.min), -9), min(int(of.max), 9)) if data == "reals" else (int(of.min), int(of.max))
+        return np.asarray(
+            rng.integers(low, high, shape, dtype=np.int64 if low < 0 else np.uint64, endpoint=True)
+        ).astype(of.numpy)
+    with np.errstate(all="ignore"):
+        sizes = rng.integers(-3, 4, shape, dtype=np.int8)
+        found = np.ldexp(rng.standard_normal(shape, dtype=np.float32), sizes).astype(of.numpy)
+        if data == "specials":
+            known = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1.0]).astype(of.numpy)
+            found = np.where(rng.random(shape) < 0.2, known[rng.integers(0, len(known), shape)], found)
+    return np.asarray(found)

@@ -14,8 +14,7 @@ import numpy as np
 from assay.lower.c import CSource
 from assay.lower.c.packed_abi import dlpack
 from assay.semantics.dtypes import dtype
-from assay.verify.c.compiled import find_compiler, status_name
-from assay.verify.c.tools import STRICT
+from assay.verify.c.tools import STRICT, find_compiler, status_name
 from tests.lower.memory.planned import Array
 
 NONE, POINTER, TENSOR, TEXT = 0, 4, 7, 8

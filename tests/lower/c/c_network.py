@@ -23,7 +23,7 @@ from assay.semantics.tensor import (
     when,
 )
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STRICT, find_compiler
+from assay.verify.c.tools import STRICT, find_compiler
 from tests.lower.memory.planned import Array, interpreted, planned
 
 IMAGE, WEIGHT = (1, 3, 7, 6), (4, 3, 3, 2)

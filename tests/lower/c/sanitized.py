@@ -16,18 +16,9 @@ from assay.semantics.budget import patience
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.files import on_disk
 from assay.verify import children
+from assay.verify.c import tools
 from assay.verify.c.calls import caller
-from assay.verify.c.tools import (
-    STANDARD,
-    Array,
-    add_externs,
-    check_inputs,
-    defines,
-    output_array,
-    raw,
-    run_compiler,
-    status_error,
-)
+from assay.verify.c.tools import Array
 
 SANITIZE = ("-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 SANITIZER_EXIT = 86
@@ -47,29 +38,31 @@ def run_sanitized(
     A report of a sanitizer is a Trap of kind "sanitizer" with its first line; more than `timeout` seconds is a Trap
     too. `externs` as in `compile_c`.
     """
-    arrays = check_inputs(source, inputs)
+    arrays = tools.check_inputs(source, inputs)
     with on_disk(), children.folder() as temporary:
         place = Path(directory or temporary)
         source.write(place)
         (place / "main.c").write_text(_main(source), encoding="ascii")
         (place / "call.c").write_text(caller(source), encoding="ascii")
         for i, array in enumerate(arrays):
-            (place / f"input_{i}.bin").write_bytes(raw(array).tobytes())
+            (place / f"input_{i}.bin").write_bytes(tools.raw(array).tobytes())
         program = place / "main"
         posix = "-D_POSIX_C_SOURCE=200112L"
         files = [
             f"{source.name}.c",
             "call.c",
             "main.c",
-            *add_externs(source, externs, (*STANDARD, *SANITIZE, posix), place),
+            *tools.add_externs(source, externs, (*tools.STANDARD, *SANITIZE, posix), place),
         ]
-        run_compiler([*STANDARD, *SANITIZE, posix, *defines(source, reproducible), *files], program, place)
+        tools.run_compiler(
+            [*tools.STANDARD, *SANITIZE, posix, *tools.defines(source, reproducible), *files], program, place
+        )
         status = _run_sanitized(program, place, timeout)
-        failure = status_error(source, status)
+        failure = tools.status_error(source, status)
         if failure is not None:
             raise failure
         made = [(place / f"output_{i}.bin").read_bytes() for i in range(len(source.outputs))]
-        return {a.slot: output_array(a, data) for a, data in zip(source.outputs, made, strict=True)}
+        return {a.slot: tools.output_array(a, data) for a, data in zip(source.outputs, made, strict=True)}
 
 
 def _run_sanitized(program: Path, place: Path, timeout: float) -> int:

@@ -27,7 +27,8 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STANDARD, STRICT, compile_c, find_compiler
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STANDARD, STRICT, find_compiler
 from tests.lower.c.c_network import (
     IMAGE,
     RESULT,

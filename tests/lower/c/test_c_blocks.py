@@ -17,7 +17,8 @@ from assay.semantics.tensor import Block, Buffer, Call, PrimFunc, seq, store
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT
 from tests.interp.block_programs import random_blocks
 from tests.lower.memory.planned import Array, alone, differing, planned, same_bits
 from tests.museum.sanitizer_programs import FILL, HEAD, PROGRAMS

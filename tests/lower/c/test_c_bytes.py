@@ -11,7 +11,8 @@ import pytest
 
 from assay.lower.c import emit
 from assay.semantics.errors import Trap
-from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT
 from tests.interp.byte_programs import BODIES, TRAPS, Bytes, X, module
 from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import alone, choosing, same_bits

@@ -22,8 +22,8 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import apply, cast
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, loops, seq, store
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import compile_c, find_compiler, status_name
-from assay.verify.c.tools import STRICT
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT, find_compiler, status_name
 from tests.lower.c.c_calls import NONE, POINTER, Call, Function, arguments, build
 from tests.lower.c.c_network import X, compile_strictly, expected, network
 from tests.lower.c.sanitized import run_sanitized

@@ -12,8 +12,8 @@ import pytest
 
 from assay.lower.c import Interface, emit
 from assay.semantics.dtypes import INT32
-from assay.verify.c.compiled import compile_c, find_compiler, status_name
-from assay.verify.c.tools import STANDARD
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STANDARD, find_compiler, status_name
 from tests.lower.c.c_calls import NONE, Function, arguments, build
 from tests.lower.c.c_network import RESULT, W, X, network
 from tests.lower.c.test_c_conventions import PACKED, trapping

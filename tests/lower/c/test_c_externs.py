@@ -21,7 +21,8 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse
 from assay.verify.app.stages import passes
-from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT
 from assay.verify.schedule import check_call_order
 from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import alone, same_bits

@@ -27,7 +27,8 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT
 from tests.lower.c.c_network import (
     compile_strictly,
     network,

@@ -14,7 +14,8 @@ from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, DType
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import Load
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
-from assay.verify.c.compiled import STRICT, Compiled, compile_c
+from assay.verify.c.compiled import Compiled, compile_c
+from assay.verify.c.tools import STRICT
 from assay.verify.strategies.kernels import Kernels as Maker
 from tests.lower.memory.planned import Array, alone, choosing, differing, interpreted, same_bits
 

@@ -18,7 +18,8 @@ from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, Var, apply, cast,
 from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STRICT, Compiled, compile_c
+from assay.verify.c.compiled import Compiled, compile_c
+from assay.verify.c.tools import STRICT
 from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import Array, choosing, differing, interpreted, lanes, planned, same_bits
 

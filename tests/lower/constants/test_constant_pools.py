@@ -30,7 +30,8 @@ from assay.verify.app.report.collect import of_program
 from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import page
 from assay.verify.app.stages import passes
-from assay.verify.c.compiled import STRICT, compile_c, find_compiler
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT, find_compiler
 from assay.verify.pool import check_pool
 from tests.lower.c.sanitized import run_sanitized
 from tests.lower.constants.constant_programs import LANES, X, adding, constants, in_pools, total

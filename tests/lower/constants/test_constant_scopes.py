@@ -18,7 +18,8 @@ from assay.semantics.module import Module
 from assay.semantics.text.constants_text import house
 from assay.semantics.text.module_text import parse
 from assay.verify.app.stages import STAGES, passes
-from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT
 from assay.verify.evidence import Context
 from assay.verify.pool import check_pool
 from tests.lower.memory.planned import same_bits

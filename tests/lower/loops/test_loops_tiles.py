@@ -16,7 +16,8 @@ from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Call, call, var
 from assay.semantics.tensor import Allocate, PrimFunc, program_order
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.equivalence.meanings import PRIME, Field, Fingerprint
 from assay.verify.equivalence.word_semantics import over_words

@@ -18,7 +18,8 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import apply, cast
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, loops, seq, store
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import STRICT, Compiled, Look, compile_c, find_compiler, status_name
+from assay.verify.c.compiled import Compiled, Look, compile_c
+from assay.verify.c.tools import STRICT, find_compiler, status_name
 from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import lanes, planned, same_bits
 

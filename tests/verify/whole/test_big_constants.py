@@ -27,7 +27,8 @@ from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, loops, store
 from assay.semantics.text.external_data import LARGEST
 from assay.semantics.text.module_text import parse, read_module, show, write_module
 from assay.verify.app.cli import main
-from assay.verify.c.compiled import STRICT, Compiled, compile_c, status_name
+from assay.verify.c.compiled import Compiled, compile_c
+from assay.verify.c.tools import STRICT, status_name
 from tests.lower.constants.constant_programs import X, adding, constants, total
 from tests.places import ROOT
 from tests.verify.whole import big_module

@@ -16,7 +16,8 @@ from assay.lower.frontends.tvm import from_tvm
 from assay.semantics import rules
 from assay.semantics.errors import Unsupported
 from assay.semantics.tensor import Alias, program_order
-from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.c.compiled import compile_c
+from assay.verify.c.tools import STRICT
 from tests.interp.programs import same_bits
 from tests.lower.frontends.tvm.tvm_models import lowered, tvm
 from tests.lower.memory.planned import alone
