@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,35 +63,45 @@ class LaneFrame:
                 lane = frame.lane if lane is None else frame.lane[lane]
             frame = frame.parent
 
-    def look(self, what: str, key: Var | Buffer, seen: Callable[[Any, Lane], Any]) -> Any:
-        """What holds for a variable or buffer in the innermost frame around that knows it, as `seen` from the lanes
-        here; None if no frame does."""
-        if (what, key) not in self.found:
-            around = ((getattr(frame, what), lane) for frame, lane in self.around())
-            self.found[what, key] = next((seen(held[key], lane) for held, lane in around if key in held), None)
-        return self.found[what, key]
-
     def number(self, var: Var) -> Any:
         """What a variable is in each lane, or for all."""
-        found = self.look("env", var, _in_lanes)
-        if found is None:
-            raise KeyError(var)
-        return found
+        if var not in self.found:
+            for frame, lane in self.around():
+                if var in frame.env:
+                    x = frame.env[var]
+                    self.found[var] = x[lane] if lane is not None and isinstance(x, np.ndarray) and x.ndim else x
+                    break
+            else:
+                raise KeyError(var)
+        return self.found[var]
 
     def place(self, buffer: Buffer) -> BufferCells:
         """The cells of a buffer for the lanes of this frame; Trap (`tensor.T1`) where it does not exist."""
-        found: BufferCells | None = self.look(
-            "cells", buffer, lambda c, lane: replace(c, first=_in_lanes(c.first, lane))
-        )
-        if found is None:
-            raise Trap("use outside lifetime", f"buffer {buffer.name} does not exist here", label="tensor.T1")
-        return found
+        if buffer not in self.found:
+            for frame, lane in self.around():
+                if buffer in frame.cells:
+                    c = frame.cells[buffer]
+                    many = lane is not None and isinstance(c.first, np.ndarray)
+                    self.found[buffer] = replace(c, first=c.first[lane]) if many else c
+                    break
+            else:
+                raise Trap("use outside lifetime", f"buffer {buffer.name} does not exist here", label="tensor.T1")
+        cells: BufferCells = self.found[buffer]
+        return cells
 
     def known(self, var: Var) -> Known | int | None:
         """The data that a variable holds; None for one that is a number."""
-        found: Known | int | None = self.look(
-            "data", var, lambda of, lane: of if isinstance(of, int) else Known(of.event, lane)
-        )
+        key = ("data", var)
+        if key not in self.found:
+            self.found[key] = None
+            for frame, lane in self.around():
+                if var in frame.env:
+                    break
+                if var in frame.data:
+                    of = frame.data[var]
+                    self.found[key] = of if isinstance(of, int) else Known(of.event, lane)
+                    break
+        found: Known | int | None = self.found[key]
         return found
 
     def guards(self) -> tuple[tuple[Known, bool], ...]:
@@ -107,11 +117,6 @@ class LaneFrame:
             return ()
         every = np.arange(self.count)
         return tuple((f.race, every if lane is None else lane) for f, lane in self.around() if f.race >= 0)
-
-
-def _in_lanes(x: Any, lane: Lane) -> Any:
-    """What is so in the lanes of a frame, in those that `lane` refers to: one for each, or one for all."""
-    return x[lane] if lane is not None and isinstance(x, np.ndarray) and x.ndim else x
 
 
 class FrameNumbers(Mapping[Var, Any]):
