@@ -19,7 +19,7 @@ from assay.interp import graph, machine
 from assay.lower.c import CSource
 from assay.semantics.alias import bindings
 from assay.semantics.bounds import Bounded
-from assay.semantics.dtypes import DType, dtype
+from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR, Expr
 from assay.semantics.linked import unlinked, with_linked
@@ -36,6 +36,7 @@ from assay.verify.legalize import worst_outside
 from assay.verify.liveness.program import describe
 from assay.verify.oracle import Expected
 from assay.verify.trials.helpers import HelperTrials
+from assay.verify.trials.kernels import lift
 from assay.verify.trials.native import Trials
 
 Array = np.ndarray[Any, Any]
@@ -253,7 +254,7 @@ def step_outside(kernel: PrimFunc, module: Module, reads: Sequence[Array], write
     operands = [np.asarray(x).reshape(b.static_shape) for x, b in zip(reads, kernel.inputs, strict=True)]
     operands = with_linked(kernel, operands, np.asarray)
     kernel = unlinked(kernel)
-    lifted = [Bounded.exact(x) if dtype(x.dtype).is_float else x for x in operands]
+    lifted = [lift(x) for x in operands]
     group = module.group(kernel)
     wanted: Sequence[Any] = ()
     with np.errstate(all="ignore"):

@@ -41,13 +41,14 @@ from assay.semantics.graph import (
     show_head,
 )
 from assay.semantics.graph.effects import can_fail, is_opaque
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.matching import Bound, match_types
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor.calls import calls_extern
 from assay.semantics.types import FuncType, ShapeType, TensorType, same_type, symbols
-from assay.semantics.walk import post_order, reached, rewrite
+from assay.semantics.walk import post_order, reached
 from assay.verify.anf import heights
 from assay.verify.app.guards import broken
 from assay.verify.evidence import Context, Evidence, proved, refuted
@@ -81,7 +82,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
 
 def check_lifted(before: Module, after: Module, context: Context) -> Evidence:
     """Whether functions of the module that are new changed nothing: where they are called they are opened."""
-    graphs = {n: d for n, d in after.definitions.items() if isinstance(d, Function) and not is_opaque(d)}
+    graphs = {n: d for n, d in after.graphs.items() if not is_opaque(d)}
     return check_simplified(before, after.with_(**{n: _with_called(d) for n, d in graphs.items()}), new=True)
 
 
@@ -111,10 +112,7 @@ def _with_called(function: Function) -> Function:
             case _:
                 return node
 
-    root: Expr = function
-    made = rewrite(root, change)
-    assert isinstance(made, Function)
-    return made
+    return rewrite_function(function, change)
 
 
 def check_simplified(source: Module, target: Module, new: bool = False) -> Evidence:
@@ -345,7 +343,7 @@ def _body(call: Call, function: Function) -> Expr:
 
 def _recursive(module: Module) -> set[str]:
     """The functions that may call themselves, through others too."""
-    calls = {n: called(d).functions for n, d in module.definitions.items() if isinstance(d, Function)}
+    calls = {n: called(d).functions for n, d in module.graphs.items()}
     return {name for name in calls if name in reached(calls[name], lambda n: calls.get(n, ()))}
 
 

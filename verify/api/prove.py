@@ -14,7 +14,6 @@ from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.instrument import run_passes
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
-from assay.semantics.tensor import PrimFunc
 from assay.verify.api.programs import Program, opened
 from assay.verify.app.stages import passes
 from assay.verify.app.text_run import is_text
@@ -60,11 +59,11 @@ def prove(
             "--dim is for MODEL.onnx; what is known of the sizes of a text is said by --bound", label="cli.C3"
         )
     module, source = opened(program)
-    functions = _tensor_functions(module) if isinstance(module, Module) else {}
+    functions = module.kernels if isinstance(module, Module) else {}
     if isinstance(module, onnx.ModelProto):
         module = import_onnx(module, evaluate=evaluate, dims=dims or {}, source=source)
     if not functions and not in_text:
-        functions = _tensor_functions(run_passes(module, passes(), stop_after="legalize"))
+        functions = run_passes(module, passes(), stop_after="legalize").kernels
     if function is not None and function not in functions:
         there = ", ".join(functions) or "none"
         raise Invalid(f"the module has no tensor function {function}; it has {there}", label="symbolic.C3")
@@ -72,7 +71,3 @@ def prove(
         raise Invalid("the module has no tensor function to prove anything of", label="symbolic.C3")
     chosen = [d for n, d in functions.items() if function in (None, n)]
     return Proofs(tuple(prove_accesses(d, bounds or {}, functions) for d in chosen))
-
-
-def _tensor_functions(module: Module) -> dict[str, PrimFunc]:
-    return {n: d for n, d in module.definitions.items() if isinstance(d, PrimFunc)}

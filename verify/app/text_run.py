@@ -20,13 +20,13 @@ import onnx
 
 from assay.interp import vector
 from assay.interp.graph import run
-from assay.interp.graph.memory_limits import memory_traps, require_memory
+from assay.interp.graph.memory_limits import memory_traps
 from assay.interp.graph.session import Session
 from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
 from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
-from assay.semantics.dtypes import DType, dtype
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Invalid, Trap
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
@@ -39,7 +39,7 @@ from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import Worklist
-from assay.verify.border.inputs import as_values, sizes_of, symbol_names
+from assay.verify.border.inputs import as_values, random_array, sizes_of, symbol_names
 from assay.verify.border.values import form, from_arrays, from_value, to_arrays, to_value
 
 RELAY = (".relay", ".rly")
@@ -238,8 +238,7 @@ def _random(name: str, of: Type, rng: np.random.Generator, sizes: Mapping[Symbol
     match of:
         case TensorType():
             shape = tuple(_size(name, d, sizes) for d in of.shape)
-            require_memory(shape, of.dtype, f"input {name!r}")
-            return array_of(shape, of.dtype, rng)
+            return random_array(name, shape, of.dtype, rng)
         case ShapeType():
             return Shape(tuple(_size(name, d, sizes) for d in of.dims))
         case TupleType():
@@ -266,13 +265,6 @@ def _size(name: str, dim: Dim, sizes: Mapping[Symbol, int]) -> int:
     if size < 0:
         raise Invalid(f"a size of input {name!r} would be {size}: give other sizes with --dim", label="input.C6")
     return size
-
-
-def array_of(shape: tuple[int, ...], of: DType, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Normal reals, small whole numbers, coin tosses."""
-    if of.is_float:
-        return rng.standard_normal(shape, dtype=np.float32).astype(of.numpy)
-    return rng.integers(0, 2, shape).astype(of.numpy)
 
 
 # --- showing -----------------------------------------------------------------------------------------------------

@@ -18,11 +18,12 @@ from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.errors import AssayError, Crash, Trap
 from assay.semantics.graph import Call, Expr, Function, call, get, let_chain, tuple_of
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.matching import Bound
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, symbols
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import post_order
 from assay.verify.app.stages import passes
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
 from assay.verify.c.compiled import Compiled, compile_c
@@ -148,9 +149,7 @@ class Numpy:
         module = with_results(subject, wanted)
         if self.change is not None:
             try:
-                changed = {
-                    n: _changed(d, self.change) for n, d in module.definitions.items() if isinstance(d, Function)
-                }
+                changed = {n: rewrite_function(d, self.change) for n, d in module.graphs.items()}
             except AssayError as wrong:
                 raise cannot(self.name, wrong) from None
             module = module.with_(**changed)
@@ -163,10 +162,6 @@ class Numpy:
             return {n: np.asarray(v) for n, v in results.items()}
 
         return run
-
-
-def _changed(function: Function, change: Change) -> Function:
-    return replace(function, body=rewrite(function.body, change))
 
 
 # --- C ------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from assay.interp.graph.memory_limits import require_memory
 from assay.interp.values import Value
 from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.semantics.advice import about_sizes
+from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
@@ -181,15 +182,15 @@ def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str,
             if not of.is_static:
                 itself = ", or the input itself with --inputs" if symbols(of) else ""
                 raise Invalid(f"input {name!r} is {of}: {about_sizes(of.shape, [of])}{itself}", label="input.C6")
-            made[name] = _random(name, of, rng)
+            made[name] = random_array(name, of.static_shape, of.dtype, rng)
         inputs |= from_arrays(made, {p.name: p.type})
     check_inputs(main, inputs)
     return inputs
 
 
-def _random(name: str, of: TensorType, rng: np.random.Generator) -> Array:
-    shape = of.static_shape
-    require_memory(shape, of.dtype, f"input {name!r}")
-    if of.dtype.is_float:
-        return rng.standard_normal(shape, dtype=np.float32).astype(of.dtype.numpy)
-    return rng.integers(0, 2, shape).astype(of.dtype.numpy)
+def random_array(name: str, shape: tuple[int, ...], of: DType, rng: np.random.Generator) -> Array:
+    """What an input is where none is given: normal reals, small whole numbers, coin tosses."""
+    require_memory(shape, of, f"input {name!r}")
+    if of.is_float:
+        return rng.standard_normal(shape, dtype=np.float32).astype(of.numpy)
+    return rng.integers(0, 2, shape).astype(of.numpy)

@@ -21,6 +21,7 @@ from assay.lower.loops.rewriting import changed
 from assay.semantics.bits import same_bits
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, constant, function, var
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr as Scalar, Load, const
 from assay.semantics.tensor import Allocate, AllocateConst, Buffer, If, PrimFunc, Stmt, loops, seq, store
@@ -103,10 +104,9 @@ def _restored(before: Module, after: Module, made: Mapping[str, Made], packed: M
             args[what.param] = replace(constant(how.operands[0]), device=arg.device)
             return replace(node, func=what.kernel, args=tuple(args))
 
-        root: Expr = of
-        return rewrite(root, change)
+        return rewrite_function(of, change)
 
-    definitions: dict[str, Any] = {n: d for n, d in before.definitions.items() if isinstance(d, PrimFunc)}
+    definitions: dict[str, Any] = dict(before.kernels)
     for n, d in after.definitions.items():
         if isinstance(d, Function):
             definitions[n] = function_(d)

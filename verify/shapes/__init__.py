@@ -13,11 +13,12 @@ from assay.lower.anf import to_anf
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, Function, Let, Var
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.sizes import EXPLICIT, has_explicit_shapes
 from assay.semantics.module import Definition, Module
 from assay.semantics.rules import check as check_rules
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import post_order
 from assay.verify.evidence import Context, Evidence, plural, proved, refuted
 from assay.verify.shapes.flow import SizeFlow, Wrong
 
@@ -104,7 +105,4 @@ def without(function: Function, added: frozenset[Var]) -> Function:
             case _:
                 return node
 
-    root: Expr = function
-    new = rewrite(root, change)
-    assert isinstance(new, Function)
-    return new
+    return rewrite_function(function, change)

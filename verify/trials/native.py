@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp import vector
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Trap
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import Branch, Module, Program, Slot, Step
-from assay.semantics.tensor import PrimFunc, program_order
+from assay.semantics.tensor import program_order
 from assay.verify.c.compiled import Compiled, Look
 from assay.verify.evidence import listed, plural
 from assay.verify.liveness.program import describe
@@ -35,7 +34,7 @@ from assay.verify.trials.data import (
     ordinary,
     telling_numbers,
 )
-from assay.verify.trials.kernels import SMALL, different
+from assay.verify.trials.kernels import SMALL, different, outcome
 from assay.verify.trials.sides import Sides, conditions_of
 
 Array = np.ndarray[Any, Any]
@@ -379,12 +378,12 @@ class _Run:
         """Operands for a step on which it does not trap, if there are any, and its results; or its trap."""
         kernel = self.trials.module.kernel(self.step(index).kernel)
         if self.end is not None and self.end[0] == index:
-            return self.end[1], _outcome(kernel, self.end[1])
+            return self.end[1], outcome(kernel, self.end[1])
         operands: list[Array] = []
         result: Any = None
         for attempt in range(3):
             operands = self.operands(index, attempt)
-            result = _outcome(kernel, operands)
+            result = outcome(kernel, operands)
             if not isinstance(result, Trap):
                 if self.step(index).kernel in self.trials.sides:
                     self.trials.sides[self.step(index).kernel].see(operands)
@@ -471,11 +470,3 @@ class _Run:
             self.expected = result
         else:
             self.wanted = first, result
-
-
-def _outcome(kernel: PrimFunc, operands: Sequence[Array]) -> Any:
-    try:
-        with np.errstate(all="ignore"):
-            return vector.run(kernel, operands)
-    except Trap as trap:
-        return trap

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from assay.interp.values import same_bits
 from assay.lower.frontends.tvm import read_tvm
 from assay.lower.frontends.tvm.kernels import Kernel, Kernels, KernelUse
 from assay.lower.frontends.tvm.objects import Object, type_key
@@ -23,7 +24,7 @@ from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.verify.legalize import worst_outside
 from assay.verify.tvm.intervals import known_bounds
-from assay.verify.tvm.meaning import KernelCall, beyond, mismatched, observed, run_kernel, same_bits
+from assay.verify.tvm.meaning import KernelCall, beyond, mismatched, observed, run_kernel
 from assay.verify.tvm.peer import Array, as_tvm, call as call_main, is_tensor, relax
 from assay.verify.tvm.watch import Compilation, WatchedPass, watch
 

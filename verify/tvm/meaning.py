@@ -16,7 +16,6 @@ from assay.interp import graph, vector
 from assay.interp.graph.kernel_calls import flat
 from assay.interp.values import Shape
 from assay.semantics.bounds import Bounded
-from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import ExternFunc, Function
 from assay.semantics.module import Module
@@ -144,17 +143,6 @@ def _array(value: Any) -> Any:
     if not isinstance(value, (np.ndarray, np.generic, Shape)):
         raise Unsupported(f"a result that is no tensor: {type(value).__name__}", label="tvm.C21")
     return np.array(value.dims, np.int64) if isinstance(value, Shape) else np.asarray(value)
-
-
-def same_bits(a: Array, b: Array) -> bool:
-    """The same type and the same bits, every NaN as one."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.tobytes() == b.tobytes() or not dtype(a.dtype).is_float:
-        return a.tobytes() == b.tobytes()
-    bits = np.dtype(f"u{a.dtype.itemsize}")
-    one, other = np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits)
-    return bool(np.all((one == other) | (np.isnan(a) & np.isnan(b))))
 
 
 def beyond(allowed: Sequence[Any], got: Sequence[Array]) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from assay.interp.values import same_bits
 from assay.lower.frontends.tvm import ReadModule, read_tvm
 from assay.lower.frontends.tvm.kernels import Kernels, KernelUse
 from assay.lower.frontends.tvm.objects import Object, type_key
@@ -17,7 +18,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.verify.legalize import worst_outside
 from assay.verify.tvm.intervals import bounds_of
 from assay.verify.tvm.kernels import DEADLY
-from assay.verify.tvm.meaning import KernelCall, RunOutcome, beyond, mismatched, observed, run_kernel, same_bits
+from assay.verify.tvm.meaning import KernelCall, RunOutcome, beyond, mismatched, observed, run_kernel
 from assay.verify.tvm.peer import Array
 from assay.verify.tvm.watch import Compilation, WatchedPass, outputs, watch
 
