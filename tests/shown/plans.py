@@ -194,6 +194,7 @@ SHOWN: tuple[Shown, ...] = (
             "report.json": (
                 r'"used":[1-9][\s\S]*"name":"b",[^}]*"live":\[\[2,6\],\[8,9\]\].*"nbytes":36,'
                 r'"limit":null,"bound":36,"pressure":\[\[0,20\],\[2,36\],'
+                r'[\s\S]*"kills":\[\[[0-9]+,[0-9]+,\["'
             ),
             "index.html": "7 steps; inputs and outputs have [0-9]+ bytes",
         },

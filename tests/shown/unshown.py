@@ -13,7 +13,6 @@ REASONS = {
         "the table shows the planners by name and places by hand; a planner that is a function is handed over from"
         " Python"
     ),
-    "U20": "the table shows lives with their ends on edges; the list of ends (`kills`) is asked for from Python",
     "U21": (
         "the table shows that declared bounds hold, and `plan --bound`; check and build want numbers, so programs with"
         " symbols are planned from Python"

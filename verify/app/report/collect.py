@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from assay.lower.c.convention import device_name
+from assay.lower.liveness.kills import kills
 from assay.lower.liveness.used_memory import used_memory
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
@@ -46,6 +47,7 @@ def of_program(report: CheckReport, program: Program) -> CheckReport:
     numbers = {name: i for i, name in enumerate(program.slots)}
     starts = program.positions
     used = used_memory(program)
+    ends = tuple((*edge, names) for edge, names in kills(program).items())
     steps = tuple(_step(i, s, starts[i], numbers, used.steps[i]) for i, s in enumerate(program.steps))
     writers: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {}
@@ -60,7 +62,9 @@ def of_program(report: CheckReport, program: Program) -> CheckReport:
         _buffer(numbers[n], s, program, numbers[n] in scratch, writers.get(numbers[n], []), readers.get(numbers[n], []))
         for n, s in program.slots.items()
     )
-    return replace(report, positions=starts[-1], steps=steps, buffers=buffers, pools=_pools(program), io=used.io)
+    return replace(
+        report, positions=starts[-1], steps=steps, buffers=buffers, pools=_pools(program), io=used.io, kills=ends
+    )
 
 
 def _step(index: int, step: Step | Branch, position: int, numbers: Mapping[str, int], used: int) -> StepLine:

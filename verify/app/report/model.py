@@ -110,6 +110,8 @@ class CheckReport:
     pools: tuple[PoolLine, ...] = ()
     io: int = 0
     """The bytes of the program's inputs and outputs."""
+    kills: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
+    """The buffers that die between two positions, of which the second may come right after the first."""
     refutation: Refutation | None = None
 
     def steps_at(self, positions: Interval) -> str:
