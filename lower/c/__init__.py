@@ -12,6 +12,7 @@ C does not: reads of unwritten bytes and races. The plan is taken as it is; `ass
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from assay.lower.c.constants import Constants, attribute_macros, place as place_constants, pool_text, table_text
 from assay.lower.c.convention import find_devices
@@ -64,30 +65,28 @@ def emit(
     return _Emitter(module, name, inline_limit, digest, interface, device, externs or {}).run()
 
 
+@dataclass(eq=False)
 class _Emitter:
-    def __init__(
-        self,
-        module: Module,
-        name: str,
-        inline_limit: int,
-        digest: str,
-        interface: Interface,
-        device: str,
-        externs: Mapping[str, str],
-    ) -> None:
-        self.module = module.resolved()
-        self.program: Program = module.program
-        self.prefix = identifier(name)
+    """Writes the C of one program; the fields are what `emit` is given."""
+
+    module: Module
+    name: str
+    inline_limit: int
+    digest: str
+    interface: Interface
+    device: str
+    externs: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self.program: Program = self.module.program
+        self.prefix = identifier(self.name)
         self.macro = self.prefix.upper()
-        self.library = Library(self.prefix, self.macro, externs=externs)
-        self.inline_limit = inline_limit
-        self.digest = digest
-        self.interface = interface
-        self.device = device
+        self.library = Library(self.prefix, self.macro, externs=self.externs)
+        module, self.module = self.module, self.module.resolved()
         _check_sizes(self.program)
         check_program(self.program, module)
         _check_plan(self.program)
-        self.devices = find_devices(self.program, device)
+        self.devices = find_devices(self.program, self.device)
 
     def run(self) -> CSource:
         program = self.program
@@ -101,10 +100,7 @@ class _Emitter:
             if step.kernel not in kernels:
                 kernel, c = self.module.kernel(step.kernel), self.library.top("k", step.kernel)
                 kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style)
-        workspaces = self.workspaces()
-        inputs, outputs = self.arguments(workspaces)
-        constants = constants.only(self.used(kernels))
-        layout = self.layout(kernels, inputs, outputs, workspaces, constants)
+        layout = self.layout(kernels, constants.only(self.used(kernels)))
         # what needs helpers and headers first, then those
         main = [*runtime(layout), *self.tables(layout), *definitions(layout, kernels)]
         main += [*wrappers(layout, kernels), *entry(layout, kernels, self.library)]
@@ -118,8 +114,8 @@ class _Emitter:
             layout.blob.digest if layout.blob else "",
             layout.workspaces,
             self.macro,
-            inputs,
-            outputs,
+            layout.inputs,
+            layout.outputs,
             self.interface,
             self.device,
             self.devices.all,
@@ -172,16 +168,10 @@ class _Emitter:
         outputs = tuple(argument(program.slots[n], "output") for n in program.outputs)
         return inputs, outputs
 
-    def layout(
-        self,
-        kernels: dict[str, CKernel],
-        inputs: tuple[Argument, ...],
-        outputs: tuple[Argument, ...],
-        workspaces: tuple[Workspace, ...],
-        constants: Constants,
-    ) -> EntryLayout:
+    def layout(self, kernels: dict[str, CKernel], constants: Constants) -> EntryLayout:
         """Where every slot lies: what the entry and the header print."""
-        program = self.program
+        program, workspaces = self.program, self.workspaces()
+        inputs, outputs = self.arguments(workspaces)
         places = constants.blob
         pieces: list[tuple[str, int, Array]] = [(n, at, self.module.constants[n]) for n, at in places.items()]
         alignments = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from assay.lower.c.convention import Device
 from assay.lower.c.header import statuses
@@ -91,7 +92,7 @@ static int {layout.name}_first(int one, int other)
 }}
 """
     parts = OutlinedFunctions(layout.name, macro, _locals(layout))
-    body = "".join(_body(layout, kernels, parts))
+    body = "".join(_Body(layout, kernels, parts).text())
     text = parts.handed() + body
     if parts.functions:
         yield parts.state()
@@ -249,128 +250,119 @@ def _locals(layout: EntryLayout) -> dict[str, str]:
     return known
 
 
-def _body(layout: EntryLayout, kernels: Mapping[str, CKernel], parts: OutlinedFunctions) -> Iterator[str]:
-    """The steps with the hooks around them, and the copies of outputs that are no memory of their own.
+@dataclass(eq=False)
+class _Body:
+    """The steps of an entry as C. Nothing leaves early: what was activated and opened is closed and deactivated
+    whatever fails between."""
 
-    Nothing leaves early: what was activated and opened is closed and deactivated whatever fails between.
-    """
-    program, ok = layout.program, f"status == {layout.macro}_OK"
-    pointers = _Pointers(layout)
-    for d in layout.devices.all:
-        yield f"    if ({ok}) {{\n        status = {layout.hook(d, 'activate')}(handle, {d.id});\n"
-        yield f"        active += ({ok}) ? 1 : 0;\n    }}\n"
-    yield _steps(layout, kernels, pointers, parts)
-    copies = []
-    for a in by_pointer(layout.outputs):
-        slot = program.slots[a.slot]
-        if pointers.given.get(slot.name) != a.name and slot.nbytes:
-            copies.append(f"        memcpy({a.name}, {pointers.typed(slot, a.ctype, True)}, {c_size(slot.nbytes)});\n")
-    if copies:
-        yield f"    if ({ok}) {{\n"
-        yield from copies
-        yield "    }\n"
-    for i, d in reversed(list(enumerate(layout.devices.all))):
-        deactivate = f"{layout.hook(d, 'deactivate')}(handle, {d.id})"
-        yield f"    if (active > {i}) {{\n        status = {layout.name}_first(status, {deactivate});\n    }}\n"
-    if layout.interface is not Interface.UNPACKED:
-        yield f"    if ({ok}) {{\n        result->code = ASSAY_CODE_NONE;\n        result->as.number = 0;\n    }}\n"
+    layout: EntryLayout
+    kernels: Mapping[str, CKernel]
+    parts: OutlinedFunctions
 
-
-def _steps(layout: EntryLayout, kernels: Mapping[str, CKernel], pointers: _Pointers, parts: OutlinedFunctions) -> str:
-    """The steps, those of an arm inside an `if`; hooks around each stretch on a device."""
-    steps, ok = layout.program.steps, f"status == {layout.macro}_OK"
-    stretches = {r.start: (device, r) for device, r in layout.devices.regions()}
-    blocks: list[list[Piece]] = [[]]
-    """The pieces of each block around, the entry first; of a branch, those of the arm that is being written come behind
-    those of the arm before it."""
-    for what, i in flow(steps):
-        step = steps[i]
-        if isinstance(step, Step):
-            if i in stretches:
-                blocks[-1] += _stretch(layout, kernels, pointers, parts, *stretches[i])
-            continue
-        match what:
-            case "if" | "else":
-                blocks.append([])
-            case "end":
-                otherwise, then = blocks.pop(), blocks.pop()
-                slot = layout.program.slots[step.condition]
-                head = f"    if ({ok} && *{pointers.typed(slot, 'uint8_t', True)} != 0) {{ /* step {i} */\n"
-                first = parts.inside(head, then, "    }")
-                second = parts.inside(" else {\n", otherwise, "    }\n") if otherwise else Piece("\n", 0)
-                blocks[-1].append(
-                    Piece(first.text + second.text, first.steps + second.steps, max(first.depth, second.depth))
-                )
-    (pieces,) = blocks
-    return parts.joined(pieces).text
-
-
-def _stretch(
-    layout: EntryLayout,
-    kernels: Mapping[str, CKernel],
-    pointers: _Pointers,
-    parts: OutlinedFunctions,
-    device: Device | None,
-    steps: range,
-) -> Iterator[Piece]:
-    """Steps next to one another on one device, between its hooks."""
-    ok = f"status == {layout.macro}_OK"
-    calls = [Piece("".join(_call(layout, kernels, pointers, i))) for i in steps]
-    if device is None:
-        yield from calls
-        return
-    opened = f"    if ({ok}) {{\n        status = {layout.hook(device, 'open')}(handle, {device.id});\n"
-    close = f"{layout.hook(device, 'close')}(handle, {device.id})"
-    inner = parts.inside(
-        f"    if ({ok}) {{\n", calls, f"        status = {layout.name}_first(status, {close});\n    }}\n"
-    )
-    yield Piece(f"{opened}{indented(inner.text)}    }}\n", inner.steps + 1, inner.depth + 1)
-
-
-class _Pointers:
-    """How the entry reaches each slot."""
-
-    def __init__(self, layout: EntryLayout) -> None:
-        self.layout = layout
-        self.named = layout.constants.names
+    def __post_init__(self) -> None:
+        layout = self.layout
         slots = layout.program.slots
         first = {a.slot: a.name for a in reversed(by_pointer(layout.outputs)) if slots[a.slot].place == "output"}
         self.given = {**{a.slot: a.name for a in by_pointer(layout.inputs)}, **first}
+        """The pointers that the caller has given, by slot."""
+        self.named = layout.constants.names
+        self.ok = f"status == {layout.macro}_OK"
+
+    def text(self) -> Iterator[str]:
+        """The steps with the hooks around them, and the copies of outputs that are no memory of their own."""
+        layout, ok = self.layout, self.ok
+        for d in layout.devices.all:
+            yield f"    if ({ok}) {{\n        status = {layout.hook(d, 'activate')}(handle, {d.id});\n"
+            yield f"        active += ({ok}) ? 1 : 0;\n    }}\n"
+        yield self.steps()
+        copies = []
+        for a in by_pointer(layout.outputs):
+            slot = layout.program.slots[a.slot]
+            if self.given.get(slot.name) != a.name and slot.nbytes:
+                copies.append(
+                    f"        memcpy({a.name}, {self.pointer(slot, a.ctype, True)}, {c_size(slot.nbytes)});\n"
+                )
+        if copies:
+            yield f"    if ({ok}) {{\n"
+            yield from copies
+            yield "    }\n"
+        for i, d in reversed(list(enumerate(layout.devices.all))):
+            deactivate = f"{layout.hook(d, 'deactivate')}(handle, {d.id})"
+            yield f"    if (active > {i}) {{\n        status = {layout.name}_first(status, {deactivate});\n    }}\n"
+        if layout.interface is not Interface.UNPACKED:
+            yield f"    if ({ok}) {{\n        result->code = ASSAY_CODE_NONE;\n        result->as.number = 0;\n    }}\n"
+
+    def steps(self) -> str:
+        """The steps, those of an arm inside an `if`; hooks around each stretch on a device."""
+        steps = self.layout.program.steps
+        stretches = {r.start: (device, r) for device, r in self.layout.devices.regions()}
+        blocks: list[list[Piece]] = [[]]
+        """The pieces of each block around, the entry first; of a branch, those of the arm that is being written come
+        behind those of the arm before it."""
+        for what, i in flow(steps):
+            step = steps[i]
+            if isinstance(step, Step):
+                if i in stretches:
+                    blocks[-1] += self.stretch(*stretches[i])
+                continue
+            match what:
+                case "if" | "else":
+                    blocks.append([])
+                case "end":
+                    otherwise, then = blocks.pop(), blocks.pop()
+                    slot = self.layout.program.slots[step.condition]
+                    head = f"    if ({self.ok} && *{self.pointer(slot, 'uint8_t', True)} != 0) {{ /* step {i} */\n"
+                    one = self.parts.inside(head, then, "    }")
+                    two = self.parts.inside(" else {\n", otherwise, "    }\n") if otherwise else Piece("\n", 0)
+                    blocks[-1].append(Piece(one.text + two.text, one.steps + two.steps, max(one.depth, two.depth)))
+        (pieces,) = blocks
+        return self.parts.joined(pieces).text
+
+    def stretch(self, device: Device | None, steps: range) -> Iterator[Piece]:
+        """Steps next to one another on one device, between its hooks."""
+        layout, ok = self.layout, self.ok
+        calls = [Piece("".join(self.call(i))) for i in steps]
+        if device is None:
+            yield from calls
+            return
+        opened = f"    if ({ok}) {{\n        status = {layout.hook(device, 'open')}(handle, {device.id});\n"
+        close = f"        status = {layout.name}_first(status, {layout.hook(device, 'close')}(handle, {device.id}));\n"
+        inner = self.parts.inside(f"    if ({ok}) {{\n", calls, f"{close}    }}\n")
+        yield Piece(f"{opened}{indented(inner.text)}    }}\n", inner.steps + 1, inner.depth + 1)
+
+    def call(self, index: int) -> Iterator[str]:
+        """One step, if all before it went well."""
+        layout, step = self.layout, self.layout.program.steps[index]
+        assert isinstance(step, Step)
+        kernel, slots = self.kernels[step.kernel], layout.program.slots
+        yield f"    if ({self.ok}) {{ /* step {index} */\n        "
+        if layout.interface is Interface.UNPACKED:
+            args = []
+            for p in kernel.parameters:
+                slot = slots[_slots(step, kernel)[p.role][p.index]]
+                args.append(self.pointer(slot, p.type, p.role in READ_ONLY))
+            args += ["handle"] if layout.has_handle else []
+            inner = ", ".join(args)
+            if len(inner) > 90:
+                inner = "\n            " + ",\n            ".join(args)
+            yield f"status = {kernel.name}({inner});"
+        else:
+            names = (*step.reads, *step.writes, *step.scratch)
+            yield packed_call(layout, step.kernel, [self.plain(slots[n]) for n in names])
+        yield f"\n        {layout.macro}_STEP({index})\n    }}\n"
 
     def plain(self, slot: Slot) -> str:
-        """A pointer of any type."""
+        """A pointer of any type to a slot."""
         if slot.place == "constant":
             return self.named.get(slot.name) or f"table + {c_size(self.layout.constants.blob[slot.name])}"
         if slot.is_pooled:
             return f"{self.layout.workspace(slot).base} + {self.layout.offset(slot.name)}"
         return self.given[slot.name]
 
-    def typed(self, slot: Slot, ctype: str, const: bool) -> str:
+    def pointer(self, slot: Slot, ctype: str, const: bool) -> str:
         """C text for a slot's address as a pointer to `ctype`, const or not."""
         text = self.plain(slot)
         if " + " not in text:
             return text
         qualifier = "const " if const else ""
         return f"({qualifier}{ctype} *)({qualifier}void *)({text})"
-
-
-def _call(layout: EntryLayout, kernels: Mapping[str, CKernel], pointers: _Pointers, index: int) -> Iterator[str]:
-    """One step, if all before it went well."""
-    program, step = layout.program, layout.program.steps[index]
-    assert isinstance(step, Step)
-    kernel = kernels[step.kernel]
-    yield f"    if (status == {layout.macro}_OK) {{ /* step {index} */\n        "
-    if layout.interface is Interface.UNPACKED:
-        args = []
-        for p in kernel.parameters:
-            slot = program.slots[_slots(step, kernel)[p.role][p.index]]
-            args.append(pointers.typed(slot, p.type, p.role in READ_ONLY))
-        args += ["handle"] if layout.has_handle else []
-        inner = ", ".join(args)
-        if len(inner) > 90:
-            inner = "\n            " + ",\n            ".join(args)
-        yield f"status = {kernel.name}({inner});"
-    else:
-        slots = [program.slots[n] for n in (*step.reads, *step.writes, *step.scratch)]
-        yield packed_call(layout, step.kernel, [pointers.plain(s) for s in slots])
-    yield f"\n        {layout.macro}_STEP({index})\n    }}\n"

@@ -178,18 +178,8 @@ class ExprWriter:
     def _count(self, order: Sequence[Expr], known: dict[int, Known], uses: Counter[int]) -> None:
         """How often the text of each node stands; two where a local is wanted, such as for a check."""
         for node in reversed(order):
-            match node:
-                case _ if always_traps(node, known):
-                    pass
-                case Load():
-                    for i in _loose(node, known):
-                        uses[id(node.indices[i])] += 2
-                case Apply() if _looks(node, known):
-                    uses[id(node.args[1])] += 2
-                case Cast() if _can_miss(node):
-                    uses[id(node.arg)] += 2
-                case _:
-                    pass
+            for operand, _ in _tests(node, known):
+                uses[id(operand)] += 2
             if uses[id(node)] and not _is_literal(node, known):
                 twice = isinstance(node, Apply) and node.op in ("min", "max") and constant_operand(node) is not None
                 for child in self._operands(node, known):
@@ -212,34 +202,12 @@ class ExprWriter:
         if always_traps(node, known):
             self.line(self.trap(_kind(node)))
             return
-        match node:
-            case Load():
-                for i, (below, above) in _loose(node, known).items():
-                    index = codes[id(node.indices[i])].operand
-                    tests = [f"{index} < 0"] if below else []
-                    if above:
-                        tests.append(f"{index} >= {integer_literal(node.buffer.static_shape[i], INT64)}")
-                    self._trap_if(" || ".join(tests), node)
-            case Apply() if _looks(node, known):
-                b, k = codes[id(node.args[1])].operand, known[id(node.args[1])]
-                if operation(node.op).has("divides"):
-                    self._trap_if(f"{b} == 0", node)
-                else:
-                    tests = [f"{b} < 0"] if k.low < 0 else []
-                    if k.high >= _width(node):
-                        tests.append(f"{b} >= {_width(node)}")
-                    self._trap_if(" || ".join(tests), node)
-            case Cast() if _can_miss(node):
-                low, high = cast_bounds(node.dtype)
-                x = converted(codes[id(node.arg)], "double").text
-                self._trap_if(f"!({x} {low} && {x} {high})", node)
-            case _:
-                pass
-
-    def _trap_if(self, condition: str, node: Expr) -> None:
-        self.line(f"if ({condition}) {{")
-        self.line(f"    {self.trap(_kind(node))}")
-        self.line("}")
+        for operand, condition in _tests(node, known):
+            code = codes[id(operand)]
+            text = converted(code, "double").text if isinstance(node, Cast) else code.operand
+            self.line(f"if ({condition.format(text)}) {{")
+            self.line(f"    {self.trap(_kind(node))}")
+            self.line("}")
 
     # --- values --------------------------------------------------------------------------------------------------
 
@@ -330,11 +298,27 @@ class ExprWriter:
 # --- what a node needs -------------------------------------------------------------------------------------------
 
 
-def _loose(access: Load, known: dict[int, Known]) -> dict[int, tuple[bool, bool]]:
-    """The dimensions in which an index may be below 0, or at the extent or above."""
-    bounds = zip(access.buffer.static_shape, access.indices, strict=True)
-    sides = [(known[id(e)].low < 0, known[id(e)].high >= n) for n, e in bounds]
-    return {i: s for i, s in enumerate(sides) if any(s)}
+def _tests(node: Expr, known: dict[int, Known]) -> list[tuple[Expr, str]]:
+    """The operands that may make a node trap, each with the condition in C under which it does; {} is the operand."""
+    ranges: list[tuple[Expr, int]] = []
+    match node:
+        case _ if always_traps(node, known):
+            pass
+        case Load():
+            ranges += zip(node.indices, node.buffer.static_shape, strict=True)
+        case Apply(args=(_, b)) if operation(node.op).has("divides"):
+            return [(b, "{} == 0")] if known[id(b)].low <= 0 <= known[id(b)].high else []
+        case Apply(args=(_, b)) if operation(node.op).has("shifts"):
+            ranges.append((b, 8 * node.dtype.itemsize))
+        case Cast() if node.dtype.is_integer and node.arg.dtype.is_float:
+            low, high = cast_bounds(node.dtype)
+            return [(node.arg, f"!({{0}} {low} && {{0}} {high})")]
+    found: list[tuple[Expr, str]] = []
+    for operand, size in ranges:
+        tests = ["{0} < 0"] if known[id(operand)].low < 0 else []
+        tests += [f"{{0}} >= {integer_literal(size, INT64)}"] if known[id(operand)].high >= size else []
+        found += [(operand, " || ".join(tests))] if tests else []
+    return found
 
 
 def _has_bits(node: Expr) -> bool:
@@ -342,23 +326,6 @@ def _has_bits(node: Expr) -> bool:
     while isinstance(node, Cast):
         node = node.arg
     return isinstance(node, Apply) and node.op in ("bitand", "bitor", "bitxor")
-
-
-def _width(node: Apply) -> int:
-    return 8 * node.dtype.itemsize
-
-
-def _looks(node: Apply, known: dict[int, Known]) -> bool:
-    """Whether the second operand may make the operation trap."""
-    if operation(node.op).has("divides"):
-        return known[id(node.args[1])].low <= 0 <= known[id(node.args[1])].high
-    if operation(node.op).has("shifts"):
-        return known[id(node.args[1])].low < 0 or known[id(node.args[1])].high >= _width(node)
-    return False
-
-
-def _can_miss(node: Cast) -> bool:
-    return node.dtype.is_integer and node.arg.dtype.is_float
 
 
 def _same_as(node: Apply, known: dict[int, Known]) -> Expr | None:

@@ -86,12 +86,22 @@ class CSource:
             source = read_text(directory / f"{prefix}.c", "ascii")
             found = _Header(header, prefix.upper())
             blob = _weights(directory / f"{prefix}.weights", found)
-            digest = found.find(r"with this SHA-256:\n \* ([0-9a-f]{64})\n") if blob is not None else ""
-            inputs, outputs = tuple(found.arguments("Inputs")), tuple(found.arguments("Outputs"))
-            interface = Interface(found.find(r"\n \* Interface: (\S+)\n"))
-            default, devices, externs = found.default_device(), tuple(found.devices()), found.externs()
-            workspaces = tuple(found.workspaces())
-            loader = read_text(directory / f"{prefix}_weights.c", "ascii") if blob is not None else ""
+            return cls(
+                prefix,
+                header,
+                source,
+                blob,
+                found.find(r"with this SHA-256:\n \* ([0-9a-f]{64})\n") if blob is not None else "",
+                tuple(found.workspaces()),
+                prefix.upper(),
+                tuple(found.arguments("Inputs")),
+                tuple(found.arguments("Outputs")),
+                Interface(found.find(r"\n \* Interface: (\S+)\n")),
+                found.default_device(),
+                tuple(found.devices()),
+                found.externs(),
+                read_text(directory / f"{prefix}_weights.c", "ascii") if blob is not None else "",
+            )
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
         except OSError as wrong:
@@ -100,23 +110,6 @@ class CSource:
             ) from None
         except ValueError as wrong:
             raise Invalid(f"not a header that was generated: {wrong}", where=str(path), label="c.C13") from None
-        macro = prefix.upper()
-        return cls(
-            prefix,
-            header,
-            source,
-            blob,
-            digest,
-            workspaces,
-            macro,
-            inputs,
-            outputs,
-            interface,
-            default,
-            devices,
-            externs,
-            loader,
-        )
 
 
 class _Header:
