@@ -6,7 +6,7 @@ sharing is identity (rule M2). What says so visits it each time that it is met.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter, is_
@@ -266,6 +266,45 @@ def needed_first(starts: Iterable[H], needs: Callable[[H], Iterable[H]]) -> list
         work.on_leave(found.append, item)
         work.add(needs(item))
     return found
+
+
+def components(named: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
+    """The names that reach one another, each group sorted; those that are named come before those that name them
+    (Tarjan, "Depth-first search and linear graph algorithms", 1972)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    open_: list[str] = []
+    on: set[str] = set()
+    units: list[tuple[str, ...]] = []
+    for root in sorted(named):
+        if root in number:
+            continue
+        stack: list[tuple[str, Iterator[str]]] = [(root, iter(named[root]))]
+        number[root] = low[root] = len(number)
+        open_.append(root)
+        on.add(root)
+        while stack:
+            at, rest = stack[-1]
+            for n in rest:
+                if n not in number:
+                    number[n] = low[n] = len(number)
+                    open_.append(n)
+                    on.add(n)
+                    stack.append((n, iter(named[n])))
+                    break
+                if n in on:
+                    low[at] = min(low[at], number[n])
+            else:
+                stack.pop()
+                if stack:
+                    low[stack[-1][0]] = min(low[stack[-1][0]], low[at])
+                if low[at] == number[at]:
+                    unit = [open_.pop()]
+                    while unit[-1] != at:
+                        unit.append(open_.pop())
+                    on -= {*unit}
+                    units.append(tuple(sorted(unit)))
+    return units
 
 
 def spelled(root: T, pieces: Callable[[T], Sequence[T | str]]) -> str:

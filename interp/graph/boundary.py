@@ -94,13 +94,11 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
     work = Worklist(meetings, lambda meeting: (id(meeting[0]), id(meeting[1])))
     for want, value, what in work:
         match want:
-            case types.TensorType():
-                if not hasattr(value, "shape") or dtype(value.dtype) is not want.dtype or value.ndim != want.ndim:
-                    raise Invalid(f"{shown(what)} is {type_of_value(value)}, expected {want}", label="input.C3")
+            case types.TensorType() if (
+                hasattr(value, "shape") and dtype(value.dtype) is want.dtype and value.ndim == want.ndim
+            ):
                 sizes = zip(want.shape, value.shape, strict=True)
-            case types.ShapeType():
-                if not isinstance(value, Shape) or len(value.dims) != len(want.dims):
-                    raise Invalid(f"{shown(what)} is {type_of_value(value)}, expected {want}", label="input.C3")
+            case types.ShapeType() if isinstance(value, Shape) and len(value.dims) == len(want.dims):
                 sizes = zip(want.dims, value.dims, strict=True)
             case types.TupleType():
                 if not isinstance(value, tuple) or len(value) != len(want.fields):
@@ -123,7 +121,14 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
                 symbols[d], places[d] = int(n), f"axis {axis} of {shown(what)}"
             elif d is not n:
                 later.append((d, int(n), axis, what))
-    for d, n, axis, what in later:
+    compare_sizes(later, symbols, places)
+
+
+def compare_sizes(
+    sizes: Sequence[tuple[Dim, int, int, Path]], symbols: Mapping[Symbol, int], places: Mapping[Symbol, str]
+) -> None:
+    """Invalid where a dim is not the size that a value has there. Each comes with its axis and what the value is."""
+    for d, n, axis, what in sizes:
         if (d if isinstance(d, int) else symbols.get(d) if isinstance(d, Symbol) else None) == n:
             continue
         where = f"axis {axis} of {shown(what)}"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.interp.graph.boundary import Meeting, Path, expected, shown, type_of_value
+from assay.interp.graph.boundary import Meeting, Path, compare_sizes, shown, type_of_value
 from assay.interp.values import Cell, Closure, Data, External, Maker, Shape, Value
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
@@ -19,7 +19,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Constructor, Expr, ExternFunc, Function, GlobalVar
 from assay.semantics.graph.matching import serves
 from assay.semantics.module import Module
-from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, show, variables
+from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import (
     DataDef,
@@ -61,9 +61,9 @@ class _Check:
     module: Module
     externs: Collection[str]
     sizes: dict[Symbol, int]
-    places: dict[Symbol, tuple[Path, int]] = field(default_factory=dict)
-    later: list[tuple[Dim, int, Path, int]] = field(default_factory=list)
-    """Dims that are compared when every symbol has its number: with the path to the value, and the axis."""
+    places: dict[Symbol, str] = field(default_factory=dict)
+    later: list[tuple[Dim, int, int, Path]] = field(default_factory=list)
+    """Dims that are compared when every symbol has its number: with the axis, and the path to the value."""
     work: Worklist[Meeting] = field(default_factory=lambda: Worklist([], lambda m: (id(m[0]), id(m[1]))))
     cells: dict[int, tuple[Cell, Type]] = field(default_factory=dict)
     types: dict[tuple[object, ...], Type] = field(default_factory=dict)
@@ -74,33 +74,18 @@ class _Check:
         self.work.add(meetings)
         for of, value, path in self.work:
             self.look(of, value, path)
-        for d, n, path, axis in self.later:
-            unknown = [v.name for v in ([] if isinstance(d, int) else variables(d)) if v not in self.sizes]
-            where = f"axis {axis} of {shown(path)}"
-            if unknown:
-                raise Invalid(f"{where} is {show(d)}, but {unknown[0]} has no value", label="input.C6")
-            if evaluate_dim(d, self.sizes) != n:
-                places = {s: f"axis {at} of {shown(p)}" for s, (p, at) in self.places.items() if s is d}
-                raise Invalid(f"{where} is {n}, expected {expected(d, self.sizes, places)}", label="input.C4")
+        compare_sizes(self.later, self.sizes, self.places)
 
     def look(self, of: Type, value: Value, path: Path) -> None:
         """One value against its type; its parts are left for later."""
         match of:
-            case TensorType():
-                if not _is_array(value, of):
-                    raise self.wrong(of, value, path)
+            case TensorType() if _is_array(value, of):
                 self.sized(of, value.shape, path)
-            case ShapeType():
-                if not isinstance(value, Shape) or len(value.dims) != len(of.dims):
-                    raise self.wrong(of, value, path)
+            case ShapeType() if isinstance(value, Shape) and len(value.dims) == len(of.dims):
                 self.sized(of, value.dims, path)
-            case TupleType():
-                if not isinstance(value, tuple) or len(value) != len(of.fields):
-                    raise self.wrong(of, value, path)
+            case TupleType() if isinstance(value, tuple) and len(value) == len(of.fields):
                 self.parts(of.fields, value, [(path, str(i)) for i in range(len(value))])
-            case RefType():
-                if not isinstance(value, Cell):
-                    raise self.wrong(of, value, path)
+            case RefType() if isinstance(value, Cell):
                 _, before = self.cells.setdefault(id(value), (value, of))
                 if before is of:
                     self.parts([of.value], [value.value], [(path, "value")])
@@ -109,9 +94,7 @@ class _Check:
                         f"{shown(path)} is a reference that stands elsewhere as {before}, expected {of}",
                         label="input.C8",
                     )
-            case DataType():
-                if not isinstance(value, Data) or value.type != of.name:
-                    raise self.wrong(of, value, path)
+            case DataType() if isinstance(value, Data) and value.type == of.name:
                 fields = self.fields(of, value.constructor)
                 if fields is None or not isinstance(value.fields, tuple) or len(fields) != len(value.fields):
                     made = f"{value.constructor} of {len(value.fields)} fields"
@@ -121,6 +104,8 @@ class _Check:
                 self.function(of, value, path)
             case TypeVar() | ObjectType():
                 pass
+            case _:
+                raise self.wrong(of, value, path)
 
     def parts(self, types: Sequence[Type], values: Sequence[Value], paths: Sequence[Path]) -> None:
         self.work.add(zip(types, values, paths, strict=True))
@@ -131,9 +116,9 @@ class _Check:
     def sized(self, of: Type, sizes: Sequence[int], path: Path) -> None:
         for axis, (d, n) in enumerate(zip(dims(of), sizes, strict=True)):
             if isinstance(d, Symbol) and d not in self.sizes:
-                self.sizes[d], self.places[d] = int(n), (path, axis)
+                self.sizes[d], self.places[d] = int(n), f"axis {axis} of {shown(path)}"
             elif d is not n and (not isinstance(d, Symbol) or self.sizes[d] != n):
-                self.later.append((d, int(n), path, axis))
+                self.later.append((d, int(n), axis, path))
 
     def fields(self, of: DataType, name: str) -> Sequence[Type] | None:
         """The types of a constructor's fields; None where the data type has no such constructor."""

@@ -19,7 +19,7 @@ for p parameters.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from assay.lower.anf.copying import fresh_copy
@@ -37,7 +37,7 @@ from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ShapeType
-from assay.semantics.walk import Worklist, fold, post_order, reached, rewrite
+from assay.semantics.walk import Worklist, components, fold, post_order, reached, rewrite
 
 
 def planned_with_instances(module: Module, config: CompilationConfig, plan: Callable[[Module], Module]) -> Module:
@@ -81,7 +81,7 @@ class _Instances:
         self.sites: dict[str, list[tuple[int, str]]] = {}
         """The calls of global functions in each function: by identity, and who is called."""
         self.read(module.definitions)
-        units = _units(self.named)
+        units = components(self.named)
         self.unit_of = {n: u for u in units for n in u}
         self.waiting = self.general(units)
         """The general units that are not settled, callees first."""
@@ -283,42 +283,3 @@ def _reached(functions: Mapping[str, Function], named: Mapping[str, Sequence[str
     replaced = {str(f.attrs[INSTANCE]) for f in functions.values() if INSTANCE in f.attrs}
     found = {n for n, f in functions.items() if n == "main" or (n not in replaced and INSTANCE not in f.attrs)}
     return set(reached(found, named.__getitem__))
-
-
-def _units(named: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """The functions that reach one another, each sorted; those that are named come before those that name them (Tarjan,
-    "Depth-first search and linear graph algorithms", 1972)."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: list[str] = []
-    on: set[str] = set()
-    units: list[tuple[str, ...]] = []
-    for root in sorted(named):
-        if root in number:
-            continue
-        stack: list[tuple[str, Iterator[str]]] = [(root, iter(named[root]))]
-        number[root] = low[root] = len(number)
-        open_.append(root)
-        on.add(root)
-        while stack:
-            at, rest = stack[-1]
-            for n in rest:
-                if n not in number:
-                    number[n] = low[n] = len(number)
-                    open_.append(n)
-                    on.add(n)
-                    stack.append((n, iter(named[n])))
-                    break
-                if n in on:
-                    low[at] = min(low[at], number[n])
-            else:
-                stack.pop()
-                if stack:
-                    low[stack[-1][0]] = min(low[stack[-1][0]], low[at])
-                if low[at] == number[at]:
-                    unit = [open_.pop()]
-                    while unit[-1] != at:
-                        unit.append(open_.pop())
-                    on -= {*unit}
-                    units.append(tuple(sorted(unit)))
-    return units

@@ -82,6 +82,17 @@ class Walk:
         """The blocks that need no other, which may come first in this direction."""
         return tuple(i for i, need in enumerate(self.needs) if not need)
 
+    def moves(self, gone: int, live: int, ready: tuple[int, ...], most: int) -> tuple[list[tuple[int, int, int]], int]:
+        """For each block that is ready what it leaves live, its peak, and the block; and how many were tried. One that
+        leaves no more than there is, with a peak of at most `most`, is as good as any: it alone is given."""
+        found: list[tuple[int, int, int]] = []
+        for tried, block in enumerate(ready, 1):
+            high, left = self.move(gone, live, block)
+            if left <= live and high <= most:
+                return [(left, high, block)], tried
+            found.append((left, high, block))
+        return found, len(ready)
+
     def opened(self, gone: int, ready: tuple[int, ...], block: int) -> tuple[int, ...]:
         """What is ready once `block` has gone too; `gone` counts it."""
         rest = tuple(i for i in ready if i != block)
@@ -130,15 +141,9 @@ def search(puzzle: Puzzle, low: int, cap: int, effort: int, backward: bool = Fal
         if gone == everything:
             order = _path(came, gone)
             return Outcome(order if backward else order[::-1], bound, bound, spent)
-        moves: list[tuple[int, int, int]] = []
         ready = way.opened(gone, before, last) if last >= 0 else before
-        for block in ready:
-            high, left = way.move(gone, live, block)
-            spent += cost
-            if left <= live and high <= bound:
-                moves = [(left, high, block)]
-                break
-            moves.append((left, high, block))
+        moves, tried = way.moves(gone, live, ready, bound)
+        spent += cost * tried
         moves.sort(reverse=True)
         for left, high, block in moves:
             reached = gone | 1 << block
@@ -170,15 +175,9 @@ def beam(puzzle: Puzzle, low: int, cap: int, width: int, effort: int, backward: 
     for _ in puzzle.parts:
         found: dict[int, tuple[int, int, int, tuple[int, ...], Any, int]] = {}
         for peak, live, gone, ready, path in states:
-            moves = []
-            for block in ready:
-                high, left = way.move(gone, live, block)
-                spent += cost
-                if left <= live and high <= peak:
-                    moves = [(high, left, block)]
-                    break
-                moves.append((high, left, block))
-            for high, left, block in moves:
+            moves, tried = way.moves(gone, live, ready, peak)
+            spent += cost * tried
+            for left, high, block in moves:
                 reached = gone | 1 << block
                 worst = max(peak, high)
                 if worst < cap and (reached not in found or (worst, left) < found[reached][:2]):

@@ -14,7 +14,7 @@ A module in A-normal form may need `to_anf` again, which keeps the names. Defini
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from assay.lower.anf.copying import fresh_copy
@@ -30,7 +30,7 @@ from assay.semantics.graph.matching import Bound, match_types
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import GROUP, Module
 from assay.semantics.types import same_type
-from assay.semantics.walk import Worklist, needed_first, post_order
+from assay.semantics.walk import components, needed_first, post_order
 
 SMALL = 8
 """A function of at most so many nodes is copied to each of its calls."""
@@ -56,7 +56,7 @@ class Inlining:
             for node in post_order(d):
                 mentioned.update(c.name for c in node.children if isinstance(c, GlobalVar))
         self.once = {n for n, count in mentioned.items() if count == 1} - groups - set(entries)
-        self.recursive = _recursive(self.calls)
+        self.recursive = {n for c in components(self.calls) for n in c if len(c) > 1 or n in self.calls[n]}
 
     def run(self) -> Module:
         """Open calls in each function, callees before their callers."""
@@ -151,22 +151,3 @@ class Inlining:
         for p, a in zip(reversed(function.params), reversed(call.args), strict=True):
             body = Let(body.type, params[p], a, body, device=call.device, span=call.span)
         return body
-
-
-def _recursive(calls: Mapping[str, Sequence[str]]) -> set[str]:
-    """The names that reach themselves: a name that none of those left calls, or that calls none of those left, is
-    none, one after another."""
-    left = {n: set(c) for n, c in calls.items()}
-    callers: dict[str, set[str]] = {n: set() for n in calls}
-    for n, c in left.items():
-        for m in c:
-            callers[m].add(n)
-    for forth, back in ((left, callers), (callers, left)):
-        work = Worklist([n for n in forth if not forth[n]])
-        for n in work:
-            for m in back.pop(n, set()):
-                forth[m].discard(n)
-                if not forth[m]:
-                    work.add([m])
-            forth.pop(n, None)
-    return set(left)
