@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,17 @@ from assay.semantics.scalar import Var, const, evaluate_dim, show, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 
 Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def check_names(wanted: Mapping[str, object], inputs: Collection[str]) -> None:
+    """Invalid unless there is an input for each name of a program, which has the type that `wanted` says, and no
+    other."""
+    for name in inputs:
+        if name not in wanted:
+            raise Invalid(f"unknown input {name!r}; the inputs are {', '.join(wanted) or 'none'}", label="input.C1")
+    for name, of in wanted.items():
+        if name not in inputs:
+            raise Invalid(f"missing input {name!r}: {of}", label="input.C2")
 
 
 def bind_scalars(func: PrimFunc, scalars: Sequence[Any]) -> dict[Var, Any]:

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from assay.interp import tensor, vector
-from assay.interp.binding import Array, hidden_symbols
+from assay.interp.binding import Array, check_names, hidden_symbols
 from assay.interp.device_access import Across
 from assay.interp.shadow import ShadowMemory, ShadowRegion, Slots
 from assay.interp.windows import check_alignment
@@ -61,7 +61,7 @@ def run(
     bounds", "wrong device", and what kernels trap on.
     """
     program = module.program
-    check_names(program, inputs)
+    check_names({name: program.slots[name].type for name in program.inputs}, inputs)
     if is_symbolic(program):
         program = at(program, sizes_of(program, {name: np.shape(inputs[name]) for name in program.inputs}))
     machine = _Machine(module, program, inputs, seed)
@@ -404,18 +404,6 @@ class _Machine:
                 raise trap.but(kind=kind, what=f"at the end: {trap.what}", where=None) from None
             found[name] = self.region(slot).view(slot).copy()
         return found
-
-
-def check_names(program: Program, inputs: Mapping[str, Array]) -> None:
-    """Invalid unless there is an input for each name that the program has, and no other."""
-    for name in inputs:
-        if name not in program.inputs:
-            raise Invalid(
-                f"unknown input {name!r}; the inputs are {', '.join(program.inputs) or 'none'}", label="input.C1"
-            )
-    for name in program.inputs:
-        if name not in inputs:
-            raise Invalid(f"missing input {name!r}: {program.slots[name].type}", label="input.C2")
 
 
 def _end(slots: Sequence[Slot]) -> int:

@@ -200,6 +200,20 @@ def occurrences(root: T, children: Children[T] | None = None) -> Iterator[T]:
         stack.extend(reversed(parts(node)))
 
 
+def path_to(root: T, goal: T, children: Children[T] | None = None) -> list[T]:
+    """The nodes from `root` down to `goal`, both of them, on the first way there is; none where there is no way."""
+    parts = children or _children
+    path: list[T] = []
+    work = Worklist([root])
+    for node in work:
+        path.append(node)
+        if node is goal:
+            return path
+        work.on_leave(path.pop)
+        work.add(parts(node))
+    return []
+
+
 def fold(root: T, make: Callable[[T, list[R]], R], children: Children[T] | None = None) -> R:
     """What `make` gives for `root`, from a node and what it gave for the parts of the node. Each node is made once.
 

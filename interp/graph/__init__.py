@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import vector
+from assay.interp.binding import check_names
 from assay.interp.graph.boundary import bind, given, unsized
 from assay.interp.graph.contents import check_contents
 from assay.interp.graph.counting import require_time
@@ -101,16 +102,11 @@ def evaluate(expr: graph.Expr, module: Module | None = None) -> Value:
 
 def check_inputs(main: graph.Function, inputs: Mapping[str, Any]) -> dict[Symbol, int]:
     """The values of the symbolic dims; Invalid, naming the input, where `inputs` are not what `main` takes."""
-    expected = {p.name: p for p in main.params}
-    for name in inputs:
-        if name not in expected:
-            raise Invalid(f"unknown input {name!r}; the inputs are {', '.join(expected) or 'none'}", label="input.C1")
-    for name, p in expected.items():
-        if name not in inputs:
-            raise Invalid(f"missing input {name!r}: {p.type}", label="input.C2")
+    expected = {p.name: p.type for p in main.params}
+    check_names(expected, inputs)
     symbols: dict[Symbol, int] = {}
     what = {n: f"input {n!r}" for n in expected}
-    types = {n: unsized(p.type) if has_explicit_shapes(main) else p.type for n, p in expected.items()}
+    types = {n: unsized(t) if has_explicit_shapes(main) else t for n, t in expected.items()}
     bind([(t, given(inputs[n], t, what[n]), what[n]) for n, t in types.items()], symbols, {})
     return symbols
 

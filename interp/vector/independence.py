@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from assay.interp.vector.blocks import Bind, Block, Blocks, Branch, Loop, Place, Repeat, Step, Write, expressions
-from assay.interp.vector.regions import VectorAccess, loads_in
+from assay.interp.vector.regions import VectorAccess
 from assay.semantics.scalar import variables
-from assay.semantics.tensor import INDEPENDENT
+from assay.semantics.tensor import INDEPENDENT, loads
 from assay.semantics.walk import Worklist, post_order
 
 WORTH = 4_096
@@ -65,7 +65,7 @@ class Asking:
         for block, around, times in rest:
             for item in block:
                 for e in expressions(item):
-                    for load in loads_in(e):
+                    for load in loads(e):
                         places[id(load)] = around, load.indices
                 match item:
                     case Write():

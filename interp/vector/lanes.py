@@ -17,9 +17,8 @@ import numpy as np
 from assay.interp.binding import Array
 from assay.interp.vector.blocks import Bind, Block, Branch, Check, Drop, Fresh, Item, Loop, Repeat, Write
 from assay.interp.vector.runtime import At, Site, failing, gather, scatter
-from assay.semantics.scalar import Expr, Load, Var, evaluate
-from assay.semantics.tensor import Buffer
-from assay.semantics.walk import post_order
+from assay.semantics.scalar import Expr, Var, evaluate
+from assay.semantics.tensor import Buffer, loads
 
 MOST_LANES = 1 << 18
 """Lanes multiplied by an inner loop, or by the elements of a buffer of their own, run this many at a time."""
@@ -159,7 +158,7 @@ class LaneSite(Site):
 
 def _value(item: Located, expr: Expr, lanes: Lanes, storages: Mapping[Buffer, Storage]) -> Any:
     """An expression's value: a vector, or a number that all lanes share. What it means stands in the scalar table."""
-    indices = {n.buffer: n.indices for n in post_order(expr) if isinstance(n, Load)}
+    indices = {n.buffer: n.indices for n in loads(expr)}
 
     def load(buffer: Buffer, index: tuple[Any, ...]) -> Any:
         s = storages[buffer]

@@ -26,10 +26,10 @@ from assay.interp.vector.blocks import (
     inner,
     walk,
 )
-from assay.interp.vector.regions import Regions, loads_in
+from assay.interp.vector.regions import Regions
 from assay.semantics.integers.affine import Affine
 from assay.semantics.scalar import Expr, Load, Var
-from assay.semantics.tensor import INDEPENDENT, Buffer
+from assay.semantics.tensor import INDEPENDENT, Buffer, loads
 from assay.semantics.walk import Worklist, post_order
 
 LANE_BYTES = 1 << 18
@@ -197,7 +197,7 @@ class _Planner:
             plan.scattered.add(item)
             return
         for expr in expressions(item):
-            for load in loads_in(expr):
+            for load in loads(expr):
                 self.access(load, serial, lanes)
         match item:
             case Fresh():

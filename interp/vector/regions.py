@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 from assay.interp.vector.blocks import Bind, Block, Blocks, Fresh, Item, Loop, Write, expressions, inner, walk
 from assay.semantics.integers.affine import Affine, Ranges, affine
-from assay.semantics.scalar import Expr, Load, Var
-from assay.semantics.tensor import Buffer
-from assay.semantics.walk import post_order
+from assay.semantics.scalar import Load, Var
+from assay.semantics.tensor import Buffer, loads
 
 MOST_PAIRS = 40_000
 MOST_BOXES = 64
@@ -137,13 +136,8 @@ def analyse(blocks: Blocks, ask: Decider | None = None) -> Regions:
     return found
 
 
-def loads_in(expr: Expr) -> list[Load]:
-    """The loads in an expression, operands before what uses them."""
-    return [n for n in post_order(expr) if isinstance(n, Load)]
-
-
 def _accesses(item: Item, ranges: Ranges) -> Iterable[VectorAccess]:
-    nodes: list[Load | Write] = [n for e in expressions(item) for n in loads_in(e)]
+    nodes: list[Load | Write] = [n for e in expressions(item) for n in loads(e)]
     if isinstance(item, Write):
         nodes.append(item)
     for node in nodes:
@@ -161,7 +155,7 @@ def _cover(block: Block, state: State, found: Regions, ranges: Ranges) -> None:
     """Follow `block` in its order: mark the loads of what was written for sure, and add to `state` what it writes."""
     for item in block:
         for expr in expressions(item):
-            for load in loads_in(expr):
+            for load in loads(expr):
                 access = found.accesses[id(load)]
                 if not access.ready:
                     access.ready = any(b.contains(access.forms, ranges) for b in state.get(load.buffer, ()))
@@ -224,7 +218,7 @@ def independent(loop: Loop, found: Regions, ranges: Ranges, ask: Decider | None 
     items = list(walk(loop.body))
     own = {i.buffer for i in items if isinstance(i, Fresh)}
     bound = {i.var for i in items if isinstance(i, (Loop, Bind))} | {loop.var}
-    nodes: list[Load | Write] = [n for i in items for e in expressions(i) for n in loads_in(e)]
+    nodes: list[Load | Write] = [n for i in items for e in expressions(i) for n in loads(e)]
     nodes += [i for i in items if isinstance(i, Write)]
     by_buffer: dict[Buffer, dict[tuple[object, ...], list[VectorAccess]]] = {}
     for node in nodes:

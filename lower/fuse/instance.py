@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from assay.semantics import tensor
-from assay.semantics.scalar import Const, Dim, Expr, Load, Var, const, simplify
+from assay.semantics.scalar import Const, Dim, Expr, Var, const, simplify
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper
-from assay.semantics.walk import occurrences, post_order
+from assay.semantics.walk import occurrences
 
 Held: TypeAlias = tuple[tensor.Buffer, tensor.AllocateConst | None]
 """A buffer, and for a constant the statement that holds it."""
@@ -36,9 +36,7 @@ def instantiate_body(func: tensor.PrimFunc, buffers: Sequence[tensor.Buffer], si
     made.buffers.update(zip(plain.params, buffers, strict=True))
     for stmt in tensor.program_order(plain.body):
         match stmt:
-            case tensor.LetStmt() if stmt.value.dtype.is_integer and not any(
-                isinstance(n, Load) for n in post_order(stmt.value)
-            ):
+            case tensor.LetStmt() if stmt.value.dtype.is_integer and not tensor.loads(stmt.value):
                 made.vars[stmt.var] = made.expr(stmt.value)
                 made.inlined.add(stmt.var)
             case tensor.For() | tensor.LetStmt():

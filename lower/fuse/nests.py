@@ -28,6 +28,7 @@ from assay.semantics.tensor import (
     Stmt,
     Store,
     While,
+    loads,
     program_order,
     seq,
 )
@@ -70,9 +71,7 @@ def accesses(stmt: Stmt) -> list[NestAccess]:
     work = Worklist[tuple[Stmt, tuple[For, ...]]]([(stmt, ())])
     for node, around in work:
         for root in node.expressions:
-            for part in post_order(root):
-                if isinstance(part, Load):
-                    found.append(NestAccess(part.buffer, part.indices, False, around, node))
+            found += (NestAccess(part.buffer, part.indices, False, around, node) for part in loads(root))
         if isinstance(node, Store):
             found.append(NestAccess(node.buffer, node.indices, True, around, node))
         inner = (*around, node) if isinstance(node, For) else around
@@ -159,7 +158,7 @@ def _computed(stmt: Stmt, buffer: Buffer) -> tuple[tuple[Var, ...], Expr] | None
 
 
 def _closed(indices: Sequence[Expr]) -> bool:
-    return not any(isinstance(n, Load) for i in indices for n in post_order(i))
+    return not any(map(loads, indices))
 
 
 def _as_often(uses: Sequence[NestAccess], buffer: Buffer) -> bool:

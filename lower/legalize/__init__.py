@@ -90,7 +90,7 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         scopes = _scopes(node)
         key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type), dims, scopes)
         if key not in known:
-            name = _name(node.op.name, definitions)
+            name = unused(re.sub(r"\W", "_", node.op.name), definitions, sign="")
             try:
                 kernel = strategy(node, name) or _built(node, operands, scalars, name)
             except Unsupported as wrong:
@@ -122,11 +122,9 @@ def _scopes(node: Call) -> tuple[str, ...]:
 
 def _used(definitions: Mapping[str, Definition]) -> list[str]:
     """The tensor functions that graph functions call."""
-    found: dict[str, None] = {}
-    for d in definitions.values():
-        if isinstance(d, Function):
-            found.update((n.func, None) for n in post_order(d) if isinstance(n, CallTIR) and n.func in definitions)
-    return [n for n in found if isinstance(definitions[n], PrimFunc)]
+    nodes = (n for d in definitions.values() if isinstance(d, Function) for n in post_order(d))
+    called = dict.fromkeys(n.func for n in nodes if isinstance(n, CallTIR))
+    return [n for n in called if isinstance(definitions.get(n), PrimFunc)]
 
 
 def _untold(node: Call, operands: Sequence[TensorType]) -> tuple[Symbol, ...]:
@@ -174,12 +172,3 @@ def origin(node: Call) -> Mapping[str, Any]:
     """What a kernel says it computes: the operator's name and attributes. The checker holds the kernel to it."""
     assert isinstance(node.op, Operator)
     return {"operator": node.op.name, "attrs": dict(node.attrs)}
-
-
-def _name(op: str, taken: Mapping[str, Any]) -> str:
-    base = re.sub(r"\W", "_", op)
-    name, count = base, 0
-    while name in taken:
-        count += 1
-        name = f"{base}{count}"
-    return name

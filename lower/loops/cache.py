@@ -15,7 +15,7 @@ from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.integers.affine import Affine, Ranges, affine, decide
 from assay.semantics.scalar import Apply, Expr, Load, Number, Var, apply, cast, const, neutral, substitute, variables
 from assay.semantics.tensor.places import is_private
-from assay.semantics.walk import Worklist, post_order, rewrite
+from assay.semantics.walk import path_to, rewrite
 
 MOST_ELEMENTS = 1 << 20
 
@@ -92,7 +92,7 @@ def cache_write(func: tensor.PrimFunc, buffer: str, at: str, scope: str = "globa
     first = _first_store(old.body, target)
     if first is None or not any(a.write and a.stmt is first and _dense(old, a, tile, known) for a in uses):
         raise Unsupported(f"{what}: not all of the tile is surely written, or not at first", label="loops.C10")
-    own = [n for e in first.expressions for n in post_order(e) if isinstance(n, Load) and n.buffer is target]
+    own = [n for e in first.expressions for n in tensor.loads(e) if n.buffer is target]
     if any(_forms(n.indices, known) != _forms(first.indices, known) for n in own):
         raise Unsupported(f"{what}: the first store reads other elements than its own", label="loops.C10")
     local = tensor.Buffer(f"{buffer}_tile", tile.lengths, target.dtype, scope)
@@ -147,7 +147,7 @@ def rfactor(func: tensor.PrimFunc, name: str, factor: int) -> tensor.PrimFunc:
     if len(own) != 1 or any(old.var in variables(i) for i in body.indices) or None in lengths or forms is None:
         raise Invalid(f"{what}: {body} is not c[i] = c[i] {op} e with i the same in all iterations", label="loops.C11")
     term = body.value.args[1 - own[0]]
-    if any(isinstance(n, Load) and n.buffer is c for n in post_order(term)):
+    if any(n.buffer is c for n in tensor.loads(term)):
         raise Invalid(f"{what}: what is added reads {c.name} itself", label="loops.C11")
     part = tensor.Buffer(f"{c.name}_part", (factor, *(max(n or 0, 0) for n in lengths)), c.dtype)
     count = constant_extent(old)
@@ -264,12 +264,12 @@ def _tile(func: tensor.PrimFunc, old: tensor.For, uses: Sequence[LoopAccess], wh
 
 def _dense(old: tensor.For, access: LoopAccess, tile: Tile, known: Ranges) -> bool:
     """Whether an access surely touches every element of the tile that the buffer has."""
-    around = _path(old.body, access)
-    if around is None:
+    way = path_to(old.body, access.stmt, _run_by)
+    if not way:
         return False
     counts: dict[Var, int] = {}
     others: list[Expr] = []
-    for s in around:
+    for s in way[:-1]:
         match s:
             case tensor.For():
                 n = constant_extent(s)
@@ -313,17 +313,9 @@ def _is_bound(condition: Expr, access: LoopAccess) -> bool:
     return False
 
 
-def _path(body: tensor.Stmt, access: LoopAccess) -> list[tensor.Stmt] | None:
-    """The statements around an access, all of which must run it: the way through branches is not followed."""
-    path: list[tensor.Stmt] = []
-    work = Worklist([body])
-    for node in work:
-        if node is access.stmt:
-            return path
-        path.append(node)
-        work.on_leave(path.pop)
-        work.add(c for c in node.children if not (isinstance(node, tensor.If) and c is node.otherwise))
-    return None
+def _run_by(stmt: tensor.Stmt) -> Sequence[tensor.Stmt]:
+    """The parts of a statement but the second branch of an If."""
+    return (stmt.then,) if isinstance(stmt, tensor.If) else stmt.children
 
 
 def _first_store(body: tensor.Stmt, target: tensor.Buffer) -> tensor.Store | None:
@@ -339,7 +331,7 @@ def _first_store(body: tensor.Stmt, target: tensor.Buffer) -> tensor.Store | Non
 def _touches(stmt: tensor.Stmt, target: tensor.Buffer) -> bool:
     if isinstance(stmt, tensor.Store) and stmt.buffer is target:
         return True
-    return any(isinstance(n, Load) and n.buffer is target for e in stmt.expressions for n in post_order(e))
+    return any(n.buffer is target for e in stmt.expressions for n in tensor.loads(e))
 
 
 def _moved(

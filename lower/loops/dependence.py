@@ -18,7 +18,7 @@ from assay.semantics import tensor
 from assay.semantics.errors import Unsupported
 from assay.semantics.integers.affine import Affine, Atom, affine, atom_range
 from assay.semantics.integers.ranges import Interval, closed
-from assay.semantics.scalar import Apply, Const, Expr, Load, Var, show
+from assay.semantics.scalar import Apply, Const, Expr, Var, show
 from assay.semantics.walk import Worklist, post_order
 
 Direction: TypeAlias = Literal["=", "<", ">", "*"]
@@ -69,9 +69,8 @@ class Nest:
         work = Worklist[tuple[tensor.Stmt, Mapping[Var, Interval]]]([(body, self.ranges)])
         for stmt, within in work:
             for e in stmt.expressions:
-                for n in post_order(e):
-                    if isinstance(n, Load):
-                        self._note(n.buffer, n.indices, False, within, part, stmt)
+                for n in tensor.loads(e):
+                    self._note(n.buffer, n.indices, False, within, part, stmt)
             match stmt:
                 case tensor.Store():
                     self._note(stmt.buffer, stmt.indices, True, within, part, stmt)

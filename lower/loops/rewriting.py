@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 
 from assay.semantics import tensor
 from assay.semantics.errors import Crash, Invalid, Unsupported
+from assay.semantics.names import unused
 from assay.semantics.scalar import Apply, Cast, Const, Dim, Expr, Load, Var, may_trap
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.places import is_private
-from assay.semantics.walk import Worklist, fold_scoped, post_order, rewrite
+from assay.semantics.walk import fold_scoped, path_to, post_order, rewrite
 
 Values: TypeAlias = Mapping[Var, Expr]
 
@@ -199,11 +200,7 @@ def names(func: tensor.PrimFunc) -> dict[str, tensor.For]:
     found: dict[str, tensor.For] = {}
     for s in tensor.program_order(func.body):
         if isinstance(s, tensor.For):
-            name, count = s.var.name, 0
-            while name in found:
-                count += 1
-                name = f"{s.var.name}#{count}"
-            found[name] = s
+            found[unused(s.var.name, found, sign="#")] = s
     return found
 
 
@@ -217,14 +214,8 @@ def loop_named(func: tensor.PrimFunc, name: str) -> tensor.For:
 
 def around(func: tensor.PrimFunc, stmt: tensor.Stmt) -> list[tensor.Stmt]:
     """The statements from the body of `func` down to `stmt`, which is the last of them."""
-    path: list[tensor.Stmt] = []
-    work = Worklist([func.body])
-    for node in work:
-        path.append(node)
-        if node is stmt:
-            return path
-        work.on_leave(path.pop)
-        work.add(node.children)
+    if path := path_to(func.body, stmt):
+        return path
     raise Crash(f"a loop over {getattr(stmt, 'var', '?')} that is not in {func.name}")
 
 

@@ -14,6 +14,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
 from assay.semantics.dtypes import INT64, DType, dtype
 from assay.semantics.errors import Unsupported
+from assay.semantics.names import unused
 
 Array = np.ndarray[Any, Any]
 
@@ -64,10 +65,7 @@ class Writer:
         wanted = wanted or "t"
         if kept:
             self.kept.discard(wanted)
-        name, count = wanted, 0
-        while name in self.names or name in self.kept:
-            count += 1
-            name = f"{wanted}_{count}"
+        name = unused(wanted, self.names, self.kept)
         self.names.add(name)
         return name
 

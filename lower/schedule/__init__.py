@@ -10,9 +10,8 @@ order and the peaks are checked afterwards (`assay.verify.schedule`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate
 
 from assay.lower.schedule.blocks import Blocks
@@ -58,10 +57,6 @@ def schedule(module: Module, effort: int = EFFORT) -> Module:
     return module.with_(main=replace(main, attrs={**main.attrs, "schedule": numbers}))
 
 
-def _is_later(segment_of: Mapping[int, int], segment: int, call: int) -> bool:
-    return segment_of[call] > segment
-
-
 def find_order(work: TaskGraph, effort: int = EFFORT) -> FoundOrder:
     """The best order that is found; the given one where none is better."""
     given = list(range(len(work.vars)))
@@ -81,7 +76,11 @@ def find_order(work: TaskGraph, effort: int = EFFORT) -> FoundOrder:
     reduced: dict[int, Blocks] = {}
     for i, groups in enumerate(segments):
         if peaks[i] > bound:
-            reduced[i] = reduced_blocks(work, groups, partial(_is_later, index, i))
+
+            def is_later(call: int, segment: int = i) -> bool:
+                return index[call] > segment
+
+            reduced[i] = reduced_blocks(work, groups, is_later)
             bound = max(bound, peak_bound(reduced[i], starts[i]))
     left, effort = effort // 2, effort - effort // 2
     hard = [i for i in reduced if peaks[i] > bound]

@@ -16,6 +16,7 @@ from assay.semantics.alias import bindings, result
 from assay.semantics.graph import CallTIR, Expr, Function, Var, let
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import Module
+from assay.semantics.names import unused
 
 TRIES = 16
 """How many tensors are tried at one peak."""
@@ -81,11 +82,7 @@ def _direct(main: Function) -> set[Var]:
 def _repeated(main: Function, of: Var, before: Var) -> Function:
     """`main` with the call that binds `of` repeated before the one that binds `before`; what follows reads the copy."""
     names = {v.name for v, _ in bindings(main)} | {p.name for p in main.params}
-    name, count = f"{of.name}_again", 0
-    while name in names:
-        count += 1
-        name = f"{of.name}_again{count}"
-    copy = replace(of, name=name)
+    copy = replace(of, name=unused(f"{of.name}_again", names, sign=""))
     values = dict(bindings(main))
     chain: list[tuple[Var, Expr]] = []
     behind = False
