@@ -7,7 +7,7 @@ indices; that it is so is proved anew, from the run itself, by `assay.verify.in_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -17,9 +17,8 @@ from assay.semantics.errors import Unsupported
 from assay.semantics.memory import overlap
 from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.scalar import Const, Var
-from assay.semantics.tensor import INDEPENDENT, Buffer, For, PrimFunc, Stmt, While, program_order
+from assay.semantics.tensor import INDEPENDENT, Buffer, For, PrimFunc, While, program_order
 from assay.semantics.tensor.recast import is_bytewise
-from assay.semantics.walk import Worklist
 
 MOST_STEPS = 1 << 21
 """Tensors that more statements than this touch keep memory of their own: what is claimed is checked on each of them."""
@@ -94,16 +93,21 @@ def safe_pairs(func: PrimFunc) -> set[tuple[int, int]]:
         nest = Nest(func, func.body, read_only=True)
     except Unsupported:
         return set()
-    text = _Text(func)
-    return {(k, j) for k, j in pairs if _is_safe(nest, text, func.outputs[k], func.inputs[j])}
+    return {(k, j) for k, j in pairs if _is_safe(nest, func.outputs[k], func.inputs[j])}
 
 
-def _is_safe(nest: Nest, text: _Text, output: Buffer, operand: Buffer) -> bool:
+def _is_safe(nest: Nest, output: Buffer, operand: Buffer) -> bool:
     stores = [_flat(a) for a in nest.accesses if a.buffer is output and a.write]
     reads = [_flat(a) for a in nest.accesses if a.buffer is operand and not a.write]
-    if sum(text.runs({id(a.stmt): a.stmt for a in (*stores, *reads)}.values())) > MOST_STEPS:
+    around = {a.place: a.loops for a in (*stores, *reads)}
+    if sum(map(_runs, around.values())) > MOST_STEPS:
         return False
-    return not any(_may_see(nest, text, s, r) for s in stores for r in reads)
+    return not any(_may_see(nest, s, r) for s in stores for r in reads)
+
+
+def _runs(loops: Sequence[For]) -> int:
+    """How often a statement in these loops runs; one without a number of iterations counts once."""
+    return prod(int(f.extent.value) for f in loops if isinstance(f.extent, Const))
 
 
 def _flat(access: LoopAccess) -> LoopAccess:
@@ -111,11 +115,12 @@ def _flat(access: LoopAccess) -> LoopAccess:
     return replace(access, forms=access.forms[-1:])
 
 
-def _may_see(nest: Nest, text: _Text, store: LoopAccess, read: LoopAccess) -> bool:
+def _may_see(nest: Nest, store: LoopAccess, read: LoopAccess) -> bool:
     """Whether the read may come after the store and find the same element."""
-    around = text.common(store.stmt, read.stmt)
     before: dict[Var, Direction] = {}
-    for loop in around:
+    for loop, other in zip(store.loops, read.loops, strict=False):
+        if loop is not other:
+            break
         # iterations side by side: one that comes later may run first
         if not nest.apart(store, read, {**before, loop.var: "<"}) or (
             loop.kind in INDEPENDENT and not nest.apart(store, read, {**before, loop.var: ">"})
@@ -123,32 +128,4 @@ def _may_see(nest: Nest, text: _Text, store: LoopAccess, read: LoopAccess) -> bo
             return True
         before[loop.var] = "="
     # a statement evaluates before it stores
-    return text.place[id(store.stmt)] < text.place[id(read.stmt)] and not nest.apart(store, read, before)
-
-
-class _Text:
-    """Of each statement of a function, where it stands and which loops are around it."""
-
-    def __init__(self, func: PrimFunc) -> None:
-        self.place: dict[int, int] = {}
-        self.loops: dict[int, tuple[For, ...]] = {}
-        work = Worklist[tuple[Stmt, tuple[For, ...]]]([(func.body, ())])
-        for stmt, around in work:
-            self.place[id(stmt)] = len(self.place)
-            self.loops[id(stmt)] = around
-            inside = (*around, stmt) if isinstance(stmt, For) else around
-            work.add((c, inside) for c in stmt.children)
-
-    def runs(self, statements: Iterable[Stmt]) -> Iterator[int]:
-        """How often each of them runs; a loop without a number of iterations counts once."""
-        for s in statements:
-            yield prod(int(f.extent.value) for f in self.loops[id(s)] if isinstance(f.extent, Const))
-
-    def common(self, a: Stmt, b: Stmt) -> tuple[For, ...]:
-        """The loops around both, from the outside."""
-        found = []
-        for x, y in zip(self.loops[id(a)], self.loops[id(b)], strict=False):
-            if x is not y:
-                break
-            found.append(x)
-        return tuple(found)
+    return store.place < read.place and not nest.apart(store, read, before)

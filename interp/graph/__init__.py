@@ -100,6 +100,11 @@ def evaluate(expr: graph.Expr, module: Module | None = None) -> Value:
     return machine.call(function([], expr), [])
 
 
+def call_closure(module: Module, closure: Closure, args: Sequence[Value] = ()) -> Value:
+    """The result of a function that a run of `module` gave; it has the values that it had there."""
+    return _Evaluator(module, False, vector.run, None).call(closure, args)
+
+
 def check_inputs(main: graph.Function, inputs: Mapping[str, Any]) -> dict[Symbol, int]:
     """The values of the symbolic dims; Invalid, naming the input, where `inputs` are not what `main` takes."""
     expected = {p.name: p.type for p in main.params}

@@ -18,7 +18,7 @@ from assay.semantics import tensor
 from assay.semantics.errors import Unsupported
 from assay.semantics.integers.affine import Affine, Atom, affine, atom_range
 from assay.semantics.integers.ranges import Interval, closed
-from assay.semantics.scalar import Apply, Const, Expr, Var, show
+from assay.semantics.scalar import Apply, Const, Expr, Load, Var, show
 from assay.semantics.walk import Worklist, post_order
 
 Direction: TypeAlias = Literal["=", "<", ">", "*"]
@@ -40,6 +40,10 @@ class LoopAccess:
     within: Mapping[Var, Interval]
     part: int
     stmt: tensor.Stmt
+    loops: tuple[tensor.For, ...]
+    """The loops around it inside of its part, outermost first."""
+    place: int
+    """The number of its statement in the part, in the order of the text."""
 
     def __str__(self) -> str:
         what = "store to" if self.write else "load of"
@@ -66,14 +70,15 @@ class Nest:
             self.accesses = [a for a in self.accesses if a.buffer in written]
 
     def _collect(self, body: tensor.Stmt, own: set[tensor.Buffer], part: int) -> None:
-        work = Worklist[tuple[tensor.Stmt, Mapping[Var, Interval]]]([(body, self.ranges)])
-        for stmt, within in work:
-            for e in stmt.expressions:
-                for n in tensor.loads(e):
-                    self._note(n.buffer, n.indices, False, within, part, stmt)
+        work = Worklist[tuple[tensor.Stmt, Mapping[Var, Interval], tuple[tensor.For, ...]]]([(body, self.ranges, ())])
+        for place, (stmt, within, loops) in enumerate(work):
+            touched: list[Load | tensor.Store] = [n for e in stmt.expressions for n in tensor.loads(e)]
+            touched += [stmt] if isinstance(stmt, tensor.Store) else []
+            for n in touched:
+                forms = _forms(n, within)
+                write = isinstance(n, tensor.Store)
+                self.accesses.append(LoopAccess(n.buffer, n.indices, write, forms, within, part, stmt, loops, place))
             match stmt:
-                case tensor.Store():
-                    self._note(stmt.buffer, stmt.indices, True, within, part, stmt)
                 case tensor.For() | tensor.LetStmt():
                     self.inner.add(stmt.var)
                 case tensor.Allocate() | tensor.AllocateConst():
@@ -81,24 +86,11 @@ class Nest:
                 case tensor.Call():
                     raise Unsupported(f"it is not known what {stmt} touches", where=stmt.span, label="loops.C1")
             inside = narrowed(stmt.condition, within) if isinstance(stmt, tensor.If) else within
+            around = (*loops, stmt) if isinstance(stmt, tensor.For) else loops
             work.add(
-                (c, within if isinstance(stmt, tensor.If) and c is stmt.otherwise else inside) for c in stmt.children
+                (c, within if isinstance(stmt, tensor.If) and c is stmt.otherwise else inside, around)
+                for c in stmt.children
             )
-
-    def _note(
-        self,
-        buffer: tensor.Buffer,
-        indices: Sequence[Expr],
-        write: bool,
-        within: Mapping[Var, Interval],
-        part: int,
-        stmt: tensor.Stmt,
-    ) -> None:
-        forms = [affine(i, within) for i in indices]
-        flat: Affine | None = Affine({})
-        for form, n in zip(forms, buffer.shape, strict=True):
-            flat = None if flat is None or form is None or not isinstance(n, int) else flat.scaled(n).plus(form)
-        self.accesses.append(LoopAccess(buffer, tuple(indices), write, (*forms, flat), within, part, stmt))
 
     def pairs(self) -> Iterator[tuple[LoopAccess, LoopAccess]]:
         """Pairs of accesses to one buffer of which one writes, each with itself too; those that look alike once."""
@@ -147,6 +139,15 @@ class Nest:
             return directions.get(atom, "*" if atom in self.inner else "=")
         fixed = all(directions.get(v, "*" if v in self.inner else "=") == "=" for v in atom.form.variables)
         return "=" if fixed else "*"
+
+
+def _forms(access: Load | tensor.Store, within: Mapping[Var, Interval]) -> tuple[Affine | None, ...]:
+    """The indices of an access, and its place in row-major order, as far as they have forms."""
+    forms = [affine(i, within) for i in access.indices]
+    flat: Affine | None = Affine({})
+    for form, n in zip(forms, access.buffer.shape, strict=True):
+        flat = None if flat is None or form is None or not isinstance(n, int) else flat.scaled(n).plus(form)
+    return (*forms, flat)
 
 
 def ranges(func: tensor.PrimFunc) -> dict[Var, Interval]:

@@ -53,9 +53,11 @@ def plan_symbolic(
     most = {b.name: largest(b.nbytes, problem, sums) for b in buffers}
     ranked = tuple(replace(b, pools=unlimited(problem, b)) if most[b.name] is None else b for b in buffers)
     point = nominal((v for b in buffers for v in variables(b.nbytes)), problem.bounds, at)
-    numbers = {b.name: _number(b.nbytes, most[b.name], point) for b in buffers}
+    numbers = {
+        b.name: max(evaluate_dim(b.nbytes, point), 0) if (high := most[b.name]) is None else high for b in buffers
+    }
     found = planner(replace(problem, buffers=tuple(replace(b, nbytes=numbers[b.name]) for b in ranked), bounds={}))
-    size = {b.name: _size(b, most[b.name], sums, by_bound) for b in buffers}
+    size = {b.name: sums.of(b.nbytes if not by_bound or (high := most[b.name]) is None else high) for b in buffers}
     stack = Stack(problem, found, sums, size, deadline)
     places = {b.name: Place(found.places[b.name].pool, sums.dim(stack.offset[b.name])) for b in buffers}
     sizes = {p.name: sums.dim(stack.top(p.name)) for p in problem.pools if p.name in found.sizes}
@@ -70,14 +72,6 @@ def given_plan(problem: Problem, places: Mapping[str, Place]) -> Plan:
         ends.setdefault(places[b.name].pool, []).append(sums.of(places[b.name].offset) + sums.of(b.nbytes))
     sizes = {p.name: sums.dim(sums.largest(ends.get(p.name, ()), KEPT)) for p in problem.pools}
     return Plan(places, sizes, "given")
-
-
-def _number(size: Dim, most: int | None, point: Mapping[Var, int]) -> int:
-    return most if most is not None else max(evaluate_dim(size, point), 0)
-
-
-def _size(b: BufferInfo, most: int | None, sums: Sums, by_bound: bool) -> Polynomial:
-    return sums.of(most if by_bound and most is not None else b.nbytes)
 
 
 class Stack:

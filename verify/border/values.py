@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp.graph.closures import call_closure
+from assay.interp.graph import call_closure
 from assay.interp.values import Closure, Data, Shape, Value
 from assay.lower.frontends.onnx.containers import any_dtype, any_tensor, inside_option
 from assay.semantics.builder.prelude import LIST
