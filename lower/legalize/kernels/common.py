@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Const, Dim, Expr, Number, const, show
+from assay.semantics.scalar import Const, Dim, Expr, Number, apply, const, show
 from assay.semantics.tensor import Allocate, Buffer, LoopKind, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType, Type, flatten
 
@@ -64,6 +64,33 @@ def nest(prefix: str, extents: Sequence[Dim], body: Callable[..., Stmt], kind: L
     *first, last = prefix.split()
     words = [*first, *(f"{last}{k}" for k in range(len(extents) - len(first)))]
     return loops(" ".join(words), extents, body, kind)
+
+
+def accumulated(
+    out: Buffer,
+    at: Callable[..., tuple[Expr, ...]],
+    plane: Sequence[Dim],
+    op: str,
+    start: Const,
+    box: Sequence[Dim],
+    term: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Expr],
+    finish: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None,
+    prefix: str = "k",
+) -> list[Stmt]:
+    """Statements that take each element of a plane of `out`, which lies `at` its place there, from `start` on: one term
+    after another over a box, by place in the plane and in the box. `finish` makes the result of what comes out.
+
+    So the order of operations is that of the box, row-major, whatever the plane (rule M10).
+    """
+
+    def each(value: Callable[..., Expr]) -> Stmt:
+        return nest("i", plane, lambda *i: store(out, at(*i), value(*i)))
+
+    def add(*k: Expr) -> Stmt:
+        return each(lambda *i: apply(op, out[at(*i)], term(i, k)))
+
+    steps = [each(lambda *i: start), nest(prefix, box, add, "serial")]
+    return [*steps, each(lambda *i: finish(out[at(*i)], i))] if finish is not None else steps
 
 
 def numbers(dims: Sequence[Dim], what: str) -> tuple[int, ...]:

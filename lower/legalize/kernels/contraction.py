@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from assay.lower.legalize.kernels.common import (
     Kernel,
+    accumulated,
     broadcast,
     kernel,
     nest,
@@ -58,24 +59,14 @@ def _conv(name: str, attrs: Attrs, x: Buffer, w: Buffer, *more: Buffer) -> Stmt:
         def one_plane(n: Expr, g: Expr, o: Expr) -> Stmt:
             feature = g * group_features + o
 
-            def add(c: Expr, *k: Expr) -> Stmt:
-                channel = g * group_channels + c
+            def product(i: tuple[Expr, ...], ck: tuple[Expr, ...]) -> Expr:
+                c, *k = ck
+                read = source[(n, g * group_channels + c, *strided(i, strides, k, dilation))]
+                return read * w[(feature, c, *k)]
 
-                def element(*i: Expr) -> Stmt:
-                    at = (n, feature, *i)
-                    read = source[(n, channel, *strided(i, strides, k, dilation))]
-                    return store(out, at, out[at] + read * w[(feature, c, *k)])
-
-                return nest("i", plane, element)
-
-            def add_bias(*i: Expr) -> Stmt:
-                return store(out, (n, feature, *i), out[(n, feature, *i)] + bias[0][feature])
-
-            return seq(
-                nest("i", plane, lambda *i: store(out, (n, feature, *i), const(0, out.dtype))),
-                nest("c k", (group_channels, *window), add, "serial"),
-                *([nest("i", plane, add_bias)] if bias else []),
-            )
+            at, box = (lambda *i: (n, feature, *i)), (group_channels, *window)
+            add_bias = (lambda total, i: total + bias[0][feature]) if bias else None
+            return seq(*accumulated(out, at, plane, "add", const(0, out.dtype), box, product, add_bias, "c k"))
 
         if groups == 1:
             return loops("n o", (x.shape[0], features), lambda n, o: one_plane(n, const(0), o), "parallel")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from assay.lower.legalize.kernels.common import Kernel, allocated, divided, kernel, nest, numbers, padded
+from assay.lower.legalize.kernels.common import Kernel, accumulated, allocated, divided, kernel, nest, numbers, padded
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, const, neutral
 from assay.semantics.tensor import Allocate, Buffer, Stmt, loops, seq, store
@@ -28,38 +28,28 @@ def _softmax(log: bool) -> Kernel:
                 less = x[(*o, k, *i)] - peak[(*o, *i)]
                 return store(out, (*o, k, *i), less if log else apply("exp", less))
 
-            def largest(k: Expr) -> Stmt:
-                return nest("i", after, lambda *i: store(peak, (*o, *i), _max(peak[(*o, *i)], x[(*o, k, *i)])))
+            def at(*i: Expr) -> tuple[Expr, ...]:
+                return (*o, *i)
 
-            def add(k: Expr) -> Stmt:
-                def element(*i: Expr) -> Stmt:
-                    term = out[(*o, k, *i)]
-                    return store(total, (*o, *i), total[(*o, *i)] + (apply("exp", term) if log else term))
-
-                return nest("i", after, element)
+            def added(i: tuple[Expr, ...], k: tuple[Expr, ...]) -> Expr:
+                term = out[(*o, *k, *i)]
+                return apply("exp", term) if log else term
 
             def finish(k: Expr, *i: Expr) -> Stmt:
                 at, norm = (*o, k, *i), total[(*o, *i)]
                 return store(out, at, out[at] - norm if log else out[at] / norm)
 
-            logarithm = nest("i", after, lambda *i: store(total, (*o, *i), apply("log", total[(*o, *i)])))
+            least, logarithm = neutral("max", x.dtype), (lambda sum_, i: apply("log", sum_)) if log else None
             return seq(
-                nest("i", after, lambda *i: store(peak, (*o, *i), neutral("max", x.dtype))),
-                nest("k", (length,), largest, "serial"),
+                *accumulated(peak, at, after, "max", least, (length,), lambda i, k: x[(*o, *k, *i)]),
                 nest("k", (length, *after), shift),
-                nest("i", after, lambda *i: store(total, (*o, *i), const(0, x.dtype))),
-                nest("k", (length,), add, "serial"),
-                *([logarithm] if log else []),
+                *accumulated(total, at, after, "add", const(0, x.dtype), (length,), added, logarithm),
                 nest("k", (length, *after), finish),
             )
 
         return allocated((peak, total), nest("o", before, row))
 
     return kernel("x", body)
-
-
-def _max(a: Expr, b: Expr) -> Expr:
-    return apply("max", a, b)
 
 
 def _batch_norm(
@@ -119,18 +109,14 @@ def _lrn(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
 
     def normalise(squares: Buffer) -> Stmt:
         def channel(n: Expr, c: Expr) -> Stmt:
-            def add(k: Expr) -> Stmt:
-                return nest("i", sizes, lambda *i: store(out, (n, c, *i), out[(n, c, *i)] + squares[(n, c + k, *i)]))
+            def square(i: tuple[Expr, ...], k: tuple[Expr, ...]) -> Expr:
+                return squares[(n, c + k[0], *i)]
 
-            def finish(*i: Expr) -> Stmt:
-                at = (n, c, *i)
-                return store(out, at, x[at] / apply("pow", bias + alpha * out[at], beta))
+            def finish(total: Expr, i: tuple[Expr, ...]) -> Expr:
+                return x[(n, c, *i)] / apply("pow", bias + alpha * total, beta)
 
-            return seq(
-                nest("i", sizes, lambda *i: store(out, (n, c, *i), const(0, x.dtype))),
-                nest("k", (size,), add, "serial"),
-                nest("i", sizes, finish),
-            )
+            zero = const(0, x.dtype)
+            return seq(*accumulated(out, lambda *i: (n, c, *i), sizes, "add", zero, (size,), square, finish))
 
         return loops("n c", (images, channels), channel, "parallel")
 

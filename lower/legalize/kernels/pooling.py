@@ -13,9 +13,9 @@ from operator import mul
 
 from assay.lower.legalize.kernels.common import (
     Kernel,
+    accumulated,
     divided,
     kernel,
-    nest,
     numbers,
     padded,
     strided,
@@ -23,7 +23,7 @@ from assay.lower.legalize.kernels.common import (
 )
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Const, Expr, apply, cast, const, neutral
-from assay.semantics.tensor import Buffer, Stmt, loops, seq, store
+from assay.semantics.tensor import Buffer, Stmt, loops, seq
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,11 @@ def _pool(
 
     def pool(source: Buffer) -> Stmt:
         def one_plane(n: Expr, c: Expr) -> Stmt:
-            def add(*k: Expr) -> Stmt:
-                def element(*i: Expr) -> Stmt:
-                    read = source[(n, c, *strided(i, strides, k, dilation))]
-                    return store(out, (n, c, *i), apply(op, out[(n, c, *i)], read))
+            def read(i: tuple[Expr, ...], k: tuple[Expr, ...]) -> Expr:
+                return source[(n, c, *strided(i, strides, k, dilation))]
 
-                return nest("i", plane, element)
-
-            steps = [
-                nest("i", plane, lambda *i: store(out, (n, c, *i), start)),
-                nest("k", [a.window for a in axes], add, "serial"),
-            ]
-            if finish is not None:
-                steps.append(nest("i", plane, lambda *i: store(out, (n, c, *i), finish(out[(n, c, *i)], i))))
-            return seq(*steps)
+            window = [a.window for a in axes]
+            return seq(*accumulated(out, lambda *i: (n, c, *i), plane, op, start, window, read, finish))
 
         return loops("n c", x.shape[:2], one_plane, "parallel")
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from math import prod
 
-from assay.lower.legalize.kernels.common import Kernel, divided, kernel, nest, numbers
+from assay.lower.legalize.kernels.common import Kernel, accumulated, divided, kernel, nest, numbers
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Expr, apply, const, neutral
-from assay.semantics.tensor import Buffer, Stmt, seq, store
+from assay.semantics.scalar import Expr, const, neutral
+from assay.semantics.tensor import Buffer, Stmt, seq
 
 
 def _reduction(op: str, *, mean: bool = False) -> Kernel:
@@ -23,27 +23,18 @@ def _reduction(op: str, *, mean: bool = False) -> Kernel:
         inner_shape, reduced_shape = [x.shape[a] for a in inner], [x.shape[a] for a in axes]
 
         def one(*outer: Expr) -> Stmt:
-            def at(i: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            def at(*i: Expr) -> tuple[Expr, ...]:
                 kept = dict(zip([*range(first), *inner], (*outer, *i), strict=True))
                 there = [kept.get(a, const(0)) for a in range(rank)]
                 return tuple(there if attrs["keepdims"] else (there[a] for a in kept))
 
-            def add(*k: Expr) -> Stmt:
-                def element(*i: Expr) -> Stmt:
-                    whole = dict(zip([*range(first), *inner, *axes], (*outer, *i, *k), strict=True))
-                    read = x[tuple(whole[a] for a in range(rank))]
-                    return store(out, at(i), apply(op, out[at(i)], read))
+            def read(i: tuple[Expr, ...], k: tuple[Expr, ...]) -> Expr:
+                whole = dict(zip([*range(first), *inner, *axes], (*outer, *i, *k), strict=True))
+                return x[tuple(whole[a] for a in range(rank))]
 
-                return nest("i", inner_shape, element)
-
-            steps = [
-                nest("i", inner_shape, lambda *i: store(out, at(i), neutral(op, out.dtype))),
-                nest("k", reduced_shape, add, "serial"),
-            ]
-            if mean:
-                count = prod(numbers([x.shape[a] for a in axes], name))
-                steps.append(nest("i", inner_shape, lambda *i: store(out, at(i), divided(out[at(i)], count))))
-            return seq(*steps)
+            count = prod(numbers(reduced_shape, name)) if mean else 0
+            finish = (lambda total, i: divided(total, count)) if mean else None
+            return seq(*accumulated(out, at, inner_shape, op, neutral(op, out.dtype), reduced_shape, read, finish))
 
         return nest("o", x.shape[:first], one)
 
