@@ -1,4 +1,4 @@
-"""Generated C under the address and undefined-behaviour sanitizers (specs/lower.md, "c").
+"""Generated C under the address and undefined-behaviour sanitizers (specs/verify.md, "c").
 
 A program of its own, every buffer an allocation of exactly its size, so that any byte beyond one is seen.
 """
