@@ -27,8 +27,7 @@ def with_flat_main(module: Module) -> Module:
         return module
     if "main" in called(main).functions:
         return module
-    given = input_leaves(main)
-    leaves = iter([(name, of) for name, of in given])
+    leaves = iter(input_leaves(main))
     params: list[Var] = []
     body: Expr = main.body
     bound: list[tuple[Var, Expr]] = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from assay.lower.frontends.onnx.tensors import ONNX_NAMES
 from assay.semantics import graph
@@ -176,12 +177,10 @@ class Containers:
 
     def copy(self, value: Expr, name: Expr) -> None:
         """What is known of a value is known of its name."""
-        if value in self._elements:
-            self._elements[name] = self._elements[value]
-        if value in self._shapes:
-            self._shapes[name] = self._shapes[value]
-        if value in self._inside:
-            self._inside[name] = self._inside[value]
+        tables: tuple[dict[Expr, Any], ...] = (self._elements, self._shapes, self._inside)
+        for known in tables:
+            if value in known:
+                known[name] = known[value]
 
     # --- types
 
@@ -189,10 +188,8 @@ class Containers:
         """A type, with the definitions that it mentions."""
         for t in pre_order(of):
             if isinstance(t, DataType):
-                if (inner := any_dtype(t)) is not None:
-                    self.definitions[t.name] = any_tensor(inner)
-                else:
-                    self.definitions[t.name] = LIST if t.name == LIST.name else OPTION
+                inner, other = any_dtype(t), LIST if t.name == LIST.name else OPTION
+                self.definitions[t.name] = other if inner is None else any_tensor(inner)
         return of
 
     def function(self, name: str) -> GlobalVar:

@@ -16,7 +16,7 @@ import numpy as np
 from assay.semantics.operator import Attrs, Reasons
 from assay.semantics.ops.functions import BITS
 from assay.semantics.ops.sizes import floor_div, larger, never_negative, smaller
-from assay.semantics.scalar import Dim, Expr, simplify
+from assay.semantics.scalar import Dim, Expr, provably_equal, simplify
 from assay.semantics.types import TensorType, TupleType, Type
 
 Contents = np.ndarray[Any, Any]
@@ -88,28 +88,23 @@ def _quotient(a: Dim, b: Dim) -> Dim:
     return floor_div(a, b)
 
 
-def _equal(a: Dim, b: Dim) -> bool:
-    difference = _minus(a, b)
-    if isinstance(difference, int):
-        return difference == 0
-    if never_negative(simplify(difference - 1)) or never_negative(simplify(-1 - difference)):
+def _positive(d: Dim) -> bool:
+    """Whether a difference of dims is above 0."""
+    if isinstance(d, int):
+        return d > 0
+    if never_negative(simplify(d - 1)):
+        return True
+    if never_negative(simplify(-d)):
         return False
     raise _UnknownError
 
 
 def _less(a: Dim, b: Dim) -> bool:
-    difference = _minus(b, a)
-    if isinstance(difference, int):
-        return difference > 0
-    if never_negative(simplify(difference - 1)):
-        return True
-    if never_negative(simplify(-difference)):
-        return False
-    raise _UnknownError
+    return _positive(simplify(b - a))
 
 
-def _minus(a: Dim, b: Dim) -> Dim:
-    return simplify(a - b)
+def _equal(a: Dim, b: Dim) -> bool:
+    return provably_equal(a, b) or not (_less(a, b) or _less(b, a))
 
 
 def _where(condition: Any, a: Dim, b: Dim) -> Dim:

@@ -274,10 +274,8 @@ def loop(node: Node) -> Control:
     start = node.shaped(node[1], ()) if node.has(1) else None
     initial = [node[k] for k in range(2, len(node.inputs))]
 
-    def inputs(i: Expr, c: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
-        return (i, c, *states)
-
-    return (yield from _Loop(node, node.attrs["body"], inputs, True, trips, start, initial).run())
+    body = node.attrs["body"]
+    return (yield from _Loop(node, body, lambda i, c, states: (i, c, *states), True, trips, start, initial).run())
 
 
 def _length(node: Node, x: Expr, axis: int) -> tuple[Dim, Expr]:

@@ -115,12 +115,9 @@ class Runs:
         """The body after the assertions that settled inputs hold what was taken."""
         for param, value in reversed(list(self._used.items())):
             other = graph.call("not_equal", param, value)
-            if (
-                isinstance(value, Constant) and np.isnan(value.data.astype(np.float64)).any()
-            ):  # a NaN where a NaN was taken is what was taken
-                both = graph.call(
-                    "logical_and", graph.call("not_equal", param, param), graph.call("not_equal", value, value)
-                )
+            # a NaN where a NaN was taken is what was taken
+            if isinstance(value, Constant) and np.isnan(value.data.astype(np.float64)).any():
+                both = graph.call("logical_and", *(graph.call("not_equal", x, x) for x in (param, value)))
                 other = graph.call("logical_and", other, graph.call("logical_not", both))
             differs = graph.call("astype", other, dtype="int64")
             count = graph.call("sum", differs, axis=None, keepdims=False)

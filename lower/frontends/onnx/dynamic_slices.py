@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from assay.lower.frontends.onnx.node import Node, tensor
+from assay.lower.frontends.onnx.terms import Term, line
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axes, normalize_axis
 
 
 def needed(node: Node) -> bool:
@@ -31,21 +29,20 @@ def cut(node: Node) -> Expr:
         raise node.unsupported("steps other than 1 where only the run knows starts and ends")
     if len(axes) != count:
         raise node.wrong(f"{count} starts, {len(axes)} axes; as many are wanted")
-    normalize_axes(str(node), axes, rank)
-    for k, a in enumerate(axes):
-        axis = normalize_axis(str(node), a, rank)
-        size = node.call("take", node.call("shape_of", x), node.constant(np.array([axis])), axis=0)
-        begin, end = (_inside(node, bound, k, size) for bound in (starts, ends))
-        length = node.call("maximum", node.call("subtract", end, begin), node.constant(np.zeros(1, np.int64)))
-        measured = node.cut_size(length)
-        places = node.call("add", begin, node.call("arange", size=measured, dtype="int64"))
-        x = node.named(node.call("take", x, places, axis=axis))
+    for k, axis in enumerate(node.axes(rank, axes)):
+        size = _at(node, node.call("shape_of", x), axis)
+        begin, end = (_inside(_at(node, bound, k), size) for bound in (starts, ends))
+        measured = node.cut_size((end - begin).at_least(0).expr)
+        places = begin + line(node, measured, INT64)
+        x = node.named(node.call("take", x, places.expr, axis=axis))
     return x
 
 
-def _inside(node: Node, bounds: Expr, k: int, size: Expr) -> Expr:
-    """One of the bounds, counted from the front and brought into the axis; a vector of one element."""
-    bound = node.call("take", bounds, node.constant(np.array([k])), axis=0)
-    zero = node.constant(np.zeros(1, np.int64))
-    bound = node.call("where", node.call("less", bound, zero), node.call("add", bound, size), bound)
-    return node.call("minimum", node.call("maximum", bound, zero), size)
+def _at(node: Node, vector: Expr, place: int) -> Term:
+    """An element of a vector, as a vector of one."""
+    return Term(node, node.call("take", vector, node.constant([place], INT64), axis=0))
+
+
+def _inside(bound: Term, size: Term) -> Term:
+    """A bound counted from the front and brought into the axis."""
+    return (bound + size).chosen(bound < 0, bound).at_least(0).at_most(size)

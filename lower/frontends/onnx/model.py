@@ -78,11 +78,15 @@ def import_onnx(
     """
     read_in = read(model, source)
     with placed(read_in.name):
-        importer = _Importer(read_in, evaluate, dims or {}, values or {}, strings)
-        if draws is not None:
-            importer.builder.draws = np.random.RandomState(draws)
-        main = importer.function(tensors)
-        return Module({"main": main, **importer.builder.containers.definitions})
+        values = values or {}
+        if strings is not None:
+            names = text_names(read_in.model.graph.input)
+            values = {**values, **{n: strings.numbers(values[n]) for n in names if n in values}}
+        builder = Builder(evaluate, read_in.folder, values)
+        builder.strings = strings
+        builder.draws = None if draws is None else np.random.RandomState(draws)
+        main = _Importer(read_in, builder, dims or {}).function(tensors)
+        return Module({"main": main, **builder.containers.definitions})
 
 
 @dataclass(eq=False)
@@ -127,20 +131,10 @@ class _Frame:
 
 
 class _Importer:
-    def __init__(
-        self,
-        source: Source,
-        evaluate: Evaluate,
-        dims: Mapping[str, int],
-        values: Mapping[str, Array],
-        strings: Strings | None,
-    ) -> None:
+    def __init__(self, source: Source, builder: Builder, dims: Mapping[str, int]) -> None:
         self.source = source
+        self.builder = builder
         self.graph: GraphProto = source.model.graph
-        if strings is not None:
-            values = {**values, **{n: strings.numbers(values[n]) for n in text_names(self.graph.input) if n in values}}
-        self.builder = Builder(evaluate, source.folder, values)
-        self.builder.strings = strings
         self.symbols = NamedSizes(self.graph, dims)
         self.builder.symbols = self.symbols.known
         self.inlined = 0
@@ -204,9 +198,7 @@ class _Importer:
                 made = self.builder.constant(array, span=where)
                 if strings is not None:
                     self.builder.texts.add(made)
-                main.define(name, made)
-                if name in main.declared:
-                    self._check(name, main.declared[name], made)
+                self._define(main, name, made)
 
     def _inputs(self, main: _Frame) -> list[Var]:
         params: list[Var] = []
@@ -223,17 +215,18 @@ class _Importer:
                     self._check(name, given.type, stored)
                     continue
                 if is_container(given.type):
-                    of = self.builder.containers.need(declared_type(f"input {name!r}", given.type))
-                    params.append(Var(of, name, span=where))
-                    self.builder.containers.note(params[-1], declared_shapes(given.type))
-                    main.define(name, params[-1])
-                    continue
-                declared = given.type if self.builder.strings is None else without_strings(given.type)
-                params.append(Var(input_type(name, declared, self.symbols), name, span=where))
-                if declared is not given.type:
-                    self.builder.texts.add(params[-1])
-                self.builder.runs.parameter(params[-1], name)
-                main.define(name, params[-1])
+                    param = Var(
+                        self.builder.containers.need(declared_type(f"input {name!r}", given.type)), name, span=where
+                    )
+                    self.builder.containers.note(param, declared_shapes(given.type))
+                else:
+                    declared = given.type if self.builder.strings is None else without_strings(given.type)
+                    param = Var(input_type(name, declared, self.symbols), name, span=where)
+                    if declared is not given.type:
+                        self.builder.texts.add(param)
+                    self.builder.runs.parameter(param, name)
+                params.append(param)
+                main.define(name, param)
         return params
 
     def _require_few(self) -> None:
@@ -397,7 +390,4 @@ def _operand(of: Expr) -> DType | str:
 
 def _place(node: NodeProto) -> str:
     """What names a node for people: its name, else that of its first output."""
-    for name in (node.name, *node.output):
-        if isinstance(name, str) and name:
-            return name
-    return "a node without a name"
+    return next((n for n in (node.name, *node.output) if isinstance(n, str) and n), "a node without a name")

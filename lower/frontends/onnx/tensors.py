@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, DType
@@ -109,12 +109,8 @@ def _from_bytes(data: bytes, of: DType, shape: tuple[int, ...], what: str) -> Ar
             label="onnx.C9",
         )
     if packed:
-        octets = np.frombuffer(data, np.uint8)
-        parts = np.stack([octets >> k for k in range(0, 8, of.bits)], axis=-1).reshape(-1)[:count] & (2**of.bits - 1)
-        sign = 2 ** (of.bits - 1)
-        signed: Array = (parts ^ sign).astype(np.int8) - np.int8(sign) if of.kind == "int" else parts
-        narrow: Array = parts.view(of.numpy) if of.is_float else signed.astype(of.numpy)
-        return narrow.reshape(shape)
+        stored = TensorProto(data_type=number_of(of), dims=shape, raw_data=data)
+        return np.asarray(numpy_helper.to_array(stored))
     array = np.frombuffer(data, np.uint8 if of.kind == "bool" else of.numpy)
     if sys.byteorder == "big":
         array = array.byteswap()

@@ -22,7 +22,7 @@ def _method(op: str) -> Callable[..., Term]:
     """A method that applies an operator to the term and further operands."""
 
     def method(self: Term, *others: Amount) -> Term:
-        return Term(self.node, self.node.call(op, self.expr, *map(self.like, others)))
+        return Term(self.node, self.node.call(op, self.expr, *map(_operand, others)))
 
     return method
 
@@ -39,13 +39,9 @@ class Term:
         """The type of the tensor."""
         return tensor(self.expr)
 
-    def like(self, other: Amount) -> Expr:
-        """Another operand as an expression of this one's dtype."""
-        return other.expr if isinstance(other, Term) else self.node.constant(other, self.type.dtype)
-
     def number(self, value: float) -> Term:
         """A number of this one's dtype."""
-        return Term(self.node, self.like(value))
+        return Term(self.node, self.node.constant(value, self.type.dtype))
 
     def __rsub__(self, other: float) -> Term:
         return self.number(other) - self
@@ -78,7 +74,7 @@ class Term:
 
     def chosen(self, where: Term, other: Amount) -> Term:
         """This where the condition holds, else the other."""
-        return Term(self.node, self.node.call("where", where.expr, self.expr, self.like(other)))
+        return Term(self.node, self.node.call("where", where.expr, self.expr, _operand(other)))
 
     def cast(self, to: DType) -> Term:
         """Convert to a dtype."""
@@ -119,6 +115,10 @@ class Term:
 
 Amount: TypeAlias = Term | float
 """What a formula may hold: a tensor, or a number."""
+
+
+def _operand(of: Amount) -> Expr | float:
+    return of.expr if isinstance(of, Term) else of
 
 
 def line(node: Node, size: Dim, of: DType = FLOAT64) -> Term:

@@ -35,10 +35,7 @@ def _round(b: Relay, x: Expr) -> Expr:
 
 
 def _relaxed(name: str) -> Callable[..., Expr]:
-    def make(b: Relay, *xs: Expr) -> Expr:
-        return b.named(b.relax(name, b.together(*xs)))
-
-    return make
+    return lambda b, *xs: b.named(b.relax(name, b.together(*xs)))
 
 
 def _where(b: Relay, condition: Expr, x: Expr, y: Expr) -> Expr:

@@ -152,35 +152,32 @@ class Expressions(TokenReader):
 
     def atom_word(self, token: Token) -> RelayNode | None:
         """An atom that is one word; None, and nothing taken, for another."""
+        made: RelayNode
         match token.kind:
             case "local":
-                self.at += 1
-                return self.local(token)
+                made = self.local(token)
             case "graph":
-                self.at += 1
                 graph = self.graphs.get(token.text)
                 if graph is None:
                     self.wrong(token, f"{token.text} is not bound before", "relay.C10")
                 graph.uses += 1
-                return syntax.Shared(token.start, token.end, graph)
+                made = syntax.Shared(token.start, token.end, graph)
             case "global":
-                self.at += 1
                 self.uses.add(token.text[1:])
-                return syntax.Global(token.start, token.end, token.text[1:])
+                made = syntax.Global(token.start, token.end, token.text[1:])
             case "int" | "float":
-                self.at += 1
-                return syntax.Literal(token.start, token.end, self.number(token, False))
+                made = syntax.Literal(token.start, token.end, self.number(token, False))
             case "name" if token.text in ("True", "False"):
-                self.at += 1
-                return syntax.Literal(token.start, token.end, np.asarray(token.text == "True"))
+                made = syntax.Literal(token.start, token.end, np.asarray(token.text == "True"))
             case "meta":
-                self.at += 1
                 value = self.metadata.value(self.places, token)
                 if isinstance(value, VirtualDevice):
                     self.wrong(token, "a virtual device is no expression")
-                return syntax.Literal(token.start, token.end, value)
+                made = syntax.Literal(token.start, token.end, value)
             case _:
                 return None
+        self.at += 1
+        return made
 
     def local(self, token: Token) -> RelayNode:
         """A name, or a name and fields of it: what is bound decides where a name with dots ends."""
@@ -231,16 +228,13 @@ class Expressions(TokenReader):
         args: list[RelayNode] = []
         attrs: dict[str, object] = {}
         for _ in self.items(")"):
-            if self.next.kind == "name" and self.ahead(1).text in ("=", "."):
-                at = self.at
-                while self.ahead(1).text == "." and self.ahead(2).kind == "name":
-                    self.at += 2
-                is_attribute = self.ahead(1).text == "="
-                self.at = at
-                if is_attribute:
-                    attrs = yield self.attributes()
-                    self.need(")")
-                    break
+            last = 1  # a name may have dots
+            while self.ahead(last).text == "." and self.ahead(last + 1).kind == "name":
+                last += 2
+            if self.next.kind == "name" and self.ahead(last).text == "=":
+                attrs = yield self.attributes()
+                self.need(")")
+                break
             args.append((yield self.expression()))
         return syntax.Apply(callee.start, self.tokens[self.at - 1].end, callee, args, attrs)
 
@@ -374,14 +368,14 @@ class Expressions(TokenReader):
             self.bind(binder, outer)
             return RelayPattern("name", token.start, token.end, binder)
         if self.when("("):
-            return RelayPattern("tuple", token.start, token.end, fields=(yield from self.patterns(outer)))
+            return RelayPattern("tuple", token.start, token.end, children=(yield from self.patterns(outer)))
         self.take()
         if token.kind != "name" or token.text not in self.makers:
             message = f"{token.text} is no constructor; a name that a pattern binds is %{token.text}"
             self.wrong(token, message, "relay.C5")
         data, name = self.made(token.text)
         fields = (yield from self.patterns(outer)) if self.when("(") else []
-        return RelayPattern("made", token.start, token.end, data=data, constructor=name, fields=fields)
+        return RelayPattern("made", token.start, token.end, data=data, constructor=name, children=fields)
 
     def patterns(self, outer: list[tuple[str, Binder | None]]) -> Task[list[RelayPattern]]:
         """The patterns of fields, up to the parenthesis."""

@@ -35,8 +35,11 @@ from assay.semantics.walk import Worklist, post_order, rewrite
 class TypeInference:
     """What is known of the types of a program."""
 
-    def __init__(self, program: RelayProgram, data: dict[str, DataDef], known: dict[str, FuncType]) -> None:
-        """`data` and `known` have the prelude's too, where the text uses it."""
+    def __init__(
+        self, program: RelayProgram, data: dict[str, DataDef], known: dict[str, FuncType], needed: bool
+    ) -> None:
+        """`data` and `known` have the prelude's too, where the text uses it. Nothing is found where it is not `needed`,
+        as the text leaves no type out."""
         self.program = program
         self.data = data
         self.solved: dict[Hole, Type] = {}
@@ -50,9 +53,10 @@ class TypeInference:
         self.waiting: dict[Hole, list[syntax.Apply | syntax.Item]] = {}
         """Calls of operators, and fields, by a hole that must be filled first."""
         self.ready: list[syntax.Apply | syntax.Item] = []
-        for name, fn in program.functions.items():
+        functions = program.functions if needed else {}
+        for name, fn in functions.items():
             self.functions[name] = self.declared(fn)
-        for name, fn in program.functions.items():
+        for name, fn in functions.items():
             for node in post_order(fn.body):
                 self.visit(node)
             self.unify(self.functions[name].result, self.types[id(fn.body)])
@@ -144,11 +148,9 @@ class TypeInference:
                 return result
             case syntax.Apply():
                 return self.applied(node)
-            case syntax.Let():
-                self.bound(node)
-                return self.types[id(node.body)]
-            case syntax.Graph():
-                assert node.body is not None
+            case syntax.Let() | syntax.Graph():
+                if isinstance(node, syntax.Let):
+                    self.bound(node)
                 return self.types[id(node.body)]
             case syntax.Branch():
                 self.unify(self.types[id(node.condition)], TensorType((), BOOL))
@@ -221,7 +223,7 @@ class TypeInference:
             if p.binder is not None:
                 self.unify(self.binder(p.binder), of)
             elif p.kind == "tuple":
-                fields = tuple(Hole("field") for _ in p.fields)
+                fields = tuple(Hole("field") for _ in p.children)
                 self.unify(of, TupleType(fields))
             elif p.kind == "made":
                 data = self.data[p.data]
@@ -229,7 +231,7 @@ class TypeInference:
                 self.unify(of, DataType(data.name, holes))
                 bound: Bound = dict(zip(data.type_params, holes, strict=True))
                 fields = tuple(instantiate(t, bound) for t in data.constructors[p.constructor])
-            work.add(zip(p.fields, fields, strict=False))
+            work.add(zip(p.children, fields, strict=False))
 
     # --- operators -------------------------------------------------------------------------------------------------
 

@@ -115,10 +115,14 @@ def _old_version(places: Places) -> int:
     found = re.match(r"\ufeff?\s*v([0-9]+\.[0-9]+\.[0-9]+)", places.text)
     if found is None:
         return int(places.text.startswith("\ufeff"))
-    if found.group(1) not in VERSIONS:
-        message = f"version {found.group(1)} of the text format; {' and '.join(VERSIONS)} are read"
-        raise places.failure(Unsupported, found.start(1), found.end(), message, "relay.C2")
+    _require_version(places, found.group(1), found.start(1), found.end())
     return found.end()
+
+
+def _require_version(places: Places, version: str, start: int, end: int) -> None:
+    if version not in VERSIONS:
+        message = f"version {version} of the text format; {' and '.join(VERSIONS)} are read"
+        raise places.failure(Unsupported, start, end, message, "relay.C2")
 
 
 def _unknown(places: Places, at: int) -> NoReturn:
@@ -150,6 +154,4 @@ def _version(places: Places, start: int, end: int, said: str) -> None:
     if found is None:
         message = f'#[{said}] is not known; #[version = "0.0.5"] and #[metadata] are'
         raise places.failure(Invalid, start, end + 1, message, "relay.C1")
-    if found.group(1) not in VERSIONS:
-        message = f"version {found.group(1)} of the text format; {' and '.join(VERSIONS)} are read"
-        raise places.failure(Unsupported, start, end + 1, message, "relay.C2")
+    _require_version(places, found.group(1), start, end + 1)

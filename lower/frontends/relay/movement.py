@@ -184,19 +184,20 @@ def _joined(b: Relay, parts: list[Expr], axis: int) -> list[Expr]:
     return parts
 
 
-def _concatenate(b: Relay, parts: Any, axis: int) -> Expr:
-    found = b.tensors(parts)
-    if not found:
+def _tensors(b: Relay, parts: Any) -> list[Expr]:
+    if not (found := b.tensors(parts)):
         raise b.wrong("a tuple of at least one tensor is taken")
+    return found
+
+
+def _concatenate(b: Relay, parts: Any, axis: int) -> Expr:
+    found = _tensors(b, parts)
     axis = b.axis(axis, b.tensor(found[0]).ndim)
     return b.call("concat", *_joined(b, found, axis), axis=axis)
 
 
 def _stack(b: Relay, parts: Any, axis: int) -> Expr:
-    found = b.tensors(parts)
-    if not found:
-        raise b.wrong("a tuple of at least one tensor is taken")
-    return b.relax("stack", [tuple(_joined(b, found, -1))], axis=axis)
+    return b.relax("stack", [tuple(_joined(b, _tensors(b, parts), -1))], axis=axis)
 
 
 def _split(b: Relay, x: Expr, indices_or_sections: Any, axis: int) -> Expr:

@@ -114,18 +114,9 @@ def _read(value: Any) -> Any:
 def _made(build: Relay, found: Row, operands: list[Any], given: Mapping[str, Any]) -> Expr:
     try:
         return found.make(build, operands, given)
-    except Unsupported as wrong:
-        raise Unsupported(_own(wrong.message), where=wrong.where, label=_label(wrong, "relay.C12")) from None
-    except Invalid as wrong:
-        raise Invalid(_own(wrong.message), where=wrong.where, label=_label(wrong, "relay.C11")) from None
+    except Invalid as wrong:  # of a row of Relax, which both share, perhaps: in Relay's words then
+        label = "relay.C12" if isinstance(wrong, Unsupported) else "relay.C11"
+        label = label if wrong.label.startswith("relax.") else wrong.label
+        raise type(wrong)(wrong.message.removeprefix("R."), where=wrong.where, label=label) from None
     except MISFITS:
         raise Invalid(misfit(build.name, operands, given), label="relay.C11") from None
-
-
-def _own(message: str) -> str:
-    """A message of a row of Relax, which both share, in Relay's words."""
-    return message.removeprefix("R.")
-
-
-def _label(wrong: Invalid, instead: str) -> str:
-    return instead if wrong.label.startswith("relax.") else wrong.label

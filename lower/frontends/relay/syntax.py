@@ -181,12 +181,8 @@ class RelayPattern:
     binder: Binder | None = None
     data: str = ""
     constructor: str = ""
-    fields: list[RelayPattern] = field(default_factory=list)
-
-    @property
-    def children(self) -> Sequence[RelayPattern]:
-        """The patterns of the fields."""
-        return self.fields
+    children: list[RelayPattern] = field(default_factory=list)
+    """The patterns of the fields."""
 
 
 @dataclass(eq=False)

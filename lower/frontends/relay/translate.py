@@ -7,7 +7,7 @@ text, which is the order in which Relay printed them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from assay.lower.frontends.relay import syntax
@@ -24,7 +24,7 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Expr, Function, GlobalVar, Var
 from assay.semantics.graph.matching import Bound
-from assay.semantics.module import Definition, Module
+from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.text.source import Source
@@ -85,9 +85,7 @@ class _Translator:
         """Of a let, its value as the annotation says."""
         self.matched: dict[int, tuple[syntax.RelayMatch, RelayPattern]] = {}
         self.active: dict[int, tuple[Expr, bool]] = {}
-        needs = self.survey()
-        inference = TypeInference(program, self.data, self.functions) if needs else None
-        self.typing = Typing(places, program, inference)
+        self.typing = Typing(places, program, TypeInference(program, self.data, self.functions, self.survey()))
 
     def survey(self) -> bool:
         """Find what names stand for later; whether types are left out."""
@@ -132,9 +130,7 @@ class _Translator:
                 self.functions[other] = self.signature(functions[other])  # they call one another
             found[n] = self.function(functions[n], self.functions.get(n))
             self.functions.setdefault(n, found[n].func_type)
-        data = {n: d for n, d in self.program.data.items()}
-        definitions: dict[str, Definition] = {**data, **{n: found[n] for n in functions}}
-        module = Module(definitions)
+        module = Module({**self.program.data, **{n: found[n] for n in functions}})
         return with_prelude(module) if self.program.prelude else module
 
     def order(self, waiting: dict[str, Fn]) -> list[str]:
@@ -204,14 +200,14 @@ class _Translator:
                 case "name", _:
                     assert p.binder is not None
                     self.name(p.binder, graph.var(p.binder.name, of))
-                case "tuple", TupleType() if len(of.fields) == len(p.fields):
-                    work.add(zip(p.fields, of.fields, strict=True))
+                case "tuple", TupleType() if len(of.fields) == len(p.children):
+                    work.add(zip(p.children, of.fields, strict=True))
                 case "made", DataType() if of.name == p.data:
                     fields = graph.field_types(graph.constructor(self.data[p.data], p.constructor), of)
-                    if len(fields) != len(p.fields):
-                        message = f"{p.constructor} has {len(fields)} fields, the pattern {len(p.fields)}"
+                    if len(fields) != len(p.children):
+                        message = f"{p.constructor} has {len(fields)} fields, the pattern {len(p.children)}"
                         raise self.places.failure(Invalid, p.start, p.end, message, "match.C4")
-                    work.add(zip(p.fields, fields, strict=True))
+                    work.add(zip(p.children, fields, strict=True))
                 case "any", _:
                     pass
                 case _:
@@ -351,14 +347,8 @@ class _Translator:
         return value
 
     def reference(self, node: syntax.Reference, span: Span) -> Expr:
-        args = [self.made[id(a)] for a in node.args]
-        match node.kind:
-            case "ref":
-                return graph.ref(args[0], span=span)
-            case "ref_read":
-                return graph.read(args[0], span=span)
-            case _:
-                return graph.write(args[0], args[1], span=span)
+        makers: dict[str, Callable[..., Expr]] = {"ref": graph.ref, "ref_read": graph.read, "ref_write": graph.write}
+        return makers[node.kind](*(self.made[id(a)] for a in node.args), span=span)
 
     def acts(self, value: Expr) -> bool:
         """Whether evaluating an expression, its operands included, is an action."""

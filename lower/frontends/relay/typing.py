@@ -22,7 +22,7 @@ from assay.semantics.walk import post_order, rewrite
 class Typing:
     """What the text says of types, and what was found for the rest."""
 
-    def __init__(self, places: Places, program: RelayProgram, inference: TypeInference | None) -> None:
+    def __init__(self, places: Places, program: RelayProgram, inference: TypeInference) -> None:
         self.places = places
         self.unknown = program.unknown
         self.inference = inference
@@ -33,8 +33,8 @@ class Typing:
         """The type of a parameter, as the text says it or as its uses show."""
         if binder.type is not None and not has_holes(binder.type):
             return binder.type
-        found = None if self.inference is None else self.inference.known(self.inference.binder(binder))
-        if found is None or has_holes(found):
+        found = self.inference.known(self.inference.binder(binder))
+        if has_holes(found):
             message = (
                 f"the type of %{binder.name} is not told: write it, such as %{binder.name}: Tensor[(2, 3), float32]"
             )
@@ -45,10 +45,8 @@ class Typing:
         """The declared result of a function, or the one that its uses and its body show."""
         if fn.result is not None and not has_holes(fn.result):
             return fn.result
-        found = fn.result
-        if self.inference is not None:
-            body = self.inference.types.get(id(fn.body))
-            found = None if body is None else self.inference.known(body)
+        body = self.inference.types.get(id(fn.body))
+        found = None if body is None else self.inference.known(body)
         if found is None or has_holes(found):
             message = "the result of a function that calls itself is not told: write it after ->"
             raise self.places.failure(Invalid, fn.start, fn.end, message, "relay.C13")
@@ -56,11 +54,8 @@ class Typing:
 
     def type_args(self, node: RelayNode) -> tuple[types.Type, ...] | None:
         """What the type parameters stand for at a use; None where it is not known."""
-        holes = None if self.inference is None else self.inference.used_as.get(id(node))
-        if holes is None or self.inference is None:
-            return None
-        found = tuple(self.inference.known(h) for h in holes)
-        if any(has_holes(t) for t in found):
+        found = tuple(map(self.inference.known, self.inference.used_as.get(id(node), ())))
+        if not found or any(map(has_holes, found)):
             return None
         for t in found:
             if any(s not in self.sizes for s in types.symbols(t)):
@@ -90,7 +85,7 @@ class Typing:
 
     def mixed(self, of: types.Type) -> set[int]:
         """The axes of a tensor type at which inference met different sizes."""
-        return set() if self.inference is None else self.inference.mixed.get(of, set())
+        return self.inference.mixed.get(of, set())
 
     def bound(self, d: Dim) -> bool:
         """Whether all symbols of a size have a value at this place."""

@@ -10,7 +10,6 @@ from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, plain_va
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Unsupported
-from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import fits
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Load, cast, provably_equal, simplify
 from assay.semantics.tensor import Alias, Block, Buffer, LetStmt, PrimFunc, Seq, Store, View, program_order
@@ -22,10 +21,9 @@ KNOWN = frozenset({
     "relax.memory.kill_storage", "relax.vm.alloc_storage", "relax.vm.alloc_tensor", "relax.vm.kill_object",
     "relax.null_value", "vm.builtin.reshape", "vm.builtin.copy", "vm.builtin.shape_of", "vm.builtin.alloc_shape_heap",
     "vm.builtin.match_shape", "vm.builtin.make_shape",
+    *(f"vm.builtin.check_{what}_info" for what in ("tensor", "shape", "tuple", "func")),
 })  # fmt: skip
-
-CHECKS = tuple(f"vm.builtin.check_{what}_info" for what in ("tensor", "shape", "tuple", "func"))
-"""Checks that values have the types which the parameters declare: entry checks them anyway."""
+"""The checks that values have the types which the parameters declare do nothing: entry checks them anyway."""
 
 
 class Allocation:
@@ -36,7 +34,7 @@ class Allocation:
 
     def knows(self, name: str) -> bool:
         """Whether an extern function of this name makes or drops memory, keeps sizes or checks."""
-        return name in KNOWN or name in CHECKS
+        return name in KNOWN
 
     def unsupported(self, what: str) -> Unsupported:
         """The failure (`tvm.C16`) for a call that is not handled."""
@@ -110,16 +108,15 @@ class Allocation:
     # --- sizes that a lowered function keeps -----------------------------------------------------------------------
 
     def heap(self, value: Value) -> Heap:
-        """The shape heap that a value is; a new one for the null value of a function of known sizes."""
-        if isinstance(value, Heap):
-            return value
-        return Heap()  # a function of known sizes has none: it hands over a null value
+        """The shape heap that a value is; a new one for the null value that a function of known sizes hands over."""
+        return value if isinstance(value, Heap) else Heap()
 
     def match_shape(self, args: Sequence[Object], values: Sequence[Value]) -> None:
         """Keep sizes of a tensor or shape. Where one must equal another, that is shown, or refused."""
         expr = self.reader.use(values[0])
         heap = self.heap(values[1])
-        (dims,) = [d for d in [_dims(expr)] if d is not None] or [()]
+        of = expr.type
+        dims = of.shape if isinstance(of, TensorType) else of.dims if isinstance(of, ShapeType) else ()
         rest = [plain_value(a) for a in args[2:]]
         rank, codes = int(rest[0]), rest[1 : 1 + 2 * int(rest[0])]
         if len(dims) != rank:
@@ -194,13 +191,3 @@ class Allocation:
         targets = [c.storage for c in written.values()]
         if len(set(map(id, targets))) != len(targets):
             raise self.reader.invalid(f"{name} writes two results to the same memory", "tvm.P7")
-
-
-def _dims(expr: Expr) -> tuple[Dim, ...] | None:
-    match expr.type:
-        case TensorType():
-            return expr.type.shape
-        case ShapeType():
-            return expr.type.dims
-        case _:
-            return None

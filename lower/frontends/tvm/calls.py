@@ -13,7 +13,7 @@ from assay.lower.frontends.tvm.objects import Object, attributes, op_name, plain
 from assay.lower.frontends.tvm.types import vdevice
 from assay.semantics import graph
 from assay.semantics.devices import DLPACK, VirtualDevice
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Invalid, Unsupported, placed
 from assay.semantics.graph import Expr, Var
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.text.relax.ops import from_relax
@@ -75,8 +75,8 @@ class Calls:
             inputs = yield many(fields(args[1]) if name != "relax.call_pure_packed" else args[1:])
             return self.applied(target, inputs)
         if name == "relax.make_closure":
-            inputs = yield many(fields(args[1]))
-            return self.closure(args[0], inputs)
+            function, *captured = yield many([args[0], *fields(args[1])])
+            return self.closure(self.use(function), captured)
         if name == "relax.print":
             inputs = yield many(args[1:])
             return held(graph.print_(*map(self.use, inputs), format=str(plain_value(args[0])), span=self.reader.span()))
@@ -141,10 +141,8 @@ class Calls:
                 operands.append(plain_value(a))
             else:
                 operands.append(self.reader.types.scalars.dim(a))
-        try:
+        with placed(self.reader.place()):
             made = from_relax(name.removeprefix("relax."), operands, attributes(o.attrs), self.reader.span())
-        except Invalid as wrong:
-            raise wrong.at(self.reader.place()) from None
         # a reshape is a view of its operand's memory once memory is allocated
         return held(made, parts if name in VIEWS else ())
 
@@ -153,9 +151,8 @@ class Calls:
         expr = graph.call(self.use(target), *map(self.use, inputs), span=self.reader.span())
         return held(expr, [target, *inputs])
 
-    def closure(self, callee: Object, captured: Sequence[Value]) -> Held:
+    def closure(self, function: Expr, captured: Sequence[Value]) -> Held:
         """A function of the parameters that are left: what is captured comes last (TVM's make_closure)."""
-        function = self.use(run_leaf(self.reader, callee))
         assert isinstance(function.type, FuncType)
         left = function.type.params[: len(function.type.params) - len(captured)]
         params = [Var(t, f"arg{i}") for i, t in enumerate(left)]
@@ -171,7 +168,8 @@ class Calls:
         """
         name = self.kernel_name(args[0])
         params = self.kernels.params(name)
-        result = self.reader.types.read(o.ty_args[0]) if len(o.ty_args) == 1 else self.outputs_type(o)
+        made = tuple(map(self.reader.types.read, o.ty_args))
+        result = made[0] if len(made) == 1 else TupleType(made)
         types = flatten(result)
         items, rest = fields(args[1]), scalar_args(args[2:])
         values: dict[int, Value] = {}
@@ -271,10 +269,15 @@ class Calls:
         self.allocation.check_apart(name, {i: values[i] for i in kernel.inputs}, cells)
         given = {i: self.use(values[i]) for i in kernel.inputs}
         call = self.kernel_call(kernel, given, {i: c.type for i, c in cells.items()}, scalars)
-        whole = self.reader.bind(cells[outputs[0]].name if len(outputs) == 1 else name, call)
-        for k, i in enumerate(kernel.outputs):
-            part: Expr = whole if len(outputs) == 1 else self.reader.bind(cells[i].name, graph.get(whole, k))
-            self.reader.owners.write(cells[i], part, self.reader.place(), self.reader.depth)
+        return self.written(name, call, [cells[i] for i in kernel.outputs])
+
+    def written(self, name: str, call: Expr, cells: Sequence[Cell]) -> Held:
+        """The value of a call, under that name, whose results are written to memory."""
+        alone = len(cells) == 1
+        whole = self.reader.bind(cells[0].name if alone else name, call)
+        for k, cell in enumerate(cells):
+            part: Expr = whole if alone else self.reader.bind(cell.name, graph.get(whole, k))
+            self.reader.owners.write(cell, part, self.reader.place(), self.reader.depth)
         return held(graph.tuple_of())
 
     def kernel_name(self, o: Object) -> str:
@@ -283,10 +286,6 @@ class Calls:
         if type_key(o) != "ir.GlobalVar" or not self.reader.signatures.is_kernel(name):
             raise self.reader.invalid(f"call_tir of {name or type_key(o)}, which is no tensor function", "tvm.C14")
         return name
-
-    def outputs_type(self, o: Object) -> Type:
-        """The tuple of result types that a call names."""
-        return TupleType(tuple(self.reader.types.read(t) for t in o.ty_args))
 
     def known_type(self, o: Object, name: str) -> Type:
         """The type that a call of an extern function declares for its result."""
@@ -314,11 +313,7 @@ class Calls:
             raise self.unsupported(f"the extern function {name} with unwritten memory among its operands")
         types = [c.type for c in fresh]
         made = self.extern(name, values[:-count], types[0] if count == 1 else TupleType(tuple(types)), pure)
-        whole = self.reader.bind(fresh[0].name if count == 1 else name.replace(".", "_"), made.expr)
-        for k, cell in enumerate(fresh):
-            part: Expr = whole if count == 1 else self.reader.bind(cell.name, graph.get(whole, k))
-            self.reader.owners.write(cell, part, self.reader.place(), self.reader.depth)
-        return held(graph.tuple_of())
+        return self.written(name.replace(".", "_"), made.expr, fresh)
 
     def extern(self, name: str, inputs: Sequence[Value], result: Type, pure: bool) -> Held:
         """Call an extern function of these operands; the result may be in their memory."""
@@ -363,10 +358,3 @@ def is_value(o: Object) -> bool:
             return type_key(o.ty) != "ir.PrimType"
         case key:
             return not key.startswith("prim.")
-
-
-def run_leaf(reader: FunctionState, o: Object) -> Value:
-    """The value of an expression that has no parts."""
-    if type_key(o) == "ir.GlobalVar":
-        return Held(reader.signatures.global_var(str(o.name_hint), reader.place()))
-    return reader.lookup(o)

@@ -180,8 +180,10 @@ class FunctionReader(FunctionState):
                 return Held(graph.shape(*map(self.types.scalars.dim, o.values), span=self.span()))
             case "ir.GlobalVar":
                 return Held(self.signatures.global_var(str(o.name_hint), self.place()))
-            case _:
-                return Held(self.number(o))
+            case "ir.IntImm" | "ir.FloatImm":
+                return Held(graph.constant(o.value, self.types.scalars.expr(o).dtype.name))
+            case key:
+                raise self.types.unsupported(f"{key} as a value")
 
     def constant(self, o: Object) -> Expr:
         """A tensor literal; one node however often it is used."""
@@ -191,12 +193,6 @@ class FunctionReader(FunctionState):
                 raise self.types.unsupported(f"a constant {type_key(o.value)} as a value")
             found = self.constants[handle(o)] = graph.constant(o.value.numpy())
         return found
-
-    def number(self, o: Object) -> Expr:
-        """A number of the scalar language as a tensor of rank 0."""
-        if type_key(o) not in ("ir.IntImm", "ir.FloatImm"):
-            raise self.types.unsupported(f"{type_key(o)} as a value")
-        return graph.constant(o.value, self.types.scalars.expr(o).dtype.name)
 
     def branch(self, o: Object) -> Steps:
         """Read an If: both sides start from the same memory, and what is dead after either is dead."""

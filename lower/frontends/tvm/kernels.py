@@ -18,7 +18,7 @@ from assay.lower.frontends.tvm.scalars import Scalars, VariableTable, compact
 from assay.lower.frontends.tvm.statements import Statements
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.scalar import Dim, Expr, Var, apply, cast, const, provably_equal, variables
+from assay.semantics.scalar import Dim, Var, apply, cast, const, provably_equal, variables
 from assay.semantics.tensor import Alias, Assert, Buffer, PrimFunc, Seq, View, loops, store
 
 
@@ -206,7 +206,8 @@ def parameter(o: Object, builder: Statements, scalars: Scalars, where: str) -> B
         return window
     for stride, wanted in zip(of.strides, compact(shape), strict=len(of.strides) > 0):
         if type_key(stride) == "ir.Var" and handle(stride) not in scalars.symbols.known:
-            scalars.given[handle(stride)] = sized(wanted, stride, where)
+            to = dtype_of(stride.ty, where)
+            scalars.given[handle(stride)] = const(wanted, to) if isinstance(wanted, int) else cast(wanted, to)
         elif not provably_equal(scalars.dim(stride), wanted):
             raise Unsupported(f"{o.name} has strides that are not dense", where=where, label="tvm.C6")
     offset = of.elem_offset
@@ -239,12 +240,6 @@ def spread(o: Object, builder: Statements, shape: tuple[Dim, ...]) -> Buffer | N
     builder.roots[handle(o)] = memory, const(0)
     builder.windows.append(View(made, memory, const(first), tuple(map(const, steps))))
     return memory
-
-
-def sized(dim: Dim, like: Object, where: str) -> Expr:
-    """A size as a scalar of the dtype that `like` has."""
-    of = dtype_of(like.ty, where)
-    return const(dim, of) if isinstance(dim, int) else cast(dim, of)
 
 
 def copy(source: Buffer, target: Buffer) -> Any:

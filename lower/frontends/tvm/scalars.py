@@ -14,7 +14,6 @@ from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, lanes_of
 from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.scalar import reinterpret
 from assay.semantics.scalar.failing import tvm_select
 from assay.semantics.scalar.intrinsics import INTRINSICS, division
 from assay.semantics.tensor import Buffer
@@ -167,22 +166,9 @@ class Scalars:
             if handle(o) in self.done:
                 continue
             if not ready:
-                if (
-                    type_key(o) == "ir.Call"
-                    and function_name(o) in EXTERNAL
-                    and self.external is not None
-                    and self.lanes == 1
-                ):
-                    self.done[handle(o)] = self.external(o)
+                if (found := self.whole(o)) is not None:
+                    self.done[handle(o)] = found
                     continue
-                if type_key(o) == "ir.TensorLoad" and (buffer := self.buffers(o.source)) in self.packed:
-                    self.done[handle(o)] = scalar.Load(buffer.dtype, buffer, self.element(buffer, list(o.indices)))
-                    continue
-                if type_key(o) == "prim.Shuffle":
-                    self.done[handle(o)] = self.shuffled(o)
-                    continue
-                if type_key(o) == "ir.Call" and function_name(o) not in FUNCTIONS:
-                    raise self.unsupported(f"the function {callee(o)} of scalars")
                 if type_key(o) == "prim.Let":
                     # the variable stands for the value; it is bound before the body is looked at
                     if handle(o.value) not in self.done:
@@ -200,6 +186,20 @@ class Scalars:
                 raise Unsupported(wrong.message, where=self.where, label="tvm.C4") from None
             self.done[handle(o)] = made
         return self.done[handle(root)]
+
+    def whole(self, o: Object) -> scalar.Expr | None:
+        """What is read at once, without reading its parts before; None for the rest."""
+        match type_key(o):
+            case "ir.Call" if self.external is not None and self.lanes == 1 and function_name(o) in EXTERNAL:
+                return self.external(o)
+            case "ir.Call" if function_name(o) not in FUNCTIONS:
+                raise self.unsupported(f"the function {callee(o)} of scalars")
+            case "ir.TensorLoad" if (buffer := self.buffers(o.source)) in self.packed:
+                return scalar.Load(buffer.dtype, buffer, self.element(buffer, list(o.indices)))
+            case "prim.Shuffle":
+                return self.shuffled(o)
+            case _:
+                return None
 
     def build(self, o: Object, args: Sequence[scalar.Expr]) -> scalar.Expr:
         """One node, its parts given."""
@@ -279,13 +279,9 @@ class Scalars:
             case "bitwise_not":
                 return flipped(args[0])
             case "reinterpret":
-                return self.reinterpret(args[0], o)
+                return scalar.reinterpret(args[0], self.dtype(o))
             case _:
                 return INTRINSICS[short](args)
-
-    def reinterpret(self, value: scalar.Expr, o: Object) -> scalar.Expr:
-        """The bits of a value as another dtype."""
-        return reinterpret(value, self.dtype(o))
 
     def check_rank(self, buffer: Buffer, given: int) -> None:
         """Unsupported unless a buffer is accessed with as many indices as it has axes."""
@@ -352,9 +348,8 @@ def flipped(value: scalar.Expr) -> scalar.Expr:
     """All bits of a value inverted; of a bool, its negation."""
     if value.dtype is BOOL:
         return scalar.apply("not", value)
-    return scalar.apply(
-        "bitxor", value, scalar.const(-1 if value.dtype.kind == "int" else value.dtype.max, value.dtype)
-    )
+    ones = -1 if value.dtype.kind == "int" else value.dtype.max
+    return scalar.apply("bitxor", value, scalar.const(ones, value.dtype))
 
 
 def compact(shape: Sequence[scalar.Dim]) -> list[scalar.Dim]:

@@ -24,7 +24,7 @@ from assay.lower.frontends.tvm.objects import (
 from assay.lower.frontends.tvm.scalars import Scalars, VariableTable, compact, condition
 from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Invalid, Unsupported, placed
 from assay.semantics.scalar import Dim, Expr, Var, apply, as_expr, cast, const, provably_equal
 from assay.semantics.tensor.places import has_bytes, same_width
 from assay.semantics.walk import Worklist
@@ -133,14 +133,12 @@ class Statements:
         before: dict[int, object] = {}
         work = Worklist([(root, False)])
         for o, ready in work:
-            try:
+            with placed(self.where):
                 if ready:
                     done[handle(o)] = self.before.around(self.build(o, done, before), o)
                 elif handle(o) not in done:
                     before[handle(o)] = self.enter(o)
                     work.add([*((s, False) for s in inner(o)), (o, True)])
-            except Invalid as wrong:
-                raise wrong.at(self.where) from None
         return done[handle(root)]
 
     def enter(self, o: Object) -> object:
@@ -275,15 +273,9 @@ class Statements:
             if kind is None:
                 raise self.unsupported(f"the iterator {var.name} of kind {given.iter_type}")
             start = self.scalars.expr(given.dom.min)
-            iterators.append(
-                tensor.IterVar(
-                    var,
-                    kind,
-                    cast(self.scalars.expr(given.dom.extent), var.dtype),
-                    cast(self.scalars.expr(value), var.dtype),
-                    None if provably_zero(start) else cast(start, var.dtype),
-                )
-            )
+            first = None if provably_zero(start) else cast(start, var.dtype)
+            extent, at = (cast(self.scalars.expr(e), var.dtype) for e in (given.dom.extent, value))
+            iterators.append(tensor.IterVar(var, kind, extent, at, first))
         predicate = condition(self.scalars.expr(o.predicate))
         assert isinstance(inside, tuple)
         allocated, views = inside
@@ -292,7 +284,7 @@ class Statements:
             tuple(iterators),
             done[handle(block.body)],
             None if block.init is None else done[handle(block.init)],
-            None if holds(o.predicate) else predicate,
+            None if type_key(o.predicate) == "ir.IntImm" and bool(o.predicate.value) else predicate,
             tuple(self.region(r) for r in block.reads),
             tuple(self.region(r) for r in block.writes),
             allocated,
@@ -360,11 +352,6 @@ def is_row_major(layout: Object, shape: Sequence[Dim], scalars: Scalars) -> bool
 def provably_zero(value: Expr) -> bool:
     """Whether a value is shown to be 0 for all sizes."""
     return provably_equal(cast(value, INT64), 0)
-
-
-def holds(o: Object) -> bool:
-    """Whether a predicate is the literal truth."""
-    return type_key(o) == "ir.IntImm" and bool(o.value)
 
 
 def annotations_of(annotations: Object) -> dict[str, object]:

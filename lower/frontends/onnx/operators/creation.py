@@ -24,9 +24,9 @@ def constant(node: Node) -> Expr:
             made = node.constant(node.stored(name))
             return node.text(made) if value.data_type == TensorProto.STRING else made
         case "value_float" | "value_floats":
-            return node.constant(np.array(value, np.float32))
+            return node.constant(value, FLOAT32)
         case "value_int" | "value_ints":
-            return node.constant(np.array(value, np.int64))
+            return node.constant(value, INT64)
         case "value_string" | "value_strings":
             return node.text(node.constant(node.strings.numbers(value)))
         case _:

@@ -8,8 +8,7 @@ its own, the Mersenne Twister as NumPy seeds it; the others share one, which the
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim
-
-Array = np.ndarray[Any, Any]
 
 
 def _generator(node: Node) -> np.random.RandomState:
@@ -41,25 +38,18 @@ def _sizes(node: Node, shape: Sequence[Dim]) -> tuple[int, ...]:
     return numbers
 
 
-def _uniform(node: Node, g: np.random.RandomState, shape: tuple[int, ...]) -> Array:
-    return g.uniform(node.attrs["low"], node.attrs["high"], shape)
-
-
-def _normal(node: Node, g: np.random.RandomState, shape: tuple[int, ...]) -> Array:
-    return g.normal(node.attrs["mean"], node.attrs["scale"], shape)
-
-
-def _drawn(draw: Callable[[Node, np.random.RandomState, tuple[int, ...]], Array], like: bool) -> Rule:
-    def rule(node: Node) -> Expr:
-        shape = tensor(node[0]).shape if like else node.attrs["shape"]
-        of = node.dtype("dtype", tensor(node[0]).dtype if node.has(0) else None)
-        if not of.is_float:
-            raise node.wrong(f"random numbers of {of}; a float dtype is wanted")
-        if draw is _normal and node.attrs["scale"] < 0:
-            raise node.wrong(f"scale is {node.attrs['scale']}; at least 0 is wanted")
-        return node.constant(draw(node, _generator(node), _sizes(node, shape)), of)
-
-    return rule
+def random(node: Node) -> Expr:
+    """Translate RandomNormal and RandomUniform, of a shape or of that of an operand."""
+    shape = tensor(node[0]).shape if node.has(0) else node.attrs["shape"]
+    of = node.dtype("dtype", tensor(node[0]).dtype if node.has(0) else None)
+    if not of.is_float:
+        raise node.wrong(f"random numbers of {of}; a float dtype is wanted")
+    if node.attrs.get("scale", 0) < 0:
+        raise node.wrong(f"scale is {node.attrs['scale']}; at least 0 is wanted")
+    g, sizes = _generator(node), _sizes(node, shape)
+    if "scale" in node.attrs:
+        return node.constant(g.normal(node.attrs["mean"], node.attrs["scale"], sizes), of)
+    return node.constant(g.uniform(node.attrs["low"], node.attrs["high"], sizes), of)
 
 
 def multinomial(node: Node) -> Expr:
@@ -98,8 +88,8 @@ def dropped(node: Node, training: Expr) -> tuple[Expr, Expr]:
 TABLE: dict[str, Rule] = {
     "Bernoulli": bernoulli,
     "Multinomial": multinomial,
-    "RandomNormal": _drawn(_normal, like=False),
-    "RandomNormalLike": _drawn(_normal, like=True),
-    "RandomUniform": _drawn(_uniform, like=False),
-    "RandomUniformLike": _drawn(_uniform, like=True),
+    "RandomNormal": random,
+    "RandomNormalLike": random,
+    "RandomUniform": random,
+    "RandomUniformLike": random,
 }

@@ -6,7 +6,7 @@ run of the first one's sizes, or 1 in place of some of them. Since then NumPy's 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -158,24 +158,15 @@ def _integer_power(node: Node, base: Expr, exponent: Expr) -> Expr:
     return node.call("where", node.call("less", exponent, 0), small, result)
 
 
-def variadic(op: str) -> Callable[[Node], Expr]:
+def variadic(op: str, node: Node) -> Expr:
     """One operand after another, left to right. Before version 8 all shapes had to be equal."""
-
-    def rule(node: Node) -> Expr:
-        first, *rest = node.operands()
-        for x in rest:
-            if node.version < 8 and not same_shape(tensor(first).shape, tensor(x).shape):
-                shapes = show_shapes([tensor(first).shape, tensor(x).shape])
-                raise node.wrong(f"shapes {shapes} differ; operands are not broadcast before operator set 8")
-            first = node.call(op, first, x)
-        return first
-
-    return rule
-
-
-def sum_of(node: Node) -> Expr:
-    """The sum of the operands."""
-    return _any_order("sum", node) or variadic("add")(node)
+    first, *rest = node.operands()
+    for x in rest:
+        if node.version < 8 and not same_shape(tensor(first).shape, tensor(x).shape):
+            shapes = show_shapes([tensor(first).shape, tensor(x).shape])
+            raise node.wrong(f"shapes {shapes} differ; operands are not broadcast before operator set 8")
+        first = node.call(op, first, x)
+    return first
 
 
 def mean(node: Node) -> Expr:
@@ -184,7 +175,7 @@ def mean(node: Node) -> Expr:
     found = _any_order("sum" if count == 1 else "mean", node)
     if found is not None:
         return found
-    added = variadic("add")(node)
+    added = variadic("add", node)
     return added if count == 1 else node.call("divide", added, count)
 
 
@@ -195,7 +186,7 @@ def _any_order(op: str, node: Node) -> Expr | None:
     operands = node.operands()
     if len(operands) == 2 or not tensor(operands[0]).dtype.is_float:
         return None
-    whole = tensor(variadic("add")(node)).shape  # as broadcasting leaves it
+    whole = tensor(variadic("add", node)).shape  # as broadcasting leaves it
     rows = [x if same_shape(tensor(x).shape, whole) else node.call("broadcast_to", x, shape=whole) for x in operands]
     rows = [node.shaped(x, (1, *whole)) for x in rows]
     return node.call(op, rows[0] if len(rows) == 1 else node.call("concat", *rows, axis=0), axis=(0,))
@@ -234,11 +225,11 @@ TABLE: dict[str, Rule] = {
     "Div": divide,
     "IsInf": is_infinite,
     "IsNaN": lambda node: node.call("not_equal", node[0], node[0]),
-    "Max": variadic("maximum"),
+    "Max": partial(variadic, "maximum"),
     "Mean": mean,
-    "Min": variadic("minimum"),
+    "Min": partial(variadic, "minimum"),
     "Mod": modulo,
     "Pow": power,
-    "Sum": sum_of,
+    "Sum": lambda node: _any_order("sum", node) or variadic("add", node),
     "Where": lambda node: node.call("where", node[0], node[1], node[2]),
 }

@@ -47,10 +47,6 @@ class _Back:
         )
 
 
-def _unary(f: Callable[[_Back], Expr]) -> Back:
-    return lambda b: [f(b)]
-
-
 def _sum(b: _Back) -> Sequence[Expr | None]:
     given = b.reduced()
     return [b.call("broadcast_to", given, shape=tensor(b.args[0]).shape)]
@@ -102,19 +98,17 @@ RULES: Mapping[str, Back] = {
     "subtract": lambda b: [b.given, b.call("negative", b.given)],
     "multiply": lambda b: [b.times(b.args[1]), b.times(b.args[0])],
     "divide": _divide,
-    "negative": _unary(lambda b: b.call("negative", b.given)),
-    "exp": _unary(lambda b: b.times(b.call("exp", b.args[0]))),
-    "log": _unary(lambda b: b.call("divide", b.given, b.args[0])),
-    "sqrt": _unary(lambda b: b.call("divide", b.given, b.call("multiply", 2, b.call("sqrt", b.args[0])))),
-    "sin": _unary(lambda b: b.times(b.call("cos", b.args[0]))),
-    "cos": _unary(lambda b: b.times(b.call("negative", b.call("sin", b.args[0])))),
-    "tanh": _unary(lambda b: b.times(b.call("subtract", 1, b.call("multiply", *[b.call("tanh", b.args[0])] * 2)))),
-    "sigmoid": _unary(
-        lambda b: b.times(
-            b.call("multiply", *(b.call("sigmoid", x) for x in (b.args[0], b.call("negative", b.args[0]))))
-        )
-    ),
-    "nn.relu": _unary(lambda b: b.call("where", b.call("greater", b.args[0], 0), b.given, 0)),
+    "negative": lambda b: [b.call("negative", b.given)],
+    "exp": lambda b: [b.times(b.call("exp", b.args[0]))],
+    "log": lambda b: [b.call("divide", b.given, b.args[0])],
+    "sqrt": lambda b: [b.call("divide", b.given, b.call("multiply", 2, b.call("sqrt", b.args[0])))],
+    "sin": lambda b: [b.times(b.call("cos", b.args[0]))],
+    "cos": lambda b: [b.times(b.call("negative", b.call("sin", b.args[0])))],
+    "tanh": lambda b: [b.times(b.call("subtract", 1, b.call("multiply", *[b.call("tanh", b.args[0])] * 2)))],
+    "sigmoid": lambda b: [
+        b.times(b.call("multiply", *(b.call("sigmoid", x) for x in (b.args[0], b.call("negative", b.args[0])))))
+    ],
+    "nn.relu": lambda b: [b.call("where", b.call("greater", b.args[0], 0), b.given, 0)],
     "where": _where,
     "matmul": _matmul,
     "sum": _sum,
@@ -124,7 +118,7 @@ RULES: Mapping[str, Back] = {
     "expand_dims": _shaped,
     "squeeze": _shaped,
     "broadcast_to": lambda b: [b.given],
-    "astype": _unary(lambda b: b.node.cast(b.given, tensor(b.args[0]).dtype)),
+    "astype": lambda b: [b.node.cast(b.given, tensor(b.args[0]).dtype)],
 }
 """By operator. What is broadcast is summed afterwards."""
 

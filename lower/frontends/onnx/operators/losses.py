@@ -40,12 +40,9 @@ def _loss(node: Node, scores: Expr) -> Expr:
         weights = picked(node.constant(1.0, x.dtype))
     if reduction == "none":
         return loss
-    if reduction == "mean" and weights is None:
-        return node.call("mean", loss, axis=None, keepdims=False)
-    total = node.call("sum", loss, axis=None, keepdims=False)
     if reduction == "sum" or weights is None:
-        return total
-    return node.call("divide", total, node.call("sum", weights, axis=None, keepdims=False))
+        return node.call(reduction, loss, axis=None, keepdims=False)
+    return node.call("divide", *(node.call("sum", x, axis=None, keepdims=False) for x in (loss, weights)))
 
 
 def softmax_cross_entropy(node: Node) -> Sequence[Result]:

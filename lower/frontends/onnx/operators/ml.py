@@ -195,15 +195,10 @@ def _aggregated(node: Node, trees: _Trees, leaf: Expr, look: Any) -> Expr:
 
 
 def _transformed(node: Node, x: Expr) -> Expr:
-    match node.attrs["post_transform"]:
-        case 0:
-            return x
-        case 1:
-            return node.call("nn.softmax", x, axis=1)
-        case 2:
-            return node.call("sigmoid", x)
-        case other:
-            raise node.unsupported(f"post_transform {other}; 0 (none), 1 (softmax) or 2 (logistic) is wanted")
+    how = node.attrs["post_transform"]
+    if how not in range(3):
+        raise node.unsupported(f"post_transform {how}; 0 (none), 1 (softmax) or 2 (logistic) is wanted")
+    return x if how == 0 else node.call("nn.softmax", x, axis=1) if how == 1 else node.call("sigmoid", x)
 
 
 TABLE: dict[str, Rule] = {

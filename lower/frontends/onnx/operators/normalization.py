@@ -6,6 +6,7 @@ Everything is taken in its inference meaning, but for Dropout where the caller a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.contraction import image
@@ -17,18 +18,14 @@ from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
 
 
-def _softmax(op: str) -> Rule:
+def _softmax(op: str, node: Node) -> Expr:
     """Along one axis since version 13; before, over all axes from `axis` on taken as one."""
-
-    def rule(node: Node) -> Expr:
-        x = tensor(node[0])
-        axis = node.axis(x.ndim)
-        if node.version >= 13 or axis == x.ndim - 1:
-            return node.call(op, node[0], axis=axis)
-        matrix = (product(x.shape[:axis]), product(x.shape[axis:]))
-        return node.shaped(node.call(op, node.shaped(node[0], matrix), axis=1), x.shape)
-
-    return rule
+    x = tensor(node[0])
+    axis = node.axis(x.ndim)
+    if node.version >= 13 or axis == x.ndim - 1:
+        return node.call(op, node[0], axis=axis)
+    matrix = (product(x.shape[:axis]), product(x.shape[axis:]))
+    return node.shaped(node.call(op, node.shaped(node[0], matrix), axis=1), x.shape)
 
 
 def batch_norm(node: Node) -> Sequence[Result]:
@@ -150,6 +147,6 @@ TABLE: dict[str, Rule] = {
     "InstanceNormalization": instance_norm,
     "LRN": lambda node: node.call("nn.lrn", node[0], **node.attrs),
     "LayerNormalization": layer_norm,
-    "LogSoftmax": _softmax("nn.log_softmax"),
-    "Softmax": _softmax("nn.softmax"),
+    "LogSoftmax": partial(_softmax, "nn.log_softmax"),
+    "Softmax": partial(_softmax, "nn.softmax"),
 }

@@ -10,8 +10,8 @@ import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.lower.frontends.onnx.operators.contraction import image, padding, per_axis, spatial_rank
+from assay.lower.frontends.onnx.operators.quantization import wide
 from assay.lower.frontends.onnx.operators.reduction import place_of
-from assay.lower.frontends.onnx.operators.resizing import wide
 from assay.lower.frontends.onnx.terms import Term
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid
@@ -120,15 +120,13 @@ def _powers(node: Node) -> Term:
     if not p > 0:
         raise node.wrong(f"p is {p}; a positive number is wanted")
     x = Term(node, node.cast(node[0], wide(tensor(node[0]).dtype)))
-    return abs(x) if p == 1 else x * x if p == 2 else Term(node, node.call("power", abs(x).expr, x.like(p)))
+    return abs(x) if p == 1 else x * x if p == 2 else abs(x).power(p)
 
 
 def _root(node: Node, total: Term) -> Expr:
     p = float(node.attrs["p"])
-    y = total.expr
-    if p != 1:
-        y = node.call("sqrt", y) if p == 2 else node.call("power", y, total.like(1 / p))
-    return node.cast(y, tensor(node[0]).dtype)
+    y = total if p == 1 else total.sqrt() if p == 2 else total.power(1 / p)
+    return node.cast(y.expr, tensor(node[0]).dtype)
 
 
 def _global(op: str) -> Rule:

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.casts import to_float
 from assay.lower.frontends.onnx.operators.contraction import conv
-from assay.semantics.dtypes import FLOAT32, INT32, INT64, UINT8, DType
+from assay.semantics.dtypes import FLOAT32, FLOAT64, INT32, INT64, UINT8, DType
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim
 
 
-def _wide(of: DType) -> DType:
-    return of if of.bits >= 32 else FLOAT32
+def wide(of: DType) -> DType:
+    """What sums, quotients and weighted sums of a dtype are computed in: a float of at least 32 bits."""
+    return FLOAT64 if of.bits > 16 and of is not FLOAT32 else FLOAT32
 
 
 # --- granularity --------------------------------------------------------------------------------------------------
@@ -89,10 +90,10 @@ def quantize(node: Node) -> Expr:
 
 def saturated(node: Node, scaled: Expr, zero: Expr | None, to: DType) -> Expr:
     """`scaled` rounded to even, plus a zero point, as integers of `to`; what is out of range becomes its end."""
-    wide = _wide(tensor(scaled).dtype)
-    whole = node.cast(node.call("round", scaled), wide)
+    of = wide(tensor(scaled).dtype)
+    whole = node.cast(node.call("round", scaled), of)
     if zero is not None:
-        whole = node.call("add", whole, node.cast(zero, wide))
+        whole = node.call("add", whole, node.cast(zero, of))
     return node.cast(node.call("clip", whole, min=to.min, max=to.max), to)
 
 
@@ -100,13 +101,13 @@ def dequantize(node: Node) -> Expr:
     """(x - zero point) * scale, the difference exact."""
     x, scale = node[0], _spread(node, node[1], "x_scale")
     to = node.dtype("output_dtype", tensor(scale).dtype)
-    wide = _wide(to)
+    of = wide(to)
     if (zero := _zero_point(node, 2)) is not None:
         if tensor(zero).dtype is not tensor(x).dtype:
             raise node.wrong(f"x is {tensor(x).dtype}, the zero point is {tensor(zero).dtype}; one dtype is wanted")
-        exact = wide if tensor(x).dtype.is_float else INT64
+        exact = of if tensor(x).dtype.is_float else INT64
         x = node.call("subtract", node.cast(x, exact), node.cast(_spread(node, zero, "x_zero_point"), exact))
-    return node.cast(node.call("multiply", node.cast(x, wide), node.cast(scale, wide)), to)
+    return node.cast(node.call("multiply", node.cast(x, of), node.cast(scale, of)), to)
 
 
 # --- products -----------------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def qlinear_matmul(node: Node) -> Expr:
 
 
 def _rescaled(node: Node, total: Expr, scales: Sequence[Expr], zero: Expr, to: DType) -> Expr:
-    one, other, last = (node.cast(s, _wide(tensor(s).dtype)) for s in scales)
+    one, other, last = (node.cast(s, wide(tensor(s).dtype)) for s in scales)
     factor = node.call("divide", node.call("multiply", one, other), last)
     return saturated(node, node.call("multiply", node.cast(total, tensor(factor).dtype), factor), zero, to)
 

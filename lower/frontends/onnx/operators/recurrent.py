@@ -234,12 +234,6 @@ class _Layer:
         return fields[-1], fields[:-1]
 
 
-def _all(x: Expr, biases: Sequence[Expr], layer: _Layer) -> Expr:
-    """A bias for each gate added to what lies behind each other on the last axis."""
-    whole = biases[0] if len(biases) == 1 else layer.node.call("concat", *biases, axis=0)
-    return layer.node.call("add", x, whole)
-
-
 def _prepared(layer: _Layer, direction: int, folded: Callable[[int], bool]) -> tuple[Expr, Expr, list[Expr] | None]:
     """What the sequence gives to the gates, with the biases of the state where `folded(gate)`; R; those biases."""
     node = layer.node
@@ -249,7 +243,7 @@ def _prepared(layer: _Layer, direction: int, folded: Callable[[int], bool]) -> t
     if biases is None:
         return given, r, None
     ours = [node.call("add", w, b) if folded(k) else w for k, (w, b) in enumerate(zip(*biases, strict=True))]
-    return _all(given, ours, layer), r, biases[1]
+    return node.call("add", given, ours[0] if len(ours) == 1 else node.call("concat", *ours, axis=0)), r, biases[1]
 
 
 def rnn(node: Node) -> Sequence[Result]:

@@ -7,6 +7,7 @@ them, unless `noop_with_empty_axes` says none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
@@ -44,21 +45,17 @@ def mean(node: Node) -> Expr:
     return node.cast(node.call("truncate_divide", total, count), x.dtype)
 
 
-def _extreme(op: str) -> Rule:
+def _extreme(op: str, node: Node) -> Expr:
     """Of no elements the result is the dtype's lowest or highest value, an infinity where it has one."""
-
-    def rule(node: Node) -> Expr:
-        x = tensor(node[0])
-        axes = axes_of(node)
-        keep = bool(node.attrs["keepdims"])
-        if any(isinstance(x.shape[a], int) and x.shape[a] == 0 for a in axes):
-            shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape) if keep or a not in axes)
-            infinite = float("-inf" if op == "max" else "inf")
-            lowest = infinite if x.dtype.is_float else x.dtype.min if op == "max" else x.dtype.max
-            return node.full(shape, lowest, x.dtype)
-        return node.call(op, node[0], axis=axes, keepdims=keep)
-
-    return rule
+    x = tensor(node[0])
+    axes = axes_of(node)
+    keep = bool(node.attrs["keepdims"])
+    if any(isinstance(x.shape[a], int) and x.shape[a] == 0 for a in axes):
+        shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape) if keep or a not in axes)
+        infinite = float("-inf" if op == "max" else "inf")
+        lowest = infinite if x.dtype.is_float else x.dtype.min if op == "max" else x.dtype.max
+        return node.full(shape, lowest, x.dtype)
+    return node.call(op, node[0], axis=axes, keepdims=keep)
 
 
 def _squares(node: Node) -> Expr:
@@ -75,10 +72,8 @@ def log_sum_exp(node: Node) -> Expr:
     """ln(sum of exp(x - m)) + m with the largest m: exp(x) would overflow where the result does not."""
     of = tensor(node[0]).dtype
     x = node[0] if of.is_float else node.cast(node[0], FLOAT64)
-    peak = _extreme("max")(node.with_(inputs=(x, *node.inputs[1:]), attrs={**node.attrs, "keepdims": 1}))
-    assert isinstance(peak, Expr)
-    infinite = node.call("equal", node.call("abs", peak), float("inf"))
-    peak = node.call("where", infinite, 0.0, peak)
+    peak = _extreme("max", node.with_(inputs=(x, *node.inputs[1:]), attrs={**node.attrs, "keepdims": 1}))
+    peak = node.call("where", node.call("equal", node.call("abs", peak), float("inf")), 0.0, peak)
     total = _reduced("sum", node, node.call("exp", node.call("subtract", x, peak)), keep=True)
     result = node.call("add", node.call("log", total), peak)
     if not node.attrs["keepdims"]:
@@ -107,13 +102,10 @@ def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool 
     return node.call("max" if last else "min", marked, axis=(axis,), keepdims=keep)
 
 
-def _arg(op: str) -> Rule:
-    def rule(node: Node) -> Expr:
-        axis = node.axis(tensor(node[0]).ndim)
-        last = bool(node.attrs.get("select_last_index"))
-        return place_of(node, op, node[0], axis, keep=bool(node.attrs["keepdims"]), last=last)
-
-    return rule
+def _arg(op: str, node: Node) -> Expr:
+    axis = node.axis(tensor(node[0]).ndim)
+    last = bool(node.attrs.get("select_last_index"))
+    return place_of(node, op, node[0], axis, keep=bool(node.attrs["keepdims"]), last=last)
 
 
 def hardmax(node: Node) -> Expr:
@@ -147,13 +139,10 @@ def lp_normalization(node: Node) -> Expr:
 # --- along an axis ------------------------------------------------------------------------------------------------
 
 
-def _running(op: str) -> Rule:
-    def rule(node: Node) -> Expr:
-        (axis,) = _one(node, 1)
-        more: dict[str, Any] = {name: bool(node.attrs[name]) for name in ("exclusive", "reverse")}
-        return node.call(op, node[0], axis=axis, **more)
-
-    return rule
+def _running(op: str, node: Node) -> Expr:
+    (axis,) = _one(node, 1)
+    more: dict[str, Any] = {name: bool(node.attrs[name]) for name in ("exclusive", "reverse")}
+    return node.call(op, node[0], axis=axis, **more)
 
 
 def _one(node: Node, index: int) -> tuple[int]:
@@ -189,21 +178,21 @@ def trilu(node: Node) -> Expr:
 
 
 TABLE: dict[str, Rule] = {
-    "ArgMax": _arg("max"),
-    "ArgMin": _arg("min"),
-    "CumProd": _running("cumprod"),
-    "CumSum": _running("cumsum"),
+    "ArgMax": partial(_arg, "max"),
+    "ArgMin": partial(_arg, "min"),
+    "CumProd": partial(_running, "cumprod"),
+    "CumSum": partial(_running, "cumsum"),
     "Hardmax": hardmax,
     "LpNormalization": lp_normalization,
     "ReduceL1": lambda node: _reduced("sum", node, node.call("abs", node[0])),
     "ReduceL2": lambda node: _wide(node, "sqrt", _squares(node)),
     "ReduceLogSum": lambda node: _wide(node, "log", _reduced("sum", node)),
     "ReduceLogSumExp": log_sum_exp,
-    "ReduceMax": _extreme("max"),
+    "ReduceMax": partial(_extreme, "max"),
     "ReduceMean": mean,
-    "ReduceMin": _extreme("min"),
-    "ReduceProd": lambda node: _reduced("prod", node),
-    "ReduceSum": lambda node: _reduced("sum", node),
+    "ReduceMin": partial(_extreme, "min"),
+    "ReduceProd": partial(_reduced, "prod"),
+    "ReduceSum": partial(_reduced, "sum"),
     "ReduceSumSquare": _squares,
     "TopK": topk,
     "Trilu": trilu,

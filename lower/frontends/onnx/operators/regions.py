@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
-from assay.lower.frontends.onnx.operators.resizing import wide
+from assay.lower.frontends.onnx.operators.quantization import wide
 from assay.lower.frontends.onnx.operators.sampling import (
     FAR,
     Reads,

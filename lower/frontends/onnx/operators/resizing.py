@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.lower.frontends.onnx.operators.quantization import saturated
+from assay.lower.frontends.onnx.operators.quantization import saturated, wide
 from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
-from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64, DType
+from assay.semantics.dtypes import FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div
 from assay.semantics.scalar import Dim, provably_equal, simplify
@@ -245,11 +245,6 @@ def _every(node: Node, axes: Sequence[_Axis], way: _Way) -> Expr:
 def _same(axis: _Axis, way: _Way) -> bool:
     whole = way.transform != "tf_crop_and_resize" or axis.region == (0.0, 1.0)
     return axis.scale in (None, 1.0) and provably_equal(axis.size, axis.count) and whole
-
-
-def wide(of: DType) -> DType:
-    """What a weighted sum is computed in."""
-    return FLOAT64 if of.bits > 16 and of is not FLOAT32 else FLOAT32
 
 
 # --- the operators ------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.contraction import pads_of, per_axis
-from assay.lower.frontends.onnx.operators.quantization import saturated
-from assay.lower.frontends.onnx.operators.resizing import KEYS, cubic, wide
+from assay.lower.frontends.onnx.operators.quantization import saturated, wide
+from assay.lower.frontends.onnx.operators.resizing import KEYS, cubic
 from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.graph import Expr

@@ -52,9 +52,8 @@ def cast_from(node: Node) -> Expr:
         return node.text(node[0])
     of = node.dtype("to")
     try:
-        if of.is_float:
-            return node.constant(_elementwise(np.float64, float, _known(node, 0)), of)
-        return node.constant(_elementwise(object, int, _known(node, 0)), of)
+        kind, number = (np.float64, float) if of.is_float else (object, int)
+        return node.constant(_elementwise(kind, number, _known(node, 0)), of)
     except ValueError as wrong:
         raise node.wrong(f"a string is no number: {wrong}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
+from assay.lower.frontends.onnx.terms import Term
 from assay.semantics.dtypes import BOOL
 from assay.semantics.graph import Expr
 
@@ -26,28 +27,28 @@ def non_max_suppression(node: Node) -> Expr:
 
 def _overlaps(node: Node) -> Expr:
     """Whether the intersection of two boxes is more than `iou_threshold` of their union."""
-    call = node.call
-    numbers = [node.pick(node[0], k, 2) for k in range(4)]
+    numbers = [Term(node, node[0]).picked(k, 2) for k in range(4)]
     if node.attrs["center_point_box"]:
         x, y, width, height = numbers
-        halves = [call("divide", n, 2) for n in (width, height)]
-        sides = [(call("subtract", m, h), call("add", m, h)) for m, h in zip((x, y), halves, strict=True)]
+        sides = [(m - half, m + half) for m, half in ((x, width / 2), (y, height / 2))]
     else:
         y1, x1, y2, x2 = numbers
-        sides = [(call("minimum", a, b), call("maximum", a, b)) for a, b in ((x1, x2), (y1, y2))]
-    area = call("multiply", *(call("subtract", high, low) for low, high in sides))
+        sides = [(a.at_most(b), a.at_least(b)) for a, b in ((x1, x2), (y1, y2))]
     lengths = []
     for low, high in sides:
-        first, second = ([call("expand_dims", v, axis=(a,)) for v in (low, high)] for a in (2, 1))
-        lengths.append(call("subtract", call("minimum", first[1], second[1]), call("maximum", first[0], second[0])))
-    inner = call("multiply", *lengths)
-    one, other = (call("expand_dims", area, axis=(a,)) for a in (2, 1))
-    union = call("subtract", call("add", one, other), inner)
-    threshold = node.shaped(node[3], ()) if node.has(3) else 0
-    found = call("greater", call("divide", inner, union), threshold)
+        lengths.append(_new(high, 2).at_most(_new(high, 1)) - _new(low, 2).at_least(_new(low, 1)))
+    area = (sides[0][1] - sides[0][0]) * (sides[1][1] - sides[1][0])
+    inner, one, other = lengths[0] * lengths[1], _new(area, 2), _new(area, 1)
+    union = one + other - inner
+    found = inner / union > (Term(node, node[3]).shaped() if node.has(3) else 0)
     for v in (*lengths, inner, one, other, union):  # a box without area overlaps nothing
-        found = call("logical_and", found, call("greater", v, 0))
-    return found
+        found = found & (v > 0)
+    return found.expr
+
+
+def _new(t: Term, axis: int) -> Term:
+    """With a new axis of one element."""
+    return Term(t.node, t.node.call("expand_dims", t.expr, axis=(axis,)))
 
 
 TABLE: dict[str, Rule] = {"NonMaxSuppression": non_max_suppression}
