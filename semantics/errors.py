@@ -117,7 +117,7 @@ class Crash(AssayError):
 
 
 @contextmanager
-def placed(where: Span | str) -> Iterator[None]:
+def placed(where: Span | str | None) -> Iterator[None]:
     """What is found wrong in here is said to be there, unless it has a place already."""
     try:
         yield

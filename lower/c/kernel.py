@@ -24,7 +24,7 @@ from assay.lower.c.range import Known, Ranges
 from assay.lower.c.tables import element_names, needs_math, static_table, storage
 from assay.semantics import tensor
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Crash, Invalid, Unsupported
+from assay.semantics.errors import Crash, Invalid, Unsupported, placed
 from assay.semantics.scalar import Const, Load
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import Worklist, scoped
@@ -440,7 +440,5 @@ def write_kernel(
     """The C of `kernel` as a function called `name`, which returns a status; statuses start with `macro`."""
     if kernel.scalars:
         raise Unsupported(f"{kernel.name} has scalar parameters, for which no C is generated", label="c.C15")
-    try:
+    with placed(kernel.name):
         return _Writer(kernel, name, macro, library, style).run()
-    except Invalid as wrong:
-        raise wrong.at(kernel.name) from None

@@ -20,7 +20,7 @@ from assay.lower.onnx_export.use import ExportedCall, Rule
 from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer, element_type_number
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Invalid, Unsupported, placed
 from assay.semantics.linked import unlinked
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -190,10 +190,8 @@ class Export:
         """The lets of a block in order; what its result stands for."""
         while isinstance(expr, graph.Let):
             mark = len(self.writer.block.nodes)
-            try:
+            with placed(expr.value.span):
                 item: Item = yield self.value(expr.value, at)
-            except Invalid as wrong:
-                raise wrong.at(expr.value.span) from None
             if isinstance(expr.value, PASSED):
                 at.values[expr.var] = item
             else:

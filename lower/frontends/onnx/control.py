@@ -26,7 +26,7 @@ from assay.semantics.graph import Expr, Var
 from assay.semantics.graph.matching import provably_different
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task
-from assay.semantics.types import TensorType, TupleType, Type, same_type, symbols
+from assay.semantics.types import TensorType, TupleType, Type, same_type, symbols, with_dims
 
 Control: TypeAlias = Task[Sequence[Expr]]
 
@@ -148,7 +148,8 @@ class _Loop:
         outer = {s for x in initial for s in symbols(x.type)} | {s for t in runs.types for s in symbols(t)}
         outer.update(node.builder.symbols())
         own: set[Symbol] = set()
-        types: list[Type] = [_loosened(x.type, own) for x in initial]
+        # a size that is computed from others is a symbol of the loop's own: a parameter's must be plain
+        types = [with_dims(x.type, lambda d: d if isinstance(d, (int, Symbol)) else _fresh(own)) for x in initial]
         shapes = [made.shapes(x) for x in initial]
         if len(self.body.input) - (2 if self.has_condition else 0) < len(initial):
             raise node.wrong(f"the body has {len(self.body.input)} inputs for {len(initial)} variables")
@@ -170,7 +171,7 @@ class _Loop:
                 break
             runs.drop(mark)
             types, shapes = changed, wider
-        return self._closed(i, c, variables_, shapes, go, inner, results[len(inner) :], mark, outer, own)
+        return self._closed(i, c, variables_, shapes, go, inner, results[len(inner) :], mark, outer, outer - own)
 
     def _closed(
         self,
@@ -183,26 +184,22 @@ class _Loop:
         scans: Sequence[Expr],
         mark: int,
         outer: set[Symbol],
-        changing: set[Symbol],
+        stays: set[Symbol],
     ) -> Sequence[Expr]:
         """The function, and its call."""
         node = self.node
-        found, starts, nexts = [], [], []
-        for k, x in enumerate(scans):
-            acc, start, more = self._collected(k, tensor(x), x, i, outer)
-            found.append(acc)
-            starts.append(start)
-            nexts.append(more)
-        params = [i, c, *states, *found]
-        results = TupleType(tuple(_result(p.type, outer - changing) for p in params[2:]))
+        collected = [self._collected(k, tensor(x), x, i, outer) for k, x in enumerate(scans)]
+        params = [i, c, *states, *(so_far for so_far, _, _ in collected)]
+        # what is not known outside is a size that the run tells
+        told = [with_dims(p.type, lambda d: d if isinstance(d, int) or d in stays else Symbol("d")) for p in params[2:]]
         test: Expr = c
         if self.trips is not None:
             test = node.call("logical_and", node.call("less", i, self.trips), c)
-        again = [node.call("add", i, 1), node.shaped(go, ()), *inner, *nexts]
+        again = [node.call("add", i, 1), node.shaped(go, ()), *inner, *(more for _, _, more in collected)]
         go = node.constant(np.bool_(True)) if self.start is None else self.start
-        first = [node.constant(np.int64(0)), go, *self.initial, *starts]
+        first = [node.constant(np.int64(0)), go, *self.initial, *(start for _, start, _ in collected)]
         out: list[Expr] = []
-        for k, field in enumerate(looped(node, params, results, test, again, first, mark)):
+        for k, field in enumerate(looped(node, params, TupleType(tuple(told)), test, again, first, mark)):
             if k >= len(states) and self.count is not None:
                 of = tensor(field)
                 field = node.named(graph.match_cast(field, TensorType((self.count, *of.shape[1:]), of.dtype)))
@@ -232,24 +229,10 @@ class _Loop:
         return so_far, start, more
 
 
-def _loosened(of: Type, own: set[Symbol]) -> Type:
-    """A size that is computed from others is a symbol of the loop's own: a parameter's must be plain."""
-    if not isinstance(of, TensorType):
-        return of
-    return TensorType(tuple(d if isinstance(d, (int, Symbol)) else _fresh(own) for d in of.shape), of.dtype)
-
-
 def _fresh(own: set[Symbol]) -> Symbol:
     made = Symbol("d")
     own.add(made)
     return made
-
-
-def _result(of: Type, outer: set[Symbol]) -> Type:
-    """The type of a variable after the loop: what is not known outside is a size that the run tells."""
-    if not isinstance(of, TensorType):
-        return of
-    return TensorType(tuple(d if isinstance(d, int) or d in outer else Symbol("d") for d in of.shape), of.dtype)
 
 
 def _met(node: Node, before: Sequence[Type], after: Sequence[Expr], own: set[Symbol]) -> list[Type]:

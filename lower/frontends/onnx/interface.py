@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto
+from onnx import GraphProto, TensorShapeProto, TypeProto
 
 from assay.lower.frontends.onnx.containers import Shapes, any_tensor
 from assay.lower.frontends.onnx.schema import printable, text
+from assay.lower.frontends.onnx.string_table import is_text
 from assay.lower.frontends.onnx.tensors import dtype_of
 from assay.semantics.builder.prelude import list_of, option_of
 from assay.semantics.errors import Invalid, Unsupported
@@ -97,11 +98,7 @@ def declared_inputs(graph: GraphProto) -> tuple[dict[str, TensorType], dict[Var,
     sizes. Raises what `input_type` does."""
     symbols, stored = NamedSizes(graph, {}), {t.name for t in graph.initializer}
     tensors = [i for i in graph.input if i.name not in stored and i.type.HasField("tensor_type")]
-    types = {
-        i.name: input_type(i.name, i.type, symbols)
-        for i in tensors
-        if i.type.tensor_type.elem_type != TensorProto.STRING
-    }
+    types = {i.name: input_type(i.name, i.type, symbols) for i in tensors if not is_text(i.type)}
     return types, symbols.names()
 
 

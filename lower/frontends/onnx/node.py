@@ -415,6 +415,10 @@ class Node:
         """`x` in another shape; `x` itself where it has that shape already."""
         return x if same_shape(tensor(x).shape, shape) else self.call("reshape", x, shape=tuple(shape))
 
+    def stretched(self, x: Expr, shape: Sequence[Dim]) -> Expr:
+        """`x` broadcast to a shape; `x` itself where it has that shape already."""
+        return x if same_shape(tensor(x).shape, shape) else self.call("broadcast_to", x, shape=tuple(shape))
+
     def cut_size(self, count: Expr) -> Dim:
         """The one element of a vector of int64 as a size: a number where it is known, else a symbol."""
         known = self.builder.contents(count)

@@ -20,11 +20,9 @@ from assay.semantics.ops.common import broadcast_shapes, show_shapes
 from assay.semantics.scalar import Dim, provably_equal
 
 
-def _itself(op: Operator) -> Rule:
+def _itself(op: Operator, node: Node) -> Expr:
     """An operator that is ours. One of two operands was broadcast in another way once."""
-    if len(op.operands) == 1:
-        return lambda node: node.call(op.name, node[0])
-    return lambda node: node.call(op.name, node[0], second(node))
+    return node.call(op.name, node[0]) if len(op.operands) == 1 else node.call(op.name, node[0], second(node))
 
 
 def second(node: Node) -> Expr:
@@ -187,8 +185,7 @@ def _any_order(op: str, node: Node) -> Expr | None:
     if len(operands) == 2 or not tensor(operands[0]).dtype.is_float:
         return None
     whole = tensor(variadic("add", node)).shape  # as broadcasting leaves it
-    rows = [x if same_shape(tensor(x).shape, whole) else node.call("broadcast_to", x, shape=whole) for x in operands]
-    rows = [node.shaped(x, (1, *whole)) for x in rows]
+    rows = [node.shaped(node.stretched(x, whole), (1, *whole)) for x in operands]
     return node.call(op, rows[0] if len(rows) == 1 else node.call("concat", *rows, axis=0), axis=(0,))
 
 
@@ -219,7 +216,7 @@ def clip(node: Node) -> Expr:
 
 
 TABLE: dict[str, Rule] = {
-    **{op.onnx: _itself(op) for op in OPERATORS.values() if op.onnx},
+    **{op.onnx: partial(_itself, op) for op in OPERATORS.values() if op.onnx},
     "BitShift": bit_shift,
     "Clip": clip,
     "Div": divide,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.onnx.node import Node, Result, Rule, same_shape, tensor
+from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, show_shapes
 from assay.semantics.ops.sizes import ceil_div, floor_div, product
@@ -136,9 +136,7 @@ def expand(node: Node) -> Expr:
             raise node.wrong(
                 f"{x} does not expand to {show_shapes([wanted])}: {show(d)} against {show(w)} in axis {axis}"
             )
-    if same_shape(shape, x.shape):
-        return node[0]
-    return node.call("broadcast_to", node[0], shape=tuple(shape))
+    return node.stretched(node[0], shape)
 
 
 def tile(node: Node) -> Expr:

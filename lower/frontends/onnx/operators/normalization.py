@@ -15,7 +15,6 @@ from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import broadcast_shapes
 from assay.semantics.ops.sizes import product
-from assay.semantics.scalar import Dim
 
 
 def _softmax(op: str, node: Node) -> Expr:
@@ -106,7 +105,7 @@ def layer_norm(node: Node) -> Sequence[Result]:
             raise node.wrong(f"operands Scale and B must broadcast to X: {p.type} does not to {x}")
     width = DTYPES[stash]
     if width is x.dtype and all(tensor(p).ndim <= len(inner) for p in params):
-        params = [_broadcast(node, p, inner) for p in params]
+        params = [node.stretched(p, inner) for p in params]
         y = node.call("nn.layer_norm", node[0], *params, axes=axes, epsilon=node.attrs["epsilon"])
     else:
         one = node.full(inner, 1.0, width)
@@ -115,10 +114,6 @@ def layer_norm(node: Node) -> Sequence[Result]:
         for op, p in zip(("multiply", "add"), params, strict=False):
             y = node.call(op, y, p)
     return [y, *_statistics(node, axes, width)]
-
-
-def _broadcast(node: Node, x: Expr, shape: Sequence[Dim]) -> Expr:
-    return x if same_shape(tensor(x).shape, shape) else node.call("broadcast_to", x, shape=tuple(shape))
 
 
 def _statistics(node: Node, axes: tuple[int, ...], width: DType) -> list[Result]:
