@@ -10,7 +10,7 @@ from assay.semantics.module import Definition, Module
 from assay.semantics.store import ArrayWriter, encode
 from assay.semantics.walk import post_order
 from assay.verify.evidence import Did, plural
-from assay.verify.value_numbering import attrs_key
+from assay.verify.value_numbering.terms import attrs_key
 
 CLAIMS = "schedule"
 """The attribute of `main` with what the schedule claims."""

@@ -27,7 +27,9 @@ from assay.verify.border.inputs import complete
 from assay.verify.evidence import Context, Evidence, plural, proved, refuted, tested
 from assay.verify.kept import changed_beside, is_same
 from assay.verify.legalize import worst_outside
-from assay.verify.value_numbering import Table, UndecidedNumbering, number_function
+from assay.verify.value_numbering import number_function
+from assay.verify.value_numbering.nesting import UndecidedNumbering
+from assay.verify.value_numbering.terms import Table
 
 Array = np.ndarray[Any, Any]
 

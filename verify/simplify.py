@@ -53,8 +53,9 @@ from assay.verify.anf import heights
 from assay.verify.app.guards import broken
 from assay.verify.evidence import Context, Evidence, proved, refuted
 from assay.verify.kept import is_same
-from assay.verify.value_numbering import Array, Numbered, Table, UndecidedNumbering, number_function
-from assay.verify.value_numbering.nesting import is_atom
+from assay.verify.value_numbering import Array, Numbered, number_function
+from assay.verify.value_numbering.nesting import UndecidedNumbering, is_atom
+from assay.verify.value_numbering.terms import Table
 
 MOST_NODES = 200_000
 """How large a function may get when its calls are opened."""

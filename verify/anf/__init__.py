@@ -24,9 +24,9 @@ from assay.verify.anf.evaluations import evaluation_fault
 from assay.verify.anf.inner import Inner
 from assay.verify.anf.shape import node_title, shape_fault
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted
-from assay.verify.value_numbering import Numbered, Numbering, UndecidedNumbering, number_function
+from assay.verify.value_numbering import Numbered, Numbering, number_function
 from assay.verify.value_numbering.events import BodyEvents
-from assay.verify.value_numbering.nesting import is_atom
+from assay.verify.value_numbering.nesting import UndecidedNumbering, is_atom
 from assay.verify.value_numbering.terms import Array, Key, Table, constant_key
 
 

@@ -18,7 +18,7 @@ from assay.semantics.walk import rewrite
 from assay.verify.evidence import Evidence, refuted
 from assay.verify.kept import interface, stored
 from assay.verify.legalize import check_claim
-from assay.verify.value_numbering import constant_key
+from assay.verify.value_numbering.terms import constant_key
 
 Kept = Literal["interface", "kernels", "constants"]
 """What a stage keeps: each of these with all before it in this list."""

@@ -24,7 +24,8 @@ from assay.verify.constants.constant_table import moved, wrong_table
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, size
 from assay.verify.kept import count_calls
 from assay.verify.memory import prove_plan
-from assay.verify.value_numbering import Numbered, Table, number_function
+from assay.verify.value_numbering import Numbered, number_function
+from assay.verify.value_numbering.terms import Table
 
 Array = np.ndarray[Any, Any]
 

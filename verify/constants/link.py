@@ -15,7 +15,8 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check as check_rules
 from assay.semantics.tensor import PrimFunc
 from assay.verify.evidence import Context, Evidence, proved, refuted
-from assay.verify.value_numbering import Table, number_function
+from assay.verify.value_numbering import number_function
+from assay.verify.value_numbering.terms import Table
 
 
 def check(before: Module, after: Module, context: Context) -> Evidence:

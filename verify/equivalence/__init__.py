@@ -230,25 +230,19 @@ def _by_terms(given: _Problem, weakest: Notion) -> Equivalence:
     terms = Terms()
     first = [terms.input(b.name, given.shape(source, b)) for b in source.inputs]
     scalars = [terms.input(v.name, ()) for v in source.scalars]
-    was = _outcome(source, given, terms, first, scalars)
-    if isinstance(was, Trap):
-        return Equivalence(UNKNOWN, reason=f"{source.name} itself traps: {was}")
-    now = _outcome(target, given, terms, first, scalars)
-    if isinstance(now, Trap):
-        return Equivalence(UNKNOWN, reason=f"{target.name} traps: {now}")
+    found: list[OutputTerms] = []
+    for f, said in ((source, f"{source.name} itself traps"), (target, f"{target.name} traps")):
+        try:
+            found.append(outcome(trace_of(f, given.of[id(f)]), terms, first, scalars))
+        except Trap as trap:
+            return Equivalence(UNKNOWN, reason=f"{said}: {trap}")
+    was, now = found
     new = np.setdiff1d(now.traps, was.traps)
     if len(new):
         return Equivalence(
             UNKNOWN, reason=f"{target.name} may trap where {source.name} does not: {show_term(terms, new[0])}"
         )
     return _compare(given, terms, was, now, weakest)
-
-
-def _outcome(f: PrimFunc, given: _Problem, terms: Terms, first: list[int], scalars: list[int]) -> OutputTerms | Trap:
-    try:
-        return outcome(trace_of(f, given.of[id(f)]), terms, first, scalars)
-    except Trap as trap:
-        return trap
 
 
 def _compare(given: _Problem, terms: Terms, was: OutputTerms, now: OutputTerms, weakest: Notion) -> Equivalence:

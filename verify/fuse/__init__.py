@@ -42,7 +42,9 @@ from assay.verify.kept import changed_beside, count_calls, interface, stored
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import KernelTrials
-from assay.verify.value_numbering import Table, UndecidedNumbering, number_function
+from assay.verify.value_numbering import number_function
+from assay.verify.value_numbering.nesting import UndecidedNumbering
+from assay.verify.value_numbering.terms import Table
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]

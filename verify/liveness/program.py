@@ -11,6 +11,7 @@ from dataclasses import replace
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import show_head
+from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.instance import shape_in
 from assay.semantics.module import Branch, Module, Program, Step, flow
@@ -20,8 +21,9 @@ from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.evidence import Evidence, plural, proved, refuted
 from assay.verify.liveness.source_values import Computed, Numbers, TrapEvents, choice, computed, copied, there
 from assay.verify.memory.symbolic import shown_bounds
-from assay.verify.value_numbering import Table, UndecidedNumbering, can_trap, step_results
-from assay.verify.value_numbering.terms import dim_text, type_text
+from assay.verify.value_numbering import step_results
+from assay.verify.value_numbering.nesting import UndecidedNumbering
+from assay.verify.value_numbering.terms import Table, dim_text, type_text
 
 
 def describe(step: Step | Branch, index: int) -> str:
@@ -137,7 +139,7 @@ class _Steps:
         results = copied(kernel, reads, step.device, table) or step_results(
             kernel, reads, table, self.target, wanted, step.scalars
         )
-        if can_trap(kernel):
+        if kernel_can_trap(kernel):
             self.events.add(results[0])
         if step.kernel in self.source.definitions and step.device not in self.graph.devices.get(
             results[0], {step.device}

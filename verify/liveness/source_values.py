@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
-from assay.semantics.graph.effects import can_fail
+from assay.semantics.graph.effects import can_fail, kernel_can_trap
 from assay.semantics.instance import replaced
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -22,7 +22,9 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import FuncType, TensorType, TupleType, flatten
-from assay.verify.value_numbering import Table, UndecidedNumbering, can_trap, step_results
+from assay.verify.value_numbering import step_results
+from assay.verify.value_numbering.nesting import UndecidedNumbering
+from assay.verify.value_numbering.terms import Table
 
 Numbers: TypeAlias = tuple[int, ...]
 """One for each tensor of a value, left to right."""
@@ -200,7 +202,7 @@ class _Reader:
         )
         self.devices.setdefault(made[0], set()).add(device)
         self.calls.append((node, made))
-        if can_trap(kernel) and not all(n in self.table.constants for n in made):
+        if kernel_can_trap(kernel) and not all(n in self.table.constants for n in made):
             self.events.add(made[0])
         return made
 

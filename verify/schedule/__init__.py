@@ -18,7 +18,8 @@ from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 from assay.verify.evidence import Context, Did, Evidence, proved, refuted, size
 from assay.verify.kept import CLAIMS, stored
-from assay.verify.value_numbering import Table, number_function
+from assay.verify.value_numbering import number_function
+from assay.verify.value_numbering.terms import Table
 
 
 @dataclass(frozen=True)

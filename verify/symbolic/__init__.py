@@ -12,20 +12,11 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import without_calls
 from assay.semantics.tensor.recast import in_units, is_bytewise
 from assay.semantics.tensor.rules import check_prim_func
+from assay.verify.symbolic import places
 from assay.verify.symbolic.alignment import aligned, memory
 from assay.verify.symbolic.function import MOST_BYTES, Bounds, Function
 from assay.verify.symbolic.goals import Goal, ProofReport
 from assay.verify.symbolic.initialisation import outputs_written, written_before
-from assay.verify.symbolic.places import (
-    arithmetic,
-    bounds as in_bounds,
-    domains,
-    matches,
-    negative,
-    overflow_goals,
-    scopes,
-    windows,
-)
 from assay.verify.symbolic.races import independent
 from assay.verify.symbolic.regions import declared
 
@@ -49,10 +40,10 @@ def prove_accesses(
         Goal("understood", why, "unknown", stmt.span, "nothing is shown of it; checked on the run")
         for stmt, why in f.events.strange
     ]
-    for premises in (overflow_goals, windows):  # what the others rest on
+    for premises in (places.overflow_goals, places.windows):  # what the others rest on
         goals += premises(f)
-    places = (arithmetic, scopes, matches, aligned, negative, domains, in_bounds)
-    for claims in (*places, written_before, outputs_written, independent, declared):
+    alone = (places.arithmetic, places.scopes, places.matches, aligned, places.negative, places.domains, places.bounds)
+    for claims in (*alone, written_before, outputs_written, independent, declared):
         goals += claims(f)
     assumes = [f"no dim is more than {MOST_BYTES}, and no buffer takes more bytes than that"] if f.symbols else []
     assumes += memory(f)

@@ -21,7 +21,7 @@ from assay.semantics.alias import bindings
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid
-from assay.semantics.graph.effects import acts, kernel_can_trap
+from assay.semantics.graph.effects import acts
 from assay.semantics.instance import replaced
 from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import GROUP, Module
@@ -31,23 +31,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, Type, flatten, symbols
 from assay.verify.value_numbering.events import BodyEvents, Budget, patterns, walk_body
 from assay.verify.value_numbering.nesting import Nesting, UndecidedNumbering, nesting, plain_symbols
-from assay.verify.value_numbering.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
-
-__all__ = [
-    "Budget",
-    "Fold",
-    "Numbered",
-    "Numbering",
-    "Seal",
-    "Table",
-    "UndecidedNumbering",
-    "attrs_key",
-    "can_trap",
-    "constant_key",
-    "number_function",
-    "step_results",
-    "tensors",
-]
+from assay.verify.value_numbering.terms import Key, Table, attrs_key, dim_text, type_text
 
 Array = np.ndarray[Any, Any]
 
@@ -403,6 +387,3 @@ def number_function(
     too many steps. `least` are heights that functions have at least, see `assay.verify.value_numbering.nesting`.
     """
     return Numbering(function, module, table, exact, least or {}).run(fold, seal)
-
-
-can_trap = kernel_can_trap
