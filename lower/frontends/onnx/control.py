@@ -18,7 +18,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto
 
 from assay.lower.frontends.onnx.containers import Shapes, either
-from assay.lower.frontends.onnx.node import Node, looped, tensor
+from assay.lower.frontends.onnx.node import Node, tensor
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid, Unsupported
@@ -26,7 +26,7 @@ from assay.semantics.graph import Expr, Var
 from assay.semantics.graph.matching import provably_different
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task
-from assay.semantics.types import TensorType, TupleType, Type, same_type, symbols, with_dims
+from assay.semantics.types import FuncType, TensorType, TupleType, Type, same_type, symbols, with_dims
 
 Control: TypeAlias = Task[Sequence[Expr]]
 
@@ -120,6 +120,24 @@ def reads(node: NodeProto) -> list[str]:
 
 
 # --- loops ---------------------------------------------------------------------------------------------------------
+
+
+def looped(
+    node: Node,
+    params: Sequence[Var],
+    results: TupleType,
+    test: Expr,
+    again: Sequence[Expr],
+    first: Sequence[Expr],
+    mark: int,
+) -> list[Expr]:
+    """A local function that calls itself with `again` while the test holds, called with `first`: its results, which are
+    the last of its parameters. What its body asked for since `mark` is around the call of itself."""
+    loop, count = graph.var("loop", FuncType(tuple(p.type for p in params), results)), len(results.fields)
+    body = graph.if_(test, node.builder.runs.around(graph.call(loop, *again), mark), graph.tuple_of(*params[-count:]))
+    function = graph.function(params, body, results, pure=True)
+    whole = node.named(graph.let(loop, function, graph.call(loop, *first)))
+    return [graph.get(whole, k, node.span) for k in range(count)]
 
 
 @dataclass(eq=False)

@@ -32,7 +32,7 @@ from assay.semantics.ops.common import normalize_axes, normalize_axis
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task
 from assay.semantics.text.relax.build import python_number
-from assay.semantics.types import FuncType, TensorType, TupleType, flatten
+from assay.semantics.types import TensorType, flatten
 from assay.semantics.walk import post_order
 
 Array = np.ndarray[Any, Any]
@@ -484,21 +484,3 @@ def _unnamed(d: Dim, named: Collection[Symbol]) -> bool:
 def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
     """Whether two shapes are equal for all values of their symbols, as far as linear arithmetic shows."""
     return len(a) == len(b) and all(map(provably_equal, a, b))
-
-
-def looped(
-    node: Node,
-    params: Sequence[Var],
-    results: TupleType,
-    test: Expr,
-    again: Sequence[Expr],
-    first: Sequence[Expr],
-    mark: int,
-) -> list[Expr]:
-    """A local function that calls itself with `again` while the test holds, called with `first`: its results, which are
-    the last of its parameters. What its body asked for since `mark` is around the call of itself."""
-    loop, count = graph.var("loop", FuncType(tuple(p.type for p in params), results)), len(results.fields)
-    body = graph.if_(test, node.builder.runs.around(graph.call(loop, *again), mark), graph.tuple_of(*params[-count:]))
-    function = graph.function(params, body, results, pure=True)
-    whole = node.named(graph.let(loop, function, graph.call(loop, *first)))
-    return [graph.get(whole, k, node.span) for k in range(count)]

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, looped, same_shape, tensor
+from assay.lower.frontends.onnx.control import looped
+from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.activations import softplus
 from assay.lower.frontends.onnx.terms import Term
 from assay.semantics import graph
