@@ -246,7 +246,11 @@ def with_dims(of: Type, change: Callable[[scalar.Dim], scalar.Dim]) -> Type:
 
 def flatten(of: Type) -> list[TensorType]:
     """The tensors inside a type, left to right; Invalid for what is not tensors and tuples of them."""
-    out: list[TensorType] = []
+    fields = of.fields if isinstance(of, TupleType) else (of,)
+    out = [t for t in fields if isinstance(t, TensorType)]
+    if len(out) == len(fields):  # most are flat
+        return out
+    out = []
     for t in occurrences(of, lambda t: t.fields if isinstance(t, TupleType) else ()):
         if isinstance(t, TensorType):
             out.append(t)

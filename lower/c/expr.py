@@ -178,7 +178,7 @@ class ExprWriter:
     def _count(self, order: Sequence[Expr], known: dict[int, Known], uses: Counter[int]) -> None:
         """How often the text of each node stands; two where a local is wanted, such as for a check."""
         for node in reversed(order):
-            for operand, _ in _tests(node, known):
+            for operand, _ in () if always_traps(node, known) else _tests(node, known):
                 uses[id(operand)] += 2
             if uses[id(node)] and not _is_literal(node, known):
                 twice = isinstance(node, Apply) and node.op in ("min", "max") and constant_operand(node) is not None
@@ -299,11 +299,10 @@ class ExprWriter:
 
 
 def _tests(node: Expr, known: dict[int, Known]) -> list[tuple[Expr, str]]:
-    """The operands that may make a node trap, each with the condition in C under which it does; {} is the operand."""
+    """The operands that may make a node trap, which does not always, each with the condition in C under which it does;
+    {} is the operand."""
     ranges: list[tuple[Expr, int]] = []
     match node:
-        case _ if always_traps(node, known):
-            pass
         case Load():
             ranges += zip(node.indices, node.buffer.static_shape, strict=True)
         case Apply(args=(_, b)) if operation(node.op).has("divides"):

@@ -36,8 +36,9 @@ class PlacedBuffers:
     def put_all(self, order: Iterable[int]) -> None:
         """Place buffers in this order, but those that lie somewhere; what fits nowhere is left out. Late: the time is
         up."""
+        turn = self.layout.deadline.turn
         for i in order:
-            self.layout.deadline.turn()
+            turn()
             if self.pool[i] < 0:
                 self.put(i)
 
