@@ -202,12 +202,12 @@ class Values:
         """The lanes that any of the values depends on."""
         return frozenset().union(*(a.axes for a in args))
 
-    def plain(self, call: str, args: Sequence[Value], axes: Axes | None = None) -> Value:
+    def plain(self, call: str, args: Sequence[Value]) -> Value:
         """A value that is a new array or scalar."""
         name = self.text.name("x")
         self.text.add(f"{name} = {call}")
         scalar = all(a.rank is None for a in args)
-        return Value(name, self.union(args) if axes is None else axes, None if scalar else self.rank)
+        return Value(name, self.union(args), None if scalar else self.rank)
 
     def into(self, of: DType, axes: Axes, out: str | None) -> Value:
         """Where a result over `axes` goes: `out` if it fits, else a temporary."""

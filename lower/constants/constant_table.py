@@ -48,7 +48,7 @@ def storage_words(info: ConstantInfo) -> tuple[str, ...]:
 class ConstantTable:
     """Constants by name, and those without a user's name by content. Takes time linear in their bytes."""
 
-    def __init__(self, module: Module, skip: frozenset[str] = frozenset()) -> None:
+    def __init__(self, module: Module) -> None:
         self.arrays: dict[str, Array] = {}
         self.infos: dict[str, ConstantInfo] = {}
         self.taken = set(module.definitions)
@@ -59,8 +59,6 @@ class ConstantTable:
         """What constants became whose name was another's."""
         self._digests: dict[int, tuple[Array, str]] = {}
         for name, array in module.constants.items():
-            if name in skip:
-                continue
             info = module.info(name)
             if self.is_by_content(name, array, info):
                 self.of.setdefault(self.digest(array, info), name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -157,8 +156,8 @@ def _softmax(op: str) -> Rule:
     return lambda use: use.op(op, *use.args, axis=use.axis())
 
 
-def _spatial(name: str, rule: Rule, ranks: Sequence[int] = (1, 2, 3)) -> dict[str, Rule]:
-    return {f"{name}{rank}d": rule for rank in ranks}
+def _spatial(name: str, rule: Rule) -> dict[str, Rule]:
+    return {f"{name}{rank}d": rule for rank in (1, 2, 3)}
 
 
 TABLE: dict[str, Rule] = {

@@ -113,9 +113,9 @@ class ExportedCall:
         """`x` in another shape."""
         return self.op("Reshape", x, self.dims(shape), allowzero=1)
 
-    def is_single(self, value: float, of: DType | None = None) -> bool:
+    def is_single(self, value: float) -> bool:
         """Whether a number that passes through a float32 attribute of ONNX is the same in the element type."""
-        to = (of or self.dtype).numpy
+        to = self.dtype.numpy
         with np.errstate(over="ignore"):
             return bool(np.asarray(np.float32(value)).astype(to) == np.asarray(float(value)).astype(to))
 
