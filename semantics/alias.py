@@ -86,7 +86,7 @@ def made(name: str, call: graph.CallTIR, device: VirtualDevice = ANYWHERE) -> tu
     return tuple(Origin(name, i, t, "call", device) for i, t in enumerate(flatten(call.type)))
 
 
-def chosen(
+def choice_origins(
     name: str, then: Sequence[Origin], otherwise: Sequence[Origin], device: VirtualDevice = ANYWHERE
 ) -> tuple[Origin, ...]:
     """The origins of a choice, given those of its branches: new ones, on a device, where the branches differ."""

@@ -159,7 +159,7 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
 def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
     """The module that `encode` wrote; Invalid where the text is not of that form."""
     try:
-        data = strict_json.loads(text)
+        data = strict_json.parse_json(text)
         if data.keys() != {"format", "rows"}:
             raise ValueError("a stored module is its format and its rows")
         if data["format"] != "assay-module-1":

@@ -14,7 +14,7 @@ DIGITS = 100
 """A number has at most so many digits."""
 
 
-def loads(text: str, *, fractions: bool = False) -> Any:
+def parse_json(text: str, *, fractions: bool = False) -> Any:
     """The value of a text. ValueError: it is no JSON, a key comes twice, or a number is not whole. `fractions`: a
     number may be 1.5, but no NaN and no Infinity."""
     parse_float = float if fractions else _float

@@ -32,8 +32,8 @@ from assay.semantics.walk import post_order
 from assay.verify.c.compiled import Compiled, Look, compile_c
 from assay.verify.c.native import step_that_is_outside
 from assay.verify.evidence import Evidence, plural, refuted, tested
-from assay.verify.legalize import worst_outside
-from assay.verify.liveness.program import describe
+from assay.verify.legalize import why_outside
+from assay.verify.liveness.program import describe_step
 from assay.verify.oracle import Expected
 from assay.verify.trials.helpers import HelperTrials
 from assay.verify.trials.kernels import lift
@@ -121,7 +121,7 @@ class Comparison:
                     plain.append(index)
                     return
                 odd = step_outside(kernel, self.planned, reads, writes)
-                wrong = f"{describe(step, index)}, its operands given: {odd}" if odd else None
+                wrong = f"{describe_step(step, index)}, its operands given: {odd}" if odd else None
 
         try:
             by_slot = machine.run(self.planned, self.taken, observe=record)
@@ -195,18 +195,20 @@ class Comparison:
             step = program.steps[index]
             assert isinstance(step, Step)
             if index != (expected := next(path, None)) and not first:
-                there = "has ended" if expected is None else f"takes {describe(program.steps[expected], expected)}"
-                first.append(f"C takes {describe(step, index)} where the machine {there}")
+                there = "has ended" if expected is None else f"takes {describe_step(program.steps[expected], expected)}"
+                first.append(f"C takes {describe_step(step, index)} where the machine {there}")
             for name, digest in () if first else digests[index].items():
                 if not first and _digest(look(program.slots[name]), program.slots[name].type.dtype) != digest:
-                    first.append(f"C differs from the machine in buffer {name}, written by {describe(step, index)}")
+                    first.append(
+                        f"C differs from the machine in buffer {name}, written by {describe_step(step, index)}"
+                    )
 
         try:
             got = self.traced.run(self.taken, on_step=compare)
         except Trap as trap:
             return f"the C program does not run: {trap}"
         if (left := next(path, None)) is not None and not first:
-            first.append(f"C has ended where the machine takes {describe(program.steps[left], left)}")
+            first.append(f"C has ended where the machine takes {describe_step(program.steps[left], left)}")
         if first:
             return first[0]
         for slot in program.outputs:
@@ -268,7 +270,7 @@ def step_outside(kernel: PrimFunc, module: Module, reads: Sequence[Array], write
                 read = [x for a in value.args for x in values[a]]
                 values[var] = wanted = _allowed(member, read)
     for w, x, b in zip(wanted, writes, kernel.outputs, strict=True):
-        wrong = worst_outside(w, np.asarray(x).reshape(b.static_shape))
+        wrong = why_outside(w, np.asarray(x).reshape(b.static_shape))
         if wrong:
             return wrong
     return None

@@ -26,7 +26,7 @@ from assay.semantics.walk import post_order
 from assay.verify.border.inputs import complete
 from assay.verify.evidence import Context, Evidence, plural, proved, refuted, tested
 from assay.verify.kept import changed_beside, is_same
-from assay.verify.legalize import worst_outside
+from assay.verify.legalize import why_outside
 from assay.verify.value_numbering import number_function
 from assay.verify.value_numbering.nesting import UndecidedNumbering
 from assay.verify.value_numbering.terms import Table
@@ -172,7 +172,7 @@ def check_engines(
             if len(got) != len(allowed):
                 wrong.append(f"{region.symbol} gives {plural(len(got), 'result')}, must be {len(allowed)}")
             for i, (w, g) in enumerate(zip(allowed, got, strict=False)):
-                odd = worst_outside(w, np.asarray(g))
+                odd = why_outside(w, np.asarray(g))
                 if odd:
                     wrong.append(f"{region.symbol}, result {i}: {odd}")
                 elif isinstance(w, Bounded):

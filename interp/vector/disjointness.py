@@ -13,7 +13,7 @@ import z3
 
 from assay.interp.vector.blocks import Bind, Blocks, Branch, Loop, Place, Step
 from assay.semantics.integers.affine import Ranges
-from assay.semantics.integers.ranges import EVERYTHING, Range, dtype_range, fits, reach
+from assay.semantics.integers.ranges import EVERYTHING, Range, dtype_range, fits_dtype, reach
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
 from assay.semantics.scalar.smt import Term, Terms, inside
 from assay.semantics.tensor import Buffer
@@ -124,9 +124,9 @@ def _exact(expr: Expr, ranges: Ranges) -> set[int]:
             known[id(node)] = EVERYTHING
             continue
         found = _range(node, [known[id(c)] for c in node.children], ranges)
-        if fits(found, node.dtype):
+        if fits_dtype(found, node.dtype):
             exact.add(id(node))
-        known[id(node)] = found if fits(found, node.dtype) else dtype_range(node.dtype)
+        known[id(node)] = found if fits_dtype(found, node.dtype) else dtype_range(node.dtype)
     return exact
 
 

@@ -18,7 +18,7 @@ from assay.interp.vector.blocks import (
     expressions,
     walk,
 )
-from assay.semantics.integers.affine import Affine, Quotient, affine
+from assay.semantics.integers.affine import Affine, AffineQuotient, affine
 from assay.semantics.integers.ranges import Interval
 from assay.semantics.scalar import Expr, Load, Var, const
 from assay.semantics.walk import Worklist, post_order, rewrite
@@ -55,7 +55,9 @@ def _divisor(loop: Loop, ranges: Mapping[Var, Interval]) -> int | None:
             for index in _integers(expr, loop.var):
                 form = affine(index, ranges)
                 if form is not None:
-                    found |= {a.divisor for a in form.terms if isinstance(a, Quotient) and _is_just(a.form, loop.var)}
+                    found |= {
+                        a.divisor for a in form.terms if isinstance(a, AffineQuotient) and _is_just(a.form, loop.var)
+                    }
     fitting = [d for d in found if 1 < d < loop.trip and loop.trip % d == 0]
     return min(fitting, default=None)
 

@@ -16,7 +16,7 @@ from assay.interp.vector.blocks import Unplanned
 from assay.interp.vector.text import Spot, Text
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
 from assay.semantics.errors import Crash, Span, Trap
-from assay.semantics.integers.affine import Affine, Quotient, affine_forms
+from assay.semantics.integers.affine import Affine, AffineQuotient, affine_forms
 from assay.semantics.integers.ranges import Interval
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const, Expr, Load, Var, convert, may_trap, operation
 from assay.semantics.scalar.arithmetic import divided_by_zero, shifted_too_far
@@ -117,7 +117,7 @@ class StraightValues:
             text = frame.known[so_far]
         return text if not text.startswith("-") else f"({text})"
 
-    def multiple(self, atom: Var | Quotient, factor: int) -> str:
+    def multiple(self, atom: Var | AffineQuotient, factor: int) -> str:
         """A term of an affine form as Python: a variable or a quotient, times a constant."""
         text = self.names[atom] if isinstance(atom, Var) else f"({self.number(atom.form)} // {atom.divisor})"
         return text if factor == 1 else f"{text} * {factor}" if factor >= 0 else f"{text} * ({factor})"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.lower.c.helpers import Library
-from assay.lower.c.range import Known, exact
+from assay.lower.c.range import Known, never_overflows
 from assay.lower.c.tables import float_literal, integer_literal, storage
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Crash
@@ -273,7 +273,7 @@ class Ops:
                 return plainly(">>") if sure and ks[0].low >= 0 else call("shr")
             return wrapped("<<") if sure else through("shl")
         if row.has("wraps"):
-            if not signed or not exact(node, known):
+            if not signed or not never_overflows(node, known):
                 return wrapped(row.symbol)
             if op == "neg":
                 return done(Code(f"-{first.at(ATOM)}", type_, UNARY))

@@ -22,7 +22,7 @@ from assay.semantics.integers.ranges import (
     closed,
     compare,
     dtype_range,
-    fits,
+    fits_dtype,
     meet,
     plus,
     reach,
@@ -131,7 +131,7 @@ class Ranges:
                 k = known[id(node.arg)]
                 if node.dtype is BOOL:
                     return _decided(compare("ne", k.range))
-                return k if fits(k.range, node.dtype) else Known(*dtype_range(node.dtype))
+                return k if fits_dtype(k.range, node.dtype) else Known(*dtype_range(node.dtype))
             case Apply() if all(id(a) in known for a in node.args):
                 return self._apply(node, known)
             case _:
@@ -146,7 +146,7 @@ class Ranges:
         if node.dtype is BOOL:
             return self._contradiction(node, known) or _truth(node, args)
         low, high = _reach(node, args)
-        if not fits((low, high), node.dtype):
+        if not fits_dtype((low, high), node.dtype):
             return Known(*dtype_range(node.dtype))
         forms = [a.form for a in args if a.form is not None]
         if len(forms) < len(args):
@@ -242,6 +242,6 @@ def always_traps(node: Expr, known: Mapping[int, Known]) -> bool:
             return False
 
 
-def exact(node: Apply, known: Mapping[int, Known]) -> bool:
+def never_overflows(node: Apply, known: Mapping[int, Known]) -> bool:
     """Whether an integer operation never leaves its dtype, so that plain C arithmetic is right."""
-    return fits(_reach(node, [known[id(a)] for a in node.args]), node.dtype)
+    return fits_dtype(_reach(node, [known[id(a)] for a in node.args]), node.dtype)

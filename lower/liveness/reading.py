@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias
 
 from assay.semantics import graph
-from assay.semantics.alias import Origin, chosen, device_of, from_outside, made, passed
+from assay.semantics.alias import Origin, choice_origins, device_of, from_outside, made, passed
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph.effects import is_opaque
@@ -160,7 +160,7 @@ class _Reader:
                 otherwise = yield self.chain(value.otherwise, at, (item, 1))
                 self.add(End(item))
                 item.arms = then, otherwise
-                item.results = chosen(self.fresh(var, at), then, otherwise, device_of(var, value))
+                item.results = choice_origins(self.fresh(var, at), then, otherwise, device_of(var, value))
                 self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
                 at.of[var] = item.results
             case graph.Let():

@@ -33,11 +33,11 @@ class Schedule:
 
     def split(self, loop: str, factor: int, names: tuple[str, str] | None = None) -> Schedule:
         """Cut a loop into an outer one and an inner one of `factor` iterations."""
-        return Schedule(nests.split(self.func, loop, factor, names))
+        return Schedule(nests.split_loop(self.func, loop, factor, names))
 
     def fuse(self, outer: str, inner: str, name: str | None = None) -> Schedule:
         """Make one loop of two that are directly nested."""
-        return Schedule(nests.fuse(self.func, outer, inner, name))
+        return Schedule(nests.fuse_loops(self.func, outer, inner, name))
 
     def reorder(self, *loops: str) -> Schedule:
         """Nest the loops in this order, outermost first."""

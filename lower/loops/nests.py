@@ -19,7 +19,7 @@ from assay.semantics.tensor.places import is_private
 MOST_COPIES = 1024
 
 
-def split(func: PrimFunc, name: str, factor: int, names: tuple[str, str] | None = None) -> PrimFunc:
+def split_loop(func: PrimFunc, name: str, factor: int, names: tuple[str, str] | None = None) -> PrimFunc:
     """The loop as two: `factor` iterations inside, and as many outside as it takes; a ragged end is guarded.
 
     The new loops are called `names`, else `i_o` and `i_i`. Invalid `loops.C3` where the factor is less than 1 or the
@@ -54,7 +54,7 @@ def split(func: PrimFunc, name: str, factor: int, names: tuple[str, str] | None 
     return put(func, old, For(outer, rounds, inside, high, span=old.span))
 
 
-def fuse(func: PrimFunc, outer: str, inner: str, name: str | None = None) -> PrimFunc:
+def fuse_loops(func: PrimFunc, outer: str, inner: str, name: str | None = None) -> PrimFunc:
     """Two loops, one directly inside the other, as one over all pairs of iterations, in the same order."""
     one, two = loop_named(func, outer), loop_named(func, inner)
     if one.body is not two:

@@ -16,7 +16,7 @@ ROWS, COLUMNS, FEATURES = 4, 32, 4
 """What one tile holds of a product, and how many feature planes a row of a convolution is added up for at a time."""
 
 
-def tile(module: Module) -> Module:
+def tile_kernels(module: Module) -> Module:
     """The module with the tensor functions of products and convolutions in tiles, where they are large enough."""
     found = {n: tiled(k, str(k.attrs["operator"])) for n, k in module.kernels.items() if "operator" in k.attrs}
     return module.with_(**{n: k for n, k in found.items() if k is not None})

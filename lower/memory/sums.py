@@ -15,9 +15,9 @@ from assay.semantics.integers.polynomials import (
     Atom,
     Extreme,
     Polynomial,
+    PolynomialQuotient,
     Polynomials,
     Product,
-    Quotient,
     Symbol,
     Unknown,
     number,
@@ -67,7 +67,7 @@ class Sums(Polynomials):
         match atom:
             case Symbol(var=expr) | Unknown(expr=expr):
                 return cast(expr, INT64)
-            case Quotient(dividend=a, divisor=b):
+            case PolynomialQuotient(dividend=a, divisor=b):
                 return apply("floordiv", self._sum(a), self._sum(b))
             case Extreme(which=which, first=a, second=b):
                 return apply(which, self._sum(a), self._sum(b))

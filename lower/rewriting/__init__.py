@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from assay.lower.rewriting.pattern import Found, Lets, Pattern, is_leaf, match, resolved
+from assay.lower.rewriting.pattern import Found, Lets, Pattern, behind_lets, is_leaf, match
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constant, Expr, Function, Let, Var, acts, call, function, show_head, var
 from assay.semantics.types import same_type
@@ -57,12 +57,12 @@ def extract(root: Function, pattern: Pattern, compiler: str) -> Function:
     """
 
     def moved(found: Found, at: Expr, lets: Lets) -> Expr | None:
-        leaves = {id(resolved(e, lets)): e for p, e in found.items() if is_leaf(p)}
+        leaves = {id(behind_lets(e, lets)): e for p, e in found.items() if is_leaf(p)}
         params: dict[int, tuple[Var, Expr]] = {}
         made: dict[int, Expr] = {}
 
         def parts(node: Expr) -> list[Expr]:
-            return [] if id(node) in leaves else [resolved(c, lets) for c in node.children]
+            return [] if id(node) in leaves else [behind_lets(c, lets) for c in node.children]
 
         for node in post_order(at, parts):
             if id(node) in leaves and not isinstance(node, Constant):
@@ -72,7 +72,7 @@ def extract(root: Function, pattern: Pattern, compiler: str) -> Function:
             elif acts(node):
                 return None
             else:
-                made[id(node)] = node.with_children([made[id(resolved(c, lets))] for c in node.children])
+                made[id(node)] = node.with_children([made[id(behind_lets(c, lets))] for c in node.children])
         body = function([p for p, _ in params.values()], made[id(at)], compiler=compiler)
         return replace(call(body, *(outside for _, outside in params.values())), span=at.span, device=at.device)
 

@@ -130,7 +130,7 @@ def match(pattern: Pattern, expr: Expr, lets: Lets = lambda v: None) -> Found | 
     return _match(pattern, expr, lets, {})
 
 
-def resolved(expr: Expr, lets: Lets) -> Expr:
+def behind_lets(expr: Expr, lets: Lets) -> Expr:
     """What an expression is, its let-bound variables looked through."""
     while isinstance(expr, Var) and (value := lets(expr)) is not None:
         expr = value
@@ -138,9 +138,9 @@ def resolved(expr: Expr, lets: Lets) -> Expr:
 
 
 def _match(p: Pattern, at: Expr, lets: Lets, found: Found) -> Found | None:
-    expr = resolved(at, lets)
+    expr = behind_lets(at, lets)
     if p in found:
-        return found if resolved(found[p], lets) is expr else None
+        return found if behind_lets(found[p], lets) is expr else None
     inside: Found | None = None
     match p:
         case Anything():

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.constants.foldable import SMALL, home, is_static, may_evaluate, may_grow
-from assay.lower.simplify.value_device import device_of
+from assay.lower.simplify.value_device import device_of_value
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Trap, Unpredictable
@@ -94,7 +94,7 @@ class Folding:
         """The branch that is taken, where it can stand for the whole; else None."""
         branch = node.then if bool(condition) else node.otherwise
         alike = same_type(branch.type, node.type) and not isinstance(branch, graph.OnDevice)
-        return branch if alike and node.device in (ANYWHERE, device_of(branch)) else None
+        return branch if alike and node.device in (ANYWHERE, device_of_value(branch)) else None
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from assay.lower.anf.copying import fresh_copy
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.lambda_lift import sharing
-from assay.lower.simplify.value_device import device_of
+from assay.lower.simplify.value_device import device_of_value
 from assay.semantics.analyses.variables import called, symbols_bound
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, OnDevice, Var, free_variables
@@ -141,8 +141,8 @@ class Inlining:
 
     def placed(self, call: Call, function: Function) -> bool:
         """Whether no value would have to be elsewhere than it is."""
-        inside = all(p.device == device_of(a) for p, a in zip(function.params, call.args, strict=True))
-        return inside and device_of(function.body) == call.device
+        inside = all(p.device == device_of_value(a) for p, a in zip(function.params, call.args, strict=True))
+        return inside and device_of_value(function.body) == call.device
 
     def opened(self, call: Call, function: Function) -> Expr:
         """The body in place of the call, its parameters bound to the arguments."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.semantics.bounding.core import Array, Bounded, Floats, implements
 from assay.semantics.bounding.model import U64, elementary
-from assay.semantics.bounding.rounding import not_below, rounded
+from assay.semantics.bounding.rounding import not_below, rounding_bound
 
 
 def _spread(f: Callable[[Any], Any], x: Bounded, value: Array) -> Any:
@@ -46,7 +46,7 @@ def _monotone(name: str, f: Callable[[Any], Any]) -> Callable[[Bounded], Bounded
     def rule(x: Bounded) -> Bounded:
         value = f(x.value)
         relative = elementary(name, x.of)
-        return rounded(x.of, value, _spread(f, x, value), (x,), lambda: corners(x), relative=relative)
+        return rounding_bound(x.of, value, _spread(f, x, value), (x,), lambda: corners(x), relative=relative)
 
     return rule
 
@@ -67,7 +67,7 @@ def cosh(x: Bounded) -> Bounded:
         return [*_ends(np.cosh, x), np.cosh(np.clip(0.0, *x.interval()))]
 
     spread = _spread(np.cosh, x, value)
-    return not_below(rounded(x.of, value, spread, (x,), corners, relative=elementary("cosh", x.of)), 1.0)
+    return not_below(rounding_bound(x.of, value, spread, (x,), corners, relative=elementary("cosh", x.of)), 1.0)
 
 
 def _wave(name: str, f: Callable[[Any], Any]) -> Callable[[Bounded], Bounded]:
@@ -77,7 +77,7 @@ def _wave(name: str, f: Callable[[Any], Any]) -> Callable[[Bounded], Bounded]:
     def rule(x: Bounded) -> Bounded:
         value = f(x.value)
         spread = 0.0 if x.is_exact else np.where(np.isinf(x.radius), np.inf, np.minimum(x.radius, 2.0))
-        return rounded(x.of, value, spread, (x,), lambda: [value], relative=elementary(name, x.of))
+        return rounding_bound(x.of, value, spread, (x,), lambda: [value], relative=elementary(name, x.of))
 
     return rule
 
@@ -91,12 +91,12 @@ def tan(x: Bounded) -> Bounded:
     """Monotone between two poles; an interval that may hold a pole says nothing."""
     value = np.tan(x.value)
     if x.is_exact:
-        return rounded(x.of, value, 0.0, (x,), lambda: [value], relative=elementary("tan", x.of))
+        return rounding_bound(x.of, value, 0.0, (x,), lambda: [value], relative=elementary("tan", x.of))
     low, high = x.interval()
     branch = [np.floor(e / math.pi + 0.5) for e in (low, high)]
     loose = (x.radius > 0) & ((branch[0] != branch[1]) | (np.abs(x.value) > 2.0**40))
     operand = Bounded(x.value, np.where(loose, np.inf, x.radius), x.of)
     spread = np.where(loose, np.inf, _spread(np.tan, x, value))
-    return rounded(
+    return rounding_bound(
         x.of, value, spread, (operand,), lambda: [np.tan(low), np.tan(high)], relative=elementary("tan", x.of)
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from assay.semantics.bounding.core import Bounded, coerce, implements, moved, plain_if_exact
 from assay.semantics.bounding.model import has_infinity, has_sign
-from assay.semantics.bounding.rounding import rounded
+from assay.semantics.bounding.rounding import rounding_bound
 from assay.semantics.dtypes import BOOL, FLOAT64, DType
 from assay.semantics.errors import Unpredictable
 from assay.semantics.scalar import operation
@@ -139,7 +139,7 @@ def astype(x: Bounded, to: DType) -> Any:
         made.narrow = (x.narrow or x.of) if x.of.is_float else None
         return made
     value = x.value.copy()
-    result = rounded(to, value, 0.0 if x.is_exact else x.radius, (x,), lambda: x.interval())
+    result = rounding_bound(to, value, 0.0 if x.is_exact else x.radius, (x,), lambda: x.interval())
     whole = has_sign(to) and (x.of.is_float or x.of.bits <= 32)  # else the centre is rounded already
     return _between_neighbours(result, x) if whole else result
 

@@ -15,7 +15,7 @@ import numpy as np
 from assay.semantics.bits import quiet
 from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, implements, is_same
 from assay.semantics.bounding.model import U64, elementary, gamma, unit
-from assay.semantics.bounding.rounding import not_below, not_below_zero, rounded
+from assay.semantics.bounding.rounding import not_below, not_below_zero, rounding_bound
 
 
 def _pairs(f: Callable[[Any, Any], Any], a: Bounded, b: Bounded) -> list[Any]:
@@ -49,7 +49,7 @@ def add(a: Any, b: Any) -> Bounded:
     if is_same(a, b) and a.of.is_float:
         return multiply(a, 2.0)
     value = a.value + b.value
-    out = rounded(a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False)
+    out = rounding_bound(a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False)
     wide = out.radius > out.value  # of each element by itself: what an interval is must not depend on its neighbours
     if wide.any():
         low_a, low_b = a.interval()[0], b.interval()[0]
@@ -84,7 +84,7 @@ def subtract(a: Any, b: Any) -> Bounded:
     if is_same(a, b):
         return _itself(a, 0.0, np.isfinite(a.value))
     spread = _spread(a) + _spread(b)
-    return rounded(a.of, a.value - b.value, spread, (a, b), lambda: _pairs(np.subtract, a, b), underflows=False)
+    return rounding_bound(a.of, a.value - b.value, spread, (a, b), lambda: _pairs(np.subtract, a, b), underflows=False)
 
 
 def _itself(x: Bounded, result: float, finite: Array) -> Bounded:
@@ -109,7 +109,7 @@ def multiply(a: Any, b: Any) -> Bounded:
         spread = np.abs(u) * b.radius
     if not a.is_exact:
         spread = spread + (np.abs(v) + _spread(b)) * a.radius
-    out = rounded(
+    out = rounding_bound(
         a.of, u * v, spread, (a, b), lambda: _pairs(np.multiply, a, b), zero=lambda: _is_zero(a) | _is_zero(b)
     )
     out = not_below_zero(out) if square else _same_sign(out, a, b)
@@ -143,11 +143,13 @@ def divide(a: Any, b: Any) -> Bounded:
     if not (a.is_exact and b.is_exact):
         off = np.abs(b.value) - _spread(b)
         spread = (_spread(a) + np.abs(value) * _spread(b)) / np.where(off > 0, off, 0.0)
-        # 0 / 0 above is NaN, which `rounded` sends to the corners; these do not see the pole between them
+        # 0 / 0 above is NaN, which `rounding_bound` sends to the corners; these do not see the pole between them
         pole = (off <= 0) & ((b.radius > 0) | ~b.as_given)
         if pole.any():
             divisor = Bounded(b.value, np.where(pole, np.inf, b.radius), b.of)
-    out = rounded(a.of, value, spread, (a, divisor), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a))
+    out = rounding_bound(
+        a.of, value, spread, (a, divisor), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a)
+    )
     return _same_sign(out, a, b)
 
 
@@ -167,7 +169,7 @@ def sqrt(x: Bounded) -> Bounded:
         # concave: the root falls off faster below than it rises above
         spread = x.radius / (value + np.sqrt(low)) * (1 + 8 * U64)
         spread = np.where(x.radius == 0, 0.0, np.where(low < 0, np.nan, spread))
-    return rounded(x.of, value, spread, (x,), lambda: [np.sqrt(low), np.sqrt(high)], underflows=False)
+    return rounding_bound(x.of, value, spread, (x,), lambda: [np.sqrt(low), np.sqrt(high)], underflows=False)
 
 
 # --- elementary functions ----------------------------------------------------------------------------------------
@@ -178,7 +180,7 @@ def exp(x: Bounded) -> Bounded:
     """The exponential function, never below 0."""
     value = np.exp(x.value)
     spread = 0.0 if x.is_exact else np.exp(x.interval()[1]) - value  # rises faster above than it falls below
-    out = rounded(
+    out = rounding_bound(
         x.of, value, spread, (x,), lambda: [np.exp(e) for e in x.interval()], relative=elementary("exp", x.of)
     )
     return not_below_zero(out)
@@ -191,7 +193,9 @@ def log(x: Bounded) -> Bounded:
     value = np.log(x.value)
     # log1p: the logarithm falls off faster below than it rises above; NaN from 0 downwards goes to the corners
     spread = 0.0 if x.is_exact else np.where(x.radius == 0, 0.0, -np.log1p(-x.radius / x.value) * (1 + 8 * U64))
-    return rounded(x.of, value, spread, (x,), lambda: [np.log(low), np.log(high)], relative=elementary("log", x.of))
+    return rounding_bound(
+        x.of, value, spread, (x,), lambda: [np.log(low), np.log(high)], relative=elementary("log", x.of)
+    )
 
 
 def monotone(name: str, f: Callable[[Any], Any], x: Bounded) -> Bounded:
@@ -205,7 +209,7 @@ def monotone(name: str, f: Callable[[Any], Any], x: Bounded) -> Bounded:
     infinite = np.isinf(x.value)
     if infinite.any():
         relative = np.where(infinite, 0.0, relative)
-    return rounded(x.of, value, spread, (x,), lambda: ends or [value], relative=relative)
+    return rounding_bound(x.of, value, spread, (x,), lambda: ends or [value], relative=relative)
 
 
 @implements(np.tanh)
@@ -228,7 +232,7 @@ def power(a: Any, b: Any) -> Bounded:
     logs = np.abs(b.value * np.log(np.abs(a.value)))
     relative = elementary("power", a.of) * (1 + np.where(np.isfinite(logs), logs, 0.0))
     if a.is_exact and b.is_exact:
-        return rounded(a.of, value, 0.0, (a, b), lambda: [value], relative=relative)
+        return rounding_bound(a.of, value, 0.0, (a, b), lambda: [value], relative=relative)
     low, high = a.interval()
     whole = (b.radius == 0) & (np.rint(b.value) == b.value)
     rising = b.interval()[0] > 0
@@ -240,7 +244,7 @@ def power(a: Any, b: Any) -> Bounded:
     corners.append(np.where((low < 0) & (high > 0), np.where(known, 0.0, np.nan), corners[0]))
     spread = np.max([np.abs(c - value) for c in corners], axis=0)
     base = Bounded(np.broadcast_to(a.value, value.shape), np.where(known | never, a.radius, np.inf), a.of)
-    return rounded(a.of, value, np.where(exact, 0.0, spread), (base, b), lambda: corners, relative=relative)
+    return rounding_bound(a.of, value, np.where(exact, 0.0, spread), (base, b), lambda: corners, relative=relative)
 
 
 # --- exact -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ Corners = Callable[[], Sequence[Any]]
 """The operation at the ends of its operands: the least and the greatest of these bound the exact results."""
 
 
-def rounded(
+def rounding_bound(
     of: DType,
     value: Any,
     spread: Any,

@@ -15,7 +15,7 @@ from math import gcd
 from typing import TypeAlias
 
 from assay.semantics.integers.linear import Form, combined
-from assay.semantics.integers.ranges import EVERYTHING, Interval, Range, at_least, closed, compare, fits, reach
+from assay.semantics.integers.ranges import EVERYTHING, Interval, Range, at_least, closed, compare, fits_dtype, reach
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Var, operation
 from assay.semantics.walk import post_order
 
@@ -24,7 +24,7 @@ DEEPEST = 8
 
 
 @dataclass(frozen=True)
-class Quotient:
+class AffineQuotient:
     """`form // divisor`, rounded down; the divisor is positive."""
 
     form: Affine
@@ -33,10 +33,10 @@ class Quotient:
     @cached_property
     def depth(self) -> int:
         """How many quotients lie inside one another."""
-        return 1 + max((a.depth for a in self.form.terms if isinstance(a, Quotient)), default=0)
+        return 1 + max((a.depth for a in self.form.terms if isinstance(a, AffineQuotient)), default=0)
 
 
-Atom: TypeAlias = Var | Quotient
+Atom: TypeAlias = Var | AffineQuotient
 
 
 class Affine(Form[Atom]):
@@ -97,7 +97,7 @@ def _fits(form: Affine, node: Expr, ranges: Ranges) -> bool:
         (atom,) = form.terms
         if isinstance(atom, Var) and form.terms[atom] == 1 and atom.dtype is node.dtype:
             return True
-    return fits(form.range(lambda a: atom_range(a, ranges)), node.dtype)
+    return fits_dtype(form.range(lambda a: atom_range(a, ranges)), node.dtype)
 
 
 def _form(node: Expr, args: list[Affine], ranges: Ranges) -> Affine | None:
@@ -113,7 +113,7 @@ def _form(node: Expr, args: list[Affine], ranges: Ranges) -> Affine | None:
             inside = args[0].interval(ranges)
             if divisor <= 0 or inside is None or (op.startswith("trunc") and not at_least(inside, 0)):
                 return None
-            whole = quotient(args[0], divisor, ranges)
+            whole = affine_quotient(args[0], divisor, ranges)
             if whole is None or op.endswith("div"):
                 return whole
             return args[0].plus(whole, -divisor)
@@ -123,7 +123,7 @@ def _form(node: Expr, args: list[Affine], ranges: Ranges) -> Affine | None:
             return None
 
 
-def quotient(form: Affine, divisor: int, ranges: Ranges) -> Affine | None:
+def affine_quotient(form: Affine, divisor: int, ranges: Ranges) -> Affine | None:
     """`form // divisor`: multiples of the divisor come out, and what is left is put in lowest terms."""
     out = Affine({a: k // divisor for a, k in form.terms.items() if k % divisor == 0}, form.constant // divisor)
     rest = Affine({a: k for a, k in form.terms.items() if k % divisor}, form.constant % divisor)
@@ -140,10 +140,10 @@ def quotient(form: Affine, divisor: int, ranges: Ranges) -> Affine | None:
         return out.plus(Affine({}, rest.constant // divisor))
     if len(rest.terms) == 1 and rest.constant == 0:
         ((atom, factor),) = rest.terms.items()
-        if isinstance(atom, Quotient) and factor == 1:  # (f // a) // b is f // (a*b)
-            inner = quotient(atom.form, atom.divisor * divisor, ranges)
+        if isinstance(atom, AffineQuotient) and factor == 1:  # (f // a) // b is f // (a*b)
+            inner = affine_quotient(atom.form, atom.divisor * divisor, ranges)
             return None if inner is None else out.plus(inner)
-    atom = Quotient(rest, divisor)
+    atom = AffineQuotient(rest, divisor)
     return out.plus(Affine({atom: 1})) if atom.depth <= DEEPEST else None
 
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from assay.semantics.errors import Crash
 from assay.semantics.integers import ranges as intervals
 from assay.semantics.integers.linear import Form, combined
-from assay.semantics.integers.ranges import EVERYTHING, Range, at_least, at_most, fits, reach, union
+from assay.semantics.integers.ranges import EVERYTHING, Range, at_least, at_most, fits_dtype, reach, union
 from assay.semantics.memory import Bounds, range_of
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Interner, Var, evaluate_dim
 from assay.semantics.walk import post_order
@@ -67,7 +67,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Quotient:
+class PolynomialQuotient:
     """The quotient, rounded down, by something that is never 0 or less."""
 
     dividend: Polynomial
@@ -92,7 +92,7 @@ class Unknown:
     ends: tuple[Polynomial, ...] = field(compare=False)
 
 
-Atom: TypeAlias = Symbol | Quotient | Extreme | Unknown
+Atom: TypeAlias = Symbol | PolynomialQuotient | Extreme | Unknown
 
 
 class Polynomials:
@@ -149,7 +149,7 @@ class Polynomials:
                 return number(int(node.value))
             case Var():
                 return self._atom(Symbol(node))
-            case Cast(arg=arg) if arg.dtype.is_integer and fits(self.range(args[0]), node.dtype):
+            case Cast(arg=arg) if arg.dtype.is_integer and fits_dtype(self.range(args[0]), node.dtype):
                 return args[0]
             case Choice() | Apply(op="select"):
                 return self._unknown(node, args[1], args[2])
@@ -192,11 +192,11 @@ class Polynomials:
         (c * x + r) // c is x + r // c."""
         by = b.as_number
         if by is None:
-            return self._atom(Quotient(a, b)) if at_least(self.range(b), 1) else None
+            return self._atom(PolynomialQuotient(a, b)) if at_least(self.range(b), 1) else None
         if by < 1:
             return None
         out, rest = a.divided(by)
-        return out + (self._atom(Quotient(rest, b)) if rest.terms else number(rest.constant // by))
+        return out + (self._atom(PolynomialQuotient(rest, b)) if rest.terms else number(rest.constant // by))
 
     def extreme(self, which: Literal["max", "min"], a: Polynomial, b: Polynomial) -> Polynomial:
         """A maximum or minimum. What both have in common leaves, and a common factor: max(x + 4a, x + 4b) is
@@ -241,7 +241,7 @@ class Polynomials:
         match atom:
             case Symbol(var=var):
                 return range_of(bounds, var)
-            case Quotient(dividend=a, divisor=b):
+            case PolynomialQuotient(dividend=a, divisor=b):
                 return intervals.quotient(polynomial_range(a, ranges), polynomial_range(b, ranges))
             case Extreme(which=which, first=a, second=b):
                 return reach(which, [polynomial_range(a, ranges), polynomial_range(b, ranges)])
@@ -259,7 +259,7 @@ class Polynomials:
             match atom:
                 case Symbol(var=var):
                     found.append(at[var])
-                case Quotient(dividend=a, divisor=b):
+                case PolynomialQuotient(dividend=a, divisor=b):
                     found.append(value(a, found) // value(b, found))
                 case Extreme(which=which, first=a, second=b):
                     found.append((max if which == "max" else min)(value(a, found), value(b, found)))

@@ -1,6 +1,6 @@
 """Interval analysis of unbounded integers: where the value of one operation lies (specs/semantics.md, "Integers").
 
-Nothing wraps here. Who works with numbers of a dtype compares a range with the dtype's (`fits`), step by step.
+Nothing wraps here. Who works with numbers of a dtype compares a range with the dtype's (`fits_dtype`), step by step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def dtype_range(of: DType) -> Interval:
     return int(of.min), int(of.max)
 
 
-def fits(found: Range, of: DType) -> bool:
+def fits_dtype(found: Range, of: DType) -> bool:
     """Whether a range lies in a dtype."""
     low, high = found
     return low is not None and high is not None and of.min <= low and high <= of.max

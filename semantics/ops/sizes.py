@@ -47,7 +47,7 @@ def same_size(a: Sequence[scalar.Dim], b: Sequence[scalar.Dim]) -> bool:
     return sizes.of(product(a)) == sizes.of(product(b))
 
 
-def fits(need: Sequence[scalar.Dim], nbytes: scalar.Dim, limits: Mapping[scalar.Var, int]) -> bool | None:
+def product_fits(need: Sequence[scalar.Dim], nbytes: scalar.Dim, limits: Mapping[scalar.Var, int]) -> bool | None:
     """Whether a product of dims is at most `nbytes` for all values of their symbols; None where that is not decided.
 
     `limits` are the largest values of symbols, as far as some are known.

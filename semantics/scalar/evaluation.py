@@ -47,7 +47,7 @@ def evaluate(
                         raise Crash(f"{node} has no meaning without memory")
                     result = load(node.buffer, tuple(args))
                 case Choice():
-                    result = value[id(chosen(node, value))]
+                    result = value[id(taken_branch(node, value))]
                 case _:
                     raise Crash(f"no such scalar node: {type(node).__name__}")
             value[id(node)] = result
@@ -64,7 +64,7 @@ def needed(root: Expr, value: Mapping[int, Any]) -> Iterator[Expr]:
         node = stack[-1]
         parts = node.children
         if isinstance(node, Choice):
-            parts = [node.condition, chosen(node, value)] if id(node.condition) in value else [node.condition]
+            parts = [node.condition, taken_branch(node, value)] if id(node.condition) in value else [node.condition]
         missing = [c for c in parts if id(c) not in value]
         if missing:
             stack.extend(reversed(missing))
@@ -74,7 +74,7 @@ def needed(root: Expr, value: Mapping[int, Any]) -> Iterator[Expr]:
             yield node
 
 
-def chosen(node: Choice, value: Mapping[int, Any]) -> Expr:
+def taken_branch(node: Choice, value: Mapping[int, Any]) -> Expr:
     """The branch that is taken, once the value of the condition is there."""
     return node.then if value[id(node.condition)] else node.otherwise
 

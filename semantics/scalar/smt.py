@@ -141,7 +141,7 @@ class Terms:
                 return z3.If(*args)
             case _:
                 result = self.exactly(node, args)
-                return self.wrapped(result, node.dtype) if leaves(node) and not scope.exact(node) else result
+                return self.wrapped(result, node.dtype) if may_overflow(node) and not scope.exact(node) else result
 
     def exactly(self, node: Expr, args: Sequence[Term]) -> Term:
         """What a step gives, not wrapped."""
@@ -191,7 +191,7 @@ def inside(value: Term, of: DType) -> Term:
     return z3.And(int(of.min) <= value, value <= int(of.max))
 
 
-def leaves(node: Expr) -> bool:
+def may_overflow(node: Expr) -> bool:
     """Whether the exact result of an integer step may be outside of its dtype."""
     if not node.dtype.is_integer:
         return False

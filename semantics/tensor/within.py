@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from assay.semantics.integers.ranges import EVERYTHING, Interval, Range, closed, fits, reach
+from assay.semantics.integers.ranges import EVERYTHING, Interval, Range, closed, fits_dtype, reach
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Number, Var, linear, may_trap, same, variables
 from assay.semantics.tensor import Block, Buffer, For, IterVar, LetStmt, PrimFunc, program_order
 from assay.semantics.walk import post_order
@@ -53,7 +53,7 @@ class Within:
             self.again.add(var)
             return
         self.seen.add(var)
-        if inside is not None and fits(inside, var.dtype):
+        if inside is not None and fits_dtype(inside, var.dtype):
             self.intervals[var] = inside
         if extent is not None and extent.dtype.max <= var.dtype.max:  # else the variable may wrap
             self.extents[var] = extent
@@ -64,7 +64,7 @@ class Within:
         for node in post_order(root):
             args = [a for c in node.children if (a := known[id(c)]) is not None]
             found = self._node(node, args) if len(args) == len(node.children) else EVERYTHING
-            known[id(node)] = closed(found) if node.dtype.is_integer and fits(found, node.dtype) else None
+            known[id(node)] = closed(found) if node.dtype.is_integer and fits_dtype(found, node.dtype) else None
         return known[id(root)]
 
     def _node(self, node: Expr, args: Sequence[Interval]) -> Range:

@@ -176,7 +176,7 @@ class TypePrinter:
                 case types.TensorType() if self.unknown and t.shape and all(d in self.unknown for d in t.shape):
                     return [f'R.Tensor(dtype="{t.dtype}", ndim={t.ndim})']
                 case types.TensorType():
-                    return [f'R.Tensor({listed([size(d) for d in t.shape])}, dtype="{t.dtype}")']
+                    return [f'R.Tensor({tuple_text([size(d) for d in t.shape])}, dtype="{t.dtype}")']
                 case types.ShapeType():
                     return [f"R.Shape([{', '.join(map(size, t.dims))}])"]
                 case types.TupleType(fields=()):
@@ -185,7 +185,7 @@ class TypePrinter:
                     return ["R.Tuple(", *commas(t.fields), ")"]
                 case types.FuncType():
                     params = [self.type_vars(p) for p in t.type_params]
-                    tail = f", type_params={listed(params)})" if params else ")"
+                    tail = f", type_params={tuple_text(params)})" if params else ")"
                     comma = "," if len(t.params) == 1 else ""
                     return ["R.Callable((", *commas(t.params), comma + "), ", t.result, f", {t.pure}{tail}"]
                 case types.RefType():
@@ -201,7 +201,7 @@ class TypePrinter:
         return spelled(of, pieces)
 
 
-def listed(items: Sequence[str]) -> str:
+def tuple_text(items: Sequence[str]) -> str:
     """Texts as a Python tuple."""
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 

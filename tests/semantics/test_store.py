@@ -177,8 +177,8 @@ def test_a_text_with_two_readings_is_refused(tmp_path: Path) -> None:
 
 
 def test_json_with_one_reading() -> None:
-    assert strict_json.loads('{"a": [1, -2, "x", null, true]}') == {"a": [1, -2, "x", None, True]}
-    assert strict_json.loads('{"seconds": 1.5}', fractions=True) == {"seconds": 1.5}
+    assert strict_json.parse_json('{"a": [1, -2, "x", null, true]}') == {"a": [1, -2, "x", None, True]}
+    assert strict_json.parse_json('{"seconds": 1.5}', fractions=True) == {"seconds": 1.5}
     for text in (
         '{"a": 1.5}',
         '{"a": 1e3}',
@@ -189,10 +189,10 @@ def test_json_with_one_reading() -> None:
         '[{"a": 1} 2]',
     ):
         with pytest.raises(ValueError):
-            strict_json.loads(text)
+            strict_json.parse_json(text)
     for text in ("NaN", "Infinity", "-Infinity", '{"a": 1, "a": 2}'):
         with pytest.raises(ValueError):
-            strict_json.loads(text, fractions=True)
+            strict_json.parse_json(text, fractions=True)
 
 
 def test_a_wrong_annotation_is_found_by_the_rules(tmp_path: Path) -> None:

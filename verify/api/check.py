@@ -13,7 +13,7 @@ from assay.lower.c import emit
 from assay.lower.interfaces import Interface
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
-from assay.verify.api.programs import Array, Inputs, Program, arrays, bound_of, opened, with_inputs
+from assay.verify.api.programs import Array, Inputs, Program, bound_of, input_arrays, opened, with_inputs
 from assay.verify.app import certificate, check as run, signing
 from assay.verify.app.check import CheckRun, Line
 from assay.verify.app.judging import JudgedOutputs, isolated
@@ -109,12 +109,12 @@ def check(
     config = devices_of(how.get("on", ()), how.get("host", ""))
     program, source = opened(model)
     held = {} if isinstance(program, Module) else containers(program)
-    program, given, defaults, sizes = with_inputs(program, arrays(inputs), dims or {}, seed, source)
+    program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
     named = None if isinstance(program, Module) else program
     judged: list[JudgedOutputs] = []
     if expected is not None:
         judged.append(
-            JudgedOutputs("expected", named, sizes, outputs=arrays(expected), containers=held, excluded=exclude)
+            JudgedOutputs("expected", named, sizes, outputs=input_arrays(expected), containers=held, excluded=exclude)
         )
     for each in backends:
         name, who = (each, isolated(each)) if isinstance(each, str) else (each.name, each)
@@ -169,7 +169,7 @@ def build(
         raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
     signer = signing.signer(Path(sign)) if sign is not None else None
     program, source, bound = bound_of(model)
-    program, given, defaults, sizes = with_inputs(program, arrays(inputs), dims or {}, seed, source)
+    program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
     bound = replace(bound, defaults=certificate.digests_of_defaults(defaults), dims=dict(sorted(sizes.items())))
     lowering = run.Lowering(
         program,

@@ -58,7 +58,7 @@ def bound_of(program: Program) -> tuple[onnx.ModelProto | Module, str, Bound]:
     return program, "", Bound(hashlib.sha256(program.SerializeToString(deterministic=True)).hexdigest())
 
 
-def arrays(inputs: Inputs) -> dict[str, Any]:
+def input_arrays(inputs: Inputs) -> dict[str, Any]:
     """Inputs by name, from wherever they are. Invalid (input.C5): the file cannot be read."""
     return load_arrays(Path(inputs)) if isinstance(inputs, str | Path) else dict(inputs or {})
 

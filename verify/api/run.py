@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from assay.interp.values import Externs
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
-from assay.verify.api.programs import Array, Inputs, Program, arrays, opened
+from assay.verify.api.programs import Array, Inputs, Program, input_arrays, opened
 from assay.verify.app.onnx_run import run_onnx
 from assay.verify.app.text_run import run_text
 from assay.verify.border.inputs import all_dims
@@ -31,7 +31,7 @@ def run(
     used.
     """
     model, source = opened(program)
-    given = arrays(inputs)
+    given = input_arrays(inputs)
     if isinstance(model, Module):
         done = run_text(model, function, given, seed, dims or {}, externs)
         if done.trap is not None:

@@ -254,7 +254,7 @@ class Stored:
             raise Invalid("no certificate here; assay build makes one", where=str(directory), label="certificate.C1")
         self.text = self.sealed.text(MANIFEST)
         try:
-            self.manifest: dict[str, Any] = strict_json.loads(self.text, fractions=True)
+            self.manifest: dict[str, Any] = strict_json.parse_json(self.text, fractions=True)
             if self.manifest["format"] != FORMAT:
                 raise ValueError(
                     f"its format is {str(self.manifest['format'])[:40]!r}, and {FORMAT} is read: build it again"

@@ -18,7 +18,7 @@ from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit
 
 
-def show(what: str, seed: int, as_json: bool, work: Callable[..., Report]) -> Exit:
+def show_run(what: str, seed: int, as_json: bool, work: Callable[..., Report]) -> Exit:
     """Do the work, which tells its lines `on_line` and how far it is as `progress`: print each line as it comes, or all
     as JSON at the end; the exit code."""
     out = Screen(stderr=as_json)

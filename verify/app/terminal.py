@@ -30,10 +30,10 @@ def printable(text: object, most: int = LONGEST) -> str:
     if len(whole) > most:
         left = len(whole) - most
         whole = f"{whole[: most * 3 // 4]} ... ({left} characters more) ... {whole[-(most // 4) :]}"
-    return escaped(whole)
+    return printable_text(whole)
 
 
-def escaped(text: str) -> str:
+def printable_text(text: str) -> str:
     """A text with what is not printable, but ends of lines, as its escape."""
     if text.isprintable():
         return text
@@ -57,7 +57,7 @@ class Screen(Console):
         """Render, with every character that cannot be printed escaped."""
         for part in super().render(renderable, options):
             plain = part.control or part.text.isprintable()
-            yield part if plain else Segment(escaped(part.text), part.style)
+            yield part if plain else Segment(printable_text(part.text), part.style)
 
 
 def cell(text: object, style: str = "") -> Text:

@@ -15,7 +15,7 @@ from assay.lower.c import CSource
 from assay.semantics.errors import Trap
 from assay.semantics.module import Module, Step
 from assay.verify.c.compiled import Look, compile_c
-from assay.verify.liveness.program import describe
+from assay.verify.liveness.program import describe_step
 
 Array = np.ndarray[Any, Any]
 Judge = Callable[[Step, Sequence[Array], Sequence[Array]], str | None]
@@ -37,7 +37,7 @@ def step_that_is_outside(source: CSource, planned: Module, inputs: Mapping[str, 
         written = {n: look(program.slots[n]).copy().view(program.slots[n].type.dtype.numpy) for n in step.writes}
         odd = judge(step, [held[n] for n in step.reads], list(written.values()))
         if odd:
-            found.append(f"{describe(step, index)}, its operands given: {odd}")
+            found.append(f"{describe_step(step, index)}, its operands given: {odd}")
         held.update(written)
         after = positions[index + 1]
         for n in step.reads:

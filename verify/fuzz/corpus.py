@@ -108,7 +108,7 @@ def _plain(text: str) -> str:
 def _read(path: Path, of: Callable[[dict[str, Any]], T]) -> T:
     """What a file of a corpus says. Invalid (fuzz.C2): it does not say it, or cannot be read."""
     try:
-        return of(typed(dict, strict_json.loads(read_text(path))))
+        return of(typed(dict, strict_json.parse_json(read_text(path))))
     except KeyError as missing:
         raise Invalid(f"not a file of a corpus: it has no {missing}", where=str(path), label="fuzz.C2") from None
     except (OSError, ValueError) as wrong:

@@ -214,7 +214,7 @@ def check_operator_kernel(kernel: PrimFunc, use: Call, seed: int, tried: KernelT
             continue
         wanted = allowed if isinstance(allowed, tuple) else (allowed,)
         for i, (w, g) in enumerate(zip(wanted, got, strict=True)):
-            wrong = worst_outside(w, g)
+            wrong = why_outside(w, g)
             if wrong:
                 return refuted("tested", f"result {i} on {data}: {wrong}")
         if all(not isinstance(w, Bounded) or w.is_exact for w in wanted):
@@ -293,7 +293,7 @@ def _outcome(run: Callable[[list[Array]], Any], operands: list[Array]) -> Any:
         return trap
 
 
-def worst_outside(allowed: Any, got: Array) -> str | None:
+def why_outside(allowed: Any, got: Array) -> str | None:
     """Where `got` is not what is allowed, if anywhere: the worst element, its interval and its value."""
     if allowed.shape != got.shape or allowed.dtype != got.dtype:
         return f"Tensor({got.shape}, {got.dtype}) instead of Tensor({allowed.shape}, {allowed.dtype})"

@@ -19,7 +19,7 @@ from assay.semantics.module import Program, Slot, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.copying import no_copy
 from assay.verify.evidence import Evidence, checked, refuted
-from assay.verify.liveness.program import describe
+from assay.verify.liveness.program import describe_step
 
 PLACE, ALL = ("type", "id", "target"), ("type", "id", "target", "scope")
 OPEN = ("", -1)
@@ -72,12 +72,12 @@ def _steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Iterator[str]:
         if not isinstance(step, Step):
             where = slots[step.condition].device
             if _apart(where, program.host):
-                yield f"{describe(step, i)} is decided by the host, {program.host}; {step.condition} is on {where}"
+                yield f"{describe_step(step, i)} is decided by the host, {program.host}; {step.condition} is on {where}"
             continue
         kernel = kernels.get(step.kernel)
         copies = kernel is not None and kernel.attrs.get("operator") == "device_copy"
         if copies and kernel is not None and (why := _odd(kernel)):
-            yield f"{describe(step, i)} is called a device_copy, and {why}"
+            yield f"{describe_step(step, i)} is called a device_copy, and {why}"
         names = (*step.reads, *step.writes, *step.scratch)
         buffers: tuple[Buffer | None, ...] = (None,) * len(names)
         if kernel is not None:
@@ -88,10 +88,12 @@ def _steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Iterator[str]:
                 continue
             if _apart(there, step.device, PLACE):
                 verb = "reads" if read else "writes"
-                yield f"{describe(step, i)} runs on {step.device.place} and {verb} buffer {name}, which is on {there}"
+                here = f"runs on {step.device.place}"
+                yield f"{describe_step(step, i)} {here} and {verb} buffer {name}, which is on {there}"
             elif buffer is not None and "" not in (buffer.scope, there.scope) and buffer.scope != there.scope:
                 yield (
-                    f"{describe(step, i)} takes buffer {name} in scope {there.scope} as {buffer.name} in {buffer.scope}"
+                    f"{describe_step(step, i)} takes buffer {name} in scope {there.scope}"
+                    f" as {buffer.name} in {buffer.scope}"
                 )
 
 

@@ -19,7 +19,7 @@ from assay.semantics.tensor import Alias, Block, Buffer, Call, For, If, PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.walk import post_order, reached
 from assay.verify.evidence import Evidence, checked, refuted
-from assay.verify.liveness.program import describe
+from assay.verify.liveness.program import describe_step
 
 
 @dataclass
@@ -108,7 +108,9 @@ class ProgramFlow:
                 self.use(name, [here], i)
             if isinstance(step, Branch):
                 if not i < step.then <= step.end <= high:
-                    raise Invalid(f"{describe(step, i)} has arms that reach out of what it stands in", label="lives.C1")
+                    raise Invalid(
+                        f"{describe_step(step, i)} has arms that reach out of what it stands in", label="lives.C1"
+                    )
                 then = yield self.steps(i + 1, step.then, [here])
                 otherwise = yield self.steps(step.then, step.end, [here])
                 ends = self.graph.joined([*then, *otherwise])
@@ -122,7 +124,8 @@ class ProgramFlow:
         kernel = self.kernels.get(step.kernel)
         if kernel is None or phases(kernel).count != step.phases:
             raise Invalid(
-                f"{describe(step, index)} has {step.phases} phases, but its tensor function does not", label="lives.C2"
+                f"{describe_step(step, index)} has {step.phases} phases, but its tensor function does not",
+                label="lives.C2",
             )
         handed = self.graph.node(ends, self.count)
         text = _Text(kernel, self.graph, self.count)
@@ -145,7 +148,7 @@ class ProgramFlow:
     def use(self, name: str, nodes: Iterable[int], index: int) -> None:
         """Note that nodes use a slot; Invalid (`lives.C3`) if there is no slot of this name."""
         if name not in self.uses:
-            where = describe(self.program.steps[index], index) if index >= 0 else "the exit"
+            where = describe_step(self.program.steps[index], index) if index >= 0 else "the exit"
             raise Invalid(f"{where} uses {name}, which is no slot", label="lives.C3")
         self.uses[name].update(nodes)
 
@@ -279,4 +282,4 @@ def _shown(live: Sequence[tuple[int, int]]) -> str:
 def _where(program: Program, position: int) -> str:
     positions = program.positions
     index = next(i for i in range(len(program.steps)) if position < positions[i + 1])
-    return f"in {describe(program.steps[index], index)}"
+    return f"in {describe_step(program.steps[index], index)}"

@@ -26,7 +26,7 @@ from assay.verify.value_numbering.nesting import UndecidedNumbering
 from assay.verify.value_numbering.terms import Table, dim_text, type_text
 
 
-def describe(step: Step | Branch, index: int) -> str:
+def describe_step(step: Step | Branch, index: int) -> str:
     """A step for a message: its kernel, its place, its number."""
     if isinstance(step, Branch):
         return f"step {index} (the choice by {step.condition})"
@@ -129,12 +129,12 @@ class _Steps:
         kernel = self.target.kernel(step.kernel)
         for name in step.reads:
             if name not in self.holds:
-                return f"{describe(step, i)} reads {name}, which nothing has written"
+                return f"{describe_step(step, i)} reads {name}, which nothing has written"
         wanted = [TensorType(shape_in(step, kernel, b), b.dtype) for b in kernel.params]
         for of, name in zip(wanted, (*step.reads, *step.writes), strict=True):
             t = program.slots[name].type
             if t.dtype is not of.dtype or not same_size(t.shape, of.shape):
-                return f"{describe(step, i)} takes {of} where slot {name} is {t}"
+                return f"{describe_step(step, i)} takes {of} where slot {name} is {t}"
         reads = [self.holds[n] for n in step.reads]
         results = copied(kernel, reads, step.device, table) or step_results(
             kernel, reads, table, self.target, wanted, step.scalars
@@ -144,7 +144,7 @@ class _Steps:
         if step.kernel in self.source.definitions and step.device not in self.graph.devices.get(
             results[0], {step.device}
         ):
-            return f"{describe(step, i)} runs on {step.device}, which no call of that value names"
+            return f"{describe_step(step, i)} runs on {step.device}, which no call of that value names"
         self.made.update(results)
         for name, number in zip(step.writes, results, strict=True):
             self.put(name, number)
@@ -157,11 +157,13 @@ class _Steps:
         slots, here = self.target.program.slots, step.device
         for name in step.writes:
             if not slots[name].device.covers(here):
-                return f"{describe(step, i)} runs on {here} and writes {name}, which is on {slots[name].device}"
+                return f"{describe_step(step, i)} runs on {here} and writes {name}, which is on {slots[name].device}"
         for name, buffer in zip(step.scratch, kernel.allocations, strict=True):
             own = ANYWHERE if here.place == ANYWHERE else replace(here, scope=buffer.scope)
             if slots[name].device != own:
-                return f"{describe(step, i)} allocates {buffer.name} on {own}, and {name} is on {slots[name].device}"
+                return (
+                    f"{describe_step(step, i)} allocates {buffer.name} on {own}, and {name} is on {slots[name].device}"
+                )
         return None
 
     def branch(self, what: str, i: int, step: Branch) -> str | None:
@@ -169,7 +171,7 @@ class _Steps:
         match what:
             case "if":
                 if step.condition not in self.holds:
-                    return f"{describe(step, i)} reads {step.condition}, which nothing has written"
+                    return f"{describe_step(step, i)} reads {step.condition}, which nothing has written"
                 self.arms.append((self.holds[step.condition], {}, ()))
                 self.enter()
             case "else":

@@ -207,7 +207,7 @@ def misplaced_buffers(problem: Problem, plan: Plan) -> Iterator[Fault]:
         if b.offset is not None and offset != b.offset:
             yield Fault("by hand", f"{at} was placed at {b.offset} by hand", place.pool, (b.name,))
         if offset < 0 or offset + nbytes > size:
-            what = f"{at} does not lie within its {size} bytes: it takes {shown((offset, offset + nbytes))}"
+            what = f"{at} does not lie within its {size} bytes: it takes {interval_text((offset, offset + nbytes))}"
             yield Fault("inside", what, place.pool, (b.name,), (offset, offset + nbytes))
         if offset % b.alignment:
             yield Fault("aligned", f"{at} is not aligned to {b.alignment}", place.pool, (b.name,))
@@ -231,8 +231,8 @@ def _shared(plan: Plan, b: BufferInfo) -> Interval:
 def clash(a: BufferInfo, b: BufferInfo, pool: str, bytes_: Interval, when: Interval) -> Fault:
     """The fault that two buffers share bytes while both are live."""
     what = (
-        f"buffers {titled(a)} and {titled(b)} share {shown(bytes_)} of pool {pool} while both are live, at"
-        f" {shown(when, 'position')}"
+        f"buffers {titled(a)} and {titled(b)} share {interval_text(bytes_)} of pool {pool} while both are live, at"
+        f" {interval_text(when, 'position')}"
     )
     return Fault("apart", what, pool, (a.name, b.name), bytes_, when)
 
@@ -248,7 +248,7 @@ def titled(b: BufferInfo) -> str:
     return f"{b.name} ({b.producer})" if b.producer else b.name
 
 
-def shown(interval: Interval, noun: str = "byte") -> str:
+def interval_text(interval: Interval, noun: str = "byte") -> str:
     """An interval with both ends for people."""
     first, last = interval[0], interval[1] - 1
     return f"{noun} {first}" if first == last else f"no {noun}s" if first > last else f"{noun}s {first} to {last}"

@@ -13,8 +13,8 @@ from math import gcd
 from assay.semantics.integers.polynomials import (
     Extreme,
     Polynomial,
+    PolynomialQuotient,
     Product,
-    Quotient,
     number,
     one,
     polynomial_range,
@@ -115,7 +115,7 @@ def _of_atom(atom: int, single: Polynomial, below: bool, forms: Forms) -> Iterat
         case Extreme(which="min", first=a, second=b) if not below:
             yield b - single
             yield a - single
-        case Quotient(dividend=a, divisor=b) if (down := forms.product(single, b)) is not None:
+        case PolynomialQuotient(dividend=a, divisor=b) if (down := forms.product(single, b)) is not None:
             yield down + b - number(1) - a if below else a - down
         case _:
             pass

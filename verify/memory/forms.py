@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from assay.semantics.integers.polynomials import (
     Extreme,
     Polynomial,
+    PolynomialQuotient,
     Polynomials,
     Product,
-    Quotient,
     Symbol,
     Unknown,
     number,
@@ -46,7 +46,7 @@ class Forms(Polynomials):
             yield from self.envelopes(product, ranges)
             return
         match self.atoms[product[0]]:
-            case Quotient(dividend=a, divisor=b):
+            case PolynomialQuotient(dividend=a, divisor=b):
                 down = self.product(whole, b)
                 if down is not None:
                     yield a - down

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from assay.semantics.integers.polynomials import Extreme, Polynomial, Product, Quotient, Symbol, Unknown, one
+from assay.semantics.integers.polynomials import Extreme, Polynomial, PolynomialQuotient, Product, Symbol, Unknown, one
 from assay.semantics.integers.ranges import Range
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Var, operation
 from assay.semantics.walk import Worklist
@@ -84,7 +84,7 @@ class Grounds:
     def parts(self, atom: int) -> tuple[Polynomial, ...]:
         """The forms that an atom is made of."""
         match self.forms.atoms[atom]:
-            case Quotient(dividend=a, divisor=b) | Extreme(first=a, second=b):
+            case PolynomialQuotient(dividend=a, divisor=b) | Extreme(first=a, second=b):
                 return a, b
             case Unknown(ends=ends):
                 return ends
@@ -95,7 +95,7 @@ class Grounds:
         """What an atom is; None: a symbol, or a part that is not looked into, of which nothing is said."""
         v = f"v{atom}"
         match self.forms.atoms[atom]:
-            case Quotient(dividend=a, divisor=b):
+            case PolynomialQuotient(dividend=a, divisor=b):
                 if b.as_number is not None:
                     return f"(= {v} (div {total(a)} {literal(b.constant)}))"
                 times = f"(* {v} {total(b)})"
@@ -173,7 +173,7 @@ class Grounds:
             case Cast(), _:
                 low, high = int(node.dtype.min), int(node.dtype.max)
                 return f"(and (= {total(f)} {said[0]}) (<= {literal(low)} {said[0]}) (<= {said[0]} {literal(high)}))"
-            case Apply(op="floordiv"), Quotient() if args[1].as_number is None:
+            case Apply(op="floordiv"), PolynomialQuotient() if args[1].as_number is None:
                 times = f"(* {total(f)} {said[1]})"
                 return f"(and (>= {said[1]} 1) (<= {times} {said[0]}) (< {said[0]} (+ {times} {said[1]})))"
             case Apply(op=op), _ if op in TERMS:
@@ -219,7 +219,7 @@ class Grounds:
     def _by_unknown(self, atoms: Iterable[int]) -> bool:
         """Whether one of the atoms is a quotient by what is no number."""
         known = (self.forms.atoms[a] for a in atoms)
-        return any(isinstance(atom, Quotient) and atom.divisor.as_number is None for atom in known)
+        return any(isinstance(atom, PolynomialQuotient) and atom.divisor.as_number is None for atom in known)
 
     def _together(self, claims: Sequence[tuple[str, list[int], list[Polynomial]]]) -> str:
         """One question about linear facts; `bad` is the number of one that does not follow."""

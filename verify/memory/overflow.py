@@ -12,7 +12,7 @@ from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Trap
 from assay.semantics.integers.polynomials import Polynomial, number, polynomial_range, value
-from assay.semantics.integers.ranges import Range, fits
+from assay.semantics.integers.ranges import Range, fits_dtype
 from assay.semantics.memory import Plan, Problem, range_of
 from assay.semantics.scalar import Var
 from assay.verify.evidence import Evidence, refuted, unknown
@@ -65,7 +65,7 @@ def overflow_fault(
 def stays_in_dtype(held: Held, ranges: list[Range]) -> bool:
     """Whether the ranges of atoms keep a form in its dtype."""
     _, f, of = held
-    return fits(polynomial_range(f, ranges), of)
+    return fits_dtype(polynomial_range(f, ranges), of)
 
 
 def greatest(held: Sequence[Held], forms: Forms, free: Sequence[Var]) -> int | None:
@@ -111,7 +111,7 @@ def _broken(left: Sequence[Held], forms: Forms) -> Evidence:
             continue
         for about, f, of in left:
             found = value(f, values)
-            if not fits((found, found), of):
+            if not fits_dtype((found, found), of):
                 where = ", ".join(f"{v.name} = {k}" for v, k in corner.items())
                 dims = {v.name: k for v, k in corner.items()}
                 return refuted("proved", f"for {where}: {about} is {found}, not in {of}", claim="overflow", dims=dims)

@@ -50,7 +50,7 @@ At = Mapping[Var, int]
 
 
 @dataclass
-class Proofs:
+class PlanProofs:
     """The work on one plan: the texts that were kept, by name, and what is not decided."""
 
     problem: Problem
@@ -323,7 +323,7 @@ def prove_symbolic(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> 
         low, high = range_of(forms.bounds, v)
         if high is not None and low > high:
             return refuted("proved", f"no value of {v.name} lies in {low} to {high}", claim="size"), {}
-    work = Proofs(problem, plan, forms, symbols, deadline)
+    work = PlanProofs(problem, plan, forms, symbols, deadline)
     try:
         return work.prove(), work.queries
     except Late:

@@ -29,7 +29,7 @@ from assay.verify.in_place import check_in_place_kernel
 from assay.verify.liveness import named_symbols
 from assay.verify.liveness.devices import check_pools, check_steps
 from assay.verify.liveness.lives import check_lives
-from assay.verify.liveness.program import describe as shown_step
+from assay.verify.liveness.program import describe_step as shown_step
 from assay.verify.memory import prove_plan
 
 Array: TypeAlias = np.ndarray[Any, Any]

@@ -29,7 +29,7 @@ STYLES = {"proved": "green", "refuted": "bold red", "unknown": "yellow"}
 MANIFEST = "goals.json"
 
 
-def show(reports: Sequence[ProofReport], console: Screen) -> None:
+def show_proofs(reports: Sequence[ProofReport], console: Screen) -> None:
     """Print one table of the goals of tensor functions, and what their proofs assume."""
     console.print(goal_table(reports))
     for r in reports:
@@ -121,7 +121,7 @@ def recheck_queries(directory: Path) -> list[str]:
     Another solver can read the same files: a goal is proved exactly if its query is `unsat`.
     """
     wrong = []
-    for row in strict_json.loads(read_text(directory / MANIFEST))["goals"]:
+    for row in strict_json.parse_json(read_text(directory / MANIFEST))["goals"]:
         if "query" not in row:
             if row["verdict"] == "proved":
                 wrong.append(f"{row['claim']}: proved without a query")

@@ -268,7 +268,7 @@ def _inner(value: Expr) -> list[Expr]:
     return found
 
 
-def shown(site: Site) -> str:
+def statement_line(site: Site) -> str:
     """The statement of a site on one line."""
     text = show_stmt(site.stmt).split("\n", 1)[0].strip() if not site.large else type(site.stmt).__name__
     return text if len(text) <= 90 else text[:87] + "..."

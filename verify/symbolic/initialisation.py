@@ -20,7 +20,7 @@ from assay.semantics.tensor import Assert, Buffer, loads
 from assay.semantics.walk import post_order
 from assay.verify.symbolic import events
 from assay.verify.symbolic.events import root_of
-from assay.verify.symbolic.function import Function, access_names, element_text, shown
+from assay.verify.symbolic.function import Function, access_names, element_text, statement_line
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.instance import Instance, Place, starts_of
 from assay.verify.symbolic.witness import Solver
@@ -54,7 +54,7 @@ def written_before(f: Function) -> Iterator[Goal]:
         if a.write or root in f.func.inputs or events.constant_contents(begin) is not None:
             continue
         reads += 1
-        claim = f"{element_text(a)} was written before: {shown(a.site)}"
+        claim = f"{element_text(a)} was written before: {statement_line(a.site)}"
         if reads > MOST_READS:
             yield Goal("written before", claim, "unknown", a.site.stmt.span, "too many reads; checked on the run")
             continue

@@ -9,13 +9,13 @@ import z3
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import Apply, Cast, Expr, Interner, Load, Var, may_trap, operation, show
-from assay.semantics.scalar.smt import Term, inside, leaves
+from assay.semantics.scalar.smt import Term, inside, may_overflow
 from assay.semantics.tensor import Allocate, Block, For, LetStmt
 from assay.semantics.tensor.places import is_private
 from assay.semantics.tensor.regions import matching
 from assay.semantics.walk import depending, post_order
 from assay.verify.symbolic import events
-from assay.verify.symbolic.function import Function, Visit, access_names, box_text, element_text, shown
+from assay.verify.symbolic.function import Function, Visit, access_names, box_text, element_text, statement_line
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.initialisation import ElementRead, told
 from assay.verify.symbolic.instance import starts_of
@@ -37,7 +37,7 @@ def overflow_goals(f: Function) -> Iterator[Goal]:
         known = {part for root in f.steps[site] for part in data(root)}
         binders = (site.stmt,) if isinstance(site.stmt, LetStmt) else getattr(site.stmt, "iterators", ())
         tainted.update([b.var for b in binders if data(b.value)])
-        leaving = [n for key, n in nodes.items() if key not in known and leaves(n)]
+        leaving = [n for key, n in nodes.items() if key not in known and may_overflow(n)]
         if leaving:
             yield from _overflow(f, site, leaving)
         if isinstance(site.stmt, For) and (
@@ -54,7 +54,7 @@ def _counter(f: Function, site: events.Site, loop: For) -> Goal:
     wrong = z3.And(
         extent > 0, z3.Or(z3.Not(inside(start, loop.var.dtype)), start + extent - 1 > int(loop.var.dtype.max))
     )
-    claim = f"{loop.var.name} stays in {loop.var.dtype}: {shown(site)}"
+    claim = f"{loop.var.name} stays in {loop.var.dtype}: {statement_line(site)}"
     facts = [*f.sizes(at.query, at.instance), wrong]
     goal = at.goal("no overflow", claim, facts, confirm=lambda _: ReplayedGoal(False, "it is not run"))
     if goal.verdict != "proved":
@@ -77,7 +77,7 @@ def _overflow(f: Function, site: events.Site, leaving: Sequence[Expr]) -> Iterat
             wrong.append(z3.And(*out, *([] if condition is None else [condition])))
         return [*f.sizes(at.query, at.instance), z3.Or(*wrong)]
 
-    claim = f"indices and extents stay in their dtypes: {shown(site)}"
+    claim = f"indices and extents stay in their dtypes: {statement_line(site)}"
     site.exact.update(map(id, leaving))
     at = f.visit(site)
     wrong = leaves_dtype_at(at, leaving)
@@ -89,7 +89,7 @@ def _overflow(f: Function, site: events.Site, leaving: Sequence[Expr]) -> Iterat
     failed = False
     for n in leaving:
         at = f.visit(site)
-        claim = f"{show(n)} stays in {n.dtype}: {shown(site)}"
+        claim = f"{show(n)} stays in {n.dtype}: {statement_line(site)}"
         found = at.goal("no overflow", claim, leaves_dtype_at(at, [n]), confirm=partial(leaves_dtype, site, n))
         if found.verdict == "proved":
             site.exact.add(id(n))
@@ -126,7 +126,7 @@ def _arithmetic(f: Function, site: events.Site, n: Expr) -> Goal | None:
         case _:
             return None
     when = at.instance.evaluated(site)[id(n)]
-    claim = f"{show(n)} has a value: {shown(site)}"
+    claim = f"{show(n)} has a value: {statement_line(site)}"
     return at.goal(kind, claim, [wrong, *([] if when is None else [when])])
 
 
@@ -225,7 +225,7 @@ def bounds(f: Function) -> Iterator[Goal]:
             place = at.instance.element(a)
             wrong = z3.Not(z3.And(*place.exists))
             asserted = told(f, ElementRead(a, a.site.frame, place, at.instance))
-            claim = f"{element} lies in {box_text(a.buffer)}: {shown(a.site)}"
+            claim = f"{element} lies in {box_text(a.buffer)}: {statement_line(a.site)}"
             yield at.goal("in bounds", claim, [*asserted, at.instance.when(a), wrong], names)
         if a.write and (root in f.func.inputs or events.constant_contents(begin) is not None or _is_constant(a)):
             claim = f"{element} is not stored to: it is read-only"

@@ -10,7 +10,7 @@ from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import Region
 from assay.semantics.tensor.regions import concerned
 from assay.verify.symbolic.events import AccessEvent, Mark, is_within, root_of
-from assay.verify.symbolic.function import Function, access_names, element_text, shown
+from assay.verify.symbolic.function import Function, access_names, element_text, statement_line
 from assay.verify.symbolic.goals import Goal
 from assay.verify.symbolic.instance import Instance
 
@@ -36,7 +36,8 @@ def _region(f: Function, mark: Mark, said: Sequence[Region], a: AccessEvent) -> 
         for r in mine
         if r.buffer is buffer
     ]
-    claim = f"block {block.name} declares that it {'writes' if a.write else 'reads'} {element_text(a)}: {shown(a.site)}"
+    verb = "writes" if a.write else "reads"
+    claim = f"block {block.name} declares that it {verb} {element_text(a)}: {statement_line(a.site)}"
     wrong = [at.instance.when(a), *place.exists, z3.Not(z3.Or(*inside))]
     return at.goal("in region", claim, wrong, access_names(a))
 

@@ -22,7 +22,7 @@ from assay.semantics.module import Branch, Module, Program, Slot, Step
 from assay.semantics.tensor import program_order
 from assay.verify.c.compiled import Compiled, Look
 from assay.verify.evidence import listed, plural
-from assay.verify.liveness.program import describe
+from assay.verify.liveness.program import describe_step
 from assay.verify.trials.batch import stores
 from assay.verify.trials.data import (
     KINDS,
@@ -419,11 +419,13 @@ class _Run:
                 return
             step = self.step(index)
             if index != (due := next(path, None)):
-                there = "has ended" if due is None else f"takes {describe(self.step(due), due)}"
-                self.wrong = f"C takes {describe(step, index)} where the program {there}"
+                there = "has ended" if due is None else f"takes {describe_step(self.step(due), due)}"
+                self.wrong = f"C takes {describe_step(step, index)} where the program {there}"
                 return
             if self.expected is not None:
-                self.wrong = f"{describe(step, index)} gives a value where its tensor function traps: {self.expected}"
+                self.wrong = (
+                    f"{describe_step(step, index)} gives a value where its tensor function traps: {self.expected}"
+                )
                 return
             if self.wanted is not None:
                 self.trials.tried.steps.add(index)
@@ -433,13 +435,12 @@ class _Run:
                         continue
                     got = look(slot)[: slot.nbytes]
                     if wanted.dtype == np.bool_ and got.size and got.max() > 1:
-                        self.wrong = f"{describe(step, index)} leaves a byte in {name} that is no bool"
+                        self.wrong = f"{describe_step(step, index)} leaves a byte in {name} that is no bool"
                         return
                     odd = different(np.ascontiguousarray(wanted).reshape(-1), got.copy().view(wanted.dtype).reshape(-1))
                     if odd:
-                        self.wrong = (
-                            f"C differs from the machine in buffer {name}, written by {describe(step, index)}: {odd}"
-                        )
+                        by = describe_step(step, index)
+                        self.wrong = f"C differs from the machine in buffer {name}, written by {by}: {odd}"
                         return
             put(index, look)
 
@@ -456,7 +457,7 @@ class _Run:
         if self.wrong is None and self.expected is not None:
             self.wrong = f"the C program runs where a step of it traps: {self.expected}"
         if self.wrong is None and (left := next(path, None)) is not None:
-            self.wrong = f"C has ended where the program takes {describe(self.step(left), left)}"
+            self.wrong = f"C has ended where the program takes {describe_step(self.step(left), left)}"
         self.trials.tried.runs += 1
         return self.wrong
 

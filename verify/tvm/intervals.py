@@ -24,7 +24,7 @@ from assay.semantics.graph import CallTIR
 from assay.semantics.module import Module
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, operation, same
 from assay.semantics.scalar.derived import DEFINITIONS
-from assay.semantics.scalar.evaluation import chosen, needed
+from assay.semantics.scalar.evaluation import needed, taken_branch
 from assay.semantics.tensor import Assert, Buffer, Evaluate, PrimFunc, Store, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.calls import calls_of
@@ -222,7 +222,7 @@ class IntervalRun(_Run):
         value: dict[int, Any] = {}
         for node in needed(root, value):
             if isinstance(node, Choice):
-                value[id(node)] = value[id(chosen(node, value))]
+                value[id(node)] = value[id(taken_branch(node, value))]
             else:
                 value[id(node)] = self.meaning(node, [value[id(c)] for c in node.children], env)
         return value[id(root)]

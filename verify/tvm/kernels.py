@@ -22,7 +22,7 @@ from assay.lower.frontends.tvm.objects import Object, type_key
 from assay.lower.frontends.tvm.scalars import VariableTable
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
-from assay.verify.legalize import worst_outside
+from assay.verify.legalize import why_outside
 from assay.verify.tvm.intervals import known_bounds
 from assay.verify.tvm.meaning import KernelCall, beyond, mismatched, observed, run_kernel
 from assay.verify.tvm.peer import Array, as_tvm, call as call_main, is_tensor, relax
@@ -292,7 +292,7 @@ def overwritten(k: int, calls: Sequence[Live], known: Mapping[int, Expected], ar
         source = calls[at].after[sorted(known[at][1].outputs)[result]]
         if source.size != live.before[i].size or same_bits(source.reshape(live.before[i].shape), live.before[i]):
             continue
-        wrong = worst_outside(source.reshape(live.before[i].shape), live.before[i])
+        wrong = why_outside(source.reshape(live.before[i].shape), live.before[i])
         by = _writer(live.places[i], calls[at + 1 : k], at + 1)
         return f"operand {i} is not what call {at} of {calls[at].name} left there{by}: {wrong}"
     return None

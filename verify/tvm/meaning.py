@@ -22,7 +22,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import const
 from assay.semantics.tensor import Block, PrimFunc, Stmt
 from assay.semantics.walk import post_order
-from assay.verify.legalize import worst_outside
+from assay.verify.legalize import why_outside
 from assay.verify.tvm.peer import Array
 
 CLAIMS = ("tensor.T8", "tensor.T10")
@@ -151,7 +151,7 @@ def beyond(allowed: Sequence[Any], got: Sequence[Array]) -> str | None:
     if len(got) != len(allowed):
         return f"{len(got)} results instead of {len(allowed)}"
     for k, (a, g) in enumerate(zip(allowed, got, strict=True)):
-        if (wrong := worst_outside(a, g)) is not None:
+        if (wrong := why_outside(a, g)) is not None:
             return f"result {k}: {wrong}"
     return None
 

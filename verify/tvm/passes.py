@@ -15,7 +15,7 @@ from assay.semantics import rules
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
-from assay.verify.legalize import worst_outside
+from assay.verify.legalize import why_outside
 from assay.verify.tvm.intervals import bounds_of
 from assay.verify.tvm.kernels import DEADLY
 from assay.verify.tvm.meaning import KernelCall, RunOutcome, beyond, mismatched, observed, run_kernel
@@ -267,7 +267,7 @@ def _difference(func: PrimFunc, call: KernelCall, module: Module) -> str | Trap 
     for want, got in zip(call.results, results, strict=True):
         shaped = got.reshape(want.shape) if got.size == want.size else got
         if not same_bits(want, shaped):
-            return worst_outside(want, shaped) or "the signs of zeros differ"
+            return why_outside(want, shaped) or "the signs of zeros differ"
     return None
 
 

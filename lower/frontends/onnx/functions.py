@@ -85,7 +85,7 @@ def _type_proto(of: Type) -> bytes:
     return data
 
 
-def resolved(node: NodeProto, attributes: Iterable[AttributeProto]) -> NodeProto:
+def with_references(node: NodeProto, attributes: Iterable[AttributeProto]) -> NodeProto:
     """The node with these attributes, where its own may refer to a function's."""
     copy = NodeProto()
     copy.CopyFrom(node)

@@ -13,7 +13,7 @@ from onnx import GraphProto, TensorShapeProto, TypeProto
 from assay.lower.frontends.onnx.containers import Shapes, any_tensor
 from assay.lower.frontends.onnx.schema import printable, text
 from assay.lower.frontends.onnx.string_table import is_text
-from assay.lower.frontends.onnx.tensors import dtype_of
+from assay.lower.frontends.onnx.tensors import onnx_dtype
 from assay.semantics.builder.prelude import list_of, option_of
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph.matching import provably_different
@@ -84,7 +84,7 @@ def input_type(name: str, declared: TypeProto, symbols: NamedSizes) -> TensorTyp
     """The type of a parameter. Unsupported (onnx.C3) where it is no tensor, or one of unknown rank."""
     what = f"input {name!r}"
     tensor = tensor_type(what, declared)
-    of = dtype_of(tensor.elem_type, what)
+    of = onnx_dtype(tensor.elem_type, what)
     if not tensor.HasField("shape"):
         raise Unsupported(f"{what} has no shape: at least the number of its axes must be known", label="onnx.C3")
     shape: list[Dim] = []
@@ -112,7 +112,7 @@ def declared_type(what: str, declared: TypeProto) -> Type:
         wraps.append(declared.HasField("sequence_type"))
         declared = declared.sequence_type.elem_type if wraps[-1] else declared.optional_type.elem_type
     tensor = tensor_type(what, declared)
-    of = dtype_of(tensor.elem_type, what)
+    of = onnx_dtype(tensor.elem_type, what)
     made: Type = TensorType((0,) * len(tensor.shape.dim), of)
     for is_sequence in reversed(wraps):
         held = any_tensor(of).type if isinstance(made, TensorType) else made
@@ -159,7 +159,7 @@ def check_declared(name: str, declared: TypeProto, ours: Type, symbols: NamedSiz
             raise Invalid(f"{name!r} is declared as {kind}, but it is {ours}", label="onnx.C11")
         return
     tensor = tensor_type(f"value {name!r}", declared)
-    fits = not tensor.elem_type or dtype_of(tensor.elem_type, f"value {name!r}") is ours.dtype
+    fits = not tensor.elem_type or onnx_dtype(tensor.elem_type, f"value {name!r}") is ours.dtype
     if fits and tensor.HasField("shape"):
         pairs = zip(_dims(tensor.shape, symbols), ours.shape, strict=False)
         fits = len(tensor.shape.dim) == ours.ndim and not any(
@@ -179,7 +179,7 @@ def _dims(shape: TensorShapeProto, symbols: NamedSizes) -> Iterator[Dim | None]:
 
 
 def _show(tensor: TypeProto.Tensor) -> str:
-    of = str(dtype_of(tensor.elem_type, "it")) if tensor.elem_type else "?"
+    of = str(onnx_dtype(tensor.elem_type, "it")) if tensor.elem_type else "?"
     if not tensor.HasField("shape"):
         return f"Tensor(?, {of})"
     dims = [str(d.dim_value) if d.HasField("dim_value") else printable(d.dim_param or "?") for d in tensor.shape.dim]

@@ -19,7 +19,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from assay.lower.frontends.onnx.containers import inside_option, onnx_name
 from assay.lower.frontends.onnx.control import CONTROL, captured
-from assay.lower.frontends.onnx.functions import body_of, bound_attributes, explain_missing, nodes_made, resolved
+from assay.lower.frontends.onnx.functions import body_of, bound_attributes, explain_missing, nodes_made, with_references
 from assay.lower.frontends.onnx.interface import (
     NamedSizes,
     check_declared,
@@ -31,7 +31,7 @@ from assay.lower.frontends.onnx.interface import (
 from assay.lower.frontends.onnx.node import Array, Builder, Evaluate, Node, Refused, Result
 from assay.lower.frontends.onnx.operators import DOMAINS
 from assay.lower.frontends.onnx.operators.strings import strings_rule
-from assay.lower.frontends.onnx.reading import Source, domain_of, load_model, opsets_of, read
+from assay.lower.frontends.onnx.reading import Source, domain_of, load_model, opsets_of, read_model
 from assay.lower.frontends.onnx.schema import attributes_of, check_operands, printable, schema_of, text
 from assay.lower.frontends.onnx.string_table import Strings, text_names, texts_of, without_strings
 from assay.lower.frontends.onnx.tensors import array_of
@@ -76,7 +76,7 @@ def import_onnx(
     line and a label onnx.C1 to onnx.C14 or that of an operator's constraint, where the model is not well-formed or not
     supported.
     """
-    read_in = read(model, source)
+    read_in = read_model(model, source)
     with placed(read_in.name):
         values = values or {}
         if strings is not None:
@@ -293,7 +293,7 @@ class _Importer:
             return (yield from control(replace(made, subgraph=subgraph)))
         if rule is None:
             attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
-            body = body_of(schema, resolved(node, attributes.values()), operands)
+            body = body_of(schema, with_references(node, attributes.values()), operands)
             return (yield from self._function(body, operands, node, frame, key, attributes, frame.whole or where))
         try:
             given = rule(made)

@@ -21,7 +21,7 @@ from assay.lower.frontends.onnx.dynamic_shapes import MOST_SETTLED, Runs
 from assay.lower.frontends.onnx.open_values import is_open
 from assay.lower.frontends.onnx.schema import Schema
 from assay.lower.frontends.onnx.string_table import Strings, texts_of
-from assay.lower.frontends.onnx.tensors import array_of, dtype_of
+from assay.lower.frontends.onnx.tensors import array_of, onnx_dtype
 from assay.semantics import graph
 from assay.semantics.budget import claim
 from assay.semantics.dtypes import INT64, DType
@@ -286,7 +286,7 @@ class Node:
         number: Any = self.attrs.get(name)
         if default is not None and number == self.schema.defaults.get(name):
             return default
-        return dtype_of(number, f"{self}: {name}")
+        return onnx_dtype(number, f"{self}: {name}")
 
     def axis(self, rank: int, given: int | None = None) -> int:
         """An axis counted from the front: that of the attribute, unless another is given."""

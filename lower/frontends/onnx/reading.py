@@ -29,7 +29,7 @@ class Source:
     functions: Mapping[tuple[str, str, str], FunctionProto]
 
 
-def read(model: str | Path | bytes | ModelProto, name: str = "") -> Source:
+def read_model(model: str | Path | bytes | ModelProto, name: str = "") -> Source:
     """The model with its header checked; Invalid (onnx.C1, onnx.C2) where it is none or is too new.
 
     `name` is what messages call it: its file name, or that of its graph, unless given.
@@ -55,7 +55,7 @@ def load_model(path: str | Path) -> ModelProto:
 
     Invalid (onnx.C1, onnx.C2, onnx.C10) where the file, or one that it names, cannot be had.
     """
-    source = read(path)
+    source = read_model(path)
     for tensor in tensors_of(source.model):
         if tensor.data_location == TensorProto.EXTERNAL:
             name = text(tensor.name, "an initializer's name")

@@ -41,7 +41,7 @@ MOST_AXES = 64
 _PLAIN = ("float_data", "double_data", "int64_data", "uint64_data")
 
 
-def dtype_of(number: int, what: str) -> DType:
+def onnx_dtype(number: int, what: str) -> DType:
     """Our dtype for a number of TensorProto.DataType; Unsupported (onnx.C8) where we have none."""
     if number in _BY_NUMBER:
         return _BY_NUMBER[number]
@@ -69,7 +69,7 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None) -> Array:
 
     Invalid (onnx.C9) where shape and data do not fit each other, (onnx.C10) where the data outside cannot be had.
     """
-    of = dtype_of(tensor.data_type, what)
+    of = onnx_dtype(tensor.data_type, what)
     shape = tuple(tensor.dims)
     if any(d < 0 for d in shape):
         raise Invalid(f"{what} has the shape {shape}: a size is negative", label="onnx.C9")

@@ -10,7 +10,7 @@ never taken for equal: where Relay wants equal sizes, the run checks them.
 from __future__ import annotations
 
 from assay.lower.frontends.relay.lexer import first_word
-from assay.lower.frontends.relay.parser import read
+from assay.lower.frontends.relay.parser import syntax_tree
 from assay.lower.frontends.relay.translate import translate
 from assay.semantics.module import Module
 from assay.semantics.text.source import Source
@@ -24,7 +24,7 @@ def parse_relay(text: str, source: str = "<string>") -> Module:
     An expression or a function that stands alone becomes `main`; what it uses of the prelude is added.
     """
     place = Source.of(text, source)
-    return translate(read(place), place)
+    return translate(syntax_tree(place), place)
 
 
 def is_relay(text: str) -> bool:

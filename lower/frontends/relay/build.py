@@ -18,11 +18,11 @@ from assay.semantics.operator import Operator
 from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Apply as Choose, Dim, Expr as Scalar, Var as Symbol, apply, provably_equal, select
 from assay.semantics.text.relax import ops as relax_ops
-from assay.semantics.text.relax.build import MISSING, Attrs, Build, Row, operands, row
+from assay.semantics.text.relax.build import MISSING, Attrs, Build, Row, make_row, operands
 from assay.semantics.types import TensorType, TupleType
 from assay.semantics.walk import Worklist, post_order
 
-__all__ = ["MISSING", "Attrs", "Relay", "Row", "relax", "row", "same"]
+__all__ = ["MISSING", "Attrs", "Relay", "Row", "relax", "make_row", "same"]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.relay.build import MISSING, Relay, Row, relax, row, same
+from assay.lower.frontends.relay.build import MISSING, Relay, Row, make_row, relax, same
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, DLPACK, VirtualDevice
 from assay.semantics.dtypes import INT32, INT64
@@ -112,7 +112,7 @@ def _uniform(name: str) -> Row:
         dims = b.ints(shape) if shape is not None else b.sizes_of(sizes)
         return b.relax(name, [dims], dtype=dtype or "float32")
 
-    return row("sizes?", make, shape=None, dtype="")
+    return make_row("sizes?", make, shape=None, dtype="")
 
 
 def _full_like(b: Relay, x: Expr, fill_value: Expr) -> Expr:
@@ -153,7 +153,7 @@ def _reduction(op: str, of_bools: bool = False) -> Row:
             raise b.wrong(f"{x.type} is given where bools are taken")
         return b.call(op, x, axis=_along(b, x, axis, exclude), keepdims=bool(keepdims))
 
-    return row("data", make, axis=None, keepdims=False, exclude=False)
+    return make_row("data", make, axis=None, keepdims=False, exclude=False)
 
 
 def _mean(b: Relay, x: Expr, axis: Any, keepdims: bool, exclude: bool) -> Expr:
@@ -192,7 +192,7 @@ def _argument(op: str) -> Row:
         y = b.cast(b.relax(op, [flat], axis=len(kept), keepdims=False), INT32.name)
         return b.call("expand_dims", y, axis=tuple(sorted(along))) if keepdims else y
 
-    return row("data", make, axis=None, keepdims=False, exclude=False, select_last_index=False)
+    return make_row("data", make, axis=None, keepdims=False, exclude=False, select_last_index=False)
 
 
 def _logsumexp(b: Relay, x: Expr, axis: Any, keepdims: bool, exclude: bool) -> Expr:
@@ -214,13 +214,13 @@ ROWS: dict[str, Row] = {
     **{
         op.relax: same("data" if len(op.operands) == 1 else "lhs rhs", op.name) for op in OPERATORS.values() if op.relax
     },
-    **{name: row("data", lambda b, x: x) for name in IDENTITY.split()},
-    **{name: row("data", _relaxed(name)) for name in ("rsqrt", "sign", "isnan", "isinf", "isfinite", "trunc")},
-    **{name: row("lhs rhs", _relaxed(name)) for name in ("divide", "floor_divide", "floor_mod", "mod")},
-    "device_copy": row(
+    **{name: make_row("data", lambda b, x: x) for name in IDENTITY.split()},
+    **{name: make_row("data", _relaxed(name)) for name in ("rsqrt", "sign", "isnan", "isinf", "isfinite", "trunc")},
+    **{name: make_row("lhs rhs", _relaxed(name)) for name in ("divide", "floor_divide", "floor_mod", "mod")},
+    "device_copy": make_row(
         "data", _device_copy, src_virtual_device=None, dst_virtual_device=None, src_dev_type=None, dst_dev_type=None
     ),
-    "on_device": row(
+    "on_device": make_row(
         "data",
         _on_device,
         virtual_device=None,
@@ -229,32 +229,32 @@ ROWS: dict[str, Row] = {
         device_type=None,
         is_fixed=None,
     ),
-    "annotation.compiler_begin": row("data", lambda b, x, *, compiler: x, compiler=None),
-    "annotation.compiler_end": row("data", lambda b, x, *, compiler: x, compiler=None),
-    "round": row("data", _round),
-    "where": row("condition x y", _where),
-    "clip": row("data", _clip, a_min=MISSING, a_max=MISSING),
-    "cast": row("data", lambda b, x, *, dtype: b.cast(x, dtype), dtype=MISSING),
-    "cast_like": row("data dtype_like", lambda b, x, y: b.cast(x, b.tensor(y).dtype.name)),
+    "annotation.compiler_begin": make_row("data", lambda b, x, *, compiler: x, compiler=None),
+    "annotation.compiler_end": make_row("data", lambda b, x, *, compiler: x, compiler=None),
+    "round": make_row("data", _round),
+    "where": make_row("condition x y", _where),
+    "clip": make_row("data", _clip, a_min=MISSING, a_max=MISSING),
+    "cast": make_row("data", lambda b, x, *, dtype: b.cast(x, dtype), dtype=MISSING),
+    "cast_like": make_row("data dtype_like", lambda b, x, y: b.cast(x, b.tensor(y).dtype.name)),
     "nn.leaky_relu": same("data", "nn.leakyrelu", alpha=0.01),
-    "nn.prelu": row("data alpha", _prelu, axis=1),
-    "full": row("fill_value sizes?", _full, shape=None, dtype=""),
-    "dyn.full": row("fill_value sizes", _full, shape=None, dtype=""),
+    "nn.prelu": make_row("data alpha", _prelu, axis=1),
+    "full": make_row("fill_value sizes?", _full, shape=None, dtype=""),
+    "dyn.full": make_row("fill_value sizes", _full, shape=None, dtype=""),
     **{dialect + name: _uniform(name) for dialect in ("", "dyn.") for name in ("zeros", "ones")},
     **{name: relax("data", name) for name in ("zeros_like", "ones_like")},
-    "full_like": row("data fill_value", _full_like),
-    "arange": row("start stop step", _arange, dtype="", start=None, stop=None, step=None),
-    "shape_of": row("data", _shape_of, dtype="int32"),
-    "vm.shape_of": row("data", _shape_of, dtype="int64"),
-    "ndarray_size": row("data", _ndarray_size, dtype="int32"),
-    "one_hot": row("indices on_value off_value", _one_hot, depth=MISSING, axis=-1, dtype=""),
+    "full_like": make_row("data fill_value", _full_like),
+    "arange": make_row("start stop step", _arange, dtype="", start=None, stop=None, step=None),
+    "shape_of": make_row("data", _shape_of, dtype="int32"),
+    "vm.shape_of": make_row("data", _shape_of, dtype="int64"),
+    "ndarray_size": make_row("data", _ndarray_size, dtype="int32"),
+    "one_hot": make_row("indices on_value off_value", _one_hot, depth=MISSING, axis=-1, dtype=""),
     **{name: _reduction(name) for name in ("sum", "prod", "max", "min")},
-    "mean": row("data", _mean, axis=None, keepdims=False, exclude=False),
+    "mean": make_row("data", _mean, axis=None, keepdims=False, exclude=False),
     "all": _reduction("min", of_bools=True),
     "any": _reduction("max", of_bools=True),
-    "variance": row("data mean", _variance, axis=None, keepdims=False, exclude=False, unbiased=False),
+    "variance": make_row("data mean", _variance, axis=None, keepdims=False, exclude=False, unbiased=False),
     "argmax": _argument("argmax"),
     "argmin": _argument("argmin"),
-    "logsumexp": row("data", _logsumexp, axis=None, keepdims=False, exclude=False),
-    "trilu": row("data k", lambda b, x, k, *, upper: b.relax("triu" if upper else "tril", [x, k]), upper=True),
+    "logsumexp": make_row("data", _logsumexp, axis=None, keepdims=False, exclude=False),
+    "trilu": make_row("data k", lambda b, x, k, *, upper: b.relax("triu" if upper else "tril", [x, k]), upper=True),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from assay.lower.frontends.relay.build import MISSING, Relay, Row, relax, row
+from assay.lower.frontends.relay.build import MISSING, Relay, Row, make_row, relax
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div, missing_dim, product, same_size
 from assay.semantics.scalar import Dim, Expr as Scalar, simplify
@@ -328,33 +328,35 @@ def _from_picture(b: Relay, y: Expr, layout: str) -> Expr:
 
 
 ROWS: dict[str, Row] = {
-    "reshape": row("data", _reshape, newshape=MISSING, allowzero=False, reverse=False),
-    "dyn.reshape": row("data sizes", _dyn_reshape, newshape=None, allowzero=False),
-    "reshape_like": row("data shape_like", _reshape_like, lhs_begin=0, lhs_end=None, rhs_begin=0, rhs_end=None),
-    "squeeze": row("data", _squeeze, axis=None),
-    "expand_dims": row("data", _expand_dims, axis=MISSING, num_newaxis=1),
-    "transpose": row("data", _transpose, axes=None),
+    "reshape": make_row("data", _reshape, newshape=MISSING, allowzero=False, reverse=False),
+    "dyn.reshape": make_row("data sizes", _dyn_reshape, newshape=None, allowzero=False),
+    "reshape_like": make_row("data shape_like", _reshape_like, lhs_begin=0, lhs_end=None, rhs_begin=0, rhs_end=None),
+    "squeeze": make_row("data", _squeeze, axis=None),
+    "expand_dims": make_row("data", _expand_dims, axis=MISSING, num_newaxis=1),
+    "transpose": make_row("data", _transpose, axes=None),
     "nn.batch_flatten": relax("data", "nn.batch_flatten"),
-    "layout_transform": row("data", _layout_transform, src_layout=MISSING, dst_layout=MISSING),
-    "broadcast_to": row("data shape?", _broadcast_to, shape=None, dtype=""),
-    "dyn.broadcast_to": row("data shape", _broadcast_to, shape=None, dtype=""),
-    "broadcast_to_like": row("data like", lambda b, x, y: widened(b, x, b.tensor(y).shape)),
-    "collapse_sum_like": row("data like", lambda b, x, y: _collapsed(b, x, b.tensor(y).shape)),
-    "collapse_sum_to": row("data sizes?", _collapse_sum_to, shape=None, dtype=""),
-    "concatenate": row("data", _concatenate, axis=0),
-    "stack": row("data", _stack, axis=0),
-    "split": row("data", _split, indices_or_sections=MISSING, axis=0),
-    "strided_slice": row("data", _strided_slice, begin=MISSING, end=MISSING, strides=None, slice_mode="end", axes=None),
-    "slice_like": row("data shape_like", _slice_like, axes=None),
-    "take": row("data indices", _take, axis=None, mode="clip", batch_dims=0),
+    "layout_transform": make_row("data", _layout_transform, src_layout=MISSING, dst_layout=MISSING),
+    "broadcast_to": make_row("data shape?", _broadcast_to, shape=None, dtype=""),
+    "dyn.broadcast_to": make_row("data shape", _broadcast_to, shape=None, dtype=""),
+    "broadcast_to_like": make_row("data like", lambda b, x, y: widened(b, x, b.tensor(y).shape)),
+    "collapse_sum_like": make_row("data like", lambda b, x, y: _collapsed(b, x, b.tensor(y).shape)),
+    "collapse_sum_to": make_row("data sizes?", _collapse_sum_to, shape=None, dtype=""),
+    "concatenate": make_row("data", _concatenate, axis=0),
+    "stack": make_row("data", _stack, axis=0),
+    "split": make_row("data", _split, indices_or_sections=MISSING, axis=0),
+    "strided_slice": make_row(
+        "data", _strided_slice, begin=MISSING, end=MISSING, strides=None, slice_mode="end", axes=None
+    ),
+    "slice_like": make_row("data shape_like", _slice_like, axes=None),
+    "take": make_row("data indices", _take, axis=None, mode="clip", batch_dims=0),
     "reverse": relax("data", "flip", axis=MISSING),
-    "tile": row("data", lambda b, x, *, reps: b.relax("tile", [x], repeats=b.ints(reps)), reps=MISSING),
+    "tile": make_row("data", lambda b, x, *, reps: b.relax("tile", [x], repeats=b.ints(reps)), reps=MISSING),
     "repeat": relax("data", "repeat", repeats=MISSING, axis=None),
-    "nn.pad": row("data value?", _pad, pad_width=MISSING, pad_mode="constant", pad_value=0.0),
-    "nn.mirror_pad": row("data", _mirror_pad, mode="SYMMETRIC", pad_width=MISSING),
-    "nn.depth_to_space": row("data", _depth_to_space, block_size=MISSING, layout="NCHW", mode="DCR"),
-    "nn.space_to_depth": row("data", _space_to_depth, block_size=MISSING, layout="NCHW"),
-    "nn.upsampling": row(
+    "nn.pad": make_row("data value?", _pad, pad_width=MISSING, pad_mode="constant", pad_value=0.0),
+    "nn.mirror_pad": make_row("data", _mirror_pad, mode="SYMMETRIC", pad_width=MISSING),
+    "nn.depth_to_space": make_row("data", _depth_to_space, block_size=MISSING, layout="NCHW", mode="DCR"),
+    "nn.space_to_depth": make_row("data", _space_to_depth, block_size=MISSING, layout="NCHW"),
+    "nn.upsampling": make_row(
         "data", _upsampling, scale_h=1.0, scale_w=1.0, layout="NCHW", method="nearest_neighbor", align_corners=False
     ),
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.lower.frontends.relay.build import MISSING, Attrs, Relay, Row, row
+from assay.lower.frontends.relay.build import MISSING, Attrs, Relay, Row, make_row
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import simplify
 from assay.semantics.text.relax.nn import LAYOUTS, spread
@@ -148,7 +148,7 @@ def _whole_pool(kind: str, rank: int, **sizes: Any) -> Row:
             raise b.unsupported(f"axes of {sizes} made {wanted}")
         return b.relax(f"nn.{kind}_pool{rank}d", [x], pool_size=tuple(each), strides=tuple(each), layout=layout)
 
-    return row("data", make, layout=plain, out_layout="", **sizes)
+    return make_row("data", make, layout=plain, out_layout="", **sizes)
 
 
 # --- normalisation ------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def _channel_norm(op: str, **groups: Any) -> Row:
         flags = {"center": bool(center), "scale": bool(scale)}
         return b.relax(op, _fitting(b, x, axis, *params), channel_axis=axis, axes=axes, **flags, **more)
 
-    return row("data gamma beta", make, axis=1, **_LIKE_BATCH, **groups)
+    return make_row("data gamma beta", make, axis=1, **_LIKE_BATCH, **groups)
 
 
 def _l2_normalize(b: Relay, x: Expr, eps: float, axis: Any) -> Expr:
@@ -205,17 +205,19 @@ def _lrn(b: Relay, x: Expr, size: int, axis: int, bias: float, alpha: float, bet
 
 
 def _flat_softmax(name: str) -> Row:
-    return row("data", lambda b, x, *, axis: b.call(name, x, axis=b.axis(axis, b.tensor(x).ndim)), axis=-1)
+    return make_row("data", lambda b, x, *, axis: b.call(name, x, axis=b.axis(axis, b.tensor(x).ndim)), axis=-1)
 
 
 _LIKE_BATCH: dict[str, Any] = {"epsilon": 1e-5, "center": True, "scale": True}
 _ADVICE: dict[str, Any] = {"auto_scheduler_rewritten_layout": "", "meta_schedule_original_shape": None}
 
 ROWS: dict[str, Row] = {
-    "nn.dense": row("data weight", _dense, units=None, out_dtype="", **_ADVICE),
-    "nn.matmul": row("data weight", _matmul, units=None, out_dtype="", transpose_a=False, transpose_b=False, **_ADVICE),
-    "nn.batch_matmul": row("x y", _batch_matmul, out_dtype="", transpose_a=False, transpose_b=True, **_ADVICE),
-    "nn.bias_add": row("data bias", _bias_add, axis=1),
+    "nn.dense": make_row("data weight", _dense, units=None, out_dtype="", **_ADVICE),
+    "nn.matmul": make_row(
+        "data weight", _matmul, units=None, out_dtype="", transpose_a=False, transpose_b=False, **_ADVICE
+    ),
+    "nn.batch_matmul": make_row("x y", _batch_matmul, out_dtype="", transpose_a=False, transpose_b=True, **_ADVICE),
+    "nn.bias_add": make_row("data bias", _bias_add, axis=1),
     **{f"nn.conv{rank}d": _conv(rank) for rank in LAYOUTS},
     **{f"nn.{kind}_pool{rank}d": _pool(kind, rank) for kind in ("max", "avg") for rank in LAYOUTS},
     **{f"nn.global_{kind}_pool{rank}d": _whole_pool(kind, rank) for kind in ("max", "avg") for rank in LAYOUTS},
@@ -226,11 +228,11 @@ ROWS: dict[str, Row] = {
     },
     "nn.softmax": _flat_softmax("nn.softmax"),
     "nn.log_softmax": _flat_softmax("nn.log_softmax"),
-    "nn.batch_norm": row("data gamma beta moving_mean moving_var", _batch_norm, axis=1, **_LIKE_BATCH),
-    "nn.layer_norm": row("data gamma beta", _layer_norm, axis=-1, **_LIKE_BATCH),
+    "nn.batch_norm": make_row("data gamma beta moving_mean moving_var", _batch_norm, axis=1, **_LIKE_BATCH),
+    "nn.layer_norm": make_row("data gamma beta", _layer_norm, axis=-1, **_LIKE_BATCH),
     "nn.instance_norm": _channel_norm("nn.instance_norm"),
     "nn.group_norm": _channel_norm("nn.group_norm", num_groups=MISSING),
-    "nn.l2_normalize": row("data", _l2_normalize, eps=MISSING, axis=None),
-    "nn.lrn": row("data", _lrn, size=5, axis=1, bias=2.0, alpha=1e-5, beta=0.75),
-    "nn.dropout": row("data", lambda b, x, *, rate: b.relax("nn.dropout", [x], rate=rate), rate=0.5),
+    "nn.l2_normalize": make_row("data", _l2_normalize, eps=MISSING, axis=None),
+    "nn.lrn": make_row("data", _lrn, size=5, axis=1, bias=2.0, alpha=1e-5, beta=0.75),
+    "nn.dropout": make_row("data", lambda b, x, *, rate: b.relax("nn.dropout", [x], rate=rate), rate=0.5),
 }

@@ -21,7 +21,7 @@ PRELUDE = {
 """Constructors of Relay's prelude, and ours."""
 
 
-def read(source: Source) -> RelayProgram:
+def syntax_tree(source: Source) -> RelayProgram:
     """The tree of a Relay text."""
     places = Places(source)
     tokens, metadata = tokenized(places)

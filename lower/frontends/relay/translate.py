@@ -14,7 +14,7 @@ from assay.lower.frontends.relay import syntax
 from assay.lower.frontends.relay.infer import TypeInference
 from assay.lower.frontends.relay.lexer import Places
 from assay.lower.frontends.relay.operators import from_relay, named
-from assay.lower.frontends.relay.parser import read
+from assay.lower.frontends.relay.parser import syntax_tree
 from assay.lower.frontends.relay.prelude import MORE
 from assay.lower.frontends.relay.syntax import Binder, Fn, RelayNode, RelayPattern, RelayProgram
 from assay.lower.frontends.relay.typing import Typing, has_holes
@@ -53,13 +53,13 @@ def translate(program: RelayProgram, source: Source) -> Module:
 
 def _add_prelude(program: RelayProgram) -> None:
     """The functions of Relay's prelude that a text uses and ours has not."""
-    more = read(Source.of(MORE, "the prelude of Relay"))
-    work = Worklist([n for used in program.used.values() for n in used])
+    more = syntax_tree(Source.of(MORE, "the prelude of Relay"))
+    work = Worklist(sorted({n for used in program.used.values() for n in used}))
     for name in work:
         if name in more.functions and name not in program.functions:
             program.functions[name] = more.functions[name]
             program.used[name] = more.used[name]
-            work.add(more.used[name])
+            work.add(sorted(more.used[name]))
 
 
 class _Translator:

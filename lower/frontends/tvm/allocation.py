@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from assay.lower.frontends.tvm.function_state import FunctionState
 from assay.lower.frontends.tvm.memory import Cell, Heap, Held, Storage, Value, cells_of, held
-from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, plain_value, type_key
+from assay.lower.frontends.tvm.objects import Object, handle, plain_value, prim_dtype, type_key
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Unsupported
-from assay.semantics.ops.sizes import fits
+from assay.semantics.ops.sizes import product_fits
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Load, cast, provably_equal, simplify
 from assay.semantics.tensor import Alias, Block, Buffer, LetStmt, PrimFunc, Seq, Store, View, program_order
 from assay.semantics.types import ShapeType, TensorType
@@ -85,7 +85,7 @@ class Allocation:
 
     def cell(self, shape: tuple[Dim, ...], of: str, storage: Storage) -> Cell:
         """A tensor that begins to live in a storage at this place."""
-        return Cell(self.reader.at, TensorType(shape, dtype_of(of, self.reader.place())), storage, self.reader.depth)
+        return Cell(self.reader.at, TensorType(shape, prim_dtype(of, self.reader.place())), storage, self.reader.depth)
 
     def planned(self, args: Sequence[Object], values: Sequence[Value]) -> Cell:
         """A tensor in a storage. TVM's planner puts each at the start; it must fit."""
@@ -96,7 +96,7 @@ class Allocation:
             raise self.unsupported(f"a tensor at an offset within {storage.name}")
         cell = self.cell(shape, self.dtype(args), storage)
         if storage.nbytes is not None:
-            enough = fits([*shape, cell.type.dtype.itemsize], storage.nbytes, self.reader.limits)
+            enough = product_fits([*shape, cell.type.dtype.itemsize], storage.nbytes, self.reader.limits)
             if enough is False:
                 raise self.reader.invalid(
                     f"{cell.name}, {cell.type}, does not fit {storage.name} of {storage.nbytes} bytes", "tvm.P6"

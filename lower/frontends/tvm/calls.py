@@ -64,7 +64,7 @@ class Calls:
         if name in TIR:
             return (yield self.call_tir(o, args))
         if name == "relax.call_dps_packed":
-            inputs = yield many(fields(args[1]))
+            inputs = yield many(tuple_fields(args[1]))
             return self.extern(self.extern_name(args[0]), inputs, self.reader.types.read(o.ty_args[0]), pure=True)
         if name == "relax.call_pure_packed" and type_key(args[0]) == "relax.expr.ExternFunc":
             inputs = yield many(args[1:])
@@ -72,10 +72,10 @@ class Calls:
             return self.extern(target_name, inputs, self.known_type(o, target_name), pure=True)
         if name in ("relax.invoke_pure_closure", "relax.invoke_closure", "relax.call_pure_packed"):
             target = yield self.value(args[0])
-            inputs = yield many(fields(args[1]) if name != "relax.call_pure_packed" else args[1:])
+            inputs = yield many(tuple_fields(args[1]) if name != "relax.call_pure_packed" else args[1:])
             return self.applied(target, inputs)
         if name == "relax.make_closure":
-            function, *captured = yield many([args[0], *fields(args[1])])
+            function, *captured = yield many([args[0], *tuple_fields(args[1])])
             return self.closure(self.use(function), captured)
         if name == "relax.print":
             inputs = yield many(args[1:])
@@ -102,9 +102,9 @@ class Calls:
             values = yield many([a for a in args if is_value(a)])
             return self.allocation.call(name, args, values)
         if name == "relax.call_builtin_with_ctx":
-            return (yield self.packed(self.extern_name(args[0]), o, fields(args[1])))
+            return (yield self.packed(self.extern_name(args[0]), o, tuple_fields(args[1])))
         if name == "relax.vm.call_tir_dyn":
-            *tensors, sizes = fields(args[1])
+            *tensors, sizes = tuple_fields(args[1])
             return (yield self.destination_passing(self.kernel_name(args[0]), [*tensors, *scalar_args([sizes])]))
         if name:
             return (yield self.operator(name, o))
@@ -171,7 +171,7 @@ class Calls:
         made = tuple(map(self.reader.types.read, o.ty_args))
         result = made[0] if len(made) == 1 else TupleType(made)
         types = flatten(result)
-        items, rest = fields(args[1]), scalar_args(args[2:])
+        items, rest = tuple_fields(args[1]), scalar_args(args[2:])
         values: dict[int, Value] = {}
         scalars: list[Dim] = []
         for i, item in enumerate(items):
@@ -328,7 +328,7 @@ class Calls:
         return str(o.global_symbol)
 
 
-def fields(o: Object) -> list[Object]:
+def tuple_fields(o: Object) -> list[Object]:
     """The operands that a tuple, or a single expression, hands over."""
     return list(o.fields) if type_key(o) == "ir.Tuple" else [o]
 

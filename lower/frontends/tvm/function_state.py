@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from assay.lower.frontends.tvm.memory import Cell, Held, Owners, Value, cells_of, read
+from assay.lower.frontends.tvm.memory import Cell, Held, Owners, Value, cells_of, current_value
 from assay.lower.frontends.tvm.objects import Object, handle
 from assay.lower.frontends.tvm.signatures import Signatures
 from assay.lower.frontends.tvm.types import Types
@@ -62,7 +62,7 @@ class FunctionState:
     def use(self, value: Value, *, view: bool = False) -> Expr:
         """The value now; for a `view` of it, whose own uses are checked, what it was."""
         self.seen.update(c for c, _ in cells_of(value))
-        return read(value, self.place(), view=view)
+        return current_value(value, self.place(), view=view)
 
     def lookup(self, o: Object) -> Value:
         """The value of a variable."""

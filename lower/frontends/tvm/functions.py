@@ -16,7 +16,7 @@ from assay.lower.frontends.tvm.function_state import FunctionState, Steps
 from assay.lower.frontends.tvm.memory import Group, Held, cells_of, held
 from assay.lower.frontends.tvm.objects import Object, attributes, handle, op_name, type_key, unique_name
 from assay.lower.frontends.tvm.signatures import Signatures
-from assay.lower.frontends.tvm.types import device_of, is_exact
+from assay.lower.frontends.tvm.types import is_exact, type_device
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.dtypes import BOOL
@@ -51,7 +51,7 @@ class FunctionReader(FunctionState):
         params: list[Var] = []
         names: set[str] = set()
         for p, t in zip(o.params, signature.params, strict=True):
-            made = Var(t, unique_name(str(p.name), names), device=device_of(p.ty))
+            made = Var(t, unique_name(str(p.name), names), device=type_device(p.ty))
             params.append(made)
             self.env[handle(p)] = self.owners.own(made.name, made, self.depth) if self.changes else Held(made)
         limits = given.get(UPPER)
@@ -66,7 +66,7 @@ class FunctionReader(FunctionState):
             which = ", ".join(sorted(c.name for c in captured))
             raise self.types.unsupported(f"a local function over the memory {which}")
         function = graph.function(params, body, signature.result, pure=signature.pure, span=Span(self.name), **attrs)
-        return replace(function, device=device_of(o.ret_ty))
+        return replace(function, device=type_device(o.ret_ty))
 
     def limited(self, signature: FuncType, limits: dict[str, Any]) -> list[tuple[Var, Expr, Dataflow | None]]:
         """The check that sizes are at most what the function claims of them: TVM's planner relies on it."""
@@ -118,7 +118,7 @@ class FunctionReader(FunctionState):
             self.env[handle(o.var)] = found
             return
         value = self.declared(o.var, found.expr)
-        var = self.bind(str(o.var.name), value, device_of(o.var.ty))
+        var = self.bind(str(o.var.name), value, type_device(o.var.ty))
         if self.is_constant(found):
             self.fixed.add(var)
         own = self.changes and not found.cells and not isinstance(found.expr, (Var, Constant))
@@ -137,7 +137,7 @@ class FunctionReader(FunctionState):
         if isinstance(value.type, FuncType) or not is_exact(o.ty):
             return value
         wanted = self.types.read(o.ty)
-        device = device_of(o.ty)
+        device = type_device(o.ty)
         if device != ANYWHERE and value.device != device and not isinstance(value, Var):
             value = replace(value, device=device)
         if same_type(wanted, value.type):

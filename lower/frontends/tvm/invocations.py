@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from assay.lower.frontends.tvm.accesses import inner, stores_and_views, viewed
-from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, op_name, type_key, unique_name
+from assay.lower.frontends.tvm.objects import Object, handle, op_name, prim_dtype, type_key, unique_name
 from assay.lower.frontends.tvm.scalars import Scalars, function_name, subexpressions
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Const, Dim, Expr, Load, as_expr, cast, const
@@ -83,7 +83,7 @@ class Before:
     def __call__(self, o: Object) -> Expr:
         """What the extern returns: the element of a cell."""
         reader = self.reader
-        cell = Buffer(unique_name("result", reader.names), (1,), dtype_of(o.ty, reader.where), "local")
+        cell = Buffer(unique_name("result", reader.names), (1,), prim_dtype(o.ty, reader.where), "local")
         place = Load(cell.dtype, cell, (const(0),))
         self.calls.append((cell, invocation(reader, o, place)))
         return place

@@ -13,7 +13,7 @@ from typing import Any
 
 from assay.lower.frontends.tvm.accesses import pointer_declarations, stores_and_views, viewed
 from assay.lower.frontends.tvm.invocations import MEMORY, calls_in, parameter_order, stored_through_calls as all_written
-from assay.lower.frontends.tvm.objects import Object, attributes, dtype_of, handle, type_key, unique_name
+from assay.lower.frontends.tvm.objects import Object, attributes, handle, prim_dtype, type_key, unique_name
 from assay.lower.frontends.tvm.scalars import Scalars, VariableTable, compact
 from assay.lower.frontends.tvm.statements import Statements
 from assay.semantics.dtypes import BOOL, INT64
@@ -206,14 +206,14 @@ def parameter(o: Object, builder: Statements, scalars: Scalars, where: str) -> B
         return window
     for stride, wanted in zip(of.strides, compact(shape), strict=len(of.strides) > 0):
         if type_key(stride) == "ir.Var" and handle(stride) not in scalars.symbols.known:
-            to = dtype_of(stride.ty, where)
+            to = prim_dtype(stride.ty, where)
             scalars.given[handle(stride)] = const(wanted, to) if isinstance(wanted, int) else cast(wanted, to)
         elif not provably_equal(scalars.dim(stride), wanted):
             raise Unsupported(f"{o.name} has strides that are not dense", where=where, label="tvm.C6")
     offset = of.elem_offset
     if offset is not None:
         if type_key(offset) == "ir.Var":
-            scalars.given[handle(offset)] = const(0, dtype_of(offset.ty, where))
+            scalars.given[handle(offset)] = const(0, prim_dtype(offset.ty, where))
         elif scalars.dim(offset) != 0:
             raise Unsupported(f"{o.name} begins at an offset", where=where, label="tvm.C6")
     return builder.buffer_of(o, shape)

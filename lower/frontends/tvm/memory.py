@@ -86,7 +86,7 @@ def _fields(value: Value) -> Sequence[Value]:
     return value.fields if isinstance(value, Group) else ()
 
 
-def read(value: Value, where: str, *, view: bool = False) -> Expr:
+def current_value(value: Value, where: str, *, view: bool = False) -> Expr:
     """The value now; Invalid where its memory has other contents. A `view` reads nothing yet: what was written is
     enough."""
     for cell, version in cells_of(value):

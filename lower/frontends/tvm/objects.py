@@ -66,7 +66,7 @@ def lanes_of(o: Object) -> tuple[str, int]:
     return (element, int(count)) if cross and is_size(count) else (name, 1)
 
 
-def dtype_of(o: Object, where: str, lanes: int = 1) -> DType:
+def prim_dtype(o: Object, where: str, lanes: int = 1) -> DType:
     """The element type of a PrimType, a dtype or its name; Unsupported, with `where`, for handles and other vectors."""
     name, found = lanes_of(o)
     if found not in (1, lanes):

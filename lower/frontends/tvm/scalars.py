@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, lanes_of, op_name, type_key
+from assay.lower.frontends.tvm.objects import Object, handle, lanes_of, op_name, prim_dtype, type_key
 from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
@@ -53,7 +53,7 @@ class VariableTable:
         """The variable of a TVM variable: a loop's, a let's, a parameter."""
         found = self.known.get(handle(o))
         if found is None:
-            found = self.known[handle(o)] = scalar.Var(str(o.name), dtype_of(o.ty, where))
+            found = self.known[handle(o)] = scalar.Var(str(o.name), prim_dtype(o.ty, where))
         return found
 
     def size(self, o: Object, where: str) -> scalar.Var:
@@ -61,7 +61,7 @@ class VariableTable:
         found = self.known.get(handle(o))
         if found is not None and found.dtype is INT64:
             return found
-        of = dtype_of(o.ty, where)
+        of = prim_dtype(o.ty, where)
         if found is not None or not of.is_integer:
             raise Unsupported(
                 f"{o.name}, of dtype {of}, is a dim and a variable of the body", where=where, label="tvm.C3"
@@ -128,13 +128,13 @@ class Scalars:
     def name_lanes(self, o: Object) -> tuple[scalar.Var, ...]:
         """A name for each lane of a vector that a TVM variable stands for."""
         lanes = lanes_of(o.ty)[1]
-        made = tuple(scalar.Var(f"{o.name}_{k}", dtype_of(o.ty, self.where, lanes)) for k in range(lanes))
+        made = tuple(scalar.Var(f"{o.name}_{k}", prim_dtype(o.ty, self.where, lanes)) for k in range(lanes))
         self.vectors[handle(o)] = made
         return made
 
     def dtype(self, o: Object) -> DType:
         """The dtype of an expression, or of a lane of it."""
-        return dtype_of(o.ty, self.where, self.lanes)
+        return prim_dtype(o.ty, self.where, self.lanes)
 
     def unsupported(self, what: str) -> Unsupported:
         """The failure (`tvm.C4`) for a scalar expression that is not handled."""

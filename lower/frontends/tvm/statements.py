@@ -13,11 +13,11 @@ from assay.lower.frontends.tvm.accesses import inner
 from assay.lower.frontends.tvm.invocations import Before, invocation, is_invocation
 from assay.lower.frontends.tvm.objects import (
     Object,
-    dtype_of,
     handle,
     lanes_of,
     op_name,
     plain_value,
+    prim_dtype,
     type_key,
     unique_name,
 )
@@ -83,7 +83,7 @@ class Statements:
         lanes = lanes_of(o.ty.dtype)[1]
         claims = {"align": int(o.ty.data_alignment), "offset_factor": int(o.ty.offset_factor) * lanes}
         notes = {k: str(n) for k, n in claims.items() if n not in (0, 1, DEFAULT_ALIGNMENT)}
-        of = dtype_of(o.ty.dtype, self.where, lanes)
+        of = prim_dtype(o.ty.dtype, self.where, lanes)
         made = self.buffers[handle(o)] = tensor.Buffer(name, (*shape, lanes) if lanes > 1 else shape, of, scope, notes)
         if lanes > 1:
             self.scalars.packed[made] = lanes
@@ -322,12 +322,12 @@ class Statements:
         strides = steps[skipped:]
         for given, step in zip(o.buffer.ty.strides, strides, strict=len(o.buffer.ty.strides) > 0):
             if type_key(given) == "ir.Var":
-                self.scalars.given[handle(given)] = cast(step, dtype_of(given.ty, self.where))
+                self.scalars.given[handle(given)] = cast(step, prim_dtype(given.ty, self.where))
             elif not provably_equal(self.scalars.dim(given), step):
                 raise self.unsupported(f"{o.buffer.name}, whose strides are not those of {source.name},")
         start = o.buffer.ty.elem_offset
         if start is not None and type_key(start) == "ir.Var":
-            self.scalars.given[handle(start)] = cast(offset, dtype_of(start.ty, self.where))
+            self.scalars.given[handle(start)] = cast(offset, prim_dtype(start.ty, self.where))
         made = self.buffer_of(o.buffer, shape)
         if not same_width(made.dtype, source.dtype):
             raise self.unsupported(f"the view {made!r} of {source!r}, of another width,")

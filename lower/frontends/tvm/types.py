@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.tvm.objects import Object, dtype_of, type_key
+from assay.lower.frontends.tvm.objects import Object, prim_dtype, type_key
 from assay.lower.frontends.tvm.scalars import Scalars, VariableTable
 from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice
 from assay.semantics.errors import Crash, Unsupported
@@ -49,7 +49,7 @@ class Types:
                     return ShapeType(tuple(map(self.scalars.dim, o.values)))
                 return ShapeType(self.unknown(int(o.ndim), o))
             case "ir.PrimType":
-                return TensorType((), dtype_of(o, self.where))
+                return TensorType((), prim_dtype(o, self.where))
             case "relax.AnyType" | "ir.OpaqueType" | "relax.PackedFuncType":
                 return ObjectType()
             case key:
@@ -59,7 +59,7 @@ class Types:
         """A tensor type, with a new symbol for each size that is not said. Unsupported for unknown dtype or rank."""
         if o.dtype is None:
             raise self.unsupported("a tensor of unknown dtype")
-        of = dtype_of(o.dtype, self.where)
+        of = prim_dtype(o.dtype, self.where)
         if says_shape(o):
             return TensorType(tuple(map(self.scalars.dim, o.shape.values)), of)
         return TensorType(self.unknown(int(o.ndim), o), of)
@@ -100,7 +100,7 @@ def is_exact(root: Object) -> bool:
     return True
 
 
-def device_of(root: Object) -> VirtualDevice:
+def type_device(root: Object) -> VirtualDevice:
     """The virtual device that a tensor type names; of a tuple, that of its fields."""
     found = ANYWHERE
     for o in occurrences(root, lambda o: list(o.fields) if type_key(o) == "ir.TupleType" else ()):

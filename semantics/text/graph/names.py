@@ -112,12 +112,12 @@ class ModuleTexts:
             name = f"{of.type}:{of.id}" + (f":{of.scope}" if of.scope not in ("", GLOBAL) else "")
             taken = set(self.devices.values())
             self.devices[of] = next(n for n in chain([name], (f"{name}#{k}" for k in count(2))) if n not in taken)
-        return quoted(self.devices[of])
+        return double_quoted(self.devices[of])
 
 
 def device_text(of: VirtualDevice) -> str:
     """What a device says, as arguments: those that are open are left out."""
-    given = [quoted(of.type), str(of.id), quoted(of.target), quoted(of.scope)]
+    given = [double_quoted(of.type), str(of.id), double_quoted(of.target), double_quoted(of.scope)]
     open_ = [not of.type, of.id < 0, not of.target, not of.scope]
     if of.type:
         while open_ and open_[-1]:
@@ -158,7 +158,7 @@ def value_text(value: Any, scalar: Callable[[Scalar], str]) -> str:
         case float():
             return repr(float(value))
         case str():
-            return quoted(str(value))
+            return double_quoted(str(value))
         case Scalar():
             return scalar(value)
         case list():
@@ -172,10 +172,10 @@ def value_text(value: Any, scalar: Callable[[Scalar], str]) -> str:
         case np.generic():
             return value_text(value.item(), scalar)
         case _:
-            return quoted(str(value))
+            return double_quoted(str(value))
 
 
-def quoted(text: str) -> str:
+def double_quoted(text: str) -> str:
     """A string in double quotes where that is possible."""
     plain = repr(text)
     return f'"{plain[1:-1]}"' if plain.startswith("'") and '"' not in text else plain

@@ -15,11 +15,11 @@ from assay.semantics.scalar import Dim
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text import constants_text
 from assay.semantics.text.external_data import LARGEST
-from assay.semantics.text.graph.names import ModuleTexts, NamePool, SymbolNames, quoted, value_text
+from assay.semantics.text.graph.names import ModuleTexts, NamePool, SymbolNames, double_quoted, value_text
 from assay.semantics.text.relax.build import Number, RelaxCall, Shape
 from assay.semantics.text.relax.ops import to_relax
 from assay.semantics.text.scalars.printer import ScalarPrinter
-from assay.semantics.text.types_text import TypePrinter, listed
+from assay.semantics.text.types_text import TypePrinter, tuple_text
 from assay.semantics.types import FuncType, TupleType, Type, same_type
 
 
@@ -60,7 +60,7 @@ class NodeTexts:
             case graph.GlobalVar():
                 return self.global_(node)
             case graph.ExternFunc():
-                return f"A.extern({quoted(node.name)}, {self.types.text(node.type)})"
+                return f"A.extern({double_quoted(node.name)}, {self.types.text(node.type)})"
             case graph.Constructor():
                 return f"{self.module.data.get(node.data, node.data)}.{node.name}"
             case graph.ShapeExpr():
@@ -85,7 +85,8 @@ class NodeTexts:
         """The text of a name of the module, with its type where that is not the declared one."""
         declared = self.module.types.get(node.name)
         if declared is None or not same_type(declared, node.type):
-            return f"A.global_({quoted(self.module.globals.get(node.name, node.name))}, {self.types.text(node.type)})"
+            name = double_quoted(self.module.globals.get(node.name, node.name))
+            return f"A.global_({name}, {self.types.text(node.type)})"
         self.uses_module = True
         return f"cls.{self.module.globals[node.name]}"
 
@@ -127,7 +128,7 @@ class NodeTexts:
             case graph.CallTIR():
                 return self.call_tir(node)
             case graph.Tuple():
-                return "R.tuple()" if not node.fields else listed(self.atoms(node.fields))
+                return "R.tuple()" if not node.fields else tuple_text(self.atoms(node.fields))
             case graph.TupleGetItem():
                 return f"{self.atom(node.value)}[{node.index}]"
             case graph.RefCreate():
@@ -138,7 +139,7 @@ class NodeTexts:
                 return f"A.write({self.atom(node.ref)}, {self.atom(node.value)})"
             case graph.Print() | graph.AssertOp():
                 name = "print" if isinstance(node, graph.Print) else "assert_op"
-                return f"R.{name}({', '.join([*self.atoms(node.children), f'format={quoted(node.format)}'])})"
+                return f"R.{name}({', '.join([*self.atoms(node.children), f'format={double_quoted(node.format)}'])})"
             case graph.MatchCast():
                 return f"R.match_cast({self.atom(node.value)}, {self.types.text(node.type)})"
             case graph.OnDevice():
@@ -176,7 +177,7 @@ class NodeTexts:
         packed = self.packed(node, node.op)
         if packed is not None:
             return packed
-        types = [f"type_args={listed([self.types.text(t) for t in node.type_args])}"] if node.type_args else []
+        types = [f"type_args={tuple_text([self.types.text(t) for t in node.type_args])}"] if node.type_args else []
         return f"{self.atom(node.op)}({', '.join([*self.atoms(node.args), *types])})"
 
     def relax(self, call: RelaxCall) -> str:
@@ -196,7 +197,7 @@ class NodeTexts:
             case graph.Expr():
                 return self.atom(value)
             case tuple():
-                return listed([self.operand(v) for v in value])
+                return tuple_text([self.operand(v) for v in value])
             case _:
                 return self.value(value)
 
@@ -212,7 +213,7 @@ class NodeTexts:
             return None
         name = "call_pure_packed" if of.pure else "call_packed"
         result = self.types.text(of.result)
-        return f"R.{name}({', '.join([quoted(callee.name), *self.atoms(node.args), f'ty_args=({result},)'])})"
+        return f"R.{name}({', '.join([double_quoted(callee.name), *self.atoms(node.args), f'ty_args=({result},)'])})"
 
     def call_tir(self, node: graph.CallTIR) -> str:
         """The text of a call of a tensor function."""
@@ -225,17 +226,17 @@ class NodeTexts:
         sizes = ""
         if node.scalars:
             sizes = f", tir_vars=R.shape([{', '.join(map(self.dim, node.scalars))}])"
-        args = listed(self.atoms(node.args)) if node.args else "R.tuple()"
+        args = tuple_text(self.atoms(node.args)) if node.args else "R.tuple()"
         return f"R.call_tir(cls.{name}, {args}, out_ty={out}{sizes})"
 
     def function(self, node: graph.Function) -> str:
         """The text of a function as one expression, `A.function(...)`."""
         of = node.func_type
-        parts = [listed(self.atoms(node.params)), self.atom(node.body), self.types.text(of.result)]
+        parts = [tuple_text(self.atoms(node.params)), self.atom(node.body), self.types.text(of.result)]
         if not of.pure:
             parts.append("pure=False")
         if of.type_params:
-            parts.append(f"type_params={listed([self.module.type_var(t) for t in of.type_params])}")
+            parts.append(f"type_params={tuple_text([self.module.type_var(t) for t in of.type_params])}")
         if node.attrs:
             parts.append(f"attrs={self.value(node.attrs)}")
         return f"A.function({', '.join(parts)})"
@@ -252,6 +253,6 @@ class NodeTexts:
                 for p in pattern.fields:
                     fields.append((yield self.pattern(p, case)))
                 if isinstance(pattern, graph.Fields):
-                    return f"[{', '.join(fields)}]" if case else listed(fields)
+                    return f"[{', '.join(fields)}]" if case else tuple_text(fields)
                 made = self.leaf(pattern.constructor)
                 return f"{made}({', '.join(fields)})" if case else f"A.made({', '.join([made, *fields])})"

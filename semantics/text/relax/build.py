@@ -215,7 +215,7 @@ def operands(names: str) -> dict[str, Any]:
     return {n.removesuffix("?"): None if n.endswith("?") else MISSING for n in names.split()}
 
 
-def row(params: str | Mapping[str, Any], make: Callable[..., Expr], **attrs: Any) -> Row:
+def make_row(params: str | Mapping[str, Any], make: Callable[..., Expr], **attrs: Any) -> Row:
     """A row whose `make` takes the operands by place and the attributes by name."""
     taken = operands(params) if isinstance(params, str) else params
     return Row(taken, attrs, lambda b, args, given: make(b, *args, **given))
@@ -237,6 +237,6 @@ def same_relax_call(name: str) -> Callable[[Call], RelaxCall | None]:
     return lambda node: RelaxCall(name, node.args, node.attrs)
 
 
-def listed(value: Sequence[Any] | None) -> list[Any] | None:
+def as_list(value: Sequence[Any] | None) -> list[Any] | None:
     """A tuple of numbers as TVM writes it."""
     return None if value is None else list(value)

@@ -20,9 +20,9 @@ from assay.semantics.text.relax.build import (
     RelaxCall,
     Row,
     Shape,
+    as_list,
     direct,
-    listed,
-    row,
+    make_row,
     same_number,
     same_relax_call,
 )
@@ -163,7 +163,7 @@ def _reduction(op: str) -> Row:
     def make(b: Build, x: Expr, axis: Any, keepdims: bool) -> Expr:
         return b.call(op, x, axis=b.axes(axis), keepdims=bool(keepdims))
 
-    return row("x", make, axis=None, keepdims=False)
+    return make_row("x", make, axis=None, keepdims=False)
 
 
 def deviation(b: Build, x: Expr, axis: tuple[int, ...] | None, keepdims: bool = True) -> tuple[Expr, Expr]:
@@ -211,44 +211,44 @@ ROWS: dict[str, Row] = {
     **{op.relax: direct(_names(op), op.name) for op in SAME},
     **{name: direct("data", name) for name in ("nn.gelu", "nn.gelu_tanh")},
     "nn.leakyrelu": direct("data", "nn.leakyrelu", alpha=0.01),
-    "nn.relu6": row("data", lambda b, x: b.call("clip", x, min=0, max=6)),
-    "nn.silu": row("data", lambda b, x: b.call("multiply", x, b.call("sigmoid", x))),
-    "nn.softplus": row("data", _softplus, beta=1.0, threshold=20.0),
-    "nn.selu": row("data", _selu),
-    "nn.prelu": row("data alpha", _prelu, axis=1),
-    "nn.dropout": row("data", _dropout, rate=0.5),
+    "nn.relu6": make_row("data", lambda b, x: b.call("clip", x, min=0, max=6)),
+    "nn.silu": make_row("data", lambda b, x: b.call("multiply", x, b.call("sigmoid", x))),
+    "nn.softplus": make_row("data", _softplus, beta=1.0, threshold=20.0),
+    "nn.selu": make_row("data", _selu),
+    "nn.prelu": make_row("data alpha", _prelu, axis=1),
+    "nn.dropout": make_row("data", _dropout, rate=0.5),
     "where": direct("condition x1 x2", "where"),
-    "divide": row("x1 x2", _divide),
-    "floor_divide": row("x1 x2", _floor_divide),
-    "floor_mod": row("x1 x2", _remainder("floor_divide")),
-    "mod": row("x1 x2", _remainder("truncate_divide")),
-    "rsqrt": row("x", lambda b, x: b.call("divide", b.like(x, 1.0), b.call("sqrt", x))),
-    "square": row("x", lambda b, x: b.call("multiply", x, x)),
-    "sign": row("x", _sign),
-    "isnan": row("x", lambda b, x: b.call("not_equal", x, x)),
-    "isinf": row("x", lambda b, x: b.call("equal", b.call("abs", x), b.like(x, inf))),
-    "isfinite": row("x", lambda b, x: b.call("less", b.call("abs", x), b.like(x, inf))),
-    "trunc": row("x", _trunc),
-    "ewise_fma": row("x1 x2 x3", lambda b, x, y, z: b.call("add", b.call("multiply", x, y), z)),
-    "clip": row("x min max", _clip),
-    "astype": row("x", _astype, dtype=MISSING),
-    "wrap_param": row("data", _astype, dtype="float32"),
-    "stop_lift_params": row("x", lambda b, x: x),
-    "memory.ensure_zero_offset": row("data", lambda b, x: x),
-    "full": row("shape fill_value", _filled, dtype=None),
-    "zeros": row("shape", _uniform(0), dtype="float32"),
-    "ones": row("shape", _uniform(1), dtype="float32"),
-    "zeros_like": row("x", _uniform_like(0), dtype=None),
-    "ones_like": row("x", _uniform_like(1), dtype=None),
-    "full_like": row("x fill_value", _full_like, dtype=None),
-    "arange": row({"start": MISSING, "end": None, "step": 1}, _arange, dtype=None),
-    "eye": row({"n": MISSING, "m": None, "k": 0}, _eye, dtype="float32"),
-    "shape_to_tensor": row("expr", _shape_to_tensor),
+    "divide": make_row("x1 x2", _divide),
+    "floor_divide": make_row("x1 x2", _floor_divide),
+    "floor_mod": make_row("x1 x2", _remainder("floor_divide")),
+    "mod": make_row("x1 x2", _remainder("truncate_divide")),
+    "rsqrt": make_row("x", lambda b, x: b.call("divide", b.like(x, 1.0), b.call("sqrt", x))),
+    "square": make_row("x", lambda b, x: b.call("multiply", x, x)),
+    "sign": make_row("x", _sign),
+    "isnan": make_row("x", lambda b, x: b.call("not_equal", x, x)),
+    "isinf": make_row("x", lambda b, x: b.call("equal", b.call("abs", x), b.like(x, inf))),
+    "isfinite": make_row("x", lambda b, x: b.call("less", b.call("abs", x), b.like(x, inf))),
+    "trunc": make_row("x", _trunc),
+    "ewise_fma": make_row("x1 x2 x3", lambda b, x, y, z: b.call("add", b.call("multiply", x, y), z)),
+    "clip": make_row("x min max", _clip),
+    "astype": make_row("x", _astype, dtype=MISSING),
+    "wrap_param": make_row("data", _astype, dtype="float32"),
+    "stop_lift_params": make_row("x", lambda b, x: x),
+    "memory.ensure_zero_offset": make_row("data", lambda b, x: x),
+    "full": make_row("shape fill_value", _filled, dtype=None),
+    "zeros": make_row("shape", _uniform(0), dtype="float32"),
+    "ones": make_row("shape", _uniform(1), dtype="float32"),
+    "zeros_like": make_row("x", _uniform_like(0), dtype=None),
+    "ones_like": make_row("x", _uniform_like(1), dtype=None),
+    "full_like": make_row("x fill_value", _full_like, dtype=None),
+    "arange": make_row({"start": MISSING, "end": None, "step": 1}, _arange, dtype=None),
+    "eye": make_row({"n": MISSING, "m": None, "k": 0}, _eye, dtype="float32"),
+    "shape_to_tensor": make_row("expr", _shape_to_tensor),
     **{name: _reduction(name) for name in ("sum", "mean", "prod", "max", "min")},
-    "variance": row("x", _variance, axis=None, keepdims=False),
-    "std": row("x", _std, axis=None, keepdims=False),
-    "argmax": row("x", _argument("max"), axis=None, keepdims=False),
-    "argmin": row("x", _argument("min"), axis=None, keepdims=False),
+    "variance": make_row("x", _variance, axis=None, keepdims=False),
+    "std": make_row("x", _std, axis=None, keepdims=False),
+    "argmax": make_row("x", _argument("max"), axis=None, keepdims=False),
+    "argmin": make_row("x", _argument("min"), axis=None, keepdims=False),
 }  # fmt: skip
 
 
@@ -293,7 +293,7 @@ def _write_reduction(node: Call) -> RelaxCall | None:
     axis = node.attrs["axis"]
     if axis == ():
         return None
-    return RelaxCall(node.op.name, node.args, {"axis": listed(axis), "keepdims": node.attrs["keepdims"]})
+    return RelaxCall(node.op.name, node.args, {"axis": as_list(axis), "keepdims": node.attrs["keepdims"]})
 
 
 WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {

@@ -20,10 +20,10 @@ from assay.semantics.text.relax.build import (
     RelaxCall,
     Row,
     Shape,
+    as_list,
     direct,
-    listed,
+    make_row,
     plain,
-    row,
 )
 
 # --- views --------------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def _triangle(lower: bool) -> Row:
         inside = (np.tri(rows, columns, k) if lower else 1 - np.tri(rows, columns, k - 1)).astype(bool)
         return b.call("where", b.constant(inside, dtype("bool")), x, b.like(x, 0))
 
-    return row({"x": MISSING, "k": 0}, make)
+    return make_row({"x": MISSING, "k": 0}, make)
 
 
 def _one_hot(b: Build, indices: Expr, on: Any, off: Any, depth: int, axis: int) -> Expr:
@@ -204,25 +204,25 @@ def _pad(b: Build, x: Expr, pad_width: Any, pad_mode: str, pad_value: Any) -> Ex
 
 
 ROWS: dict[str, Row] = {
-    "reshape": row("x shape", _reshape),
-    "squeeze": row("x", _squeeze, axis=None),
-    "expand_dims": row("x", _expand_dims, axis=MISSING),
-    "flatten": row("x", _flatten),
-    "nn.batch_flatten": row("data", _batch_flatten),
+    "reshape": make_row("x shape", _reshape),
+    "squeeze": make_row("x", _squeeze, axis=None),
+    "expand_dims": make_row("x", _expand_dims, axis=MISSING),
+    "flatten": make_row("x", _flatten),
+    "nn.batch_flatten": make_row("data", _batch_flatten),
     "permute_dims": direct("x", "permute_dims", axes=None),
-    "broadcast_to": row("x shape", _broadcast_to),
-    "concat": row("tensors", _concat, axis=0),
-    "stack": row("tensors", _stack, axis=0),
-    "split": row("x", _split, indices_or_sections=MISSING, axis=0),
-    "strided_slice": row("x axes begin end strides?", _strided_slice, assume_inbound=False),
-    "flip": row("data", _flip, axis=MISSING),
-    "take": row("x indices", _take, axis=None, mode="fast"),
-    "tile": row("data", _tile, repeats=MISSING),
-    "repeat": row("data", _repeat, repeats=MISSING, axis=None),
+    "broadcast_to": make_row("x shape", _broadcast_to),
+    "concat": make_row("tensors", _concat, axis=0),
+    "stack": make_row("tensors", _stack, axis=0),
+    "split": make_row("x", _split, indices_or_sections=MISSING, axis=0),
+    "strided_slice": make_row("x axes begin end strides?", _strided_slice, assume_inbound=False),
+    "flip": make_row("data", _flip, axis=MISSING),
+    "take": make_row("x indices", _take, axis=None, mode="fast"),
+    "tile": make_row("data", _tile, repeats=MISSING),
+    "repeat": make_row("data", _repeat, repeats=MISSING, axis=None),
     "tril": _triangle(True),
     "triu": _triangle(False),
-    "one_hot": row("indices on_value off_value", _one_hot, depth=MISSING, axis=-1),
-    "nn.pad": row("data", _pad, pad_width=MISSING, pad_mode="constant", pad_value=0.0),
+    "one_hot": make_row("indices on_value off_value", _one_hot, depth=MISSING, axis=-1),
+    "nn.pad": make_row("data", _pad, pad_width=MISSING, pad_mode="constant", pad_value=0.0),
 }
 
 
@@ -271,7 +271,7 @@ def _of_integers(node: Call) -> bool:
 
 
 def _write_axes(name: str, attr: str) -> Callable[[Call], RelaxCall]:
-    return lambda node: RelaxCall(name, node.args, {attr: listed(node.attrs[attr])})
+    return lambda node: RelaxCall(name, node.args, {attr: as_list(node.attrs[attr])})
 
 
 WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {

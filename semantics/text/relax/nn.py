@@ -17,10 +17,10 @@ from assay.semantics.text.relax.build import (
     Build,
     RelaxCall,
     Row,
+    as_list,
     direct,
-    listed,
+    make_row,
     operands,
-    row,
     same_relax_call,
 )
 from assay.semantics.text.relax.elementwise import deviation
@@ -231,11 +231,11 @@ def _group_norm(b: Build, args: list[Any], a: Attrs) -> Expr:
 _SCALE = {"epsilon": 1e-05, "center": True, "scale": True}
 
 ROWS: dict[str, Row] = {
-    "matmul": row("x1 x2", _matmul, out_dtype=None),
-    "linear": row("data weight bias?", _linear, out_dtype=None),
+    "matmul": make_row("x1 x2", _matmul, out_dtype=None),
+    "linear": make_row("data weight bias?", _linear, out_dtype=None),
     **dict.fromkeys(
         ("nn.attention", "nn.attention_bias"),
-        row("query key value bias?", _attention, scale=None, causal_mask=None, window_size=None),
+        make_row("query key value bias?", _attention, scale=None, causal_mask=None, window_size=None),
     ),
     **{f"nn.conv{rank}d": _conv(rank) for rank in LAYOUTS},
     **{f"nn.{kind}_pool{rank}d": _pool(kind, rank) for kind in ("max", "avg") for rank in LAYOUTS},
@@ -247,8 +247,8 @@ ROWS: dict[str, Row] = {
         {"axis": MISSING, **_SCALE, "momentum": 0.1, "training": True},
         _batch_norm,
     ),
-    "nn.layer_norm": row("data gamma beta", _layer_norm, axes=MISSING, **_SCALE),
-    "nn.rms_norm": row("data weight", _rms_norm, axes=-1, epsilon=1e-05),
+    "nn.layer_norm": make_row("data gamma beta", _layer_norm, axes=MISSING, **_SCALE),
+    "nn.rms_norm": make_row("data weight", _rms_norm, axes=-1, epsilon=1e-05),
     "nn.instance_norm": Row(
         operands("data gamma beta"), {"channel_axis": MISSING, "axes": MISSING, **_SCALE}, _instance_norm
     ),
@@ -269,7 +269,7 @@ def _write_conv(rank: int) -> Callable[[Call], RelaxCall | None]:
     def write(node: Call) -> RelaxCall | None:
         if len(node.args) != 2:
             return None
-        attrs = {k: listed(node.attrs[k]) for k in ("strides", "padding", "dilation")}
+        attrs = {k: as_list(node.attrs[k]) for k in ("strides", "padding", "dilation")}
         layouts = {"data_layout": plain, "kernel_layout": kernel, "out_layout": plain, "out_dtype": None}
         return RelaxCall(f"nn.conv{rank}d", node.args, {**attrs, "groups": node.attrs["groups"], **layouts})
 
@@ -280,7 +280,7 @@ def _write_pool(kind: str, rank: int) -> Callable[[Call], RelaxCall | None]:
     plain = LAYOUTS[rank][0]
 
     def write(node: Call) -> RelaxCall | None:
-        attrs: dict[str, Any] = {k: listed(node.attrs[k]) for k in ("pool_size", "strides", "dilation", "padding")}
+        attrs: dict[str, Any] = {k: as_list(node.attrs[k]) for k in ("pool_size", "strides", "dilation", "padding")}
         attrs["ceil_mode"] = node.attrs["ceil_mode"]
         attrs["count_include_pad"] = node.attrs.get("count_include_pad", False)
         return RelaxCall(f"nn.{kind}_pool{rank}d", node.args, {**attrs, "layout": plain, "out_layout": plain})
@@ -298,7 +298,7 @@ def _write_batch_norm(node: Call) -> RelaxCall | None:
 def _write_layer_norm(node: Call) -> RelaxCall | None:
     if len(node.args) != 3 or not _finite(node.attrs["epsilon"]):
         return None
-    attrs = {"axes": listed(node.attrs["axes"]), "epsilon": node.attrs["epsilon"], "center": True, "scale": True}
+    attrs = {"axes": as_list(node.attrs["axes"]), "epsilon": node.attrs["epsilon"], "center": True, "scale": True}
     return RelaxCall("nn.layer_norm", node.args, attrs)
 
 

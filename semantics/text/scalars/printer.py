@@ -86,9 +86,9 @@ class ScalarPrinter:
             case Load() if node.buffer in self.cells:
                 return [self.name(node.buffer)]
             case Load():
-                return [self.name(node.buffer), "[", *commas(node.indices, "()"), "]"]
+                return [self.name(node.buffer), "[", *comma_separated(node.indices, "()"), "]"]
             case Choice(as_select=True):
-                return ["T.Select(", *commas(node.children), ")"]
+                return ["T.Select(", *comma_separated(node.children), ")"]
             case Choice():
                 return self._choice(node, outer)
             case Apply():
@@ -101,7 +101,7 @@ class ScalarPrinter:
             return _within(outer, AND, [(node.condition, AND), " and ", (node.then, NOT)])
         if _is(node.then, True):
             return _within(outer, OR, [(node.condition, OR), " or ", (node.otherwise, AND)])
-        return ["T.if_then_else(", *commas(node.children), ")"]
+        return ["T.if_then_else(", *comma_separated(node.children), ")"]
 
     def _apply(self, node: Apply, outer: int) -> Sequence[Piece]:
         match node.op, node.args:
@@ -119,7 +119,7 @@ class ScalarPrinter:
                 return [f"T.{'fabs' if a.dtype.is_float else 'abs'}(", (a, COMMA), ")"]
             case "select", (c, *rest) if any(map(may_fail, rest)):
                 # TVM's Select would be lazy here; that is how the reader knows
-                return ["T.Select(T.likely(", (c, COMMA), "), ", *commas(rest), ")"]
+                return ["T.Select(T.likely(", (c, COMMA), "), ", *comma_separated(rest), ")"]
             case op, (a,) if op == "bits_of" or op in FLOAT_OF:
                 return [f'T.reinterpret("{node.dtype}", ', (a, COMMA), ")"]
             case op, (a, b) if symbol := operation(op).symbol:
@@ -129,10 +129,10 @@ class ScalarPrinter:
                 first: Piece = literal_text(a, None) if isinstance(a, Const) and isinstance(b, Const) else (a, left)
                 return _within(outer, level, [first, f" {symbol} ", (b, level + 1)])
             case op, args:
-                return [f"T.{_CALLS.get(op, op)}(", *commas(args), ")"]
+                return [f"T.{_CALLS.get(op, op)}(", *comma_separated(args), ")"]
 
 
-def commas(exprs: Sequence[Expr], none: str = "") -> list[Piece]:
+def comma_separated(exprs: Sequence[Expr], none: str = "") -> list[Piece]:
     """Expressions with commas between; `none` if there are none."""
     if not exprs:
         return [none]

@@ -63,7 +63,7 @@ class PrintedNames(dict["Var | Buffer", str]):
             self.alike[self.bases.pop(name)] -= 1
 
 
-def quoted(text: str) -> str:
+def quoted_literal(text: str) -> str:
     """The text of a string literal."""
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else repr(text)
 
@@ -83,7 +83,7 @@ class BufferText:
         for d, of in zip(buffer.shape, dtypes, strict=True):
             text = self.scalars.text(d) if isinstance(d, Expr) else self._number(d, of)
             if hidden is not None and isinstance(d, Expr) and (not isinstance(d, Var) or d in hidden):
-                text = quoted(text)
+                text = quoted_literal(text)
             dims.append(text)
         return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
 
@@ -94,9 +94,9 @@ class BufferText:
         self, buffer: Buffer, hidden: Collection[Var] | None = None, scope: str = "global", extra: Sequence[str] = ()
     ) -> str:
         """The arguments that describe a buffer."""
-        words = [self.shape(buffer, hidden), quoted(buffer.dtype.name), *extra]
+        words = [self.shape(buffer, hidden), quoted_literal(buffer.dtype.name), *extra]
         if buffer.scope != scope:
-            words.append(f"scope={quoted(buffer.scope)}")
+            words.append(f"scope={quoted_literal(buffer.scope)}")
         for key, value in buffer.notes.items():
             if key in ("dims", "elem_offset", "strides") and extra:
                 continue  # said by the view
@@ -108,7 +108,7 @@ class BufferText:
         match value:
             case Var():
                 name = self.scalars.name(value)
-                return quoted(name) if hidden is not None and value in hidden else name
+                return quoted_literal(name) if hidden is not None and value in hidden else name
             case tuple():
                 parts = [self._note(v, hidden) for v in value]
                 return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
@@ -149,7 +149,7 @@ class BufferText:
             case None | bool() | int():
                 return str(value)
             case str():
-                return quoted(value)
+                return quoted_literal(value)
             case float() if np.isfinite(value):
                 return repr(value)
             case float():
@@ -173,7 +173,7 @@ class BufferText:
         buffer, data = stmt.buffer, stmt.data
         notes = f", annotations={self.data(stmt.annotations)}" if stmt.annotations else ""
         if stmt.index:
-            notes += f", index={quoted(stmt.index)}"
+            notes += f", index={quoted_literal(stmt.index)}"
         if data is None:
             return f"T.allocate_const(None, {self.buffer_head(buffer)}{notes})"
         if data.nbytes > LARGEST:
@@ -184,15 +184,15 @@ class BufferText:
                 label="text.C35",
             )
         if data.size > MOST_LITERALS or not has_literals(data):
-            contents = quoted(encoded(data))
+            contents = quoted_literal(encoded(data))
         else:
             contents = f"[{', '.join(self._element(x, buffer.dtype) for x in data.reshape(-1))}]"
         return f"T.allocate_const({contents}, {self.buffer_head(buffer)}{notes})"
 
     def buffer_head(self, buffer: Buffer) -> str:
         """The first arguments of a buffer's declaration: dtype, shape, and scope unless it is "global"."""
-        scope = "" if buffer.scope == "global" else f", scope={quoted(buffer.scope)}"
-        return f"{quoted(buffer.dtype.name)}, {self.shape(buffer)}{scope}"
+        scope = "" if buffer.scope == "global" else f", scope={quoted_literal(buffer.scope)}"
+        return f"{quoted_literal(buffer.dtype.name)}, {self.shape(buffer)}{scope}"
 
     def _element(self, x: Any, of: DType) -> str:
         if of is BOOL:

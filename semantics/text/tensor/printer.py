@@ -18,7 +18,7 @@ from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.scalar import Apply, Expr, Var, same, simplify, variables
 from assay.semantics.text.outputs import alone, cells_of, derived_outputs, needs_root, noted
 from assay.semantics.text.scalars.printer import SUM
-from assay.semantics.text.tensor.names import BufferText, PrintedNames, later, parameter_symbols, quoted
+from assay.semantics.text.tensor.names import BufferText, PrintedNames, later, parameter_symbols, quoted_literal
 from assay.semantics.walk import Worklist
 
 """A statement at a depth of indentation, and whether its scope ends with it; or something else to be done."""
@@ -170,7 +170,7 @@ class _Printer:
                 name = self.names.declare(buffer)
                 self.declaration(stmt, buffer, depth, last, f"{name} = {text}", f"with {text} as {name}:")
             case tensor.Pragma():
-                self.line(depth, f"with T.attr({{{quoted(stmt.key)}: {self.buffers.data(stmt.value)}}}):")
+                self.line(depth, f"with T.attr({{{quoted_literal(stmt.key)}: {self.buffers.data(stmt.value)}}}):")
                 self.inside(stmt.body, depth + 1)
             case tensor.Block():
                 self.block(stmt, depth)
@@ -180,7 +180,7 @@ class _Printer:
             case tensor.Assert():
                 kind = "RuntimeError" if stmt.kind == "assertion" else stmt.kind
                 shown = f", [{', '.join(map(self.scalars.text, stmt.values))}]" if stmt.values else ""
-                message = f"({quoted(kind)}, [{quoted(stmt.message)}]{shown})"
+                message = f"({quoted_literal(kind)}, [{quoted_literal(stmt.message)}]{shown})"
                 self.line(depth, f"assert {self.scalars.text(stmt.condition)}, {message}")
             case tensor.Call():
                 self.line(depth, self.call(stmt))
@@ -200,14 +200,14 @@ class _Printer:
         return f"{self.scalars.name(buffer)}[{', '.join(index)}] = T.Shuffle([{lanes}], [{which}])"
 
     def call(self, stmt: tensor.Call) -> str:
-        words = [quoted(stmt.function)] if stmt.extern else []
+        words = [quoted_literal(stmt.function)] if stmt.extern else []
         for a in stmt.args:
             if isinstance(a, tensor.Buffer):
                 words.append(f"{self.scalars.name(a)}.data")
             else:
-                words.append(quoted(a) if isinstance(a, str) else self.scalars.text(a))
+                words.append(quoted_literal(a) if isinstance(a, str) else self.scalars.text(a))
         if stmt.result is not None:
-            words.insert(0, quoted(stmt.result.dtype.name))
+            words.insert(0, quoted_literal(stmt.result.dtype.name))
             to = self.scalars.text(stmt.result)
             return f"{to} = T.call_extern({', '.join(words)})"
         return f"{'T.call_packed' if stmt.extern else f'Module.{stmt.function}'}({', '.join(words)})"
@@ -288,7 +288,7 @@ class _Printer:
         return self.scalars.text(total)
 
     def block(self, block: tensor.Block, depth: int) -> None:
-        self.line(depth, f"with T.sblock({quoted(block.name)}):")
+        self.line(depth, f"with T.sblock({quoted_literal(block.name)}):")
         inner = depth + 1
         plain = [self._is_loop(i.value, i.start, i.extent) and i.kind in ("spatial", "reduce") for i in block.iterators]
         values = [self.scalars.text(i.value) for i in block.iterators]

@@ -20,7 +20,7 @@ from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol, evaluate_dim
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
-from assay.verify.legalize import worst_outside
+from assay.verify.legalize import why_outside
 from assay.verify.shapes import check_shapes
 
 pytestmark = pytest.mark.row("R10", "U24")
@@ -84,7 +84,7 @@ def compared(source: Module, sizes: dict[Symbol, int], *targets: Module) -> None
     allowed = run(source, given, bounds=True)
     for target in targets:
         for name, got in run(target, given).items():
-            assert worst_outside(allowed[name], got) is None, (sizes, name)
+            assert why_outside(allowed[name], got) is None, (sizes, name)
 
 
 def without_operators(of: Module) -> bool:

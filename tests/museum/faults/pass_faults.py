@@ -18,7 +18,7 @@ from assay.lower.simplify.common_subexpressions import Sharing
 from assay.lower.simplify.dead_code import DeadCode
 from assay.lower.simplify.fold import Folding
 from assay.lower.simplify.inline import Inlining
-from assay.lower.simplify.value_device import device_of
+from assay.lower.simplify.value_device import device_of_value
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Trap
@@ -173,7 +173,7 @@ class Unchecked(Inlining):
     """Arguments are bound to parameters that are elsewhere."""
 
     def placed(self, call: Call, function: Function) -> bool:
-        return device_of(function.body) == call.device
+        return device_of_value(function.body) == call.device
 
 
 class InPlaceOfParameters(Inlining):

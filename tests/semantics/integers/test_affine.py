@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32
-from assay.semantics.integers.affine import DEEPEST, Affine, Atom, Quotient, affine, decide, quotient
+from assay.semantics.integers.affine import DEEPEST, Affine, AffineQuotient, Atom, affine, affine_quotient, decide
 from assay.semantics.scalar import Expr, Var, apply, cast, const, evaluate
 
 I, J, K = (Var(name) for name in "ijk")  # noqa: E741
@@ -28,7 +28,7 @@ def at(form: Affine, env: dict[Var, Any]) -> int:
 
 
 def _atom(a: Atom, env: dict[Var, Any]) -> int:
-    return at(a.form, env) // a.divisor if isinstance(a, Quotient) else int(env[a])
+    return at(a.form, env) // a.divisor if isinstance(a, AffineQuotient) else int(env[a])
 
 
 def assert_right(e: Expr, ranges: dict[Var, tuple[int, int]] = RANGES) -> Affine:
@@ -127,11 +127,13 @@ def test_variables_are_those_in_quotients_too() -> None:
     assert form.variables == {I, J, K} and not form.is_linear
     assert assert_right(I + 1).is_linear and form.interval({I: (0, 1), K: (0, 1)}) is None
     assert form.scaled(2).plus(form, -2) == Affine({})
-    (atom,) = (a for a in form.terms if isinstance(a, Quotient))
+    (atom,) = (a for a in form.terms if isinstance(a, AffineQuotient))
     assert (
-        form.without(atom) == Affine({K: 1}) and atom != Quotient(atom.form, 5) and atom != Quotient(Affine({I: 1}), 4)
+        form.without(atom) == Affine({K: 1})
+        and atom != AffineQuotient(atom.form, 5)
+        and atom != AffineQuotient(Affine({I: 1}), 4)
     )
-    assert atom == Quotient(atom.form, 4) and atom != "an atom"
+    assert atom == AffineQuotient(atom.form, 4) and atom != "an atom"
 
 
 def test_quotients_of_quotients_are_given_up_where_they_are_too_deep() -> None:
@@ -139,7 +141,7 @@ def test_quotients_of_quotients_are_given_up_where_they_are_too_deep() -> None:
     form: Affine | None = Affine({J: 1})
     for depth in range(1, DEEPEST + 2):
         assert form is not None
-        form = quotient(form.plus(Affine({I: 1}), 1).plus(Affine({}, 1)), 3, ranges)
+        form = affine_quotient(form.plus(Affine({I: 1}), 1).plus(Affine({}, 1)), 3, ranges)
         assert (form is None) == (depth > DEEPEST)
 
 

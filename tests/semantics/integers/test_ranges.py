@@ -16,7 +16,7 @@ from assay.semantics.integers.ranges import (
     closed,
     compare,
     dtype_range,
-    fits,
+    fits_dtype,
     meet,
     reach,
     union,
@@ -174,8 +174,10 @@ def test_dtypes() -> None:
     for name in ("int4", "int8", "uint8", "int64", "uint64", "bool"):
         of = DTYPES[name]
         low, high = dtype_range(of)
-        assert fits((low, high), of) and not fits((low - 1, high), of) and not fits((low, high + 1), of)
-        assert not fits((None, high), of) and not fits((low, None), of)
+        assert (
+            fits_dtype((low, high), of) and not fits_dtype((low - 1, high), of) and not fits_dtype((low, high + 1), of)
+        )
+        assert not fits_dtype((None, high), of) and not fits_dtype((low, None), of)
     assert dtype_range(INT64) == (-(2**63), 2**63 - 1) and dtype_range(DTYPES["bool"]) == (0, 1)
     assert at_least((0, None), 0) and not at_least((0, None), 1) and not at_least((None, 5), 0)
     assert at_most((None, 5), 5) and not at_most((None, 5), 4) and not at_most((0, None), 4)

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.lower.frontends.onnx.functions import nodes_made
-from assay.lower.frontends.onnx.reading import read
+from assay.lower.frontends.onnx.reading import read_model
 from assay.lower.memory.problem import Conflicts, IndexedProblem, check_rules
 from assay.semantics.deadline import Deadline, Late
 from assay.semantics.memory import BufferInfo, Pool, Problem
@@ -125,9 +125,9 @@ def test_functions_that_call_one_another_twice(
 def test_nodes_are_counted_as_they_are_made() -> None:
     """In branches too, and in circles, which the import refuses."""
     for levels in (1, 2, 5):
-        source = read(calling_twice(levels))
+        source = read_model(calling_twice(levels))
         assert nodes_made(source.model.graph.node, source.functions) == 2 ** (levels + 1) - 2
-    source = read(calling_twice(2))
+    source = read_model(calling_twice(2))
     arm = helper.make_graph([helper.make_node("f0", ["x"], ["z"], domain="d")] * 3, "arm", [], [info("z", [4])])
     branch = helper.make_node("If", ["c"], ["y"], then_branch=arm, else_branch=arm)
     assert nodes_made([branch], source.functions) == 6 * 6

@@ -326,7 +326,7 @@ def test_a_certificate_that_names_code_runs_none(tmp_path: Path, monkeypatch: py
 def test_a_run_ends_at_the_line_that_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("assay.lower.loops.tiles.tile", differences)
+    monkeypatch.setattr("assay.lower.loops.tiles.tile_kernels", differences)
     case = Shown(
         "R31", "run FILE.py --passes fold,tile", HEAD + WEIGHTS.replace("WEIGHT", str([[1.0] * 40] * 16)), code=1
     )

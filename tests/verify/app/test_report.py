@@ -26,7 +26,7 @@ from assay.verify.app.report.collect import collect
 from assay.verify.app.report.maps import plan_picture
 from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import page
-from assay.verify.app.report.plot import escaped, ticks
+from assay.verify.app.report.plot import html_escaped, ticks
 from assay.verify.app.report.write import write_report
 from assay.verify.app.stages import passes
 from assay.verify.evidence import proved, refuted
@@ -399,4 +399,4 @@ def test_ticks_are_round() -> None:
     assert ticks(0, 100, 5) == [0, 20, 40, 60, 80, 100]
     assert ticks(3, 9, 10) == [3, 4, 5, 6, 7, 8, 9]
     assert ticks(0, 3_287_424, 6) == [0, 1_000_000, 2_000_000, 3_000_000]
-    assert escaped("a" * 1000, 10) == "aaaaa…aaaa"
+    assert html_escaped("a" * 1000, 10) == "aaaaa…aaaa"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.semantics.dtypes import INT32, INT64
-from assay.semantics.integers.polynomials import ZERO, Extreme, Quotient, Unknown, number
+from assay.semantics.integers.polynomials import ZERO, Extreme, PolynomialQuotient, Unknown, number
 from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import Bounds, Plan
 from assay.semantics.scalar import Dim, Var, apply, cast, evaluate_dim, select
@@ -17,7 +17,7 @@ from assay.verify.memory.definition import Fault
 from assay.verify.memory.derive import derive
 from assay.verify.memory.forms import Forms
 from assay.verify.memory.overflow import last
-from assay.verify.memory.symbolic import Proofs, samples, smaller
+from assay.verify.memory.symbolic import PlanProofs, samples, smaller
 from tests.verify.memory.memory_plans import M, N, problem
 
 K = Var("k")
@@ -145,9 +145,9 @@ def test_a_refutation_is_made_smaller_in_a_bounded_number_of_tries(monkeypatch: 
     forms = Forms({})
     for s in symbols:
         forms.of(s)
-    work = Proofs(problem(), Plan({}, {}), forms, symbols)
+    work = PlanProofs(problem(), Plan({}, {}), forms, symbols)
     tried: list[dict[Var, int]] = []
-    monkeypatch.setattr(Proofs, "_confirmed", lambda self, buffers, at: tried.append(at))
+    monkeypatch.setattr(PlanProofs, "_confirmed", lambda self, buffers, at: tried.append(at))
     said = work._refuted(dict.fromkeys(symbols, 1000), Fault("inside", "wrong"))
     assert not said.holds and said.data["dims"]["s99"] == 1000 and 400 <= len(tried) <= 500
 
@@ -168,7 +168,7 @@ def test_what_is_not_looked_into() -> None:
         assert isinstance(forms.atoms[-1], Unknown), dim
     forms = Forms({M: (1, None)})
     forms.of(N // M)
-    assert isinstance(forms.atoms[-1], Quotient)
+    assert isinstance(forms.atoms[-1], PolynomialQuotient)
     symbols = [Var(f"s{i}") for i in range(15)]
     total: Dim = 0
     for s in symbols:

@@ -12,7 +12,7 @@ import pytest
 import z3
 
 from assay.semantics.dtypes import INT32, INT64
-from assay.semantics.integers.polynomials import Polynomial, Quotient, number
+from assay.semantics.integers.polynomials import Polynomial, PolynomialQuotient, number
 from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import BufferInfo, Plan, Problem, overlap
 from assay.semantics.scalar import apply, cast, select
@@ -113,7 +113,7 @@ def test_a_wrong_definition_of_an_atom_is_found(monkeypatch: pytest.MonkeyPatch,
     def lying(self: Grounds, atom: int) -> str | None:
         what = self.forms.atoms[atom]
         said = honest(self, atom)
-        return said.replace(" 64)", f" {by})") if said is not None and isinstance(what, Quotient) else said
+        return said.replace(" 64)", f" {by})") if said is not None and isinstance(what, PolynomialQuotient) else said
 
     given = problem(BufferInfo("a", N, ((0, 2),)), BufferInfo("b", 8, ((0, 2),)))
     found = plan(up(N) + 8, a=0, b=up(N))

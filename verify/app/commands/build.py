@@ -47,7 +47,7 @@ def build(
 ) -> None:
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR."""
     from assay.verify.api.check import build as build_program
-    from assay.verify.app.showing import show
+    from assay.verify.app.showing import show_run
 
     work = partial(
         build_program,
@@ -61,4 +61,4 @@ def build(
         sign=sign,
         **how,
     )
-    raise typer.Exit(show(str(model), seed, as_json, work))
+    raise typer.Exit(show_run(str(model), seed, as_json, work))

@@ -64,7 +64,7 @@ def check(
 ) -> None:
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
     from assay.verify.api.check import check as check_program
-    from assay.verify.app.showing import show
+    from assay.verify.app.showing import show_run
     from assay.verify.app.terminal import Screen
     from assay.verify.border.inputs import load_npz
     from assay.verify.tvm import command as tvm_command
@@ -87,4 +87,4 @@ def check(
         page=report,
         **how,
     )
-    raise typer.Exit(show(str(model), seed, as_json, work))
+    raise typer.Exit(show_run(str(model), seed, as_json, work))

@@ -31,14 +31,14 @@ def prove(
     unknown."""
     from assay.verify.api.prove import prove as prove_program
     from assay.verify.app.terminal import Screen
-    from assay.verify.symbolic.command import CODES, require_evidence, show, show_again
+    from assay.verify.symbolic.command import CODES, require_evidence, show_again, show_proofs
 
     if file.is_dir():
         raise typer.Exit(show_again(file, Screen()))
     if out is not None:
         require_evidence(out)
     made = prove_program(file, function, bounds=parse_bounds(bound), dims=parse_dims(dim))
-    show(made.reports, Screen())
+    show_proofs(made.reports, Screen())
     if out is not None:
         made.write(out)
     raise typer.Exit(CODES[made.verdict])

@@ -37,8 +37,8 @@ def verify(
     """Check a certificate again, from nothing but the directory."""
     from assay.verify.api.check import verify as verify_certificate
     from assay.verify.app.certificate import Stored
-    from assay.verify.app.showing import show
+    from assay.verify.app.showing import show_run
 
     stored = Stored(directory)
     work = partial(verify_certificate, stored, model=model, key=key, second=second)
-    raise typer.Exit(show(str(directory), stored.seed, as_json, work))
+    raise typer.Exit(show_run(str(directory), stored.seed, as_json, work))

@@ -22,7 +22,7 @@ from assay.verify.app.report.plot import (
     areas,
     bytes_text,
     cut,
-    escaped,
+    html_escaped,
     plot,
     ticks,
 )
@@ -91,7 +91,7 @@ def _box(b: MapBox) -> str:
     ident = f' id="{b.ident}"' if b.ident else ""
     path = (
         f'<path{ident} class="{b.kind}"'
-        f' d="{areas(b.live, b.offset, b.offset + b.nbytes)}"><title>{escaped(b.title, 1000)}</title></path>'
+        f' d="{areas(b.live, b.offset, b.offset + b.nbytes)}"><title>{html_escaped(b.title, 1000)}</title></path>'
     )
     # not a stop of the tab key: ten thousand of them would be a wall; the tables have the same links
     return f'<a href="{b.link}" tabindex="-1">{path}</a>' if b.link else path
@@ -109,7 +109,7 @@ def box_names(boxes: Iterable[MapBox], w: PlotWindow) -> Iterable[str]:
 
 def shortened(name: str, most: int) -> str:
     """A name in so many letters at most; its end is cut."""
-    return escaped(name if len(name) <= most else name[: most - 1] + "…")
+    return html_escaped(name if len(name) <= most else name[: most - 1] + "…")
 
 
 def pressure_plot(changes: Sequence[tuple[int, int]], bound: int, nbytes: int | None, axis: Axis, about: str) -> str:
@@ -158,7 +158,7 @@ def plan_picture(problem: Problem, plan: Plan) -> str:
             (memory_map(boxes, nbytes, axis, f"memory map of {head}"), MAP_HEIGHT),
             (pressure_plot(changes, bound, nbytes, axis, f"memory pressure of {head}"), PRESSURE_HEIGHT),
         )
-        parts.append(f'<text x="80" y="{y + 18}" style="font-weight:600">{escaped(head)}</text>')
+        parts.append(f'<text x="80" y="{y + 18}" style="font-weight:600">{html_escaped(head)}</text>')
         y += 26
         for picture, height in drawn:
             parts.append(picture.replace("<svg ", f'<svg y="{y}" width="{WIDTH}" height="{height}" ', 1))

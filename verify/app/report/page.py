@@ -12,7 +12,7 @@ from assay.semantics.accounting import aligned
 from assay.verify.app.report.maps import Axis, MapBox, lives_text, memory_map, pressure_plot
 from assay.verify.app.report.model import Buffer, CheckReport, PoolLine, StageLine, StepLine
 from assay.verify.app.report.pictures import lanes, refutation_picture
-from assay.verify.app.report.plot import STYLE, cut, escaped
+from assay.verify.app.report.plot import STYLE, cut, html_escaped
 
 MARK = "<!doctype html>\n<!-- written by assay check --report -->"
 """How every page begins, so that one can be told from somebody else's file."""
@@ -49,7 +49,7 @@ def page(report: CheckReport) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         # nothing is fetched, whatever a name may be
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-        f"<title>{escaped(report.model)}: assay check</title><style>{STYLE}{css}</style></head><body><main>",
+        f"<title>{html_escaped(report.model)}: assay check</title><style>{STYLE}{css}</style></head><body><main>",
         *body,
         f"</main><script>{script}</script></body></html>\n",
     ])  # fmt: skip
@@ -73,7 +73,7 @@ def _head(report: CheckReport) -> Iterator[str]:
         verdict, kind = f"refuted at {failed.name}", "bad"
     elif any(s.holds is None for s in report.stages):
         verdict, kind = "not everything is known", "unknown"
-    yield f'<header><h1>{escaped(report.model)}</h1><p class="verdict {kind}">{escaped(verdict)}</p>'
+    yield f'<header><h1>{html_escaped(report.model)}</h1><p class="verdict {kind}">{html_escaped(verdict)}</p>'
     yield f"<p>assay check, seed {report.seed}</p></header>"
     if report.buffers:
         total = sum(b.nbytes for b in report.buffers if b.kind in ("tensor", "scratch"))
@@ -86,7 +86,7 @@ def _head(report: CheckReport) -> Iterator[str]:
         ]
         yield (
             '<dl class="facts">'
-            + "".join(f"<div><dt>{escaped(k)}</dt><dd>{escaped(v)}</dd></div>" for k, v in facts)
+            + "".join(f"<div><dt>{html_escaped(k)}</dt><dd>{html_escaped(v)}</dd></div>" for k, v in facts)
             + "</dl>"
         )
 
@@ -105,13 +105,13 @@ def _refuted(report: CheckReport, axis: Axis) -> Iterator[str]:
     failed = report.failed
     if failed is None:
         return
-    yield f'<section class="refutation" id="refutation"><h2>What does not hold: {escaped(failed.name)}</h2>'
-    yield f"<p><strong>{escaped(failed.detail, 2000)}</strong></p>"
+    yield f'<section class="refutation" id="refutation"><h2>What does not hold: {html_escaped(failed.name)}</h2>'
+    yield f"<p><strong>{html_escaped(failed.detail, 2000)}</strong></p>"
     found = report.refutation
     if found is not None:
-        links = " and ".join(f'<a href="#b{i}">{escaped(report.buffers[i].name)}</a>' for i in found.buffers)
+        links = " and ".join(f'<a href="#b{i}">{html_escaped(report.buffers[i].name)}</a>' for i in found.buffers)
         if found.sentence != failed.detail:
-            yield f"<p>{escaped(found.sentence, 2000)}</p>"
+            yield f"<p>{html_escaped(found.sentence, 2000)}</p>"
         yield f'<div class="scroll">{refutation_picture(report, found, axis)}</div>'
         outlined = "buffer is" if len(found.buffers) == 1 else "buffers are"
         yield f"<p>The outlined {outlined} {links}; the red area is what is wrong, other buffers are pale.</p>"
@@ -125,8 +125,8 @@ def _stages(stages: Sequence[StageLine]) -> Iterator[str]:
         verdict = s.how
         kind = "good" if s.holds else "bad" if s.holds is False else "unknown"
         yield (
-            f'<tr><th scope="row">{escaped(s.name)}<td class="{kind}">{verdict}<td class="n">{s.seconds:.2f}'
-            f"<td>{escaped(s.did, 2000)}<td>{escaped(s.detail, 2000)}</tr>"
+            f'<tr><th scope="row">{html_escaped(s.name)}<td class="{kind}">{verdict}<td class="n">{s.seconds:.2f}'
+            f"<td>{html_escaped(s.did, 2000)}<td>{html_escaped(s.detail, 2000)}</tr>"
         )
     yield "</tbody></table></div>"
     yield (
@@ -140,7 +140,7 @@ def _stages(stages: Sequence[StageLine]) -> Iterator[str]:
 
 def _pool(report: CheckReport, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -> Iterator[str]:
     inside = [b for b in shown if b.pool == pool.name]
-    yield f"<section class=pool><h2>Memory: pool {escaped(pool.name)}</h2>"
+    yield f"<section class=pool><h2>Memory: pool {html_escaped(pool.name)}</h2>"
     if pool.nbytes is not None and any(b.offset is not None for b in inside):
         kinds = dict.fromkeys(b.kind for b in inside)
         legend = "".join(
@@ -227,14 +227,14 @@ def _buffers(report: CheckReport, shown: Sequence[Buffer]) -> Iterator[str]:
     marked = report.refutation.buffers if report.refutation else ()
     for b in shown:
         on_map = b.pool in drawn and b.offset is not None and b.nbytes and b.live
-        name = f'<a href="#m{b.number}">{escaped(b.name)}</a>' if on_map else escaped(b.name)
+        name = f'<a href="#m{b.number}">{html_escaped(b.name)}</a>' if on_map else html_escaped(b.name)
         place = b.pool or ("constants" if b.kind == "constant" else "the caller's")
         wrong = " class=wrong" if b.number in marked else ""
         yield (
-            f"<tr id=b{b.number}{wrong}><td>{b.number}<td>{name}<td>{b.kind}<td>{b.nbytes:,}<td>{escaped(place)}"
+            f"<tr id=b{b.number}{wrong}><td>{b.number}<td>{name}<td>{b.kind}<td>{b.nbytes:,}<td>{html_escaped(place)}"
             f"<td>{'' if b.offset is None else f'{b.offset:,}'}<td>{lives_text(b.live)}"
             f"<td>{_linked(_producer(report, b))}<td>{_linked(_reader(report, b))}"
-            f"<td>{b.readers}<td>{escaped(b.type)}</tr>"
+            f"<td>{b.readers}<td>{html_escaped(b.type)}</tr>"
         )
     yield "</tbody></table></div></details></section>"
 
@@ -242,7 +242,9 @@ def _buffers(report: CheckReport, shown: Sequence[Buffer]) -> Iterator[str]:
 def _linked(parts: tuple[list[StepLine], str]) -> str:
     """Steps as links; who else it is as text."""
     steps, other = parts
-    return ", ".join(f"<a href=#s{s.number}>{s.number}</a> {escaped(s.kernel)}" for s in steps) or escaped(other)
+    return ", ".join(f"<a href=#s{s.number}>{s.number}</a> {html_escaped(s.kernel)}" for s in steps) or html_escaped(
+        other
+    )
 
 
 def _steps(report: CheckReport) -> Iterator[str]:
@@ -265,9 +267,10 @@ def _steps(report: CheckReport) -> Iterator[str]:
     for s in steps:
         arms = f"; else from step {s.arms[1][0]} up to {s.arms[1][1]}" if s.arms else ""
         yield (
-            f"<tr id=s{s.number}><td>{s.number}<td>{s.position}<td>{escaped(s.kernel + arms)}<td>{escaped(s.device)}"
+            f"<tr id=s{s.number}><td>{s.number}<td>{s.position}"
+            f"<td>{html_escaped(s.kernel + arms)}<td>{html_escaped(s.device)}"
             f"<td>{_those(report, s.reads)}<td>{_those(report, s.writes)}<td>{_those(report, s.scratch)}"
-            f"<td>{s.used:,}<td>{escaped(s.span)}</tr>"
+            f"<td>{s.used:,}<td>{html_escaped(s.span)}</tr>"
         )
     yield "</tbody></table></div>"
     if len(steps) < len(report.steps):
@@ -278,5 +281,5 @@ def _steps(report: CheckReport) -> Iterator[str]:
 def _those(report: CheckReport, numbers: Iterable[int]) -> str:
     """Buffers as links, the first few of them."""
     given = list(numbers)
-    named = [f"<a href=#b{i}>{escaped(report.buffers[i].name, 60)}</a>" for i in given[:FEW]]
+    named = [f"<a href=#b{i}>{html_escaped(report.buffers[i].name, 60)}</a>" for i in given[:FEW]]
     return ", ".join([*named, *([f"and {len(given) - FEW} more"] if len(given) > FEW else [])])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from assay.semantics.memory import Interval, overlap
 from assay.verify.app.report.maps import Axis, MapBox, boxes_plot, byte_ticks, shortened
 from assay.verify.app.report.model import CheckReport, Refutation, StepLine
-from assay.verify.app.report.plot import BOTTOM, LETTER, TOP, PlotWindow, areas, cut, escaped, plot
+from assay.verify.app.report.plot import BOTTOM, LETTER, TOP, PlotWindow, areas, cut, html_escaped, plot
 
 WRONG = {
     "apart": "shared bytes",
@@ -40,7 +40,7 @@ def refutation_picture(report: CheckReport, found: Refutation, axis: Axis) -> st
             inside.append(f'<path class="{b.kind} faded" d="{areas(b.live, offset, offset + b.nbytes)}"/>')
     for b, order in zip(marked, ("first", "second"), strict=False):
         offset = b.offset or 0
-        title = f"<title>{escaped(b.name)}, {b.nbytes:,} bytes at offset {offset:,}</title>"
+        title = f"<title>{html_escaped(b.name)}, {b.nbytes:,} bytes at offset {offset:,}</title>"
         inside.append(
             f'<path class="{b.kind} {order}" data-buffer="{b.number}"'
             f' d="{areas(b.live, offset, offset + b.nbytes)}">{title}</path>'

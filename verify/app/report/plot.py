@@ -22,7 +22,7 @@ def cut(given: str, most: int = 160) -> str:
     return given if len(given) <= most else f"{given[: most // 2]}…{given[-(most // 2 - 1) :]}"
 
 
-def escaped(given: str, most: int = 160) -> str:
+def html_escaped(given: str, most: int = 160) -> str:
     """A text from outside for HTML and SVG: cut, escaped, and what cannot be printed replaced."""
     return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in cut(given, most)))
 
@@ -90,23 +90,23 @@ def plot(
     for at, label in x_ticks:
         x = w.x(at)
         marks.append(
-            f'<path d="M{x} {TOP}v{height}"/><text x="{x}" y="{TOP + height + 15}">{escaped(label, 30)}</text>'
+            f'<path d="M{x} {TOP}v{height}"/><text x="{x}" y="{TOP + height + 15}">{html_escaped(label, 30)}</text>'
         )
     x_axis = "".join(marks)
     y_axis = "".join(
-        f'<path d="M{LEFT} {w.y(at)}h{width}"/><text x="{LEFT - 6}" y="{w.y(at) + 4}">{escaped(label, 30)}</text>'
+        f'<path d="M{LEFT} {w.y(at)}h{width}"/><text x="{LEFT - 6}" y="{w.y(at) + 4}">{html_escaped(label, 30)}</text>'
         for at, label in y_ticks
     )
     kind += " dense" if count > DENSE else ""
     return (
-        f'<svg class="plot {kind}" viewBox="0 0 {WIDTH} {w.height}" role="img" aria-label="{escaped(about)}"'
+        f'<svg class="plot {kind}" viewBox="0 0 {WIDTH} {w.height}" role="img" aria-label="{html_escaped(about)}"'
         f' data-window="{w.x0} {w.x1} {w.y0} {w.y1}" data-height="{w.height}" data-count="{count}">'
         f'<g class="grid x">{x_axis}</g><g class="grid y">{y_axis}</g>'
         f'<svg class="inner" x="{LEFT}" y="{TOP}" width="{width}" height="{height}" preserveAspectRatio="none"'
         f' viewBox="{w.x0} {-w.y1} {w.x1 - w.x0} {w.y1 - w.y0}"><g transform="scale(1 -1)">{inside}</g></svg>'
         f'<rect class="frame" x="{LEFT}" y="{TOP}" width="{width}" height="{height}"/>'
         f'<g class="over">{over}</g>'
-        f'<text class="title" x="{LEFT + width / 2}" y="{w.height - 6}">{escaped(x_title)}</text></svg>'
+        f'<text class="title" x="{LEFT + width / 2}" y="{w.height - 6}">{html_escaped(x_title)}</text></svg>'
     )
 
 

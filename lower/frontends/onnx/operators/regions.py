@@ -15,7 +15,7 @@ from assay.lower.frontends.onnx.operators.sampling import (
     Reads,
     channels_first,
     channels_last,
-    read,
+    sampled_elements,
     summed,
     weighed,
     whole,
@@ -115,7 +115,7 @@ def roi_align(node: Node) -> Expr:
     reads = [_across(a.reads, k) for k, a in enumerate(axes)]
     source = channels_last(Term(node, node.cast(node[0], rois.type.dtype)))
     image = Term(node, node.cast(node[2], INT64)).shaped(regions, 1, 1)
-    values = read(node, source, reads, (regions, *shape), image)
+    values = sampled_elements(node, source, reads, (regions, *shape), image)
     y = _mean(summed(values, reads), axes) if mode == "avg" else _highest(weighed(values, reads), axes)
     return node.cast(channels_first(y).expr, x.dtype)
 
@@ -179,7 +179,7 @@ def max_roi_pool(node: Node) -> Expr:
         reads.append(_across(Reads(places), k))
         empty.append((after <= first).shaped(regions, *((bins[k], 1) if k == 0 else (1, bins[k])), 1))
     image = rois.picked(0, 1).cast(INT64).shaped(regions, 1, 1)
-    values = read(node, channels_last(Term(node, node[0])), reads, (regions, *bins), image)
+    values = sampled_elements(node, channels_last(Term(node, node[0])), reads, (regions, *bins), image)
     most_ = values.max(3, 4)
     return channels_first(most_.number(0).chosen(empty[0] | empty[1], most_)).expr
 

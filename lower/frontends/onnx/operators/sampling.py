@@ -44,7 +44,9 @@ class Reads:
         return self.places.type.shape[-1]
 
 
-def read(node: Node, x: Term, axes: Sequence[Reads], points: Sequence[Dim], image: Term | None = None) -> Term:
+def sampled_elements(
+    node: Node, x: Term, axes: Sequence[Reads], points: Sequence[Dim], image: Term | None = None
+) -> Term:
     """The elements of x[B, *spatial, C] at the places of all axes: [*points, *places, C]; 0 where one is outside.
 
     `points` is the shape that those of the axes broadcast to, and `image` which one each point of them reads; without
@@ -133,9 +135,9 @@ def grid_sample(node: Node) -> Expr:
     to = x.dtype
     points = grid.shape[:-1]
     if kind == "nearest":
-        found = read(node, channels_last(Term(node, node[0])), reads, points)
+        found = sampled_elements(node, channels_last(Term(node, node[0])), reads, points)
         return channels_first(found.shaped(*points, x.shape[1])).expr
-    found = read(node, channels_last(Term(node, node.cast(node[0], wide(to)))), reads, points)
+    found = sampled_elements(node, channels_last(Term(node, node.cast(node[0], wide(to)))), reads, points)
     y = channels_first(summed(found, reads)).expr
     return saturated(node, y, None, to) if to.is_integer else node.cast(y, to)
 
@@ -221,7 +223,7 @@ def deform_conv(node: Node) -> Expr:
         )
         for k in range(rank)
     ]  # fmt: skip
-    found = summed(read(node, channels_last(source), reads, (many, elements, *points)), reads)
+    found = summed(sampled_elements(node, channels_last(source), reads, (many, elements, *points)), reads)
     if node.has(4):
         _fits(node, 4, (images, offsets * elements, *points))
         found = found * Term(node, node.cast(node[4], wider)).shaped(many, elements, *points, 1)

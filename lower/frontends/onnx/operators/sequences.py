@@ -8,7 +8,7 @@ from onnx import TensorProto
 from assay.lower.frontends.onnx.containers import any_tensor, either, element_dtype, shape_of
 from assay.lower.frontends.onnx.interface import declared_type
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.lower.frontends.onnx.tensors import dtype_of
+from assay.lower.frontends.onnx.tensors import onnx_dtype
 from assay.semantics import graph
 from assay.semantics.builder.prelude import cons, list_of
 from assay.semantics.dtypes import INT64, DType
@@ -28,7 +28,7 @@ def construct(node: Node) -> Expr:
 def empty(node: Node) -> Expr:
     """Translate SequenceEmpty; without `dtype` it is one of float32 tensors."""
     of = node.attrs["dtype"]
-    return node.containers.sequence(dtype_of(TensorProto.FLOAT if of is None else of, "the sequence"), ())
+    return node.containers.sequence(onnx_dtype(TensorProto.FLOAT if of is None else of, "the sequence"), ())
 
 
 def _dtype(node: Node) -> DType:

@@ -7,6 +7,9 @@ run that fails, `//@ fails LABEL` inputs or a text that are refused.
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse, show
 from assay.semantics.types import TensorType
 from assay.verify.anf import check_anf
+from tests.places import ROOT
 
 pytestmark = pytest.mark.row("R26")
 
@@ -104,3 +108,24 @@ def test_there_are_programs_for_every_construct() -> None:
         "//", "?", "True", ".0", "Primitive=1", "inff", ": _ =", "(_, %", "=>", "->", "==", "[A, B]",
     ):  # fmt: skip
         assert construct in words, construct
+
+
+def test_the_module_is_the_same_in_every_process() -> None:
+    """The functions of the prelude that a text uses come in one order, whatever the seed of Python's hashes."""
+    code = (
+        "import sys; from assay.lower.frontends.relay import parse_relay; from assay.semantics.text.module_text import"
+        " show; print(show(parse_relay(sys.stdin.read())))"
+    )
+    text = next(p for p in PROGRAMS if p.name == "prelude.relay").read_text(encoding="utf-8")
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT / ".src")},
+            check=True,
+            capture_output=True,
+            input=text,
+            encoding="utf-8",
+        ).stdout
+        for seed in ("1", "2", "3", "4")
+    }
+    assert len(seen) == 1 and "map_accumr" in seen.pop()

@@ -8,7 +8,7 @@ import pytest
 
 from assay.lower.frontends.tvm import from_tvm, objects
 from assay.semantics.errors import Unsupported
-from assay.semantics.ops.sizes import fits
+from assay.semantics.ops.sizes import product_fits
 from assay.semantics.scalar import Var
 from tests.places import ROOT
 
@@ -41,9 +41,9 @@ def test_another_version_is_refused(found: dict[str, str], message: str, monkeyp
 
 def test_sizes_are_compared_for_all_values() -> None:
     n, m = Var("n"), Var("m")
-    assert fits((n, 4, m, 4), 16 * (m * n), {}) is True
-    assert fits((n, 4, m, 4), 16 * (m * n) - 4, {}) is False
-    assert fits((n, 4, 4), 16 * n - m, {}) is None
-    assert fits((n, 4, 4), 160, {n: 10}) is True
-    assert fits((n, 4, 4), 160, {}) is None
-    assert fits((2, 4, 4), 31, {}) is False
+    assert product_fits((n, 4, m, 4), 16 * (m * n), {}) is True
+    assert product_fits((n, 4, m, 4), 16 * (m * n) - 4, {}) is False
+    assert product_fits((n, 4, 4), 16 * n - m, {}) is None
+    assert product_fits((n, 4, 4), 160, {n: 10}) is True
+    assert product_fits((n, 4, 4), 160, {}) is None
+    assert product_fits((2, 4, 4), 31, {}) is False
