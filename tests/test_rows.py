@@ -42,7 +42,7 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, loops, store
 from assay.semantics.types import FuncType, TensorType, TupleType
 from assay.verify.anf import check_anf
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.pool import as_problem, check_pool
 
 F = TensorType((2, 3), FLOAT32)
@@ -69,7 +69,7 @@ def op(e: Expr) -> str:
 
 def lowered(module: Module) -> Module:
     """Through every stage but fuse, so that each call is a step."""
-    for name, run in passes(vector.run).items():
+    for name, run in lowering_passes(vector.run).items():
         module = module if name == "fuse" else run(module)
     return module
 
@@ -152,7 +152,9 @@ def test_a_binding_keeps_its_device() -> None:
 @pytest.mark.row("A11")
 def test_a_variable_has_the_storage_of_its_value() -> None:
     x, y, z = var("x", F), var("y", F), var("z", F)
-    anf = passes(vector.run)["legalize"](to_anf(main(x, body=let(y, x, let(z, call("exp", y), call("add", z, z))))))
+    anf = lowering_passes(vector.run)["legalize"](
+        to_anf(main(x, body=let(y, x, let(z, call("exp", y), call("add", z, z)))))
+    )
     look = origins(anf.main)
     names = {v.name: look(v) for v, _ in chain(anf.main)}
     assert [o.name for o in names["y"]] == ["x"] and names["y"][0].kind == "parameter"
@@ -305,7 +307,7 @@ def test_a_tensor_function_is_called_by_name_and_fills_fresh_tensors() -> None:
 
 @pytest.mark.row("R13", "A22")
 def test_passes_are_functions_of_modules_in_a_known_order() -> None:
-    assert list(passes(vector.run)) == [
+    assert list(lowering_passes(vector.run)) == [
         "devices",
         "anf",
         "legalize",
@@ -317,7 +319,7 @@ def test_passes_are_functions_of_modules_in_a_known_order() -> None:
     ]
     module = network()
     kinds: list[type] = []
-    for run in passes(vector.run).values():
+    for run in lowering_passes(vector.run).values():
         before = dict(module.definitions)
         changed = run(module)
         assert dict(module.definitions) == before, "a pass leaves its input alone"

@@ -70,7 +70,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, eq=False)
-class Binding:
+class ShapeBinding:
     """A let to be; `source` is the let of the source, if there is one."""
 
     var: graph.Var
@@ -95,13 +95,15 @@ class Lowering:
     def function(self, of: graph.Function) -> Task[graph.Function]:
         """Lower a function: its parameters' sizes are matched or checked first, then its body."""
         mark = self.known.enter("function")
-        out: list[Binding] = []
+        out: list[ShapeBinding] = []
         self.meet(out, [Meeting(p.type, p, f"parameter {p.name!r}") for p in of.params], "", of.span, None)
         body = yield self.block(of.body, out, of)
         self.known.leave(mark)
         return replace(of, body=body, attrs={**of.attrs, EXPLICIT: True})
 
-    def block(self, body: graph.Expr, out: list[Binding], declared: graph.Function | None = None) -> Task[graph.Expr]:
+    def block(
+        self, body: graph.Expr, out: list[ShapeBinding], declared: graph.Function | None = None
+    ) -> Task[graph.Expr]:
         """The lets of a block in order behind those of `out`; on return from a function its `declared` result is
         met."""
         lets, body = graph.let_chain(body)
@@ -116,7 +118,7 @@ class Lowering:
                 body = replace(b.source, type=body.type, value=b.value, body=body)
         return body
 
-    def binding(self, of: graph.Let, out: list[Binding]) -> Task[None]:
+    def binding(self, of: graph.Let, out: list[ShapeBinding]) -> Task[None]:
         """Lower one binding: bodies inside it, the sizes that its value needs, then those of its type."""
         value: graph.Expr = of.value
         match value:
@@ -134,7 +136,7 @@ class Lowering:
                 clauses: list[graph.Clause] = []
                 for c in value.clauses:
                     mark = self.known.enter()
-                    inner: list[Binding] = []
+                    inner: list[ShapeBinding] = []
                     for p in post_order(c.pattern):
                         if isinstance(p, graph.Bind):
                             met = Meeting(p.var.type, p.var, "the value", p.var.type)
@@ -147,7 +149,7 @@ class Lowering:
                 value = yield self.function(value)
             case _:
                 self.needed(of, out)
-        out.append(Binding(of.var, value, of.dataflow, of))
+        out.append(ShapeBinding(of.var, value, of.dataflow, of))
         if not isinstance(value, graph.Function):
             shown = evidence(of.value, self.module)
             met = Meeting(of.value.type, of.var, "the value", shown)
@@ -155,7 +157,7 @@ class Lowering:
 
     # --- before a value ------------------------------------------------------------------------------------------
 
-    def needed(self, of: graph.Let, out: list[Binding]) -> None:
+    def needed(self, of: graph.Let, out: list[ShapeBinding]) -> None:
         """The sizes that a value needs get slots; those that must not be negative are checked."""
         node = of.value
         host = Host(self.known.number, node.span)
@@ -206,12 +208,17 @@ class Lowering:
 
     # --- where a value meets a type ------------------------------------------------------------------------------
 
-    def returned(self, out: list[Binding], of: graph.Function, body: graph.Expr) -> None:
+    def returned(self, out: list[ShapeBinding], of: graph.Function, body: graph.Expr) -> None:
         """The result that a function declares holds on return."""
         self.meet(out, [Meeting(of.result_type, body, "result", body.type)], "", of.span, None)
 
     def meet(
-        self, out: list[Binding], meetings: Sequence[Meeting], head: str, span: Span | None, mark: graph.Dataflow | None
+        self,
+        out: list[ShapeBinding],
+        meetings: Sequence[Meeting],
+        head: str,
+        span: Span | None,
+        mark: graph.Dataflow | None,
     ) -> None:
         """Symbols without a value get it from the first dim that is the symbol alone; then all other dims are compared,
         in their order, but for those that are shown to agree."""
@@ -263,13 +270,13 @@ class Lowering:
 
     # --- statements ----------------------------------------------------------------------------------------------
 
-    def bind(self, out: list[Binding], name: str, value: graph.Expr, mark: graph.Dataflow | None) -> graph.Var:
+    def bind(self, out: list[ShapeBinding], name: str, value: graph.Expr, mark: graph.Dataflow | None) -> graph.Var:
         """Bind a value to a new variable."""
         new = var(self.names.fresh(name), value.type)
-        out.append(Binding(new, value, mark))
+        out.append(ShapeBinding(new, value, mark))
         return new
 
-    def emit(self, out: list[Binding], host: Host, mark: graph.Dataflow | None) -> None:
+    def emit(self, out: list[ShapeBinding], host: Host, mark: graph.Dataflow | None) -> None:
         """The call of a host function, and names for the slots that it fills."""
         if host.is_empty:
             return
@@ -283,7 +290,7 @@ class Lowering:
 class _Reach:
     """The sizes of parts of values: projections, vectors of sizes, names of a shape's elements; each bound once."""
 
-    def __init__(self, lowering: Lowering, out: list[Binding], mark: graph.Dataflow | None) -> None:
+    def __init__(self, lowering: Lowering, out: list[ShapeBinding], mark: graph.Dataflow | None) -> None:
         self.lowering = lowering
         self.out = out
         self.mark = mark

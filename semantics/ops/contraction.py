@@ -34,7 +34,7 @@ BOUND = (
 # --- matmul ------------------------------------------------------------------------------------------------------
 
 
-def product(a: Any, b: Any) -> Any:
+def matmul_product(a: Any, b: Any) -> Any:
     """numpy.matmul of arrays or intervals, in their own dtype."""
     if isinstance(a, Bounded) or isinstance(b, Bounded):
         return np.matmul(a, b)
@@ -78,7 +78,7 @@ MATMUL = Operator(
     ("a", "b"),
     "contraction",
     _matmul_type,
-    lambda attrs, a, b: product(a, b),
+    lambda attrs, a, b: matmul_product(a, b),
     BOUND,
     (
         Example((((2, 3), "float32"), ((3, 5), "float32"))),
@@ -129,7 +129,7 @@ def _conv(name: str, attrs: Attrs, x: Any, w: Any, bias: Any = None) -> Any:
     for first in range(0, plane[0], step):
         part = taps[(slice(None),) * (3 + rank) + (slice(first, first + step),)]
         columns = part.reshape((images, groups, terms, prod(part.shape[3 + rank :])))
-        parts.append(product(weights, columns))
+        parts.append(matmul_product(weights, columns))
     y = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
     y = y.reshape((images, features, *plane))
     if bias is None:

@@ -20,7 +20,7 @@ from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.liveness import find_lives
 from assay.lower.pool import plan_pools
 from assay.semantics.module import Module
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from tests.lower.wired import wired
 from tests.models import light_models
 
@@ -62,12 +62,12 @@ def test_peaks_before_and_after() -> None:
     worse, same = [], []
     for name, proto in networks():
         module = import_onnx(proto, evaluate=graph.evaluate)
-        for stage, run in passes(vector.run).items():
+        for stage, run in lowering_passes(vector.run).items():
             if stage == "schedule":
                 break
             module = run(module)
         start = time.process_time()
-        made = passes(vector.run)["schedule"](module)
+        made = lowering_passes(vector.run)["schedule"](module)
         seconds = time.process_time() - start
         claim = made.main.attrs["schedule"]
         before, after, bound = claim["before"], claim["after"], claim["bound"]

@@ -17,7 +17,7 @@ from assay.semantics.graph import Function, call, var
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse, read_module
-from assay.verify.app.stages import SKIPPABLE, passes
+from assay.verify.app.stages import SKIPPABLE, lowering_passes
 
 pytestmark = pytest.mark.row("A22", "R13")
 
@@ -107,7 +107,7 @@ def test_those_that_were_entered_are_left_whatever_happens(fails: str, left: lis
 
 def test_the_order_of_passes_can_be_asserted_from_outside() -> None:
     timing = Timing()
-    run_passes(small(), passes(vector.run), [timing, Validation()])
+    run_passes(small(), lowering_passes(vector.run), [timing, Validation()])
     order = list(timing.seconds)
     assert order.index("anf") < order.index("legalize") and order[-1] == "pool"
     assert all(s >= 0 for s in timing.seconds.values())
@@ -118,33 +118,33 @@ def test_a_pass_that_breaks_a_module_is_named() -> None:
         return module.with_(main=replace(module.main, body=call("exp", var("loose", module.main.params[0].type))))
 
     with pytest.raises(Invalid, match=r"after anf: .*loose"):
-        run_passes(small(), {**passes(vector.run), "anf": wrong}, [Validation()])
+        run_passes(small(), {**lowering_passes(vector.run), "anf": wrong}, [Validation()])
     run_passes(small(), {"anf": wrong})  # nobody looks
 
 
 def test_a_pass_is_left_out_if_one_says_so_and_it_may_be() -> None:
     kernels = [
-        len(run_passes(small(), passes(vector.run), [*i], "fuse", SKIPPABLE).kernels)
+        len(run_passes(small(), lowering_passes(vector.run), [*i], "fuse", SKIPPABLE).kernels)
         for i in ([], [Leaving("fuse")], [Instrument(), Leaving("fuse")])
     ]
     assert kernels == [4, 3, 3]
     with pytest.raises(Invalid) as caught:
-        run_passes(small(), passes(vector.run), [Leaving("legalize")], skippable=SKIPPABLE)
+        run_passes(small(), lowering_passes(vector.run), [Leaving("legalize")], skippable=SKIPPABLE)
     assert caught.value.label == "instrument.C1"
 
 
 def test_stop_after() -> None:
-    made = run_passes(small(), passes(vector.run), stop_after="anf")
+    made = run_passes(small(), lowering_passes(vector.run), stop_after="anf")
     assert isinstance(made.definitions["main"], Function) and not made.kernels
     with pytest.raises(Invalid) as caught:
-        run_passes(small(), passes(vector.run), stop_after="nothing")
+        run_passes(small(), lowering_passes(vector.run), stop_after="nothing")
     assert caught.value.label == "instrument.C2"
 
 
 def test_dumped_modules_can_be_read_and_run(tmp_path: Path) -> None:
     given = {"x": np.arange(4, dtype=np.float32)}
     wanted = graph.run(small(), given)["output_0"].tobytes()
-    run_passes(small(), passes(vector.run), [Dump(tmp_path / "new" / "dir")])
+    run_passes(small(), lowering_passes(vector.run), [Dump(tmp_path / "new" / "dir")])
     texts = sorted(p.name for p in (tmp_path / "new" / "dir").iterdir())
     assert texts[:3] == ["01-devices.py", "02-anf.py", "03-legalize.py"]
     assert texts[-4:] == ["07-liveness.main.txt", "07-liveness.py", "08-pool.main.txt", "08-pool.py"]
@@ -152,7 +152,7 @@ def test_dumped_modules_can_be_read_and_run(tmp_path: Path) -> None:
         assert graph.run(read_module(tmp_path / "new" / "dir" / name), given)["output_0"].tobytes() == wanted
     (tmp_path / "file").write_text("")
     with pytest.raises(Invalid, match=r"output\.C1"):
-        run_passes(small(), passes(vector.run), [Dump(tmp_path / "file")])
+        run_passes(small(), lowering_passes(vector.run), [Dump(tmp_path / "file")])
 
 
 def test_instruments_may_be_used_again() -> None:

@@ -17,7 +17,7 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from tests.observation import observe
 
 T = TensorType((2,), FLOAT32)
@@ -99,7 +99,7 @@ def test_dataflow_becomes_plain_bindings_and_then_calls_in_explicit_memory() -> 
     v, w, mark = var("v", T), var("w", T), Dataflow()
     body = let(v, call("exp", X), let(w, call("add", v, X), w, dataflow=mark), dataflow=mark)
     module = without_dataflow(Module({"main": function([X], body)}))
-    for name, run in passes(vector.run).items():
+    for name, run in lowering_passes(vector.run).items():
         module = module if name == "fuse" else run(module)
     program = module.program
     assert [s.kernel for s in program.steps] == ["exp", "add"] and program.workspace_bytes == 8
@@ -112,7 +112,7 @@ def test_bytes_in_use_at_each_call() -> None:
     e = call("exp", X)
     out = tuple_of(call("add", call("exp", call("exp", e)), e))
     module = Module({"main": function([X], out)})
-    for name, run in passes(lambda kernel, args: vector.run(kernel, args)).items():
+    for name, run in lowering_passes(lambda kernel, args: vector.run(kernel, args)).items():
         module = module if name == "fuse" else run(module)
         if name == "liveness":
             break

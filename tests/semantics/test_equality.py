@@ -24,7 +24,7 @@ from assay.semantics.scalar import Var as Symbol, const
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import FuncType, ShapeType, TensorType, TupleType, Type, TypeVar
 from assay.semantics.walk import rewrite
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from tests.lower.small_programs import program
 from tests.scale import MANY
 
@@ -365,7 +365,7 @@ def planned(columns: int) -> Module:
     with b.function("main", x=tensor(2, 4), w=tensor(4, columns)) as f:
         b.result(b.nn.relu(b.matmul(f.x, b.add(f.w, 1.0))))
     module = b.module()
-    for transform in passes(vector.run).values():
+    for transform in lowering_passes(vector.run).values():
         module = transform(module)
     return module
 

@@ -21,7 +21,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import show
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.options import alignment_of
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from tests.places import ROOT
 from tests.tour import faults
 
@@ -190,7 +190,7 @@ def checked(lowering: Lowering) -> tuple[CheckRun, list[Line]]:
 
 def refuted_by(stage: str, fault: Callable[[Module], Module]) -> Line:
     """The line that ends a run in which what the stage made is changed."""
-    made = passes(memory=MEMORY)[stage]
+    made = lowering_passes(memory=MEMORY)[stage]
     return checked(Lowering(model(), NAME, memory=MEMORY, changed={stage: lambda module: fault(made(module))}))[1][-1]
 
 

@@ -15,7 +15,7 @@ from assay.lower.instrument import run_passes
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.programs import Program, opened
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.app.text_run import is_text
 from assay.verify.symbolic import Bounds, ProofReport, prove_accesses
 from assay.verify.symbolic.command import write_queries
@@ -63,7 +63,7 @@ def prove(
     if isinstance(module, onnx.ModelProto):
         module = import_onnx(module, evaluate=evaluate, dims=dims or {}, source=source)
     if not functions and not in_text:
-        functions = run_passes(module, passes(), stop_after="legalize").kernels
+        functions = run_passes(module, lowering_passes(), stop_after="legalize").kernels
     if function is not None and function not in functions:
         there = ", ".join(functions) or "none"
         raise Invalid(f"the module has no tensor function {function}; it has {there}", label="symbolic.C3")

@@ -31,7 +31,7 @@ from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.app.passes import with_passes
-from assay.verify.app.stages import SKIPPABLE, Stage, passes
+from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
 from assay.verify.border.inputs import complete, dims_of
 from assay.verify.c import check_c
 from assay.verify.compare import Comparison
@@ -136,7 +136,7 @@ class Lowering:
     def made(self) -> Mapping[str, Pass]:
         """The passes of this run by stage name."""
         stages = with_passes(self.passes)
-        found = passes(memory=self.memory, config=self.config, stages=stages, inputs=self.inputs)
+        found = lowering_passes(memory=self.memory, config=self.config, stages=stages, inputs=self.inputs)
         return {**found, **self.changed}
 
     def c_source(self, module: Module) -> CSource:

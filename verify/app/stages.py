@@ -210,7 +210,7 @@ LINES = (*(s.name for s in STAGES), "c", "compare")
 SKIPPABLE = tuple(s.name for s in STAGES if s.skippable)
 
 
-def passes(
+def lowering_passes(
     run_kernel: Evaluate | None = None,
     memory: Memory | None = None,
     config: CompilationConfig | None = None,

@@ -20,7 +20,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.verify.app.stages import STAGES, passes
+from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.backends import Backend, backend, names as backend_names, subject_of_module
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.protocol import FATAL, OUTCOMES
@@ -133,7 +133,7 @@ class Stages:
 
     def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
         """Lower stage by stage with the check of each, then judge the machine's outputs by the oracle."""
-        made, context = passes(), Context()
+        made, context = lowering_passes(), Context()
         before = module
         for stage in STAGES:
             try:

@@ -160,7 +160,7 @@ class _Run:
                 tame = self.plain() if tame is None else tame
                 keep = [attempt == 2 or not b.dtype.is_float for b in self.kernel.inputs]
                 operands = [t if k else x for t, x, k in zip(tame, operands, keep, strict=True)]
-            wanted, got = self.value(operands), outcome(self.kernel, operands)
+            wanted, got = self.value(operands), kernel_outcome(self.kernel, operands)
             wrong = compare(wanted, got)
             if wrong or not isinstance(wanted, Trap):
                 return wrong
@@ -235,7 +235,7 @@ class _Run:
             left = [x[good] for x in operands]
             self.complete &= bool(good.all())
         for one in bad:
-            wrong = compare(self.value(one), outcome(self.kernel, one))
+            wrong = compare(self.value(one), kernel_outcome(self.kernel, one))
             if wrong:
                 return wrong, left
         return None, left
@@ -277,7 +277,7 @@ def domain(name: str, attrs: Mapping[str, Any], rows: Operands) -> Array | None:
             return None
 
 
-def outcome(kernel: PrimFunc, operands: Sequence[Array]) -> Any:
+def kernel_outcome(kernel: PrimFunc, operands: Sequence[Array]) -> Any:
     """The results of a tensor function, or its trap."""
     try:
         with np.errstate(all="ignore"):

@@ -34,7 +34,7 @@ from assay.verify.trials.data import (
     ordinary,
     telling_numbers,
 )
-from assay.verify.trials.kernels import SMALL, different, outcome
+from assay.verify.trials.kernels import SMALL, different, kernel_outcome
 from assay.verify.trials.sides import Sides, conditions_of
 
 Array = np.ndarray[Any, Any]
@@ -378,12 +378,12 @@ class _Run:
         """Operands for a step on which it does not trap, if there are any, and its results; or its trap."""
         kernel = self.trials.module.kernel(self.step(index).kernel)
         if self.end is not None and self.end[0] == index:
-            return self.end[1], outcome(kernel, self.end[1])
+            return self.end[1], kernel_outcome(kernel, self.end[1])
         operands: list[Array] = []
         result: Any = None
         for attempt in range(3):
             operands = self.operands(index, attempt)
-            result = outcome(kernel, operands)
+            result = kernel_outcome(kernel, operands)
             if not isinstance(result, Trap):
                 if self.step(index).kernel in self.trials.sides:
                     self.trials.sides[self.step(index).kernel].see(operands)

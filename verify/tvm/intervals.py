@@ -101,7 +101,7 @@ def has_no_floats(func: PrimFunc) -> bool:
     return not any(e.dtype.is_float for root in roots for e in post_order(root))
 
 
-def bounds_of(module: Module, arguments: Sequence[Any]) -> Known:
+def module_bounds(module: Module, arguments: Sequence[Any]) -> Known:
     """What every correct implementation of a module gives: operators by their own bounds, tensor functions by
     theirs."""
 

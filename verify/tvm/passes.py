@@ -16,7 +16,7 @@ from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 from assay.verify.legalize import why_outside
-from assay.verify.tvm.intervals import bounds_of
+from assay.verify.tvm.intervals import module_bounds
 from assay.verify.tvm.kernels import DEADLY
 from assay.verify.tvm.meaning import KernelCall, RunOutcome, beyond, mismatched, observed, run_kernel
 from assay.verify.tvm.peer import Array
@@ -98,7 +98,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         if self.meant is not None:
-            self.allowed, _ = bounds_of(self.meant, self.arguments)
+            self.allowed, _ = module_bounds(self.meant, self.arguments)
 
     def stage(self, stage: WatchedPass) -> JudgedPass:
         """The verdict on one stage."""
@@ -156,7 +156,7 @@ class Judge:
             if got.trap is not None:
                 return "begin", f"it traps on these inputs: {got.trap}"
             if self.allowed is None and self.meant is None:
-                self.allowed, _ = bounds_of(reading.module, self.arguments)
+                self.allowed, _ = module_bounds(reading.module, self.arguments)
             wrong = self.outside(got.values) if self.meant is not None else None
             return ("changed", wrong) if wrong else ("begin", "")
         if before.trap is not None:
@@ -177,7 +177,7 @@ class Judge:
         assert old is not None
         if (wrong := mismatched(before.values, got)) is not None:
             return "changed", wrong
-        allowed, why = bounds_of(old.module, self.arguments)
+        allowed, why = module_bounds(old.module, self.arguments)
         if allowed is None:
             return "undecided", f"{beyond(before.values, got)}; no bounds are known: {why}"
         wrong = beyond(allowed, got)

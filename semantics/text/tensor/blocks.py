@@ -53,7 +53,7 @@ class BlockReader:
         if step is not None:
             return self.stepped(name, bounds, self.context.integer(step), LOOPS[kind], span)
         start = bounds[0] if len(bounds) == 2 else None
-        extent = bounds[0] if start is None else difference(bounds[1], start)
+        extent = bounds[0] if start is None else extent_between(bounds[1], start)
         var = Var(name, extent.dtype)
         return [var], [partial(for_, var, extent, LOOPS[kind], start, notes, span)]
 
@@ -78,10 +78,10 @@ class BlockReader:
         start, stop = bounds if len(bounds) == 2 else (const(0, bounds[0].dtype), bounds[0])
         step = const(step, stop.dtype) if isinstance(step, Const) else cast(step, stop.dtype)
         var, count = Var(name, stop.dtype), Var(f"{name}_step", stop.dtype)
-        extent = (difference(stop, start) + (step - 1)) // step
+        extent = (extent_between(stop, start) + (step - 1)) // step
         return [var], [
             partial(for_, count, extent, kind, None, {}, span),
-            partial(let, var, start + count * step, span),
+            partial(let_stmt, var, start + count * step, span),
         ]
 
     def pragma(self, call: ast.Call, span: Span) -> Opener:
@@ -138,7 +138,7 @@ class BlockReader:
         parts = [*ends, given["binding"]]
         *bounds, value = self.together([self.scalars.value(p) for p in parts], parts)
         start = bounds[0] if len(bounds) == 2 else None
-        extent = difference(bounds[1], bounds[0]) if len(bounds) == 2 else bounds[0]
+        extent = extent_between(bounds[1], bounds[0]) if len(bounds) == 2 else bounds[0]
         self.iterate(names[0], AXES[func.attr], start, extent, value)
         return True
 
@@ -169,7 +169,7 @@ class BlockReader:
         return True
 
 
-def difference(stop: Expr, start: Expr) -> Expr:
+def extent_between(stop: Expr, start: Expr) -> Expr:
     """`stop - start`; where `stop` is written as start plus something, that."""
     if isinstance(stop, Apply) and stop.op == "add" and same(stop.args[0], start):
         return stop.args[1]
@@ -185,7 +185,7 @@ def for_(
     return For(var, extent, body, kind, start, annotations, span=span)
 
 
-def let(var: Var, value: Expr, span: Span, body: Stmt) -> Stmt:
+def let_stmt(var: Var, value: Expr, span: Span, body: Stmt) -> Stmt:
     """A `LetStmt`, with the body last so that a reader can bind the rest first."""
     return LetStmt(var, value, body, span=span)
 

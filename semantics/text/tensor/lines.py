@@ -13,7 +13,7 @@ from assay.semantics.errors import Span
 from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, simplify
 from assay.semantics.tensor.places import dense_strides
 from assay.semantics.text.scalars import EXTERNAL, vector_type
-from assay.semantics.text.tensor.blocks import BlockReader, Opener, let
+from assay.semantics.text.tensor.blocks import BlockReader, Opener, let_stmt
 from assay.semantics.text.tensor.buffers import BufferReader
 from assay.semantics.text.tensor.calls import CallReader
 from assay.semantics.text.tensor.context import FunctionContext
@@ -167,7 +167,7 @@ class LineReader:
             value = self.converted(self.scalars.value(node.value), of)
             var = Var(target.id, of)
             self.names.declare(target.id, var)
-            return partial(let, var, value, self.source.span(node))
+            return partial(let_stmt, var, value, self.source.span(node))
         of, lanes = self.scalar_type(note), vector_type(self.context.member(note) or "")
         if lanes is not None:
             return self.vector_cell(node, target, *lanes, node.value)
@@ -185,7 +185,7 @@ class LineReader:
 
         def opener(body: tensor.Stmt) -> tensor.Stmt:
             for var, e in zip(reversed(vars), reversed(values), strict=True):
-                body = let(var, e, span, body)
+                body = let_stmt(var, e, span, body)
             return body
 
         return opener
@@ -219,7 +219,7 @@ class LineReader:
             return self.cell(node, name, value, of)
         var = Var(name, value.dtype)
         self.names.declare(name, var)
-        return partial(let, var, value, self.source.span(node))
+        return partial(let_stmt, var, value, self.source.span(node))
 
     def cell(self, node: ast.stmt, name: str, value: Expr | None, of: DType | None = None) -> Item:
         """A scalar in memory: made by its first assignment, stored to by the others."""

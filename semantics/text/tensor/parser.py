@@ -23,7 +23,7 @@ from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.text.outputs import handed_over, needs_root, noted, stored_parameters
 from assay.semantics.text.scalars import MODULES
 from assay.semantics.text.source import Source
-from assay.semantics.text.tensor.blocks import LOOPS, BlockReader, Opener, for_, let
+from assay.semantics.text.tensor.blocks import LOOPS, BlockReader, Opener, for_, let_stmt
 from assay.semantics.text.tensor.buffers import BufferReader
 from assay.semantics.text.tensor.calls import CallReader
 from assay.semantics.text.tensor.context import FunctionContext
@@ -338,7 +338,7 @@ class _TensorParser:
                 raise self.source.error(call, "with T.LetStmt(value) as name: expected", "text.C4")
             var = Var(bound, value.dtype)
             self.names.declare(bound, var)
-            return partial(let, var, value, span)
+            return partial(let_stmt, var, value, span)
         if name == "Assert":
             given = self.context.arguments(call, ("condition", "message"))
             check = tensor.Assert(

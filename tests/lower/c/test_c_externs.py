@@ -20,7 +20,7 @@ from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.c.tools import STRICT
 from assay.verify.schedule import check_call_order
@@ -325,7 +325,7 @@ def test_effects_keep_their_order_from_the_graph_to_c() -> None:
     (want,) = graph.run(m, {"x": x}, externs=logging(), trace=events).values()
     assert len(events) == 4
     stages = {"": m}
-    for name, stage in passes(vector.run).items():
+    for name, stage in lowering_passes(vector.run).items():
         before, m = m, stage(m)
         stages[name] = m
         check(m)
@@ -343,7 +343,7 @@ def test_effects_keep_their_order_from_the_graph_to_c() -> None:
 def test_a_call_that_moved_is_seen() -> None:
     """Planted: two calls of an extern change places. The check of schedules refuses it."""
     m = parse(MODEL, "model.py")
-    for name, stage in passes(vector.run).items():
+    for name, stage in lowering_passes(vector.run).items():
         if name == "schedule":
             break
         m = stage(m)

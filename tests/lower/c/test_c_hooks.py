@@ -23,7 +23,7 @@ from assay.semantics.graph import Call
 from assay.semantics.module import Module, Program
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.c.tools import STANDARD, STRICT
 from assay.verify.liveness.program import check_program
@@ -299,7 +299,7 @@ def annotated() -> Module:
 def test_devices_of_calls_reach_the_hooks() -> None:
     """Through every stage; a program that forgets them is refused."""
     made = annotated()
-    for stage in passes(vector.run).values():
+    for stage in lowering_passes(vector.run).values():
         made = stage(made)
     by_kernel = {s.kernel.split("_")[-1]: s.device.type for s in made.program.calls}
     assert (
@@ -320,7 +320,7 @@ def test_devices_of_calls_reach_the_hooks() -> None:
 
 @pytest.mark.parametrize("wrong", [ANYWHERE, VirtualDevice("dsp", 0, "dsp", "global")])
 def test_a_program_on_other_devices_is_refused(wrong: VirtualDevice) -> None:
-    stages = passes(vector.run)
+    stages = lowering_passes(vector.run)
     made = annotated()
     for name in stages:
         if name == "liveness":

@@ -29,7 +29,7 @@ from assay.verify.app.cli import main
 from assay.verify.app.report.collect import of_program
 from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import page
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.c.tools import STRICT, find_compiler
 from assay.verify.pool import check_pool
@@ -396,7 +396,7 @@ class Module:
         return y
 """
     module = parse(text)
-    for stage in passes(vector.run, Memory(pools)).values():
+    for stage in lowering_passes(vector.run, Memory(pools)).values():
         module = stage(module)
     (slot,) = module.program.placed("constant")
     assert slot.pool == (pools[0].name if pools else "") and check_pool(module)[0].holds

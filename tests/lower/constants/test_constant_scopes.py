@@ -17,7 +17,7 @@ from assay.semantics.memory import Pool
 from assay.semantics.module import Module
 from assay.semantics.text.constants_text import house
 from assay.semantics.text.module_text import parse
-from assay.verify.app.stages import STAGES, passes
+from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.c.tools import STRICT
 from assay.verify.evidence import Context
@@ -49,7 +49,7 @@ dtype="float32"))
 def lowered() -> Module:
     """The program through all stages, each checked; the weights lie in the memory that is theirs."""
     memory = Memory((Pool("xip", "constant", XIP, read_only=True),))
-    module, stages = parse(TEXT), passes(vector.run, memory)
+    module, stages = parse(TEXT), lowering_passes(vector.run, memory)
     for stage in STAGES:
         made = stages[stage.name](module) if stage.name in stages else module
         evidence = stage.check(module, made, Context())

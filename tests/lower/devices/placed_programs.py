@@ -17,7 +17,7 @@ from assay.semantics.graph import Expr, call, constant, device_copy, function, i
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
 from assay.semantics.types import TensorType
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 
 CPU = VirtualDevice("cpu", 0, "c", "global")
 CUDA = VirtualDevice("cuda", 0, "cuda", "global")
@@ -54,7 +54,7 @@ def planned_source() -> Module:
 
 def living(module: Module) -> Module:
     """A module with devices up to liveness."""
-    for name, stage in passes(vector.run).items():
+    for name, stage in lowering_passes(vector.run).items():
         if name == "liveness":
             break
         module = stage(module)

@@ -25,7 +25,7 @@ from assay.semantics.tensor import Call, Store
 from assay.semantics.tensor.calls import calls_of
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import rewrite
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.legalize import check_legalize
 
@@ -82,7 +82,7 @@ def test_every_stage_and_the_c_give_what_the_graph_gives() -> None:
     m = module()
     (want,) = graph.run(m, {"x": X}).values()
     assert np.array_equal(want, expected())
-    for name, stage in passes(vector.run).items():
+    for name, stage in lowering_passes(vector.run).items():
         after = stage(m)
         check(after)
         if name == "legalize":
@@ -128,7 +128,7 @@ def test_externs_of_what_is_written_out() -> None:
     trace: list[Event] = []
     (want,) = graph.run(m, {"x": X}, externs={"spy": spy}, trace=trace).values()
     assert len(trace) == 2 and not np.array_equal(want, expected())
-    for name, stage in passes(partial(vector.run, externs={"spy": spy})).items():
+    for name, stage in lowering_passes(partial(vector.run, externs={"spy": spy})).items():
         before, m = m, stage(m)
         if name == "legalize":
             assert [c.function for c in calls_of(m.kernel("twice"))] == ["spy"]

@@ -17,7 +17,7 @@ from assay.semantics.graph import CallTIR, Expr, call, constant, function, let, 
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.types import TensorType
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.schedule import check_same_values
 from tests.observation import observe
 
@@ -26,7 +26,7 @@ X = var("x", TensorType((64,), FLOAT32))
 
 def lowered(body: Expr) -> Module:
     module = Module({"main": function([X], body)})
-    for name, run in passes(vector.run).items():
+    for name, run in lowering_passes(vector.run).items():
         if name in ("anf", "legalize", "constants"):
             module = run(module)
     return module

@@ -31,7 +31,7 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.schedule import check_call_order
 from tests.lower.schedule.scheduling import least_of_orders, least_of_sets, modules, random_work, series_parallel
 from tests.lower.wired import wired
@@ -41,7 +41,7 @@ F = TensorType((3,), FLOAT32)
 
 
 def before_schedule(module: Module) -> Module:
-    for name, run in passes(vector.run).items():
+    for name, run in lowering_passes(vector.run).items():
         if name == "schedule":
             break
         module = module if name == "fuse" else run(module)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.anf import to_anf
-from assay.lower.shapes import Binding, Lowering, Meeting, lower_shapes
+from assay.lower.shapes import Lowering, Meeting, ShapeBinding, lower_shapes
 from assay.lower.shapes.host import Host
 from assay.lower.shapes.known import KnownSizes
 from assay.semantics import graph
@@ -103,7 +103,7 @@ class WrongSlot(Lowering):
 
 
 class ResultUnchecked(Lowering):
-    def returned(self, out: list[Binding], of: Function, body: Expr) -> None:
+    def returned(self, out: list[ShapeBinding], of: Function, body: Expr) -> None:
         pass
 
 
@@ -153,7 +153,7 @@ class Backwards(Lowering):
     """The last parameter is compared first."""
 
     def meet(
-        self, out: list[Binding], meetings: Sequence[Meeting], head: str, span: Span | None, mark: Dataflow | None
+        self, out: list[ShapeBinding], meetings: Sequence[Meeting], head: str, span: Span | None, mark: Dataflow | None
     ) -> None:
         super().meet(out, meetings[::-1], head, span, mark)
 
@@ -162,7 +162,7 @@ class ComputesFirst(Lowering):
     """Larger expressions are computed before anything is compared."""
 
     def meet(
-        self, out: list[Binding], meetings: Sequence[Meeting], head: str, span: Span | None, mark: Dataflow | None
+        self, out: list[ShapeBinding], meetings: Sequence[Meeting], head: str, span: Span | None, mark: Dataflow | None
     ) -> None:
         self.late: list[tuple[Host, Dim, Scalar, str]] = []
         super().meet(out, meetings, head, span, mark)
@@ -171,7 +171,7 @@ class ComputesFirst(Lowering):
         self.compute(host, d)
         self.late.append((host, d, size, where))
 
-    def emit(self, out: list[Binding], host: Host, mark: Dataflow | None) -> None:
+    def emit(self, out: list[ShapeBinding], host: Host, mark: Dataflow | None) -> None:
         late, self.late = getattr(self, "late", []), []
         for h, d, size, where in late:
             super().compare(h, d, size, where)
@@ -182,7 +182,7 @@ class TrustsCalls(Lowering):
     """What is called keeps what it says."""
 
     def meet(
-        self, out: list[Binding], meetings: Sequence[Meeting], head: str, span: Span | None, mark: Dataflow | None
+        self, out: list[ShapeBinding], meetings: Sequence[Meeting], head: str, span: Span | None, mark: Dataflow | None
     ) -> None:
         trusted = [replace(m, shown=m.of) if head.startswith(("f(", "g(")) else m for m in meetings]
         super().meet(out, trusted, head, span, mark)
@@ -200,15 +200,15 @@ class Narrow(Lowering):
 class TooLate(Lowering):
     """The sizes of a value are checked behind the next one."""
 
-    def binding(self, of: Let, out: list[Binding]) -> Task[None]:
-        held: list[Binding] = getattr(self, "held", [])
-        mine: list[Binding] = []
+    def binding(self, of: Let, out: list[ShapeBinding]) -> Task[None]:
+        held: list[ShapeBinding] = getattr(self, "held", [])
+        mine: list[ShapeBinding] = []
         yield super().binding(of, mine)
         own = next(i for i, b in enumerate(mine) if b.source is of)
         out += [*mine[: own + 1], *held]
         self.held = mine[own + 1 :]
 
-    def returned(self, out: list[Binding], of: Function, body: Expr) -> None:
+    def returned(self, out: list[ShapeBinding], of: Function, body: Expr) -> None:
         out += getattr(self, "held", [])
         self.held = []
         super().returned(out, of, body)

@@ -17,7 +17,7 @@ from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.judging import JudgedOutputs
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.c.compiled import compile_c
 from tests.lower.c.sanitized import run_sanitized
 from tests.models import LightModel, light_models, model, small_cnn, transformer_block
@@ -124,7 +124,7 @@ def test_the_c_under_sanitizers(name: str) -> None:
 
 def after(stage: str, fault: Callable[[Module], Module]) -> dict[str, Pass]:
     """The pass of a stage with a fault behind it."""
-    return {stage: lambda module: fault(passes(vector.run)[stage](module))}
+    return {stage: lambda module: fault(lowering_passes(vector.run)[stage](module))}
 
 
 def test_wrong_pool_offset() -> None:

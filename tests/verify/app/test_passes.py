@@ -29,7 +29,7 @@ from assay.verify.api.check import build, verify
 from assay.verify.app import certificate
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.passes import with_passes
-from assay.verify.app.stages import PASSES, STAGES, passes
+from assay.verify.app.stages import PASSES, STAGES, lowering_passes
 from tests.lower.engines import TABLE
 from tests.shown.case import Shown, run as run_commands
 
@@ -174,7 +174,7 @@ def checked(asked: str, text: str, name: str, fault: Callable[[Module], Module] 
     changed: dict[str, Pass] = {}
     given = {"x": np.full((4, 3), 2, np.float32)} if asked == "bind[params=x]" else {}
     if fault is not None:
-        right = passes(stages=with_passes(asked), inputs=given)[name]
+        right = lowering_passes(stages=with_passes(asked), inputs=given)[name]
         changed = {name: lambda module: fault(right(module))}
     lowering = Lowering(program(text), "model", passes=asked, changed=changed, inputs=given)
     looking = Instruments(Leaving("fuse", "schedule"))

@@ -28,7 +28,7 @@ from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import page
 from assay.verify.app.report.plot import html_escaped, ticks
 from assay.verify.app.report.write import write_report
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.evidence import proved, refuted
 from assay.verify.liveness.lives import check_lives
 from tests.models import small_cnn
@@ -333,7 +333,7 @@ def test_check_writes_the_page(model: Path, tmp_path: Path, monkeypatch: pytest.
             main=moved(program, **{b.name: replace(program.slots[b.name], offset=program.slots[a.name].offset)})
         )
 
-    planned = passes(vector.run)["pool"]
+    planned = lowering_passes(vector.run)["pool"]
     monkeypatch.setattr(check, "Lowering", lambda *a, **k: Lowering(*a, **k, changed={"pool": fault}))
     assert assay(monkeypatch, "check", model, "--report", out, "--json") == 1
     got = read((out / "index.html").read_text("utf-8"))

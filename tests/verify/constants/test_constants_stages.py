@@ -14,7 +14,7 @@ from assay.lower.constants.made import make_constants
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.graph import call
 from assay.semantics.module import Module
-from assay.verify.app.stages import STAGES, passes
+from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.constants.link import check_link
 from assay.verify.evidence import Context
 from tests.lower.constants.test_constants_link import network
@@ -49,7 +49,7 @@ def test_every_stage_holds_after(way: str) -> None:
     else:
         module, _ = make_constants(large(), evaluate)
         todo = ["devices", "anf", "legalize", *fused, "constants", "schedule", "liveness", "pool"]
-    steps, checks = passes(kernel), {s.name: s.check for s in STAGES}
+    steps, checks = lowering_passes(kernel), {s.name: s.check for s in STAGES}
     for name in todo:
         before, module = module, steps[name](module)
         evidence = checks[name](before, module, Context())

@@ -13,7 +13,7 @@ from assay.interp import vector
 from assay.semantics.text.module_text import parse
 from assay.verify.app.check import CheckRun, Lowering
 from assay.verify.app.cli import main
-from assay.verify.app.stages import STAGES, passes
+from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.evidence import Context, Evidence
 from tests.models import small_cnn
 from tests.museum.faults import device_faults as programs
@@ -33,7 +33,7 @@ def assay(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
 def test_every_stage_holds_on_a_planned_module(name: str) -> None:
     module = parse(getattr(programs, name), f"{name}.py")
     stages = {s.name: s for s in STAGES}
-    for stage, run in passes(vector.run, config=CONFIG).items():
+    for stage, run in lowering_passes(vector.run, config=CONFIG).items():
         after = run(module)
         evidence: Evidence = stages[stage].check(module, after, Context(config=CONFIG))
         assert evidence.holds, f"{stage}: {evidence.detail}"

@@ -29,7 +29,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.app import check
 from assay.verify.app.check import CheckRun, Line, Lowering
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.trials import helpers
 from tests.models import model
 from tests.verify.app.test_cli import assay
@@ -82,7 +82,7 @@ def _stores(kernel: PrimFunc) -> list[Store]:
 
 def after(stage: str, change: Callable[[Module], Module]) -> dict[str, Callable[[Module], Module]]:
     """A stage that does its work, and then something wrong."""
-    plain = passes(vector.run)[stage]
+    plain = lowering_passes(vector.run)[stage]
     return {stage: lambda m: change(plain(m))}
 
 

@@ -18,7 +18,7 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import apply
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import TensorType
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.constants import check_constants
 from assay.verify.legalize import check_legalize
 from assay.verify.liveness.lives import check_lives
@@ -41,7 +41,7 @@ def sample() -> Module:
 
 def stages(module: Module) -> dict[str, Module]:
     made = {"import": module}
-    for name, run in passes(vector.run).items():
+    for name, run in lowering_passes(vector.run).items():
         made[name] = module = run(module)
     return made
 

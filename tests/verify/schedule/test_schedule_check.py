@@ -23,7 +23,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.app import cli
 from assay.verify.app.check import CheckRun, Line, Lowering
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.kept import CLAIMS
 from assay.verify.schedule import check_call_order, check_same_values, peak
 from tests.lower.schedule.scheduling import modules
@@ -34,7 +34,7 @@ Chain = list[tuple[Var, Expr]]
 
 def stages(module: Module) -> dict[str, Module]:
     made = {"import": module}
-    for name, run in passes(vector.run).items():
+    for name, run in lowering_passes(vector.run).items():
         made[name] = module = module if name == "fuse" else run(module)
     return made
 
@@ -240,7 +240,7 @@ def test_lives_that_need_more_than_the_schedule_claims() -> None:
     """A life that is longer than its uses is safe, but no longer the peak that was promised."""
 
     def longer(module: Module) -> Module:
-        program = passes(vector.run)["liveness"](module).program
+        program = lowering_passes(vector.run)["liveness"](module).program
         last = program.positions[-1]
         slots = {n: replace(s, live=((0, last),)) if s.place == "workspace" else s for n, s in program.slots.items()}
         return module.with_(main=replace(program, slots=slots))
@@ -251,7 +251,7 @@ def test_lives_that_need_more_than_the_schedule_claims() -> None:
 
 def test_another_function_changed() -> None:
     def fault(module: Module) -> Module:
-        changed = passes(vector.run)["schedule"](module)
+        changed = lowering_passes(vector.run)["schedule"](module)
         x = var("x", TensorType((4,), FLOAT32))
         return changed.with_(other=function([x], x))
 

@@ -25,7 +25,7 @@ from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.verify.app.terminal import Screen
 from assay.verify.tvm import PIPELINES, from_onnx, judge_kernels, judge_passes
 from assay.verify.tvm.command import TvmRequest, judge_inside
-from assay.verify.tvm.intervals import bounds_of, known_bounds
+from assay.verify.tvm.intervals import known_bounds, module_bounds
 from assay.verify.tvm.meaning import beyond
 from assay.verify.tvm.passes import Judge, verdicts
 from assay.verify.tvm.peer import tvm_target
@@ -307,7 +307,7 @@ def test_intervals_of_a_tensor_function_hold_what_is_right_and_not_what_is_wrong
     x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
     with tvm_target():
         module = from_tvm(relax.transform.LegalizeOps()(program(FLOATS)))
-    allowed, why = bounds_of(module, [x])
+    allowed, why = module_bounds(module, [x])
     assert allowed is not None and not why
     wide = np.exp(x.astype(np.float64))
     right = (wide / wide.sum(1, keepdims=True)).astype(np.float32)

@@ -19,7 +19,7 @@ from assay.semantics.graph import Constant
 from assay.semantics.module import Module
 from assay.semantics.store import ArrayWriter, encode
 from assay.semantics.walk import post_order
-from assay.verify.app.stages import STAGES, passes
+from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.evidence import Context
 
 COUNT = 16
@@ -50,7 +50,7 @@ def main(megabytes: int, directory: Path, checked: bool) -> None:
     before = peak()
     module = build(megabytes)
     weights = sum(n.data.nbytes for n in post_order(module.main) if isinstance(n, Constant))
-    evaluate = passes(vector.run)
+    evaluate = lowering_passes(vector.run)
     for stage in STAGES:
         made = evaluate[stage.name](module) if stage.name in evaluate else module
         if checked:

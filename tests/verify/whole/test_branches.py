@@ -26,7 +26,7 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import apply
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.types import TensorType
-from assay.verify.app.stages import STAGES, passes
+from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context
@@ -75,7 +75,7 @@ def test_a_model_with_choices_goes_through_every_stage_and_both_paths_are_bit_eq
     stages = {s.name: s for s in STAGES}
     made = {"import": model()}
     before = made["import"]
-    for name, run in passes(vector.run).items():
+    for name, run in lowering_passes(vector.run).items():
         made[name] = run(before)
         if name in stages:
             evidence = stages[name].check(before, made[name], Context())
@@ -380,7 +380,7 @@ def test_traps_of_a_kernel_are_told_on_their_path_only() -> None:
 def test_machine_and_c_are_compared_step_by_step_on_the_path_that_is_taken() -> None:
     source = model()
     made = source
-    for run in passes(vector.run).values():
+    for run in lowering_passes(vector.run).values():
         made = run(made)
     text = emit(made, "m")
     native = compile_c(text, reproducible=False)

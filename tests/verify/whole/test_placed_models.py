@@ -22,7 +22,7 @@ from assay.semantics.module import Module, Step
 from assay.semantics.operator import Operator
 from assay.semantics.tensor.copying import is_device_copy
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.app.stages import STAGES, passes
+from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.evidence import Context
 from tests.lower.memory.planned import same_bits
@@ -73,7 +73,7 @@ def lowered(module: Module) -> Module:
     context = Context()
     checks = {s.name: s.check for s in STAGES}
     assert checks["import"](module, module, context).holds
-    for name, stage in passes(vector.run, config=CONFIG).items():
+    for name, stage in lowering_passes(vector.run, config=CONFIG).items():
         after = stage(module)
         evidence = checks[name](module, after, context)
         assert evidence.holds, (name, evidence.detail)
@@ -91,7 +91,7 @@ def holds(model: onnx.ModelProto, inputs: dict[str, Any], how: Callable[[int], W
     module."""
     source = import_onnx(model, evaluate=evaluate)
     plain = source
-    for stage in passes(vector.run).values():
+    for stage in lowering_passes(vector.run).values():
         plain = stage(plain)
     placed = lowered(annotated(source, how(count_of(source))))
     want = machine.run(plain, inputs)

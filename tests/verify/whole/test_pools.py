@@ -19,7 +19,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.memory import Place, Plan, Pool, Problem
 from assay.semantics.module import Module
 from assay.verify.app.cli import main
-from assay.verify.app.stages import passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.pool import check_pool
 from tests.models import small_cnn
 
@@ -36,7 +36,7 @@ def assay(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
 def lives() -> Module:
     """A network up to liveness."""
     module = import_onnx(small_cnn(), evaluate=evaluate)
-    for name, stage in passes(vector.run).items():
+    for name, stage in lowering_passes(vector.run).items():
         if name == "pool":
             break
         module = stage(module)

@@ -22,7 +22,7 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.module import Branch, Module, Program, Step
 from assay.semantics.rules import check
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, program_order
-from assay.verify.app.stages import STAGES, passes
+from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.constants.constant_table import wrong_table
 from assay.verify.constants.link import check_link
@@ -42,7 +42,7 @@ def lowered(one: Case, damage: Damage = lambda stage, module: module, *, checked
     context = Context(config=one.config)
     module, wanted = one.module, graph.run(one.module, one.inputs)
     check(module)
-    for name, stage in passes(vector.run, config=one.config).items():
+    for name, stage in lowering_passes(vector.run, config=one.config).items():
         after = plan_pools(module, memory(module, one.memory)) if name == "pool" else stage(module)
         after = damage(name, after)
         if checked:

@@ -25,7 +25,7 @@ def cast(node: Node) -> Expr:
     to = node.attrs["to"]
     if to in (TensorProto.STRING, "STRING"):
         return to_text(node)
-    return converted(node, node[0], dtype_named(to, f"{node}: to") if isinstance(to, str) else node.dtype("to"))
+    return cast_value(node, node[0], dtype_named(to, f"{node}: to") if isinstance(to, str) else node.dtype("to"))
 
 
 def to_text(node: Node) -> Expr:
@@ -47,7 +47,7 @@ def _text(x: Any) -> str:
     return np.format_float_positional(exact, unique=True, trim="0")
 
 
-def converted(node: Node, x: Expr, to: DType) -> Expr:
+def cast_value(node: Node, x: Expr, to: DType) -> Expr:
     """Convert x to a dtype by ONNX's rules for float8 scales, saturation and 4-bit integers."""
     of = tensor(x).dtype
     if of is to:
@@ -122,5 +122,5 @@ def bit_cast(node: Node) -> Expr:
 TABLE: dict[str, Rule] = {
     "BitCast": bit_cast,
     "Cast": cast,
-    "CastLike": lambda node: converted(node, node[0], tensor(node[1]).dtype),
+    "CastLike": lambda node: cast_value(node, node[0], tensor(node[1]).dtype),
 }
