@@ -108,7 +108,7 @@ def show_again(directory: Path, console: Screen) -> int:
         wrong = recheck_queries(directory)
     except (OSError, ValueError, KeyError, TypeError, z3.Z3Exception) as odd:
         raise Invalid(
-            f"no queries that assay prove has kept: {odd}", where=str(directory), label="symbolic.C4"
+            f"a directory without queries that assay prove has kept: {odd}", where=str(directory), label="symbolic.C4"
         ) from None
     for line in wrong or ["z3 says every verdict again"]:
         console.print(cell(line))

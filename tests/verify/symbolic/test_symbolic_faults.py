@@ -130,14 +130,14 @@ FAULTS: dict[str, tuple[Callable[[], PrimFunc], Any, str, Any]] = {
     "buffers live on": (forgotten, initialisation, "root_of", never_begins(initialisation.root_of)),
     "no choice is strict": (lambda: museum.conv_guarded(lazy=False), smt, "conditions", None),
     "windows on windows": (lambda: museum.placed(start=2), alignment, "views_below", lambda buffer, frame: ()),
-    "nothing wraps": (wrapping, places, "leaves", None),
+    "nothing wraps": (wrapping, places, "may_overflow", None),
 }
 
 
 def wrap_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if no step could leave its dtype: it is neither asked nor translated."""
     for module in (places, smt):
-        monkeypatch.setattr(module, "leaves", lambda node: False)
+        monkeypatch.setattr(module, "may_overflow", lambda node: False)
 
 
 def lazy_select(monkeypatch: pytest.MonkeyPatch) -> None:
