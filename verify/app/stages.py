@@ -173,7 +173,7 @@ PASSES = (
         kept="interface", behind="anf", before="legalize", takes=("table", "compiler"),
     ),
     Stage(
-        "tile", "assay.lower.loops.tiles:tile", "assay.verify.loops:check",
+        "tile", "assay.lower.loops.tiles:tile_kernels", "assay.verify.loops:check",
         "products and convolutions add up in small tiles", "each tensor function bit for bit, for every input",
         kept="interface", behind="legalize", before="fuse",
     ),
