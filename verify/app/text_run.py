@@ -166,7 +166,6 @@ def run_text(
     module, given, _ = with_given_constants(module, given)
     name = entry_name(module, function)
     target = module.definitions[name]
-    rng = np.random.default_rng(seed)
     trace: list[Event] = []
     if isinstance(target, Function):
         types = {p.name: p.type for p in target.params}
@@ -175,7 +174,7 @@ def run_text(
         types |= {s.name: TensorType((), s.dtype) for s in target.scalars}
     else:
         raise Invalid(f"{name} is no function that can be run", label="text.C16")
-    inputs = run_inputs(types, given, rng, dims)
+    inputs = run_inputs(types, given, seed, dims)
     results: Mapping[str, Value] = {}
     trap: Trap | None = None
     try:
@@ -214,10 +213,10 @@ def save_call(module: Module, function: str | None, saved: str, given: Mapping[s
 
 
 def run_inputs(
-    types: Mapping[str, Type], given: Mapping[str, Any], rng: np.random.Generator, dims: Mapping[str, int]
+    types: Mapping[str, Type], given: Mapping[str, Any], seed: int, dims: Mapping[str, int]
 ) -> dict[str, Value]:
-    """`given`, named as in a file, and random values for what is missing. `dims` are the sizes of symbolic dims, by
-    name."""
+    """`given`, named as in a file, and for what is missing the random values that `complete` makes of the seed. `dims`
+    are the sizes of symbolic dims, by name; for others the seed has sizes."""
     values = as_values(given, types)
     names = symbol_names(types.values())
     for n in dims:
@@ -226,11 +225,12 @@ def run_inputs(
                 f"no dim is called {n}; there are {', '.join(sorted({*names.values()})) or 'none'}", label="cli.C2"
             )
     sizes = sizes_of(types, values, names, dims)
-    order = iter(rng.permutation(len(SIZES)).tolist() * 8)
+    order = iter(np.random.default_rng(seed).permutation(len(SIZES)).tolist() * 8)
     for t in types.values():
         for s in symbols(t):
             if s not in sizes:
                 sizes[s] = SIZES[next(order, 0)]
+    rng = np.random.default_rng(seed)  # its own: `complete` draws no sizes
     return {n: values[n] if n in values else run_task(_random(n, t, rng, sizes)) for n, t in types.items()}
 
 

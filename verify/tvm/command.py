@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx, load_model
 from assay.lower.frontends.tvm import from_tvm
@@ -143,7 +141,7 @@ def load_tvm(request: TvmRequest) -> tuple[Object, list[Any], Module | None]:
             with tvm_target():
                 main = from_tvm(relax().transform.LegalizeOps()(mod)).main
         types = {p.name: p.type for p in main.params}
-        inputs = run_inputs(types, request.inputs, np.random.default_rng(request.seed), request.dims)
+        inputs = run_inputs(types, request.inputs, request.seed, request.dims)
         return mod, [inputs[p.name] for p in main.params], None
     taken = with_given_defaults(load_model(request.model), request.inputs, dict(request.dims))
     model, dims = taken.model, all_dims(taken.model, taken.inputs, request.dims)
