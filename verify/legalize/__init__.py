@@ -9,6 +9,7 @@ bit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -201,9 +202,10 @@ def check_operator_kernel(kernel: PrimFunc, use: Call, seed: int, tried: KernelT
         if whole != (op.family in ("contraction", "reduction", "stepwise")) and _cost(types) > LARGE:
             continue
         rng = np.random.default_rng([seed, len(kernel.name), whole])
-        for t in (*types, use.type):
-            if isinstance(t, TensorType):
-                claim(t.nbytes, f"the check of {show_head(use)}", use.span)
+        tensors = [t for t in (*types, use.type) if isinstance(t, TensorType)]
+        middles = 8 * sum(math.prod(t.static_shape) for t in tensors)  # an interval has a float64 in its middle
+        for size in (*(t.nbytes for t in tensors), sum(t.nbytes for t in tensors) + middles):
+            claim(size, f"the check of {show_head(use)}", use.span)
         operands = [_random(t, rng, whole, op, i, types, use.attrs) for i, t in enumerate(types)]
         with named(show_head(use), use.span):
             allowed = _outcome(lambda x: op.value(use.attrs, *[lift(v) for v in x]), operands)
