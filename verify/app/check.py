@@ -121,6 +121,7 @@ class Lowering:
         return made
 
     def _module(self, stage: str, before: Module | None) -> Module:
+        made = self.made  # options of passes that cannot be used are refused before any work
         if before is None:
             self.tensors.clear()
             if isinstance(self.model, Module):
@@ -130,7 +131,7 @@ class Lowering:
                     self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
                 )
             return self.changed["import"](imported) if "import" in self.changed else imported
-        return self.made[stage](before)
+        return made[stage](before)
 
     @cached_property
     def made(self) -> Mapping[str, Pass]:

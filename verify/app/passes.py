@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from assay.lower.partition import partition
+from assay.lower.partition import Composite, partition
 from assay.lower.passes import Pass
 from assay.lower.simplify.bind_params import bind_params
 from assay.semantics.errors import AssayError, Invalid
@@ -23,6 +23,8 @@ from assay.semantics.module import Module
 from assay.verify.app.stages import PASSES, STAGES, Stage
 from assay.verify.app.text_run import python_object
 
+FORMS = {"NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*", "MODULE:NAME": "[^:]+:[^:]+", "MODULE:FUNCTION": "[^:]+:[^:]+"}
+"""The patterns of the forms that options have; another form, such as `transposed|tiles`, is its own."""
 ENTRY = re.compile(r"(?P<name>[^\[\],]+)(\[(?P<options>[^\]]*)\])?(,|$)")
 
 
@@ -49,17 +51,25 @@ def _entries(text: str) -> list[Stage]:
                 f"there is no pass {read['name'].strip()!r}: assay passes lists {', '.join(s.name for s in PASSES)}",
                 label="passes.C1",
             )
-        options = dict(_option(o, stage) for o in (read["options"] or "").split(";") if o)
-        found.append(replace(stage, options=options) if options else stage)
+        found.append(replace(stage, options=_options(read["options"] or "", stage)))
     return found
 
 
-def _option(text: str, stage: Stage) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or key not in stage.takes:
-        takes = ", ".join(f"{k}=..." for k in stage.takes) or "nothing"
-        raise Invalid(f"{stage.name} takes {takes} in brackets, not {text!r}", label="passes.C2")
-    return key, value
+def _options(text: str, stage: Stage) -> dict[str, str]:
+    """The options in brackets, each once and of its form."""
+    takes = ";".join(f"{k}={form}" for k, form in stage.takes.items()) or "nothing"
+    found: dict[str, str] = {}
+    for option in filter(None, text.split(";")):
+        key, _, value = option.partition("=")
+        form = stage.takes.get(key)
+        if form is None or not re.fullmatch(FORMS.get(form, form), value):
+            raise Invalid(f"{stage.name} takes {takes} in brackets, not {option!r}", label="passes.C2")
+        if key in found:
+            raise Invalid(f"{stage.name} has {key}= twice in brackets", label="passes.C2")
+        found[key] = value
+    if stage.needed and found.keys() != stage.takes.keys():
+        raise Invalid(f"{stage.name} needs {takes} in brackets", label="passes.C2")
+    return found
 
 
 def _placed(entries: Sequence[Stage]) -> tuple[Stage, ...]:
@@ -70,14 +80,13 @@ def _placed(entries: Sequence[Stage]) -> tuple[Stage, ...]:
     def there(name: str) -> bool:
         return any(s.name == name and not s.behind for s in done)
 
-    for stage in entries:
+    for i, stage in enumerate(entries):
         late = stage.before if stage.behind else stage.name
         if there(late):
-            order = sorted(entries, key=_last)
+            names = [s.name for s in STAGES]
+            other = next(s for s in entries[i - 1 :: -1] if names.index(s.behind or s.name) >= names.index(late))
             raise Invalid(
-                f"{stage.name} cannot stand behind {entries[entries.index(stage) - 1].name}:"
-                f" {_said(stage)}; an order that can be is --passes {','.join(s.name for s in order)}",
-                label="passes.C3",
+                f"{stage.name} cannot stand behind {other.name}: {_said(stage)}{_instead(entries)}", label="passes.C3"
             )
         while not there(stage.behind or stage.name):
             done.append(rest.pop(0))
@@ -85,6 +94,14 @@ def _placed(entries: Sequence[Stage]) -> tuple[Stage, ...]:
             times = sum(s.behind != "" and s.lower == stage.lower for s in done)
             done.append(replace(stage, name=f"{stage.name}-{times + 1}") if times else stage)
     return (*done, *rest)
+
+
+def _instead(entries: Sequence[Stage]) -> str:
+    """What a refusal says of an order that can be: nothing where a stage is named twice, for then there is none."""
+    stages = [s.name for s in entries if not s.behind]
+    if len({*stages}) < len(stages):
+        return ""
+    return f"; an order that can be is --passes {','.join(s.entry for s in sorted(entries, key=_last))}"
 
 
 def _last(stage: Stage) -> int:
@@ -97,41 +114,49 @@ def _said(stage: Stage) -> str:
     if stage.behind:
         return f"it stands behind {stage.behind} and before {stage.before}"
     names = [s.name for s in STAGES]
-    return f"the stages come in the order {', '.join(names)}"
+    return f"the stages come once each, in the order {', '.join(names)}"
 
 
 # --- passes that are handed more ------------------------------------------------------------------------------
 
 
-def bind_inputs(module: Module, inputs: Mapping[str, Any], params: str = "") -> Module:
-    """The module with the inputs given as constants: all of them, or those in the list `params`."""
+def bind_inputs(inputs: Mapping[str, Any], params: str = "") -> Pass:
+    """The pass that makes inputs given constants: all of them, or those in the list `params`. Invalid: there are none,
+    or one of the list is not there."""
+    if not inputs:
+        raise Invalid("bind makes constants of inputs that are given: give some with --inputs", label="passes.C2")
     names = params.split(",") if params else list(inputs)
     missing = next((n for n in names if n not in inputs), None)
     if missing is not None:
         raise Invalid(f"bind takes the values of inputs that are given; --inputs has no {missing}", label="passes.C2")
-    return bind_params(module, {n: inputs[n] for n in names})
+    return lambda module: bind_params(module, {n: inputs[n] for n in names})
 
 
-def partition_by(module: Module, table: str = "", compiler: str = "") -> Module:
-    """What `table`, MODULE:NAME of a list of `assay.lower.partition.Composite`, finds becomes functions for
-    `compiler`."""
-    if not table or not compiler:
-        raise Invalid("partition[table=MODULE:NAME;compiler=NAME] names a table and a compiler", label="passes.C2")
+def partition_by(table: str, compiler: str) -> Pass:
+    """The pass by which what `table`, MODULE:NAME of a list of `assay.lower.partition.Composite`, finds becomes
+    functions for `compiler`. Invalid: it is no such list."""
     found: Any = python_object("--passes partition", table)
-    return partition(module, compiler, list(found))
+    if not isinstance(found, list | tuple) or not all(isinstance(each, Composite) for each in found):
+        raise Invalid(f"--passes partition: {table} is no list of Composites", label="cli.C4")
+    return lambda module: partition(module, compiler, found)
 
 
-def run_own(module: Module, run: str = "") -> Module:
-    """What the pass MODULE:FUNCTION makes of the module. Invalid: what it raises, or gives, is no module."""
-    if not run:
-        raise Invalid("own[run=MODULE:FUNCTION] names a function from a module to a module", label="passes.C2")
+def run_own(run: str) -> Pass:
+    """The pass MODULE:FUNCTION of the user's own. Invalid: it is no function; or what it raises, or gives, is no
+    module."""
     own: Pass = python_object("--passes own", run)
-    try:
-        made: Any = own(module)
-    except AssayError:
-        raise
-    except Exception as wrong:  # noqa: BLE001  it is not our code, and may raise anything
-        raise Invalid(f"{run} raised {type(wrong).__name__}: {wrong}", label="passes.C4") from None
-    if not isinstance(made, Module):
-        raise Invalid(f"{run} gave {type(made).__name__}, not a module", label="passes.C4")
-    return made
+    if not callable(own):
+        raise Invalid(f"--passes own: {run} is {type(own).__name__}, no function", label="cli.C4")
+
+    def step(module: Module) -> Module:
+        try:
+            made: Any = own(module)
+        except AssayError:
+            raise
+        except Exception as wrong:  # noqa: BLE001  it is not our code, and may raise anything
+            raise Invalid(f"{run} raised {type(wrong).__name__}: {wrong}", label="passes.C4") from None
+        if not isinstance(made, Module):
+            raise Invalid(f"{run} gave {type(made).__name__}, not a module", label="passes.C4")
+        return made
+
+    return step

@@ -32,7 +32,9 @@ class Stage:
     checked, are for people.
 
     An optional pass stands where `--passes` says, between the stages `behind` and `before`; its check is named in full.
-    It is handed its `options`, of those that it `takes`."""
+    It is handed its `options`, of those that it `takes`, each with its form, and all of them where they are `needed`.
+    Where `lower` is `prepared`, it names what makes the pass of settings and options, and refuses those that cannot be
+    used."""
 
     name: str
     lower: str
@@ -44,12 +46,24 @@ class Stage:
     skippable: bool = False
     behind: str = ""
     before: str = ""
-    takes: tuple[str, ...] = ()
+    takes: Mapping[str, str] = field(default_factory=dict)
+    needed: bool = False
+    prepared: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def entry(self) -> str:
+        """The stage as --passes names it, with its options."""
+        options = ";".join(f"{k}={v}" for k, v in self.options.items())
+        return f"{self.name}[{options}]" if options else self.name
 
     def made(self, settings: Settings) -> Pass:
         """The pass of this stage."""
-        return settings.apply(resolve_name(self.lower), self.given, **self.options)
+        run = resolve_name(self.lower)
+        if self.prepared:
+            made: Pass = run(**{n: getattr(settings, n) for n in self.given}, **self.options)
+            return made
+        return settings.apply(run, self.given, **self.options)
 
     def check(self, before: Module, after: Module, context: Context) -> Evidence:
         """Whether `after` is what the stage must make of `before`: what is common to all stages first."""
@@ -120,7 +134,7 @@ PASSES = (
     Stage(
         "bind", "assay.verify.app.passes:bind_inputs", "assay.verify.simplify:check_bound",
         "inputs that are given, or those that `params` names, are constants", "proved by value numbering",
-        given=("inputs",), behind="import", before="anf", takes=("params",),
+        given=("inputs",), behind="import", before="anf", takes={"params": "NAME,..."}, prepared=True,
     ),
     Stage(
         "inline", "assay.lower.simplify.inline:inline", SIMPLIFIED,
@@ -170,7 +184,8 @@ PASSES = (
     Stage(
         "partition", "assay.verify.app.passes:partition_by", "assay.verify.partition:check",
         "what a table finds is a function for another compiler", "proved by value numbering, regions written out",
-        kept="interface", behind="anf", before="legalize", takes=("table", "compiler"),
+        kept="interface", behind="anf", before="legalize", takes={"table": "MODULE:NAME", "compiler": "NAME"},
+        needed=True, prepared=True,
     ),
     Stage(
         "tile", "assay.lower.loops.tiles:tile_kernels", "assay.verify.loops:check",
@@ -180,7 +195,7 @@ PASSES = (
     Stage(
         "pack", "assay.lower.constants.made:pack_weights", "assay.verify.constants.made:check",
         "constant second operands of products are stored in another layout", "made again; kernels bit for bit",
-        given=("evaluate",), kept="interface", behind="legalize", before="fuse", takes=("layout",),
+        given=("evaluate",), kept="interface", behind="legalize", before="fuse", takes={"layout": "transposed|tiles"},
     ),
     Stage(
         "link", "assay.lower.constants:link_params", "assay.verify.constants.link:check",
@@ -200,7 +215,8 @@ PASSES = (
     Stage(
         "own", "assay.verify.app.passes:run_own", "assay.verify.own:check",
         "what a Python function of yours makes of the module", "proved by value numbering, else run on the inputs",
-        kept="interface", behind="import", before="liveness", takes=("run",),
+        kept="interface", behind="import", before="liveness", takes={"run": "MODULE:FUNCTION"},
+        needed=True, prepared=True,
     ),
 )  # fmt: skip
 """The optional passes."""

@@ -8,12 +8,14 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from pkgutil import resolve_name
 
 import numpy as np
 import pytest
 
+from assay.lower.constants.made import LAYOUTS
 from assay.lower.instrument import Instruments, Leaving
 from assay.lower.pipeline import Pass
 from assay.lower.simplify.bind_params import bind_params
@@ -28,10 +30,11 @@ from assay.semantics.walk import rewrite
 from assay.verify.api.check import build, verify
 from assay.verify.app import certificate
 from assay.verify.app.check import CheckRun, Line, Lowering
-from assay.verify.app.passes import with_passes
+from assay.verify.app.passes import FORMS, with_passes
 from assay.verify.app.stages import PASSES, STAGES, lowering_passes
 from tests.lower.engines import TABLE
 from tests.shown.case import Shown, run as run_commands
+from tests.verify.app.test_cli import assay
 
 HEAD = "@I.ir_module\nclass Module:\n"
 SOURCE = """
@@ -231,10 +234,23 @@ def test_a_pass_stands_where_it_may_first_and_behind_those_before_it() -> None:
         ("nothing", "passes.C1", "no pass 'nothing'"),
         ("fold,[", "passes.C1", "NAME"),
         ("fold[x=1]", "passes.C2", "fold takes nothing in brackets"),
-        ("pack[layout]", "passes.C2", "layout=..."),
+        ("pack[layout]", "passes.C2", "pack takes layout=transposed|tiles in brackets, not 'layout'"),
+        ("pack[layout=round]", "passes.C2", "transposed|tiles"),
+        ("bind[params=,]", "passes.C2", "params=NAME,... in brackets, not 'params=,'"),
+        ("partition", "passes.C2", "partition needs table=MODULE:NAME;compiler=NAME in brackets"),
+        ("partition[table=a:b]", "passes.C2", "partition needs table=MODULE:NAME;compiler=NAME in brackets"),
+        ("own", "passes.C2", "own needs run=MODULE:FUNCTION in brackets"),
+        ("own[run=somewhere]", "passes.C2", "own takes run=MODULE:FUNCTION in brackets"),
+        ("own[run=a:b;run=a:c]", "passes.C2", "own has run= twice in brackets"),
         ("tile,inline", "passes.C3", "an order that can be is --passes inline,tile"),
         ("legalize,fold,tile", "passes.C3", "--passes fold,legalize,tile"),
         ("fuse,anf", "passes.C3", "--passes anf,fuse"),
+        ("anf,anf", "passes.C3", "anf cannot stand behind anf"),
+        ("import,import", "passes.C3", "import cannot stand behind import"),
+        ("tile,common,bind[params=x,y]", "passes.C3", "bind cannot stand behind tile"),
+        ("tile,pack[layout=tiles],inline", "passes.C3", "--passes inline,tile,pack[layout=tiles]"),
+        ("own[run=a:b],tile,anf,inline", "passes.C3", "--passes inline,anf,tile,own[run=a:b]"),
+        ("inline,tile,inline,dead", "passes.C3", "inline cannot stand behind tile"),
     ],
 )
 def test_what_cannot_be_is_refused(text: str, label: str, said: str) -> None:
@@ -243,22 +259,56 @@ def test_what_cannot_be_is_refused(text: str, label: str, said: str) -> None:
     assert wrong.value.label == label
 
 
+ENTRIES = ["anf", "fuse", "inline", "common", "bind[params=x,y]", "partition[table=a:b;compiler=c]", "tile"]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_an_order_that_is_suggested_can_be_and_has_the_same_entries(count: int) -> None:
+    suggested = 0
+    for entries in product(ENTRIES, repeat=count):
+        try:
+            with_passes(",".join(entries))
+        except Invalid as wrong:
+            _, _, order = wrong.message.partition("an order that can be is --passes ")
+            assert bool(order) == all(entries.count(stage) < 2 for stage in ("anf", "fuse")), entries
+            if order:
+                suggested += 1
+                stages = with_passes(order)
+                assert sorted(order) == sorted(",".join(entries))
+                assert sum(s.behind != "" for s in stages) == sum(e not in ("anf", "fuse") for e in entries)
+    assert suggested > 10
+
+
 @pytest.mark.parametrize(
-    ("text", "label"),
+    ("text", "label", "said"),
     [
-        ("pack[layout=round]", "made.C4"),
-        ("partition", "passes.C2"),
-        ("bind[params=w]", "passes.C2"),
-        ("own", "passes.C2"),
-        ("own[run=nothing:there]", "cli.C4"),
-        (f"own[run={__name__}:raises]", "passes.C4"),
-        (f"own[run={__name__}:names]", "passes.C4"),
+        ("bind", "passes.C2", "give some with --inputs"),
+        ("bind[params=w]", "passes.C2", "--inputs has no w"),
+        ("fold,anf,partition[table=nothing:TABLE;compiler=npu]", "cli.C4", "--passes partition"),
+        ("partition[table=math:pi;compiler=npu]", "cli.C4", "no list of Composites"),
+        ("fold,legalize,own[run=nothing:there]", "cli.C4", "--passes own"),
+        ("own[run=math:none]", "cli.C4", "none"),
+        ("own[run=math:pi]", "cli.C4", "no function"),
     ],
 )
-def test_what_a_pass_is_handed_is_looked_at(text: str, label: str) -> None:
+def test_what_cannot_be_had_is_refused_before_any_line(text: str, label: str, said: str) -> None:
+    given = {"x": np.ones((8, 16), np.float32)} if "params" in text else {}
+    lines: list[Line] = []
+    with pytest.raises(Invalid, match=re.escape(said)) as wrong:
+        lines.extend(CheckRun(Lowering(program(WEIGHTS), "model", passes=text, inputs=given), given).lines())
+    assert wrong.value.label == label and lines == []
+
+
+@pytest.mark.parametrize("run", ["raises", "names"])
+def test_what_an_own_pass_gives_is_looked_at(run: str) -> None:
     with pytest.raises(Invalid) as wrong:
-        checked(text, WEIGHTS, text.partition("[")[0])
-    assert wrong.value.label == label
+        checked(f"own[run={__name__}:{run}]", WEIGHTS, "own")
+    assert wrong.value.label == "passes.C4"
+
+
+def test_every_form_of_an_option_is_one_that_is_known() -> None:
+    taken = {name: form for stage in PASSES for name, form in stage.takes.items()}
+    assert taken.pop("layout").split("|") == [*LAYOUTS] and {*taken.values()} <= FORMS.keys()
 
 
 def test_another_value_is_refuted_and_what_is_bound_is_in_the_certificate(tmp_path: Path) -> None:
@@ -332,3 +382,29 @@ def test_a_run_ends_at_the_line_that_fails(
     )
     said = run_commands(replace(case, program=str(case.program)[len(HEAD) :]), tmp_path, monkeypatch, capsys)
     assert "tile FAILS" in said and "output_0" not in said
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_passes_that_are_asked_for_in_several_options_all_run(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "program.py").write_text(HEAD + SOURCE)
+    asked = ["--passes", "common", "--passes", "dead", *(["--stop-after", "dead"] if command == "check" else [])]
+    assert assay(monkeypatch, command, tmp_path / "program.py", *asked) == 0
+    told = [line.split()[0] for line in capsys.readouterr().out.splitlines() if " proved " in line]
+    assert told == ["common", "dead"]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_says_what_each_pass_takes(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert assay(monkeypatch, "passes") == 0
+    told = capsys.readouterr().out
+    assert assay(monkeypatch, "passes", "--json") == 0
+    rows = {row["pass"].partition("[")[0]: row["pass"] for row in json.loads(capsys.readouterr().out)["passes"]}
+    assert "\u2026" not in told and "..." not in told.replace("NAME,...", "")
+    for stage in PASSES:
+        for option in (f"{name}={form}" for name, form in stage.takes.items()):
+            assert option in told and option in rows[stage.name]

@@ -129,6 +129,9 @@ LOWERING: tuple[tuple[str, Any, Any], ...] = (
 )  # fmt: skip
 """The options of a command that lowers a model, in place of its parameter `how`: `assay.verify.api.check.How`."""
 
+JOINED = ("pools", "constant_pools", "passes")
+"""Options that are lists in one text. Given several times, they are one list."""
+
 
 def held(command: Callable[..., None]) -> Callable[..., None]:
     """A command with the options --memory and --timeout, and held to them. Its parameter `how`, if it has one, is the
@@ -139,6 +142,9 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
     for p in own.parameters.values():
         options = LOWERING if p.name == "how" else ()
         parameters += [p.replace(name=n, annotation=a, default=d) for n, a, d in options] or [p]
+    for i, p in enumerate(parameters):
+        if p.name in JOINED:
+            parameters[i] = p.replace(annotation=Annotated[list[str], *p.annotation.__metadata__], default=[])
     for name, kind in (("memory", MemoryLimit), ("timeout", Timeout)):
         parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default="", annotation=kind))
 
@@ -146,6 +152,7 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
     def run(*args: Any, memory: str, timeout: str, **options: Any) -> None:
         most = parse_memory(memory) if memory else default_memory()
         seconds = parse_seconds(timeout) if timeout else longest
+        options.update({n: ",".join(filter(None, options[n])) for n in JOINED if n in options})
         if "how" in own.parameters:
             options["how"] = {name: options.pop(name) for name, _, _ in LOWERING}
         with spending(most, seconds, chosen=bool(timeout), last_words=last_words):
