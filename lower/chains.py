@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from assay.lower.passes import split_blocks
 from assay.semantics.graph import Expr, Function, If, Let, Match, Var, let_chain
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import as_function
 from assay.semantics.walk import Worklist, post_order
 
 New: TypeAlias = Sequence[tuple[Let, Expr]]
@@ -68,9 +70,7 @@ class Chains:
             for old, value in reversed(lets):
                 result = old.with_children([inside(value), result])
             done[id(chain.head)] = result
-        function = self.root.with_children([done[id(self.root.body)]])
-        assert isinstance(function, Function)
-        return function
+        return split_blocks(as_function(self.root.with_children([done[id(self.root.body)]])))
 
 
 def _bodies(value: Expr) -> list[Expr]:

@@ -12,6 +12,8 @@ from typing import TypeAlias
 
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Dataflow, Expr, Function, Let, Var, free_variables, let
+from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import as_function, open_nodes
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order, rewrite
 
@@ -19,11 +21,43 @@ Pass: TypeAlias = Callable[[Module], Module]
 Bindings: TypeAlias = Sequence[tuple[Var, Expr]]
 
 
+def split_blocks(function: Function) -> Function:
+    """The function with each dataflow block that comes in pieces as several blocks (graph.C10); as it is where none
+    does. A pass that moves, copies or drops bindings ends with it. What is inside of opaque functions stays."""
+    root: Expr = function
+    order = open_nodes(function)
+    opened = set(map(id, order))
+    lets = [n for n in post_order(root) if isinstance(n, Let) and n.dataflow is not None]
+    above = {id(n.body): n for n in lets}
+    marks: dict[int, Dataflow] = {}
+    """The mark that each let gets."""
+    used: set[Dataflow | None] = {n.dataflow for n in lets if id(n) not in opened}
+    for n in reversed(lets):  # the outer of two lets comes first
+        before = above.get(id(n))
+        mark = n.dataflow
+        if mark is None or id(n) not in opened:
+            continue
+        if before is not None and before.dataflow is mark and id(before) in marks:
+            mark = marks[id(before)]
+        elif mark in used:
+            mark = Dataflow()
+        marks[id(n)] = mark
+        used.add(mark)
+    if all(marks.get(id(n), n.dataflow) is n.dataflow for n in lets):
+        return function
+    new: dict[int, Expr] = {}
+    for node in order:
+        made = node if is_opaque(node) else node.with_children([new[id(c)] for c in node.children])
+        new[id(node)] = replace(made, dataflow=marks.get(id(node))) if isinstance(made, Let) else made
+    return as_function(new[id(function)])
+
+
 def function_pass(change: Callable[[Function], Function]) -> Pass:
-    """A pass that changes each graph function of the module by itself; its parameters and result type must stay."""
+    """A pass that changes each graph function of the module by itself; its parameters and result type must stay. A
+    dataflow block of which `change` leaves pieces becomes several."""
 
     def run(module: Module) -> Module:
-        changed = {n: change(d) for n, d in module.definitions.items() if isinstance(d, Function)}
+        changed = {n: split_blocks(change(d)) for n, d in module.definitions.items() if isinstance(d, Function)}
         if all(module.definitions[n] is d for n, d in changed.items()):
             return module
         return replace(module, definitions={**module.definitions, **changed})

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from assay.lower.anf.copying import fresh_copy
 from assay.lower.anf.names import FreshNames
 from assay.lower.anf.placement import Placement
+from assay.lower.passes import split_blocks
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Crash, Invalid, Unsupported
@@ -101,8 +102,6 @@ class _Walk:
         self.unfinished: dict[int, OpenBlock] = {}
         """The bodies of local functions that are being written, by the variable that names the function."""
         self.cyclic: set[graph.Var] = set()
-        self.marks = self.places.kept_marks
-        """The dataflow blocks of the output so far: at first those inside functions that are not entered."""
         self.made: list[graph.Var] = []
         self.count = 0
         """How many nodes were bound, again each time."""
@@ -114,7 +113,7 @@ class _Walk:
             self.names.claim(p.name)
             self.hold(p, top, p)
         result = run_task(self.atom(self.root.body, top))
-        new = replace(self.root, body=self.chain(top, result))
+        new = split_blocks(replace(self.root, body=self.chain(top, result)))
         atoms = {n: found[0][1] for n, found in self.atoms.items() if found}
         return Converted(new, frozenset(self.made), atoms)
 
@@ -159,25 +158,14 @@ class _Walk:
         return self.chain(block, result)
 
     def chain(self, block: OpenBlock, result: graph.Expr) -> graph.Expr:
-        """The bindings of a block around its result. A dataflow block that comes in pieces becomes several."""
-        marks: list[graph.Dataflow | None] = []
-        before: graph.Dataflow | None = None
-        for b in block.bindings:
-            if b.mark is None:
-                marks.append(None)
-            elif b.mark is before:
-                marks.append(marks[-1])
-            else:
-                marks.append(graph.Dataflow() if b.mark in self.marks else b.mark)
-                self.marks.add(b.mark)
-            before = b.mark
+        """The bindings of a block around its result."""
         body = result
-        for b, mark in zip(reversed(block.bindings), reversed(marks), strict=True):
+        for b in reversed(block.bindings):
             device = body.device  # a let is where its body is, and that need not be the body that it had
             if b.source is not None and device == ANYWHERE:
                 device = b.source.device
             span = b.value.span if b.source is None else b.source.span
-            body = graph.Let(body.type, b.var, b.value, body, dataflow=mark, span=span, device=device)
+            body = graph.Let(body.type, b.var, b.value, body, dataflow=b.mark, span=span, device=device)
         return body
 
     # --- bindings -------------------------------------------------------------------------------------------------

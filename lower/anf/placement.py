@@ -53,8 +53,6 @@ class Placement:
         """Whether a node other than an atom is used in several blocks."""
         self.kept: set[int] = set()
         """The nodes inside functions that are not entered, and the variables that they bind."""
-        self.kept_marks: set[graph.Dataflow] = set()
-        """The dataflow blocks inside functions that are not entered."""
         self.binds: dict[int, Collection[graph.Var]] = {self.top: root.params}
         """The variables that each region binds."""
         start: graph.Expr = root.body
@@ -121,8 +119,6 @@ class Placement:
             case graph.Function() if is_opaque(node):
                 for part in post_order(node.body):
                     self.kept.update(map(id, bound_by(part)))
-                    if isinstance(part, graph.Let) and part.dataflow is not None:
-                        self.kept_marks.add(part.dataflow)
                     if not isinstance(part, graph.Var):
                         self.kept.add(id(part))
                 return []

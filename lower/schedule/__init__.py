@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from assay.lower.passes import split_blocks
 from assay.lower.schedule.blocks import Blocks
 from assay.lower.schedule.bound import peak_bound
 from assay.lower.schedule.improve import improve_order
@@ -168,4 +169,4 @@ def reordered(main: Function, order: Sequence[Var]) -> Function:
     lets = {let.var: let for let in chained}
     for v, value in reversed(chain):
         node = lets[v].with_children([value, node])
-    return replace(main, body=node)
+    return split_blocks(replace(main, body=node))
