@@ -62,6 +62,8 @@ _CLASSES: dict[str, type] = {
     **{f"memory.{c.__name__}": c for c in (memory.Pool, memory.Place, memory.Plan)},
 }  # fmt: skip
 _NAMES = {c: n for n, c in _CLASSES.items()}
+_PLAIN = (NoneType, bool, str, int, float, np.generic, np.ndarray, DType, Operator)
+"""The values that are no nodes."""
 
 
 class ArrayWriter:
@@ -136,24 +138,51 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
             return {"scalar": [dtype(v.dtype).name, v.tobytes().hex()]}
         return {"r": index[id(v)]}
 
-    def parts(v: Any) -> Iterator[Any]:
-        """The table's nodes directly inside a value."""
-        if type(v) in _NAMES:
-            yield v
-        elif isinstance(v, (tuple, list)):
-            for x in v:
-                yield from parts(x)
-        elif isinstance(v, Mapping):
-            for k, x in v.items():
-                yield from parts(k)
-                yield from parts(x)
-
-    for node in post_order(root, lambda v: [p for f in fields(v) for p in parts(getattr(v, f.name))]):
+    for node in post_order(root, _parts):
         assert is_dataclass(node)
         index[id(node)] = len(rows)
         content = {f.name: value(getattr(node, f.name)) for f in fields(node)}
         rows.append(json.dumps([_NAMES[type(node)], content]))
     return '{"format": "assay-module-1", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
+
+
+def _parts(node: Any) -> list[Any]:
+    """The table's nodes directly inside a node."""
+    return [part for f in fields(node) for part in _nodes_in(getattr(node, f.name))]
+
+
+def _nodes_in(v: Any) -> Iterator[Any]:
+    """The table's nodes in a value of a field."""
+    if type(v) in _NAMES:
+        yield v
+    elif isinstance(v, (tuple, list)):
+        for x in v:
+            yield from _nodes_in(x)
+    elif isinstance(v, Mapping):
+        for k, x in v.items():
+            yield from _nodes_in(k)
+            yield from _nodes_in(x)
+
+
+def contents(root: module.Module) -> str:
+    """All that a module says, as one text: two have the same where they would be stored alike. Tensors are in it by
+    their digest."""
+    with open(os.devnull, "wb") as nowhere:
+        return encode(root, ArrayWriter(nowhere))
+
+
+def require_form(root: module.Module) -> None:
+    """Invalid (store.C4) unless every field of every node has the type that its class declares, and no node is below
+    itself: what the static rules take for granted."""
+    done: set[int] = set()
+    for node in post_order(root, _parts):
+        if not all(id(part) in done for part in _parts(node)):
+            raise Invalid(f"a {_NAMES[type(node)]} holds itself", label="store.C4")
+        done.add(id(node))
+        try:
+            _require_fields(type(node), {f.name: getattr(node, f.name) for f in fields(node)})
+        except TypeError as wrong:
+            raise Invalid(str(wrong), label="store.C4") from None
 
 
 def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
@@ -178,10 +207,26 @@ def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
 
 def _build(cls: type, made: dict[str, Any]) -> Any:
     """The node, if every field has the type that its class declares."""
+    _require_fields(cls, made)
+    return scalar.Var(made["name"], made["dtype"]) if cls is scalar.Var else cls(**made)
+
+
+def _require_fields(cls: type, made: Mapping[str, Any]) -> None:
+    """TypeError unless each of these fields has the type that the class declares."""
     for name, hint in _hints(cls).items():
         if name in made and not _fits(made[name], hint):
-            raise TypeError(f"{cls.__name__}.{name} cannot be {type(made[name]).__name__}")
-    return scalar.Var(made["name"], made["dtype"]) if cls is scalar.Var else cls(**made)
+            raise TypeError(f"{cls.__name__}.{name} cannot be {_said(made[name])}")
+
+
+def _said(value: Any) -> str:
+    """The class of a value; for one that holds others, what it holds too."""
+    if isinstance(value, Mapping):
+        inside = [f"{k!r}: {type(v).__name__}" for k, v in value.items()]
+    elif isinstance(value, (tuple, list)):
+        inside = [type(v).__name__ for v in value]
+    else:
+        return type(value).__name__
+    return f"{type(value).__name__} of {', '.join(inside)}" if inside else type(value).__name__
 
 
 @cache
@@ -194,7 +239,7 @@ def _fits(value: Any, hint: Any) -> bool:
     """Whether a value has a declared type, as far as the declarations of the stored classes go."""
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any:
-        return True
+        return _is_stored(value)
     if origin in (Union, UnionType):
         return any(_fits(value, h) for h in inside)
     if origin is Literal:
@@ -204,10 +249,19 @@ def _fits(value: Any, hint: Any) -> bool:
             return isinstance(value, tuple) and all(_fits(v, inside[0]) for v in value)
         return isinstance(value, tuple) and len(value) == len(inside) and all(map(_fits, value, inside))
     if origin is Mapping:
-        return isinstance(value, dict) and all(_fits(k, inside[0]) and _fits(v, inside[1]) for k, v in value.items())
+        return isinstance(value, Mapping) and all(_fits(k, inside[0]) and _fits(v, inside[1]) for k, v in value.items())
     if hint is int:
         return type(value) is int
-    return isinstance(value, origin or hint or NoneType)
+    return isinstance(value, origin or hint or NoneType) and _is_stored(value)
+
+
+def _is_stored(value: Any) -> bool:
+    """Whether a value is one that `encode` writes, of no other class than those listed."""
+    if isinstance(value, Mapping):
+        return all(_is_stored(k) and _is_stored(v) for k, v in value.items())
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_stored, value))
+    return type(value) in _NAMES or isinstance(value, _PLAIN)
 
 
 def _value(v: Any, built: list[Any], arrays: ArrayReader) -> Any:

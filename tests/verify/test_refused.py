@@ -25,7 +25,7 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.types import TensorType
-from assay.verify.app.text_run import load_externs
+from assay.verify.app.foreign import load_externs
 from assay.verify.backends.protocol import call_prepared
 from assay.verify.border.inputs import as_members, load_npz
 from assay.verify.border.values import from_value

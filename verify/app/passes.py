@@ -10,18 +10,21 @@ no such place is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from assay.lower.partition import Composite, partition
 from assay.lower.passes import Pass
+from assay.lower.rewriting.pattern import Pattern
 from assay.lower.simplify.bind_params import bind_params
-from assay.semantics.errors import AssayError, Invalid
+from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
+from assay.semantics.store import contents, require_form
+from assay.verify.app.foreign import foreign, python_object
 from assay.verify.app.stages import PASSES, STAGES, Stage
-from assay.verify.app.text_run import python_object
 
 FORMS = {"NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*", "MODULE:NAME": "[^:]+:[^:]+", "MODULE:FUNCTION": "[^:]+:[^:]+"}
 """The patterns of the forms that options have; another form, such as `transposed|tiles`, is its own."""
@@ -136,27 +139,62 @@ def partition_by(table: str, compiler: str) -> Pass:
     """The pass by which what `table`, MODULE:NAME of a list of `assay.lower.partition.Composite`, finds becomes
     functions for `compiler`. Invalid: it is no such list."""
     found: Any = python_object("--passes partition", table)
-    if not isinstance(found, list | tuple) or not all(isinstance(each, Composite) for each in found):
+    if not isinstance(found, list | tuple) or not all(map(_is_composite, found)):
         raise Invalid(f"--passes partition: {table} is no list of Composites", label="cli.C4")
-    return lambda module: partition(module, compiler, found)
+    rows = [replace(c, accepts=_guarded(table, c.accepts)) for c in found]
+    return lambda module: partition(module, compiler, rows)
+
+
+def _is_composite(row: Any) -> bool:
+    return isinstance(row, Composite) and isinstance(row.name, str) and isinstance(row.pattern, Pattern)
+
+
+def _foreign(name: str) -> AbstractContextManager[None]:
+    """Code of the user's, which is named so, runs in here."""
+    return foreign(lambda raised: Invalid(f"{name} raised {raised}", label="passes.C4"))
+
+
+def _guarded(name: str, act: Callable[..., bool]) -> Callable[..., bool]:
+    """A user's predicate; what it raises is Invalid."""
+
+    def call(*args: Any) -> bool:
+        with _foreign(name):
+            return act(*args)
+
+    return call
 
 
 def run_own(run: str) -> Pass:
-    """The pass MODULE:FUNCTION of the user's own. Invalid: it is no function; or what it raises, or gives, is no
-    module."""
+    """The pass MODULE:FUNCTION of the user's own. Invalid: it is no function; what it raises; what it gives is no
+    module, or none of the form that the classes of modules declare; it has changed the module that it was given, so
+    that nothing is left to compare with."""
     own: Pass = python_object("--passes own", run)
     if not callable(own):
         raise Invalid(f"--passes own: {run} is {type(own).__name__}, no function", label="cli.C4")
 
     def step(module: Module) -> Module:
-        try:
+        before = contents(module)
+        with _foreign(run):
             made: Any = own(module)
-        except AssayError:
-            raise
-        except Exception as wrong:  # noqa: BLE001  it is not our code, and may raise anything
-            raise Invalid(f"{run} raised {type(wrong).__name__}: {wrong}", label="passes.C4") from None
+        if _contents(module) != before:
+            what = f"{run} changed the module that it was given: a pass leaves that alone, and returns another one"
+            raise Invalid(what, label="passes.C4")
         if not isinstance(made, Module):
             raise Invalid(f"{run} gave {type(made).__name__}, not a module", label="passes.C4")
+        try:
+            with _foreign(run):  # what it made may hold classes of its own
+                require_form(made)
+            made.main  # noqa: B018
+        except Invalid as wrong:
+            raise Invalid(f"{run} gave no well-formed module: {wrong.message}", label="passes.C4") from None
         return made
 
     return step
+
+
+def _contents(module: Module) -> str:
+    """What a module says after a pass of the user's had it in hand; nothing if it has become unreadable."""
+    try:
+        return contents(module)
+    except Exception:  # noqa: BLE001  whatever was put into it
+        return ""

@@ -7,10 +7,7 @@ Sizes that are not given are small and different from one another, so that a wro
 from __future__ import annotations
 
 import hashlib
-import pkgutil
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,7 @@ from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import AssayError, Invalid, Trap
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
 from assay.semantics.module import Module
@@ -97,60 +94,6 @@ def load_text(path: Path, name: str | None = None) -> Module:
 def load_either(path: Path) -> onnx.ModelProto | Module:
     """An ONNX model, or a module as text."""
     return load_text(path) if is_text(path) else load_model(path)
-
-
-def load_externs(named: Iterable[str], option: str = "--extern") -> dict[str, Callable[..., Value]]:
-    """The functions of `NAME=MODULE:FUNCTION` texts by name; NAME= may be left out where FUNCTION is called so.
-
-    The module is imported as Python would from the working directory, so its code runs. Invalid where it or the
-    function is not there."""
-    found: dict[str, Callable[..., Value]] = {}
-    for text in named:
-        name, equals, place = text.rpartition("=")
-        module, colon, path = place.partition(":")
-        if not module or not path or not colon or (equals and not name):
-            raise Invalid(f"{option} takes MODULE:FUNCTION or NAME=MODULE:FUNCTION, not {text!r}", label="cli.C4")
-        value = python_object(f"{option} {text}", place)
-        if not callable(value):
-            raise Invalid(f"{option} {text}: {path} is {type(value).__name__}, no function", label="cli.C4")
-        name = name or path.rpartition(".")[2]
-        found[name] = _trapping(name, value)
-    return found
-
-
-def python_object(what: str, place: str) -> Any:
-    """The Python object at MODULE:NAME, its module imported as Python would from the working directory. Invalid, which
-    says `what` named it: it is not there."""
-    try:
-        with _from_here():
-            return pkgutil.resolve_name(place)
-    except (ImportError, AttributeError, SyntaxError, ValueError, TypeError) as wrong:
-        raise Invalid(f"{what}: {wrong}", label="cli.C4") from None
-
-
-def _trapping(name: str, act: Callable[..., Value]) -> Callable[..., Value]:
-    """A user's function; what it raises is a trap of the run."""
-
-    def call(*args: Value) -> Value:
-        try:
-            return act(*args)
-        except AssayError:
-            raise
-        except Exception as wrong:  # noqa: BLE001  it is not our code, and may raise anything
-            raise Trap("extern", f"{name} raised {type(wrong).__name__}: {wrong}", label="extern.T1") from None
-
-    return call
-
-
-@contextmanager
-def _from_here() -> Iterator[None]:
-    """Modules of the working directory can be imported."""
-    before = list(sys.path)
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        yield
-    finally:
-        sys.path[:] = before
 
 
 def run_text(

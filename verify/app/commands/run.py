@@ -84,9 +84,10 @@ def run(
     from assay.semantics.errors import EnvironmentFailure, Invalid
     from assay.semantics.text.module_text import show as show_module, write_module
     from assay.verify.api.run import run as run_program
+    from assay.verify.app.foreign import load_externs
     from assay.verify.app.passed import run_passed
     from assay.verify.app.terminal import Screen, Stream
-    from assay.verify.app.text_run import is_text, load_externs, load_text, run_lines, run_text, save_call
+    from assay.verify.app.text_run import is_text, load_text, run_lines, run_text, save_call
     from assay.verify.border.inputs import load_npz, save
 
     if passes:
