@@ -15,6 +15,7 @@ import numpy as np
 
 from assay.interp import graph
 from assay.interp.graph.engines import Engine, EngineRegion, regions, run as run_engines
+from assay.semantics.bits import same_bits
 from assay.semantics.bounds import Bounded
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, Var, let
@@ -165,6 +166,9 @@ def check_engines(
             handed = [np.array(a) for a in args]
             result = engine(region, args)
             count += 1
+            changed = [i for i, (a, b) in enumerate(zip(handed, args, strict=True)) if not same_bits(a, np.asarray(b))]
+            if changed:
+                wrong.append(f"{region.symbol}: its engine writes into argument {changed[0]}, which it must not")
             names = {p.name: a for p, a in zip(region.function.params, handed, strict=True)}
             reference = Module({**region.module.definitions, "main": region.function}, region.module.constants)
             allowed = list(graph.run(reference, names, bounds=True).values())

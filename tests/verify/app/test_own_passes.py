@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.lower.partition import Composite
+from assay.interp.graph.engines import EngineRegion
+from assay.lower.anf import to_anf
+from assay.lower.partition import Composite, partition
 from assay.lower.rewriting.pattern import op
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.graph import Call, Constant, Expr, GlobalVar, call
@@ -23,7 +25,8 @@ from assay.semantics.text.module_text import parse
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.cli import main
 from assay.verify.app.foreign import load_externs
-from tests.lower.engines import TABLE as NPU_TABLE
+from assay.verify.partition import check_engines
+from tests.lower.engines import TABLE as NPU_TABLE, Npu
 
 SOURCE = """
 @I.ir_module
@@ -197,6 +200,20 @@ def held_by_itself(module: Module) -> Module:
 def test_a_pass_that_changes_what_it_is_given_is_refused(name: str) -> None:
     wrong = refused(f"own[run={HERE}:{name}]")
     assert wrong.message.startswith(f"{HERE}:{name} changed the module") and wrong.label == "passes.C4"
+
+
+def writing_engine(region: EngineRegion, args: Sequence[Any]) -> Any:
+    result = Npu()(region, args)
+    args[0].flags.writeable = True
+    args[0][...] = 0
+    return result
+
+
+def test_an_engine_that_writes_into_what_it_is_handed_is_refuted() -> None:
+    found = partition(to_anf(parse(SOURCE)), "npu", [Composite("exp", op("exp"))])
+    assert check_engines(found, {"npu": Npu()}).holds
+    evidence = check_engines(found, {"npu": writing_engine})
+    assert evidence.holds is False and "writes into argument 0" in evidence.detail
 
 
 # --- what it gives -------------------------------------------------------------------------------------------------
