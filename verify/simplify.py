@@ -201,6 +201,8 @@ def _signs(of: Numbered, table: Table) -> list[tuple[int, Sign, Expr]]:
         number, lives = of.of[id(node)], _lives(node)
         if isinstance(node, Let):
             number, lives, operands = of.of[id(node.value)], _lives(node.value), (((), node.var.device, False),)
+            if lives[:2] == ((), node.var.device):
+                continue  # a name where the value is: it moves nothing
         crosses = isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "device_copy"
         found.append((number, Sign(lives, operands, crosses, frozenset(said.get(id(node), ()))), node))
     return found

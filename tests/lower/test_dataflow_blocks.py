@@ -7,13 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from assay.interp import vector
 from assay.lower.anf import to_anf
+from assay.lower.anf.bbnf import to_bbnf
 from assay.lower.passes import split_blocks
 from assay.semantics import graph
-from assay.semantics.dtypes import FLOAT32
+from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.errors import Invalid
 from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.module import Module
@@ -21,6 +23,7 @@ from assay.semantics.rules import check
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify.app.stages import PASSES, STAGES, Stage, lowering_passes
+from assay.verify.evidence import Context
 from assay.verify.strategies.features import LANGUAGE, Features
 from assay.verify.strategies.graphs import a_module
 
@@ -85,6 +88,29 @@ def test_every_stage_leaves_blocks_whole(without: Sequence[str], monkeypatch: py
     with pytest.raises(Invalid, match="is not next to the rest of its dataflow block"):
         for module in programs(32, GRAPHS, 25):
             lowered(module, stages)
+
+
+def test_a_value_that_gets_a_name_in_bbnf_stays_the_same() -> None:
+    """Constants and what has no call around it too, where a branch and its surroundings use them."""
+    f, c = graph.var("x", TensorType((2,), FLOAT32)), graph.var("c", TensorType((), BOOL))
+    w = graph.constant(np.array([1, 2], np.float32))
+    a = graph.call("add", f, w)
+    y = graph.call("add", graph.if_(c, graph.call("exp", a), graph.call("tanh", a)), w)
+    before = Module({"main": graph.function([f, c], y)})
+    checked = next(p for p in PASSES if p.name == "bbnf").check
+    after = to_bbnf(before)
+    assert checked(before, after, Context()).holds
+    wrong = after.with_(main=rewrite_function(after.main, other_operator))
+    assert not checked(before, wrong, Context()).holds
+    branches = Features(names=True, branches=True, traps=True)
+    for module in programs(24, branches, 30):
+        assert checked(module, to_bbnf(module), Context()).holds
+
+
+def other_operator(node: graph.Expr) -> graph.Expr:
+    """Exp becomes Tanh."""
+    named = isinstance(node, graph.Call) and getattr(node.op, "name", "") == "exp"
+    return graph.call("tanh", *node.children[-1:]) if named else node
 
 
 def test_what_is_whole_or_opaque_stays() -> None:

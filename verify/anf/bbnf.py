@@ -9,6 +9,7 @@ from __future__ import annotations
 from assay.semantics.graph import Constructor, Expr, ExternFunc, Function, GlobalVar, If, Match, Var, show_head
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
+from assay.verify.anf import check_anf
 from assay.verify.evidence import Context, Evidence, refuted
 from assay.verify.simplify import check_simplified
 
@@ -45,7 +46,11 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
         why = why_not_bbnf(d) if isinstance(d, Function) else None
         if why is not None:
             return refuted("checked", f"in {name}: {why}")
-    return check_simplified(before, after)
+    found = check_simplified(before, after)
+    if found.holds:
+        return found
+    named = check_anf(before, after, normal=False)  # that decides branches, this knows what lets are: either is a proof
+    return named if named.holds else found
 
 
 def _closed(node: Expr) -> bool:
