@@ -18,6 +18,7 @@ from assay.lower.constants.made import (
     laid,
     make_constants,
     pack,
+    packing,
     transposed,
 )
 from assay.lower.legalize import legalize
@@ -26,6 +27,7 @@ from assay.semantics import graph
 from assay.semantics.bits import same_bits
 from assay.semantics.builder import tensor
 from assay.semantics.dtypes import FLOAT32
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Constant, Expr, GlobalVar, Var
 from assay.semantics.module import ConstantInfo, Module
 from assay.semantics.rules import check
@@ -271,3 +273,8 @@ def test_a_definition_is_in_operators() -> None:
         program_order(result.kernel(next(iter(result.kernels))).body)
     )
     assert source.constants["w"].shape == (7, 37)
+
+
+def test_a_layout_that_there_is_not_is_refused() -> None:
+    with pytest.raises(Invalid, match=r"a layout is transposed or tiles, not 'rows' \[made\.C4\]"):
+        packing(module(), evaluate, "rows")
