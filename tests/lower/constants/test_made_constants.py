@@ -277,4 +277,4 @@ def test_a_definition_is_in_operators() -> None:
 
 def test_a_layout_that_there_is_not_is_refused() -> None:
     with pytest.raises(Invalid, match=r"a layout is transposed or tiles, not 'rows' \[made\.C4\]"):
-        packing(module(), evaluate, "rows")
+        packing(Module({}), evaluate, "rows")
