@@ -120,7 +120,7 @@ def _results(claim: Key, operands: list[str], results: list[str], args: Sequence
     if claim[:2] == ("operator", "astype") and operands == results:
         return list(args)  # a copy: the same value
     call = table.number(*claim, tuple(operands), tuple(results), *args)
-    return [table.number("result", call, i) for i in range(len(results))]
+    return [table.number("result", call, i) for i in range(len(results))] or [call]  # it is something all the same
 
 
 def tensors(value: int, of: Type, table: Table) -> list[int]:

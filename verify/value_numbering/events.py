@@ -83,7 +83,7 @@ def walk_body(
     def known(number: int) -> bool:
         """Whether a value was folded: it is constant, or several constants."""
         parts = table.keys[number][1] if table.keys[number][0] == "tuple" else (number,)
-        return bool(parts) and all(n in table.constants for n in parts)
+        return all(n in table.constants for n in parts)
 
     def fail(number: int, node: Expr) -> None:
         if number not in done and not known(number):
