@@ -1,8 +1,11 @@
 """Is it right? Proofs, differential checks, the certificate, the command line. Chapter: specs/verify.md.
 
-`assay.verify` is this room, and a function too: `assay.verify(directory)` checks a certificate again, as
-`assay.verify.api.check.verify` says. A package and a function of one name cannot stand side by side, so the room can be
-called.
+`assay.verify` is this room, and a function too:
+
+    assay.verify(directory, *, model=None, key=None, second=False, on_line=None, progress=None) -> Report
+
+checks a certificate again, from nothing but the directory, as `help(assay.verify.api.check.verify)` says. A package and
+a function of one name cannot stand side by side, so the room can be called.
 """
 
 import sys
@@ -13,8 +16,9 @@ from typing import Any
 class _Room(ModuleType):
     def __call__(self, *args: Any, **options: Any) -> Any:
         from assay.verify.api.check import verify
+        from assay.verify.api.surface import for_python
 
-        return verify(*args, **options)
+        return for_python(verify)(*args, **options)
 
 
 sys.modules[__name__].__class__ = _Room

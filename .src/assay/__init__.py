@@ -92,6 +92,8 @@ if not TYPE_CHECKING:  # a type checker knows the names, and what is none of the
             value = import_module("importlib.metadata").version("assay")
         elif home:
             value = getattr(import_module(home), name)
+            if home.startswith("assay.verify.api.") and not isinstance(value, type):
+                value = import_module("assay.verify.api.surface").for_python(value)
         else:
             raise AttributeError(f"module 'assay' has no attribute {name!r}")
         globals()[name] = value
@@ -99,4 +101,4 @@ if not TYPE_CHECKING:  # a type checker knows the names, and what is none of the
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

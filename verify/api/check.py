@@ -3,14 +3,16 @@ Python")."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import TypeAlias, TypedDict, Unpack
 
 from assay.lower.c import emit
+from assay.lower.instrument import Instruments
 from assay.lower.interfaces import Interface
+from assay.lower.pool import Memory
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.programs import Array, Inputs, Program, bound_of, input_arrays, opened, with_inputs
@@ -21,7 +23,8 @@ from assay.verify.app.options import alignment_of, c_name, devices_of, instrumen
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.write import require_place, write_report as write_page
 from assay.verify.backends import backend as find_backend
-from assay.verify.backends.protocol import Backend
+from assay.verify.backends.protocol import Backend, InProcess
+from assay.verify.backends.registry import require_backend
 from assay.verify.border.onnx_containers import containers
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit, gravest
@@ -67,22 +70,28 @@ class How(TypedDict, total=False):
     planner: str
     io_in_pools: bool
     alignment: int | None
-    on: Sequence[str]
+    on: str | Sequence[str]
     host: str
-    dump: Path | None
-    skip: Sequence[str]
-    passes: str
+    dump: str | Path | None
+    skip: str | Sequence[str]
+    passes: str | Sequence[str]
+
+
+DEFAULTS: How = {
+    "pools": "", "constant_pools": "", "planner": "exact", "io_in_pools": False, "alignment": None, "on": (),
+    "host": "", "dump": None, "skip": (), "passes": "",
+}  # fmt: skip
 
 
 def check(
     model: Program,
     inputs: Inputs = None,
     *,
-    backends: Sequence[str | Backend] = (),
+    backends: str | Backend | Sequence[str | Backend] = (),
     expected: Inputs = None,
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
-    exclude: Collection[str] = (),
+    exclude: str | Sequence[str] = (),
     stop_after: str = "",
     page: str | Path | None = None,
     on_line: Callable[[Line], None] | None = None,
@@ -95,7 +104,9 @@ def check(
     object of the protocol `Backend` in this one; so are the outputs `expected`. A file is judged as the model that it
     is; a module is exported for that. `dims` gives symbolic dims numbers. `exclude` names rights that whoever is judged
     does not have; `stop_after` the last line of our own; `page` a directory for the page of `assay check --report`.
-    `on_line` gets each line as it is found. The rest are options of `assay check`, see `How`.
+    `on_line` gets each line as it is found. The rest are the options of `assay check` by the same names: `pools`,
+    `constant_pools`, `planner`, `io_in_pools` and `alignment` of memory, `on` and `host` of devices, `dump` a directory
+    for the module after each stage, `skip` stages to leave out, `passes` optional ones.
 
     Invalid: the program, the inputs or an option cannot be used. Unsupported: a stage cannot take the program.
     EnvironmentFailure: there is no C compiler, a disk is full.
@@ -103,10 +114,9 @@ def check(
     EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if page is not None:
         require_place(Path(page))
-    for each in backends:
-        if isinstance(each, str):
-            find_backend(each)
-    config = devices_of(how.get("on", ()), how.get("host", ""))
+    named_backends = _named(backends, expected is not None)
+    how = {**DEFAULTS, **how}
+    config, passes = devices_of(how["on"], how["host"]), _passes(how)
     program, source = opened(model)
     held = {} if isinstance(program, Module) else containers(program)
     program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
@@ -116,8 +126,8 @@ def check(
         judged.append(
             JudgedOutputs("expected", named, sizes, outputs=input_arrays(expected), containers=held, excluded=exclude)
         )
-    for each in backends:
-        name, who = (each, isolated(each)) if isinstance(each, str) else (each.name, each)
+    for name, each in named_backends:
+        who = isolated(each) if isinstance(each, str) else InProcess(each)
         judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude))
     checked = CheckRun(
         run.Lowering(
@@ -127,15 +137,15 @@ def check(
             source=source,
             memory=_memory(how),
             config=config,
-            passes=how.get("passes", ""),
+            passes=passes,
             inputs=given,
         ),
         given,
         seed,
         judged,
         defaults,
-        instruments=instruments_of(how.get("dump"), how.get("skip", ())),
-        stop_after=stage_of(stop_after, how.get("passes", "")),
+        instruments=_instruments(how),
+        stop_after=stage_of(stop_after, passes),
     )
     found = _found(checked, checked.lines, on_line, progress)
     if page is not None:
@@ -160,11 +170,13 @@ def build(
     """Check a program as `check` does and, if every line holds, write its C text and the certificate to `directory`.
 
     `interface` is how the C entry and its kernels are called; `device` where steps run that name none; `sign` a file
-    with a private Ed25519 key. Invalid: as `check`, or the directory is not empty and no certificate is in it.
+    with a private Ed25519 key; the rest as for `check`. Invalid: as `check`, or the directory is not empty and no
+    certificate is in it.
     """
     directory, interface = Path(directory), Interface(interface)
     certificate.require_writable(directory)
-    config = devices_of(how.get("on", ()), how.get("host", ""))
+    how = {**DEFAULTS, **how}
+    config = devices_of(how["on"], how["host"])
     if config is not None and device:
         raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
     signer = signing.signer(Path(sign)) if sign is not None else None
@@ -179,12 +191,11 @@ def build(
         source=source,
         memory=_memory(how, interface),
         config=config,
-        passes=how.get("passes", ""),
+        passes=_passes(how),
         inputs=given,
         digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed),
     )
-    instruments = instruments_of(how.get("dump"), how.get("skip", ()))
-    checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=instruments)
+    checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=_instruments(how))
     found = _found(checked, checked.lines, on_line, progress)
     if found.exit is Exit.HOLDS:
         certificate.write(directory, checked, list(found.lines), bound, signer)
@@ -231,14 +242,35 @@ def _found(
     return Report(tuple(done), checked.inputs, checked.outputs, checked.modules, checked.seed)
 
 
-def _memory(how: How, interface: Interface = Interface.UNPACKED) -> Any:
-    return memory_of(
-        how.get("pools", ""),
-        how.get("planner", "exact"),
-        how.get("io_in_pools", False),
-        how.get("constant_pools", ""),
-        alignment_of(how.get("alignment"), interface),
-    )
+def _memory(how: How, interface: Interface = Interface.UNPACKED) -> Memory:
+    alignment = alignment_of(how["alignment"], interface)
+    return memory_of(how["pools"], how["planner"], how["io_in_pools"], how["constant_pools"], alignment)
+
+
+def _passes(how: How) -> str:
+    return how["passes"] if isinstance(how["passes"], str) else ",".join(how["passes"])
+
+
+def _instruments(how: How) -> Instruments:
+    return instruments_of(Path(how["dump"]) if how["dump"] is not None else None, how["skip"])
+
+
+def _named(backends: str | Backend | Sequence[str | Backend], expected: bool) -> list[tuple[str, str | Backend]]:
+    """Those that are judged, each with its name. Invalid: there is no such backend (backend.C3), an object is none, or
+    has the name of another (backend.C4)."""
+    found: list[tuple[str, str | Backend]] = []
+    taken = {"expected"} if expected else set()
+    for each in backends if isinstance(backends, Sequence) and not isinstance(backends, str) else [backends]:
+        if isinstance(each, str):
+            find_backend(each)
+            name = each
+        else:
+            name = require_backend(each, "an entry of backends=").name
+        if name in taken and (name, each) not in found:
+            raise Invalid(f"two that are judged have the name {name!r}; give each its own", label="backend.C4")
+        taken.add(name)
+        found.append((name, each))
+    return found
 
 
 def _c_name(source: str) -> str:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import IO, Any
 
 import onnx
 
-from assay.semantics.errors import AssayError, EnvironmentFailure, Invalid, Unsupported
+from assay.semantics.errors import EnvironmentFailure, Invalid, Unsupported
 from assay.verify.backends import BACKENDS, backend, subject_of_model
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.backends.protocol import Prepared, call_prepared, cannot
+from assay.verify.backends.protocol import InProcess, Prepared, call_prepared
 
 KEPT = 16
 """How many programs stay prepared."""
@@ -55,25 +54,14 @@ def handle(request: tuple[Any, ...], prepared: dict[int, tuple[str, Prepared]]) 
             subject = subject_of_model(onnx.load_model_from_string(data), dims)
             while len(prepared) >= KEPT:
                 del prepared[next(iter(prepared))]
-            prepared[number] = name, _guarded(name, lambda: backend(name).prepare(subject, wanted))
+            which = backend(name) if name in BACKENDS else InProcess(backend(name))
+            prepared[number] = name, which.prepare(subject, wanted)
             return None
         case ("run", number, inputs):
             if number not in prepared:
                 return None
             name, run = prepared[number]
-            return _guarded(name, lambda: call_prepared(name, run, inputs))
-
-
-def _guarded(name: str, work: Callable[[], Any]) -> Any:
-    """What comes of work by a backend. Another package's says by whatever it raises that it cannot."""
-    try:
-        return work()
-    except AssayError:
-        raise
-    except Exception as wrong:
-        if name in BACKENDS:
-            raise
-        raise cannot(name, wrong) from wrong
+            return call_prepared(name, run, inputs)
 
 
 if __name__ == "__main__":

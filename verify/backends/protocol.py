@@ -13,7 +13,7 @@ import onnx
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.onnx_export import export_onnx
-from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 
@@ -97,7 +97,13 @@ class Died:
 
 
 Outcome: TypeAlias = Ran | Refused | Died
-OUTCOMES = {"backend.C2": "refused", "backend.C5": "died", "backend.C6": "late", "backend.C9": "died"}
+OUTCOMES = {
+    "backend.C2": "refused",
+    "backend.C7": "refused",
+    "backend.C5": "died",
+    "backend.C6": "late",
+    "backend.C9": "died",
+}
 """The verdict on a run that an exception with this label ends."""
 FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refused")
 
@@ -158,6 +164,41 @@ def cannot(name: str, why: str | BaseException) -> Unsupported:
         lines = str(why).strip().splitlines()
         why = f"{type(why).__name__}: {lines[0]}" if lines else type(why).__name__
     return Unsupported(f"the backend {name} cannot run this model: {why}", label="backend.C2")
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """A backend of another's own, held to the protocol: whatever it raises says that it cannot (backend.C2). Crash and
+    EnvironmentFailure say nothing of it, and pass."""
+
+    backend: Backend
+
+    @property
+    def name(self) -> str:
+        """The backend's name."""
+        return self.backend.name
+
+    @property
+    def accepts(self) -> Any:
+        """What the backend declares of itself."""
+        return self.backend.accepts  # type: ignore[attr-defined]
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Prepare as the backend does."""
+        made = self._guarded(lambda: self.backend.prepare(subject, wanted))
+        if not callable(made):
+            raise cannot(self.name, f"its prepare gives a {type(made).__name__}, and a function is wanted")
+        return lambda inputs: self._guarded(lambda: made(inputs))
+
+    def _guarded(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except (Crash, EnvironmentFailure):
+            raise
+        except (Exception, SystemExit) as wrong:
+            if isinstance(wrong, Invalid) and wrong.label.startswith("backend."):
+                raise
+            raise cannot(self.name, wrong) from wrong
 
 
 def with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from assay.semantics.errors import Invalid
 from assay.verify.backends.apache_tvm import Tvm
@@ -67,9 +68,14 @@ def backend(name: str) -> Backend:
             made = made()
     except Exception as wrong:
         raise Invalid(f"{where} does not load: {type(wrong).__name__}: {wrong}", label="backend.C4") from wrong
-    if not isinstance(made, Backend) or not isinstance(made.name, str):
+    return require_backend(made, where)
+
+
+def require_backend(made: Any, where: str) -> Backend:
+    """The object, which is a backend. Invalid (backend.C4): it is none."""
+    if isinstance(made, type) or not isinstance(made, Backend) or not isinstance(made.name, str):
+        what = f"the class {made.__name__}" if isinstance(made, type) else f"a {type(made).__name__}"
         raise Invalid(
-            f"{where} is a {type(made).__name__}; an object with `name` and `prepare(subject, wanted)` is wanted",
-            label="backend.C4",
+            f"{where} is {what}; an object with `name` and `prepare(subject, wanted)` is wanted", label="backend.C4"
         )
     return made
