@@ -27,7 +27,7 @@ class Span:
 
 
 class AssayError(Exception):
-    """Base of the three failures.
+    """Base of the failures that Assay raises: the three of rule M1, what cannot be told, what the surroundings lack.
 
     `message` says what is wrong and what would be right; `where` says where; `label` names the broken rule, such as
     `concat.C2`, as it stands in specs/.
@@ -43,6 +43,9 @@ class AssayError(Exception):
         head = f"{self.where}: " if self.where else ""
         return f"{head}{self.message}" + (f" [{self.label}]" if self.label else "")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args, self.__dict__)  # to another process, whatever its parts are called
+
     def at(self, where: Span | str | None) -> AssayError:
         """The same failure with a place, unless it has one already."""
         if self.where is None:
@@ -54,6 +57,12 @@ class AssayError(Exception):
         if not self.message.startswith(name):
             self.message = f"{name}: {self.message}"
         return self
+
+
+def _restored(of: type[AssayError], args: tuple[Any, ...], state: dict[str, Any]) -> AssayError:
+    error = of.__new__(of, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class Invalid(AssayError):
