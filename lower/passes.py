@@ -13,9 +13,9 @@ from typing import TypeAlias
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Dataflow, Expr, Function, Let, Var, free_variables, let
 from assay.semantics.graph.effects import is_opaque
-from assay.semantics.graph.functions import as_function, open_nodes
+from assay.semantics.graph.functions import as_function, open_nodes, open_parts
 from assay.semantics.module import Module
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import fold, post_order, rewrite
 
 Pass: TypeAlias = Callable[[Module], Module]
 Bindings: TypeAlias = Sequence[tuple[Var, Expr]]
@@ -25,9 +25,8 @@ def split_blocks(function: Function) -> Function:
     """The function with each dataflow block that comes in pieces as several blocks (graph.C10); as it is where none
     does. A pass that moves, copies or drops bindings ends with it. What is inside of opaque functions stays."""
     root: Expr = function
-    order = open_nodes(function)
-    opened = set(map(id, order))
     lets = [n for n in post_order(root) if isinstance(n, Let) and n.dataflow is not None]
+    opened = set(map(id, open_nodes(function))) if lets else set()
     above = {id(n.body): n for n in lets}
     marks: dict[int, Dataflow] = {}
     """The mark that each let gets."""
@@ -45,11 +44,12 @@ def split_blocks(function: Function) -> Function:
         used.add(mark)
     if all(marks.get(id(n), n.dataflow) is n.dataflow for n in lets):
         return function
-    new: dict[int, Expr] = {}
-    for node in order:
-        made = node if is_opaque(node) else node.with_children([new[id(c)] for c in node.children])
-        new[id(node)] = replace(made, dataflow=marks.get(id(node))) if isinstance(made, Let) else made
-    return as_function(new[id(function)])
+
+    def marked(node: Expr, parts: list[Expr]) -> Expr:
+        made = node if is_opaque(node) else node.with_children(parts)
+        return replace(made, dataflow=marks.get(id(node))) if isinstance(made, Let) else made
+
+    return as_function(fold(root, marked, open_parts))
 
 
 def function_pass(change: Callable[[Function], Function]) -> Pass:

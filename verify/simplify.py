@@ -41,7 +41,7 @@ from assay.semantics.graph import (
     show_head,
 )
 from assay.semantics.graph.effects import can_fail, is_opaque
-from assay.semantics.graph.functions import rewrite_function
+from assay.semantics.graph.functions import as_function, open_nodes, rewrite_function
 from assay.semantics.graph.matching import Bound, match_types
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
@@ -294,9 +294,8 @@ def _normal(function: Function, module: Module, table: Table) -> Numbered:
 def _opened(function: Function, module: Module) -> Function:
     """The function with calls of functions that are not recursive opened, where no value is elsewhere for it."""
     recursive = _recursive(module)
-    root: Expr = function
     while True:
-        order = list(post_order(root, lambda n: () if is_opaque(n) else n.children))
+        order = open_nodes(function)
         if len(order) > MOST_NODES:
             raise UndecidedNumbering(f"more than {MOST_NODES} nodes where calls are opened")
         lets = {n.var: n.value for n in order if isinstance(n, Let) and isinstance(n.value, Function)}
@@ -312,11 +311,10 @@ def _opened(function: Function, module: Module) -> Function:
             if isinstance(of, Function) and isinstance(made, Call) and not is_opaque(of):
                 made = _body(made, of)
             new[id(node)] = made
-        after = new[id(root)]
-        assert isinstance(after, Function)
-        if after is root:
+        after = as_function(new[id(function)])
+        if after is function:
             return after
-        root = after
+        function = after
 
 
 def _body(call: Call, function: Function) -> Expr:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 
 from assay.semantics import graph
 from assay.semantics.graph.effects import can_fail, is_opaque
+from assay.semantics.graph.functions import open_parts
 from assay.semantics.graph.nodes import ATOMS, bound_by
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.graph.sizes import sizes_used
@@ -18,11 +19,6 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import open_symbols, symbols
 from assay.semantics.walk import Worklist, post_order
-
-
-def entered(node: graph.Expr) -> Collection[graph.Expr]:
-    """The parts of a node that A-normal form looks at."""
-    return () if is_opaque(node) else node.children
 
 
 class Placement:
@@ -56,7 +52,7 @@ class Placement:
         self.binds: dict[int, Collection[graph.Var]] = {self.top: root.params}
         """The variables that each region binds."""
         start: graph.Expr = root.body
-        order = list(post_order(start, lambda n: tuple(entered(n))))
+        order = list(post_order(start, open_parts))
         self.size = len(order)
         asked = self._find_regions(order)
         sizes = self._find_sizes(asked) if asked else {}

@@ -20,7 +20,7 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph.effects import is_opaque
-from assay.semantics.graph.functions import as_function, open_nodes
+from assay.semantics.graph.functions import as_function, open_nodes, open_parts
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
@@ -59,7 +59,7 @@ class _Folding:
     def __init__(self, function: graph.Function, module: Module, evaluate: Evaluate) -> None:
         self.function, self.module, self.evaluate = function, module, evaluate
         self.order = open_nodes(function)
-        self.left = Counter(id(c) for n in self.order for c in _inside(n))
+        self.left = Counter(id(c) for n in self.order for c in open_parts(n))
         """How many of its uses are not folded."""
         self.names: dict[int, list[graph.Var]] = {}
         for n in self.order:
@@ -166,7 +166,7 @@ class _Folding:
             return ()
         if isinstance(node, graph.Let) and id(node.var) in self.folded:
             return (node.body,)
-        return _inside(node)
+        return open_parts(node)
 
     def changed(self, node: graph.Expr, new: dict[int, graph.Expr]) -> graph.Expr:
         if isinstance(node, (graph.Constant, graph.GlobalVar)):
@@ -180,13 +180,8 @@ class _Folding:
         if id(node) in self.folded:
             held = self.held[id(node)]
             return node if isinstance(node, graph.Var) and isinstance(held, tuple) else _written(held, node)
-        inside = _inside(node)
+        inside = open_parts(node)
         return node.with_children([new[id(c)] for c in inside]) if inside else node
-
-
-def _inside(node: graph.Expr) -> Sequence[graph.Expr]:
-    """The parts of a node that are looked at."""
-    return () if is_opaque(node) else node.children
 
 
 def both_or(one: VirtualDevice, other: VirtualDevice) -> VirtualDevice:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import Expr, Function
@@ -21,7 +21,12 @@ def rewrite_function(function: Function, change: Callable[[Expr], Expr]) -> Func
     return as_function(rewrite(root, change))
 
 
+def open_parts(node: Expr) -> Sequence[Expr]:
+    """The parts of a node that passes look at: none of an opaque function."""
+    return () if is_opaque(node) else node.children
+
+
 def open_nodes(function: Function) -> list[Expr]:
     """The nodes of a function, parts before wholes, but for what is inside of opaque functions."""
     root: Expr = function
-    return list(post_order(root, lambda n: () if is_opaque(n) else n.children))
+    return list(post_order(root, open_parts))

@@ -38,7 +38,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, recording
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
+from assay.semantics.store import ArrayReader, ArrayWriter, contents, decode, encode
 from assay.semantics.strict_json import typed
 from assay.verify import children
 from assay.verify.app.check import CheckRun, Line, Lowering
@@ -218,8 +218,7 @@ def load_bound(path: Path) -> tuple[onnx.ModelProto | Module, Bound]:
 
 def module_digest(module: Module) -> str:
     """SHA-256 of a module, whatever the file was called that it was read from."""
-    arrays = ArrayWriter(_Hashed())  # type: ignore[arg-type]
-    return hashlib.sha256(_PLACE.sub(r'\1""', encode(module, arrays)).encode("utf-8")).hexdigest()
+    return hashlib.sha256(_PLACE.sub(r'\1""', contents(module)).encode("utf-8")).hexdigest()
 
 
 _PLACE = re.compile(r'(\["errors\.Span", \{"source": )"(?:[^"\\]|\\.)*"')

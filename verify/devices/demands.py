@@ -15,6 +15,7 @@ from assay.semantics import graph
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.graph.effects import is_copy, is_opaque
+from assay.semantics.graph.functions import open_nodes
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -175,8 +176,7 @@ class Demands:
 
     def function(self, root: graph.Function) -> None:
         """Note the demands of all nodes of a function."""
-        whole: graph.Expr = root
-        order = list(post_order(whole, lambda n: () if is_opaque(n) else n.children))
+        order = open_nodes(root)
         for node in order:
             self.hold(node)
         for node in order:

@@ -16,12 +16,12 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import GLOBAL, VirtualDevice
 from assay.semantics.errors import Crash
 from assay.semantics.graph.effects import is_copy, is_opaque
+from assay.semantics.graph.functions import open_nodes
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import FuncType, ShapeType, flatten
-from assay.semantics.walk import post_order
 from assay.verify.devices.annotations import Broken
 from assay.verify.devices.cells import DeviceCells, Domain
 
@@ -76,8 +76,7 @@ class _Conditions:
     def function(self, root: graph.Function) -> Iterator[Broken]:
         copies: dict[tuple[object, ...], graph.Expr] = {}
         scopes = function_scopes(root)
-        whole: graph.Expr = root
-        order = list(post_order(whole, lambda n: () if is_opaque(n) else n.children))
+        order = open_nodes(root)
         named = {id(n.value) for n in order if isinstance(n, graph.Let)}
         for node in order:
             for n in (*bound_by(node), node):

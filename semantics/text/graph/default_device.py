@@ -15,6 +15,7 @@ from dataclasses import replace
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Expr, Function, If, Let, Match, Var
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.graph.functions import open_nodes
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.patterns import with_variables
 from assay.semantics.walk import fold, post_order
@@ -105,7 +106,7 @@ def _sources(function: Function) -> dict[int, Expr]:
 def parts_of(function: Function) -> Iterator[Expr]:
     """Every expression of a function, and every variable that it binds, once; not the inside of primitive functions."""
     seen: set[int] = set()
-    for node in post_order(_expr(function), lambda n: () if is_opaque(n) else n.children):
+    for node in open_nodes(function):
         for n in (node, *bound_by(node)):
             if id(n) not in seen:
                 seen.add(id(n))
