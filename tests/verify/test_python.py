@@ -14,7 +14,9 @@ import assay
 from assay.lower.interfaces import Interface
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.errors import AssayError
+from assay.verify.api.how import DEFAULTS, How
 from assay.verify.api.surface import TAKEN, for_python, in_python
+from assay.verify.app.commands.declared import LOWERING
 
 call: Any = assay  # what a type checker refuses is what is tried here
 
@@ -232,3 +234,7 @@ def test_help_lists_every_option() -> None:
     assert inspect.signature(assay.check).parameters["planner"].default == "exact"
     assert {n for n in dir(assay) if not n.startswith("__")} == set(assay.__all__) - {"__version__"}
     assert "assay.verify(directory, *, model=None" in (assay.verify.__doc__ or "")
+
+
+def test_each_option_of_a_lowering_is_one_of_python_and_of_the_command_line() -> None:
+    assert list(LOWERING) == list(How.__annotations__) == list(DEFAULTS)

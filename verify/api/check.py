@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypedDict, Unpack
+from typing import TypeAlias, Unpack
 
 from assay.lower.c import emit
 from assay.lower.instrument import Instruments
@@ -15,6 +15,7 @@ from assay.lower.interfaces import Interface
 from assay.lower.pool import Memory
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
+from assay.verify.api.how import DEFAULTS, How
 from assay.verify.api.programs import Array, Inputs, Program, bound_of, input_arrays, opened, with_inputs
 from assay.verify.app import certificate, check as run, signing
 from assay.verify.app.check import CheckRun, Line
@@ -60,27 +61,6 @@ class Report:
     def exit(self) -> Exit:
         """The exit code of a command that found only this."""
         return gravest(line.evidence.exit for line in self.lines)
-
-
-class How(TypedDict, total=False):
-    """How a program is lowered: the options of `assay check` and `assay build`, by the same names."""
-
-    pools: str
-    constant_pools: str
-    planner: str
-    io_in_pools: bool
-    alignment: int | None
-    on: str | Sequence[str]
-    host: str
-    dump: str | Path | None
-    skip: str | Sequence[str]
-    passes: str | Sequence[str]
-
-
-DEFAULTS: How = {
-    "pools": "", "constant_pools": "", "planner": "exact", "io_in_pools": False, "alignment": None, "on": (),
-    "host": "", "dump": None, "skip": (), "passes": "",
-}  # fmt: skip
 
 
 def check(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.semantics.errors import AssayError, Invalid, Trap
+from assay.verify.api.how import DEFAULTS, How
 
 FLAGS = {"dim": "dims", "bound": "bounds", "backend": "backends", "extern": "externs", "report": "page"}
 """Flags of the command line whose parameter has another name."""
@@ -71,8 +72,6 @@ def _all_named(own: Signature) -> Signature:
         if p.kind is not Parameter.VAR_KEYWORD:
             parameters.append(p)
             continue
-        from assay.verify.api.check import DEFAULTS, How
-
         for name, kind in How.__annotations__.items():
             said = getattr(kind, "__forward_arg__", kind)
             parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=dict(DEFAULTS)[name], annotation=said))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -13,6 +13,7 @@ import typer
 
 from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
+from assay.verify.api.how import DEFAULTS
 from assay.verify.app.ending import last_words
 from assay.verify.app.spending import SECONDS, default_memory, parse_memory, parse_seconds, spending
 from assay.verify.app.stages import SKIPPABLE
@@ -122,12 +123,11 @@ Timeout = Annotated[
 ]
 
 
-LOWERING: tuple[tuple[str, Any, Any], ...] = (
-    ("pools", Pools, ""), ("constant_pools", ConstantPools, ""), ("planner", Planner, "exact"),
-    ("io_in_pools", InPools, False), ("alignment", Alignment, None), ("on", Devices, []), ("host", Host, ""),
-    ("dump", DumpTo, None), ("skip", Skip, []), ("passes", Passes, ""),
-)  # fmt: skip
-"""The options of a command that lowers a model, in place of its parameter `how`: `assay.verify.api.check.How`."""
+LOWERING: Mapping[str, Any] = {
+    "pools": Pools, "constant_pools": ConstantPools, "planner": Planner, "io_in_pools": InPools, "alignment": Alignment,
+    "on": Devices, "host": Host, "dump": DumpTo, "skip": Skip, "passes": Passes,
+}  # fmt: skip
+"""How a command is given each option of `How`, in place of its parameter `how`."""
 
 JOINED = ("pools", "constant_pools", "passes")
 """Options that are lists in one text. Given several times, they are one list."""
@@ -140,8 +140,8 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
     own = signature(command, eval_str=True)
     parameters: list[Parameter] = []
     for p in own.parameters.values():
-        options = LOWERING if p.name == "how" else ()
-        parameters += [p.replace(name=n, annotation=a, default=d) for n, a, d in options] or [p]
+        options = LOWERING if p.name == "how" else {}
+        parameters += [p.replace(name=n, annotation=a, default=dict(DEFAULTS)[n]) for n, a in options.items()] or [p]
     for i, p in enumerate(parameters):
         if p.name in JOINED:
             parameters[i] = p.replace(annotation=Annotated[list[str], *p.annotation.__metadata__], default=[])
@@ -154,7 +154,7 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
         seconds = parse_seconds(timeout) if timeout else longest
         options.update({n: ",".join(filter(None, options[n])) for n in JOINED if n in options})
         if "how" in own.parameters:
-            options["how"] = {name: options.pop(name) for name, _, _ in LOWERING}
+            options["how"] = {name: options.pop(name) for name in LOWERING}
         with spending(most, seconds, chosen=bool(timeout), last_words=last_words):
             command(*args, **options)
 
