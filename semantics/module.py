@@ -18,6 +18,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Function
 from assay.semantics.memory import Bounds, Interval, Plan, Pool
+from assay.semantics.readable import Readable, readable_text
 from assay.semantics.scalar import Dim, Var
 from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt, program_order
 from assay.semantics.types import DataDef, TensorType
@@ -291,8 +292,8 @@ def _unresolved(function: PrimFunc) -> bool:
 _open: WeakKeyDictionary[PrimFunc, bool] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
-class Module:
+@dataclass(frozen=True, repr=False)
+class Module(Readable):
     """Definitions by name, and the constants they refer to by name. `main` is the entry.
 
     Graph functions name a constant of the table by a GlobalVar, tensor functions by the `index` of an AllocateConst.
@@ -304,6 +305,10 @@ class Module:
     """Where each constant lies in the read-only table, in bytes, once that is decided."""
     infos: Mapping[str, ConstantInfo] = field(default_factory=dict)
     """How constants are to be stored; one that is not named here has nothing special."""
+
+    def __repr__(self) -> str:
+        """The module as text, of bounded length."""
+        return readable_text(self)
 
     def info(self, name: str) -> ConstantInfo:
         """How the constant of that name is to be stored, the usual way where nothing is said."""

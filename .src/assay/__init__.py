@@ -45,6 +45,7 @@ _HOMES = {
         "AssayError", "BudgetSpent", "Crash", "EnvironmentFailure", "Invalid", "Trap", "Unsupported",
     ),
     "assay.semantics.module": ("Module",),
+    "assay.semantics.text.brief": ("text_for_people",),
     "assay.verify.api.check": ("Report", "build", "check"),
     "assay.verify.api.plan": ("MemoryPlan", "plan"),
     "assay.verify.api.programs": ("load",),

@@ -15,13 +15,14 @@ import numpy as np
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Span
 from assay.semantics.operator import Operator
+from assay.semantics.readable import Readable, readable_text
 from assay.semantics.scalar import Dim
 from assay.semantics.types import FuncType, Type
 from assay.semantics.walk import TreeNode, post_order
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Expr(TreeNode["Expr"]):
+class Expr(Readable, TreeNode["Expr"]):
     """Base of graph expressions; compared by identity."""
 
     type: Type
@@ -314,6 +315,10 @@ class Function(Expr):
     params: tuple[Var, ...]
     body: Expr
     attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """The function as text, of bounded length."""
+        return readable_text(self)
 
     @property
     def func_type(self) -> FuncType:

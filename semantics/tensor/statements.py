@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from assay.semantics.errors import Invalid, Span
+from assay.semantics.readable import Readable
 from assay.semantics.scalar import Expr, Load, Var, show
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.views import Region, View
@@ -396,7 +397,7 @@ class Block(Stmt):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrimFunc:
+class PrimFunc(Readable):
     """A function of the tensor IR. `params` are buffers, the last `num_outputs` written, the others read.
 
     `scalars` are parameters too, handed over by value after the buffers.

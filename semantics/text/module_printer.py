@@ -9,25 +9,29 @@ from pathlib import Path
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Function
-from assay.semantics.module import Module, Program, by_name
+from assay.semantics.module import Module, Program, by_name, with_contents
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text import constants_text
-from assay.semantics.text.external_data import LARGEST, TensorWriter, placeholder, write_text
+from assay.semantics.text.external_data import TensorWriter, placeholder, write_text
 from assay.semantics.text.graph.names import TAKEN, ModuleTexts, NamePool, SymbolNames, legal, unknown_sizes, value_text
 from assay.semantics.text.graph.printer import INDENT, print_function
 from assay.semantics.text.graph.texts import NodeTexts
 from assay.semantics.text.tensor.printer import module_symbols, print_prim_func
 from assay.semantics.types import DataDef, TensorType, Type, symbols
 
+SHORT = constants_text.LONGEST
+"""Elements of the largest constant of a tensor function that a brief text has."""
 
-def show(module: Module, tensors: TensorWriter | None = None) -> str:
+
+def show(module: Module, tensors: TensorWriter | None = None, *, brief: bool = False) -> str:
     """The module as text that `parse` reads back. Planned programs have no text.
 
     Constants that are too large for a text go to `tensors`; without it they are left out, and `parse` says so
     (`assay.semantics.text.external_data`). Unsupported: one that a tensor function holds itself (text.C35).
 
-    A constant of a tensor function that names one of the module's table is written by that name only.
+    A constant of a tensor function that names one of the module's table is written by that name only. `brief`: for
+    people; constants that do not stand where they are used are left out, `A.stored("float32", (4, 8), ...)`.
     """
     for name, d in module.definitions.items():
         if isinstance(d, Program):
@@ -51,6 +55,8 @@ def show(module: Module, tensors: TensorWriter | None = None) -> str:
     texts = ModuleTexts(names, types, data, taken)
     texts.devices = {}
     texts.stored = placeholder if tensors is None else tensors.stored
+    if brief:
+        texts.leave_out()
     lines: list[str] = []
     if own:
         lines.append(f"{INDENT}A.names({value_text(own, str)})")
@@ -63,15 +69,16 @@ def show(module: Module, tensors: TensorWriter | None = None) -> str:
         }
         lines.append(f"{INDENT}A.infos({value_text(infos, str)})")
     for n, array in module.constants.items():
-        lines.append(
-            f"{INDENT}{names[n]} = {texts.stored(array) if array.nbytes > LARGEST else constants_text.house(array)}"
-        )
+        text = texts.stored(array) if array.nbytes > texts.largest else constants_text.house(array)
+        lines.append(f"{INDENT}{names[n]} = {text}")
     for n, d in module.definitions.items():
         match d:
             case Function():
                 lines += [*print_function(d, names[n], texts, signatures[n], 1), ""]
             case PrimFunc():
                 d = by_name(d, module.constants)
+                if brief:
+                    d = with_contents(d, lambda s: s.data if s.data is None or s.data.size <= SHORT else None)
                 lines += [*print_prim_func(d, signatures[n], names[n], 1).rstrip("\n").split("\n"), ""]
             case DataDef():
                 lines += [*_data(d, names[n], texts), ""]
@@ -93,10 +100,13 @@ def write_module(module: Module, path: Path) -> None:
     write_text(path, lambda tensors: show(module, tensors))
 
 
-def show_function(function: Function, name: str = "main") -> str:
-    """One graph function as text, alone; what it names of its module is written with its type."""
+def show_function(function: Function, name: str = "main", *, brief: bool = False) -> str:
+    """One graph function as text, alone; what it names of its module is written with its type. `brief`: as for
+    a module."""
     signature = signature_symbols(function)
     texts = ModuleTexts(taken={*TAKEN, *signature.values()})
+    if brief:
+        texts.leave_out()
     lines = print_function(function, legal(name, "f"), texts, signature)
     return "\n".join([*_head(texts, {name: signature}), *lines]) + "\n"
 

@@ -13,9 +13,11 @@ judges something.
 from __future__ import annotations
 
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,9 @@ MARKED = ("seed", "dims", "seconds")
 PROPERTY = "assay"
 KNOWN = ("right", "open")
 """Verdicts that show something. A test with none of them is skipped: nobody knows."""
+UNKNOWN = ("backend.C1", "onnx.C5")
+"""Labels of what says nothing against a model or a backend: a tool that is not installed, an operator that nobody has
+told of."""
 processes = pytest.StashKey[dict[str, "Isolated"]]()
 
 
@@ -92,12 +97,27 @@ class JudgedBackend:
         them are). `program` is an ONNX model, a module of Assay's, or the path of either; `inputs` that are not given
         are made.
 
-        AssertionError: a verdict is wrong, or the backend's process died or took too long. The test is skipped where
-        the backend is not installed or can run this on no inputs. What is undecided or unpredictable is not wrong: it
-        is in the verdicts and in pytest's summary.
+        AssertionError: a verdict is wrong, or the backend's process died or took too long. The test is skipped, with
+        one line, where the backend is not installed or can run this on no inputs, and where Assay cannot import the
+        program. It fails with one line where the program cannot be read. What is undecided or unpredictable is not
+        wrong: it is in the verdicts and in pytest's summary.
         """
         __tracebackhide__ = True
         from assay.semantics.errors import Invalid, Unsupported
+
+        try:
+            return self._check(program, inputs)
+        except (Invalid, Unsupported) as wrong:
+            unknown = isinstance(wrong, Unsupported) or wrong.label in UNKNOWN
+            named = f"{program}: " if isinstance(program, (str, Path)) and str(program) not in str(wrong) else ""
+            line = " ".join(f"{named}{wrong}".split())
+        if unknown:
+            pytest.skip(f"not judged: {line}")
+        pytest.fail(line, pytrace=False)
+
+    def _check(self, program: Any, inputs: Mapping[str, Array] | None) -> dict[str, Verdict]:
+        __tracebackhide__ = True
+        from assay.semantics.errors import Unsupported
         from assay.verify.backends.protocol import FATAL, OUTCOMES
         from assay.verify.oracle import judge_backend
 
@@ -118,10 +138,6 @@ class JudgedBackend:
                 refused = wrong.message
                 self.record(kind, "refused")
                 continue
-            except Invalid as wrong:
-                if wrong.label != "backend.C1":
-                    raise
-                pytest.skip(wrong.message)
             self.record(kind, verdict.outcome)
             if verdict.outcome == "wrong":
                 raise AssertionError(self._text(kind, _said(verdict), program, subject, {**defaults, **arrays}))
@@ -247,3 +263,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"{sum(counts.values())} runs judged: {said}")
         for nodeid in empty:
             terminalreporter.line(f"nothing could be decided in {nodeid}")
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """What `assert a == b` shows of two modules or functions: the lines of their texts that differ."""
+    module = sys.modules.get("assay.semantics.module")
+    if op != "==" or module is None or not all(isinstance(x, (module.Module, module.Function)) for x in (left, right)):
+        return None
+    lines = list(unified_diff(repr(left).split("\n"), repr(right).split("\n"), "left", "right", lineterm="", n=2))
+    said = lines or ["their texts are the same: what differs is left out of them, or they are compared by identity"]
+    return [f"{type(left).__name__} == {type(right).__name__}", *said]

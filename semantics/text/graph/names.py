@@ -14,9 +14,10 @@ import numpy as np
 
 from assay.semantics.bits import digest
 from assay.semantics.devices import GLOBAL, VirtualDevice
+from assay.semantics.dtypes import dtype
 from assay.semantics.graph import Expr, Function
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
-from assay.semantics.text.external_data import placeholder
+from assay.semantics.text.external_data import LARGEST, placeholder
 from assay.semantics.text.graph.scope import ALIASES
 from assay.semantics.types import FuncType, TensorType, Type, TypeVar, dims, symbols
 from assay.semantics.walk import post_order
@@ -85,8 +86,15 @@ class ModuleTexts:
     places: dict[str, int] = field(default_factory=dict)
     stored: Callable[[np.ndarray[Any, Any]], str] = placeholder
     """What stands for a constant that is too large for a text."""
+    largest: int = LARGEST
+    """Bytes of the largest constant that stands in the text."""
     devices: dict[VirtualDevice, str] | None = None
     """The names of devices, if the text has a place to say them."""
+
+    def leave_out(self) -> None:
+        """For people: no constant stands in the text but where it is used and short."""
+        self.largest = -1
+        self.stored = lambda data: f'A.stored("{dtype(data.dtype)}", {tuple(data.shape)}, ...)'
 
     def type_var(self, of: TypeVar) -> str:
         """The name of a type parameter; no two in a module have one."""

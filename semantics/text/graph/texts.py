@@ -14,7 +14,6 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text import constants_text
-from assay.semantics.text.external_data import LARGEST
 from assay.semantics.text.graph.names import ModuleTexts, NamePool, SymbolNames, double_quoted, value_text
 from assay.semantics.text.relax.build import Number, RelaxCall, Shape
 from assay.semantics.text.relax.ops import to_relax
@@ -75,7 +74,7 @@ class NodeTexts:
         inline = constants_text.inline(node.data)
         if inline is not None:
             return inline
-        if node.data.nbytes > LARGEST:
+        if node.data.nbytes > self.module.largest:
             return self.module.stored(node.data)
         if not constants_text.fits_section(node.data):
             return constants_text.house(node.data)

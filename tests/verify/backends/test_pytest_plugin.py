@@ -153,6 +153,51 @@ def test_a_wrong_backend_is_reported_and_the_command_makes_it_smaller(project: P
     assert (project / "reduced" / "test_careless_matmul.py").exists()
 
 
+UNREAD = """
+import pytest
+
+def test_comparison():
+    from assay.semantics.builder import Builder, tensor
+    def program(name):
+        b = Builder()
+        with b.function("main", x=tensor(2)) as f:
+            b.result(getattr(b.nn, name)(f.x))
+        return b.module()
+    assert program("relu") == program("gelu")
+
+@pytest.mark.assay("integers")
+@pytest.mark.parametrize("name", ["unknown.onnx", "unsupported.onnx", "broken.onnx", "absent.onnx", "text.py"])
+def test_it(assay_backend, name):
+    assay_backend.check(name)
+"""
+
+
+def test_what_cannot_be_imported_is_skipped_and_what_cannot_be_read_fails_each_with_one_line(project: Path) -> None:
+    (project / "test_it.py").write_text(UNREAD)
+    nodes = {"unknown": ("Foo", "my.ops"), "unsupported": ("RandomNormal", "")}
+    for name, (op, domain) in nodes.items():
+        node = onnx.helper.make_node(op, [], ["y"], domain=domain, **({"shape": [2]} if not domain else {}))
+        made = model([node], {}, {"y": (np.float32, (2,))}, {}, 18)
+        made.opset_import.append(onnx.helper.make_opsetid("my.ops", 1))
+        onnx.save(made, project / f"{name}.onnx")
+    (project / "broken.onnx").write_bytes(b"\0nonsense")
+    (project / "text.py").write_text("class Nothing: pass\n")
+    code, said = session(project, "--assay-backend", "closed")
+    assert code == 1 and "4 failed, 2 skipped" in said, said
+    for line in (
+        "not judged: unknown.onnx: .*unknown operator Foo in domain my.ops, operator set 1 [onnx.C5]",
+        "not judged: unsupported.onnx: .*[onnx.*]",
+    ):
+        pattern = re.escape(line).replace(r"\.\*", ".*")
+        assert len(re.findall(rf"^SKIPPED .* {pattern}$", said, re.MULTILINE)) == 1, said
+    for line in ("broken.onnx: not an ONNX model", "cannot read the model 'absent.onnx'", "text.py: no module: "):
+        assert len(re.findall(rf"^{line}.*$", said, re.MULTILINE)) == 1, said
+    assert "Traceback" not in said and "During handling" not in said and "backends/pytest_plugin.py" not in said
+    # what two modules differ by is shown as their texts
+    assert re.search(r"^E +-  +relu: .* = R.nn.relu\(x\)$", said, re.MULTILINE), said
+    assert re.search(r"^E +\+  +gelu: .* = R.nn.gelu\(x\)$", said, re.MULTILINE), said
+
+
 HEAVY = """
 import sys
 
