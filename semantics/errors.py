@@ -88,7 +88,8 @@ class BudgetSpent(EnvironmentFailure):
 
 
 class Trap(AssayError):
-    """The run failed as the rules say. `kind` is one of the names listed in specs/semantics.md, "Traps".
+    """The run failed as the rules say. `kind` is one of the names listed in specs/semantics.md, "Traps"; "" where a
+    backend knows no more than that it failed.
 
     The message is made of parts, which are kept: `what` is wrong, the `iteration` (each loop variable around with its
     value, outermost first), and what would have been `right`. `buffer` and `index` are those that it is about, "" and
@@ -118,7 +119,7 @@ class Trap(AssayError):
         return Trap(**{n: getattr(self, n) for n in names} | parts)
 
     def __str__(self) -> str:
-        return f"trap ({self.kind}): {super().__str__()}"
+        return f"trap{f' ({self.kind})' if self.kind else ''}: {super().__str__()}"
 
 
 class Crash(AssayError):

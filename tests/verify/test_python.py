@@ -83,24 +83,40 @@ def _raising(wrong: BaseException) -> Callable[..., Any]:
     return raises
 
 
+class Unspeakable(Exception):
+    """Its text cannot be had."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
 @pytest.mark.parametrize(
-    ("prepare", "said"),
+    ("prepare", "outcome", "said"),
     [
-        (_raising(ValueError("bad\nnews")), "ValueError: bad"),
-        (_raising(assay.Invalid("my own words")), "Invalid: my own words"),
-        (_raising(assay.Trap("overflow", "much")), "trap (overflow): much"),
-        (_raising(SystemExit(3)), "SystemExit: 3"),
-        (lambda: 3, "its prepare gives a int, and a function is wanted"),
-        (lambda: _raising(KeyError("y")), "KeyError: 'y'"),
-        (lambda: lambda inputs: 3, "gives a int; tensors by name are wanted"),
+        (
+            _raising(NotImplementedError("no Exp\nyet")),
+            "refused",
+            "mine cannot run this model: NotImplementedError: no E",
+        ),
+        (lambda: _raising(NotImplementedError()), "refused", "mine cannot run this model: NotImplementedError"),
+        (_raising(assay.Invalid("my own words")), "refused", "Invalid: my own words"),
+        (_raising(assay.Unsupported("my own words")), "refused", "Unsupported: my own words"),
+        (lambda: _raising(assay.Trap("cast", "much")), "wrong", "fails where it must not: trap (cast): much"),
+        (_raising(assay.Trap("", "much")), "wrong", "fails where it must not: trap: much"),
+        (_raising(ValueError("bad\nnews")), "died", "mine raised ValueError: bad news (test_python.py:"),
+        (_raising(SystemExit(3)), "died", "SystemExit: 3"),
+        (lambda: _raising(KeyError("y")), "died", "KeyError: 'y'"),
+        (lambda: _raising(Unspeakable()), "died", "mine raised Unspeakable (test_python.py:"),
+        (lambda: 3, "died", "its prepare gives a int, and a function is wanted"),
+        (lambda: lambda inputs: 3, "died", "gives a int; tensors by name are wanted"),
     ],
 )
-def test_a_backend_that_raises_is_refused_and_the_others_are_judged(
-    module: assay.Module, prepare: Callable[[], Any], said: str
+def test_what_a_backend_raises_is_its_verdict_and_the_others_are_judged(
+    module: assay.Module, prepare: Callable[[], Any], outcome: str, said: str
 ) -> None:
     report = assay.check(module, backends=[Own("mine", prepare), "reference"], stop_after="import")
-    assert report.verdicts == {"mine": "refused", "reference": "right"}
-    assert report.holds is None
+    assert report.verdicts == {"mine": outcome, "reference": "right"}
+    assert report.holds is (None if outcome == "refused" else False)
     [line] = [line for line in report.lines if line.stage == "mine"]
     assert said in line.evidence.detail
 

@@ -24,7 +24,8 @@ from assay.verify.app.options import alignment_of, c_name, devices_of, instrumen
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.write import require_place, write_report as write_page
 from assay.verify.backends import backend as find_backend
-from assay.verify.backends.protocol import Backend, InProcess
+from assay.verify.backends.in_process import InProcess
+from assay.verify.backends.protocol import Backend
 from assay.verify.backends.registry import require_backend
 from assay.verify.border.onnx_containers import containers
 from assay.verify.evidence import holds_all

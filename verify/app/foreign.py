@@ -1,5 +1,5 @@
-"""Running Python code that a user brings: passes, tables, engines and functions for externs (specs/verify.md, "Optional
-passes").
+"""Running Python code that a user brings: passes, tables, engines, backends and functions for externs (specs/verify.md,
+"Optional passes").
 
     with foreign(lambda raised: Invalid(f"{name} raised {raised}", label="passes.C4")):
         made = own(module)
@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import pkgutil
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +28,63 @@ REFUSALS: tuple[type[AssayError], ...] = (Invalid, EnvironmentFailure)
 """Failures of Assay that say by themselves what is wrong."""
 
 
+@dataclass(frozen=True)
+class Raised:
+    """What strange code raised. As a text it is the class, and what the exception says where that can be had, in one
+    line."""
+
+    error: BaseException
+
+    def __str__(self) -> str:
+        return self._named(" ".join(self._text.split()))
+
+    @property
+    def kind(self) -> str:
+        """The name of the exception's class."""
+        return type(self.error).__name__
+
+    @property
+    def first_line(self) -> str:
+        """The class, and the first line of what the exception says."""
+        lines = self._text.strip().splitlines()
+        return self._named(lines[0] if lines else "")
+
+    @property
+    def _text(self) -> str:
+        with suppress(Exception, SystemExit, GeneratorExit):  # its text is strange code too
+            return str(self.error)
+        return ""
+
+    def _named(self, text: str) -> str:
+        return f"{self.kind}: {text}" if text else self.kind
+
+    def place_in(self, package: str) -> str:
+        """The last place in a package's own code that the exception came through, as `file.py:14 in function`; where
+        there is none, the last one in the code of anybody but Assay; "" where there is none either."""
+        others = owns = ""
+        for frame, line in traceback.walk_tb(self.error.__traceback__):
+            top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+            place = f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
+            if top == package:
+                owns = place
+            elif top != "assay":
+                others = place
+        return owns or others
+
+
 @contextmanager
-def foreign(refused: Callable[[str], AssayError], passing: tuple[type[AssayError], ...] = REFUSALS) -> Iterator[None]:
-    """What is raised in here, but an interrupt and `passing`, is the failure that `refused` makes of its class and
-    text, in one line; `sys.exit` too. What is printed goes to standard error, for standard output may have to be one
-    JSON object."""
+def foreign(
+    refused: Callable[[Raised], AssayError], passing: tuple[type[AssayError], ...] = REFUSALS
+) -> Iterator[None]:
+    """What is raised in here, but an interrupt and `passing`, is the failure that `refused` makes of it; `sys.exit`
+    too. What is printed goes to standard error, for standard output may have to be one JSON object."""
     try:
         with redirect_stdout(sys.stderr):
             yield
     except (*INTERRUPTS, *passing):
         raise
-    except BaseException as wrong:  # noqa: BLE001  it is not our code, and may raise anything
-        raise refused(_in_one_line(wrong)) from None
-
-
-def _in_one_line(wrong: BaseException) -> str:
-    """The class of an exception, and its text where it has one that can be had."""
-    text = ""
-    with suppress(Exception, SystemExit, GeneratorExit):
-        text = " ".join(str(wrong).split())
-    return f"{type(wrong).__name__}: {text}" if text else type(wrong).__name__
+    except BaseException as wrong:
+        raise refused(Raised(wrong)) from wrong
 
 
 def python_object(what: str, place: str) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.errors import Invalid
-from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, with_outputs
+from assay.verify.app.foreign import Raised
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed, with_outputs
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Tvm:
             else:
                 built = tvm.compile(module, target)
             machine = relax.VirtualMachine(built, device)
+        except tvm.error.InternalError as wrong:  # a broken invariant of TVM's own, by its documentation
+            raise crashed(self.name, Raised(wrong)) from wrong
         except Exception as wrong:
             # its importer and passes raise whatever they like
             raise cannot(self.name, wrong) from wrong
@@ -54,8 +57,10 @@ class Tvm:
                 arrays = [np.array(inputs[n], order="C") for n in params]
                 given = [tvm.runtime.tensor(a, device) for a in arrays]
                 result: Any = machine["main"](*given)
+            except tvm.error.InternalError as wrong:
+                raise crashed(self.name, Raised(wrong)) from wrong
             except Exception as wrong:
-                raise cannot(self.name, wrong) from wrong
+                raise run_failed(self.name, wrong) from wrong
             results = [result] if len(names) == 1 and hasattr(result, "numpy") else list(result)
             return {n: np.asarray(r.numpy()) for n, r in zip(names, results, strict=True)}
 

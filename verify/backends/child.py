@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 import onnx
 
-from assay.semantics.errors import EnvironmentFailure, Invalid, Unsupported
-from assay.verify.backends import BACKENDS, backend, subject_of_model
+from assay.semantics.errors import EnvironmentFailure, Invalid, Trap, Unsupported
+from assay.verify.backends import BACKENDS, Backend, backend, subject_of_model
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.backends.protocol import InProcess, Prepared, call_prepared
+from assay.verify.backends.in_process import InProcess
+from assay.verify.backends.protocol import Crashed, Prepared, call_prepared
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 KEPT = 16
 """How many programs stay prepared."""
+LONGEST = 10_000
+"""Characters of a text that says why something failed."""
 
 
 def main() -> None:
@@ -28,39 +33,66 @@ def main() -> None:
         answer_requests(requests, answers)
 
 
+@dataclass
+class Served:
+    """What the process holds: backends by name, and programs that stay prepared, with whose they are."""
+
+    backends: dict[str, Backend] = field(default_factory=dict)
+    prepared: dict[int, tuple[str, Prepared]] = field(default_factory=dict)
+
+    def backend(self, name: str) -> Backend:
+        """The backend of that name; one of another package is held to the protocol."""
+        if name not in self.backends:
+            self.backends[name] = BACKENDS[name] if name in BACKENDS else InProcess(backend(name))
+        return self.backends[name]
+
+
 def answer_requests(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer one request after another until there are no more."""
-    prepared: dict[int, tuple[str, Prepared]] = {}
+    served = Served()
     while head := requests.read(HEAD.size):
         request = unpack(*map(requests.read, lengths(head, sys.maxsize)))
         try:
-            data = pack(("done", handle(request, prepared)))
-        except Invalid as wrong:
-            data = pack(("invalid", wrong.message, wrong.label, isinstance(wrong, Unsupported)))
-        except Garbled as wrong:
-            data = pack(("invalid", f"the backend gives what is no array: {wrong}", "backend.C7", False))
-        except EnvironmentFailure as wrong:
-            data = pack(("environment", wrong.message, wrong.label))
+            data = pack(("done", handle(request, served)))
         except Exception as wrong:  # noqa: BLE001  (the parent says whose fault it is)
-            data = pack(("crash", f"{type(wrong).__name__}: {wrong}"))
+            data = pack(answer_of(wrong))
         answers.write(data)
         answers.flush()
 
 
-def handle(request: tuple[Any, ...], prepared: dict[int, tuple[str, Prepared]]) -> Any:
-    """Do one request: prepare a backend, or run a prepared one; None for a number that is not prepared any more."""
+def answer_of(wrong: Exception) -> tuple[str | bool, ...]:
+    """What is said of a request that failed."""
+    match wrong:
+        case Crashed():
+            return "crashed", wrong.message[:LONGEST], wrong.raised[:LONGEST], wrong.place[:LONGEST]
+        case Trap():
+            return "trap", wrong.kind[:LONGEST], wrong.message[:LONGEST]
+        case Invalid():
+            return "invalid", wrong.message[:LONGEST], wrong.label, isinstance(wrong, Unsupported)
+        case Garbled():
+            return "invalid", f"the backend gives what is no array: {wrong}", "backend.C7", True
+        case EnvironmentFailure():
+            return "environment", wrong.message[:LONGEST], wrong.label
+    return "crash", f"{type(wrong).__name__}: {wrong}"[:LONGEST]
+
+
+def handle(request: tuple[Any, ...], served: Served) -> Any:
+    """Do one request: tell what a backend declares, prepare one, or run a prepared one; None for a number that is not
+    prepared any more."""
     match request:
+        case ("describe", name):
+            accepts: Accepts = getattr(served.backend(name), "accepts", EVERYTHING_KEPT)
+            return {"accepts": accepts.by_name}
         case ("prepare", number, name, data, dims, wanted):
             subject = subject_of_model(onnx.load_model_from_string(data), dims)
-            while len(prepared) >= KEPT:
-                del prepared[next(iter(prepared))]
-            which = backend(name) if name in BACKENDS else InProcess(backend(name))
-            prepared[number] = name, which.prepare(subject, wanted)
+            while len(served.prepared) >= KEPT:
+                del served.prepared[next(iter(served.prepared))]
+            served.prepared[number] = name, served.backend(name).prepare(subject, wanted)
             return None
         case ("run", number, inputs):
-            if number not in prepared:
+            if number not in served.prepared:
                 return None
-            name, run = prepared[number]
+            name, run = served.prepared[number]
             return call_prepared(name, run, inputs)
 
 

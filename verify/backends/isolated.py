@@ -18,17 +18,18 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from types import TracebackType
 from typing import IO, Any
 
-from assay.semantics.errors import Crash, EnvironmentFailure, Invalid, Unsupported
+from assay.semantics.errors import Crash, EnvironmentFailure, Invalid, Trap, Unsupported
 from assay.semantics.files import on_disk
 from assay.verify import children
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.backends.protocol import Array, Prepared, Subject
-from assay.verify.backends.registry import BACKENDS, backend
-from assay.verify.oracle.declarations import EVERYTHING_KEPT
+from assay.verify.backends.protocol import Array, Crashed, Prepared, Subject
+from assay.verify.backends.registry import BACKENDS
+from assay.verify.oracle.declarations import Accepts
 
 LARGEST = 1 << 34
 """Bytes of the longest answer that is taken."""
@@ -40,8 +41,8 @@ class Isolated:
     """The backend of a name, in another process. `seconds` is how long one answer may take.
 
     Raises what the backend raises, and Unsupported where its process died (backend.C5), took too long (backend.C6), or
-    answers what is no answer (backend.C9). The program goes there as its ONNX model, and only arrays come back: the
-    process is not trusted.
+    answers what is no answer (backend.C9). The program goes there as its ONNX model, and only names, texts and arrays
+    come back: the process is not trusted. A backend of another package is imported there, and not here.
     """
 
     name: str
@@ -50,10 +51,20 @@ class Isolated:
     _errors: IO[bytes] | None = field(default=None, init=False, repr=False)
     _numbers: Any = field(default_factory=count, init=False, repr=False)
 
-    @property
-    def accepts(self) -> Any:
-        """What the backend declares of itself."""
-        return getattr(backend(self.name), "accepts", EVERYTHING_KEPT)
+    @cached_property
+    def accepts(self) -> Accepts:
+        """The freedoms that the backend declares. Invalid: what has this name is no backend (backend.C4), or there is
+        none of this name (backend.C3)."""
+        if self.name in BACKENDS:
+            return Accepts.of(getattr(BACKENDS[self.name], "accepts", None))
+        match self._ask(("describe", self.name)):
+            case {"accepts": dict(said)}:
+                try:
+                    return Accepts.of(said)
+                except Invalid as wrong:
+                    raise self._garbled(wrong.message) from None
+            case _:
+                raise self._garbled("it does not say what it accepts")
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Prepare in the other process; a run prepares once more if that process has been replaced."""
@@ -116,6 +127,10 @@ class Isolated:
             case ("invalid", str(message), str(label), bool(unsupported)):
                 known = label if _LABEL.fullmatch(label) else ""
                 raise (Unsupported if unsupported else Invalid)(message, label=known)
+            case ("crashed", str(message), str(raised), str(place)):
+                raise Crashed(message, raised, place)
+            case ("trap", str(kind), str(message)):
+                raise Trap(kind, message)
             case ("environment", str(message), str(label)) if self.name in BACKENDS:
                 raise EnvironmentFailure(message, label=label)
             case ("crash", str(message)) if self.name in BACKENDS:

@@ -13,7 +13,8 @@ import numpy as np
 from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
-from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, with_outputs
+from assay.verify.app.foreign import Raised
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed, with_outputs
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class OnnxRuntime:
                 with_outputs(subject.model, names).SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
         except Exception as wrong:  # noqa: BLE001  (told apart by its class, and raised)
-            raise self._cannot(wrong) from None
+            raise self._failure(wrong) from None
         exotic = [v for v in (*session.get_inputs(), *session.get_outputs()) if v.type in EXOTIC]
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -55,14 +56,26 @@ class OnnxRuntime:
                 values = session.run_with_ort_values(names, {n: _to_ort(ort, v) for n, v in given.items()})
                 return {n: _from_ort(v) for n, v in zip(names, values, strict=True)}
             except Exception as wrong:  # noqa: BLE001  (told apart by its class, and raised)
-                raise self._cannot(wrong) from None
+                raise self._failure(wrong) from None
 
         return run
 
-    def _cannot(self, wrong: Exception) -> Exception:
-        """ONNX Runtime raises classes of its own for whatever it cannot do; any other is no answer of it."""
-        known = type(wrong).__module__.startswith("onnxruntime") or isinstance(wrong, (RuntimeError, ValueError))
-        return cannot(self.name, wrong) if known else wrong
+    def _failure(self, wrong: Exception) -> Exception:
+        """What an exception means, by its class, which is its status code. Of a node that fails while it runs nothing
+        says whether the program must fail there or ONNX Runtime cannot run it. What is no exception of its own, nor one
+        that its Python interface raises of arguments, is no answer of it."""
+        of_its_own = type(wrong).__module__.startswith("onnxruntime")
+        kind = type(wrong).__name__
+        if of_its_own and kind in INTERNAL:
+            return crashed(self.name, Raised(wrong))
+        if of_its_own and kind != "NotImplemented" and "while running" in Raised(wrong).first_line:
+            return run_failed(self.name, wrong)
+        return cannot(self.name, wrong) if of_its_own or isinstance(wrong, (RuntimeError, ValueError)) else wrong
+
+
+INTERNAL = ("EPFail", "EngineError")
+"""Status codes of faults inside. RuntimeException is none: kernels raise it too of attributes that they do not
+take."""
 
 
 def _to_ort(ort: Any, array: Array) -> Any:

@@ -16,7 +16,7 @@ from assay.lower.c import emit
 from assay.lower.instrument import run_passes
 from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.dtypes import FLOAT64
-from assay.semantics.errors import AssayError, Crash, Trap
+from assay.semantics.errors import AssayError, Crash
 from assay.semantics.graph import Call, Expr, Function, call, get, let_chain, tuple_of
 from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.matching import Bound
@@ -155,11 +155,7 @@ class Numpy:
             module = module.with_(**changed)
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-            try:
-                results = graph.run(module, inputs)
-            except Trap as trap:
-                raise cannot(self.name, trap) from None
-            return {n: np.asarray(v) for n, v in results.items()}
+            return {n: np.asarray(v) for n, v in graph.run(module, inputs).items()}
 
         return run
 
@@ -187,10 +183,7 @@ class OwnC:
                 bound: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
                 known[key] = self._compiled(module.with_(main=with_sizes(module.main, bound)))
             compiled, names = known[key]
-            try:
-                return {names[slot]: value for slot, value in compiled.run(inputs).items()}
-            except Trap as trap:
-                raise cannot(self.name, trap) from None
+            return {names[slot]: value for slot, value in compiled.run(inputs).items()}
 
         return run
 

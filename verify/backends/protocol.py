@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -13,9 +14,10 @@ import onnx
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.onnx_export import export_onnx
-from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid, Unsupported
+from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
+from assay.verify.app.foreign import Raised
 
 Array = np.ndarray[Any, Any]
 Prepared: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -59,10 +61,11 @@ def subject_of_module(module: Module) -> Subject:
 class Backend(Protocol):
     """An implementation that runs programs, and whose outputs are judged.
 
-    `name` is how a person calls it. `prepare` compiles the subject and gives a function that may be called often. It
-    raises Invalid or Unsupported: backend.C1 where the tool is not installed, backend.C2 where it cannot run this
-    program or give one of the `wanted` tensors; the function raises backend.C2 where it cannot on these inputs. It must
-    leave its inputs as they are.
+    `name` is how a person calls it. `prepare` compiles the subject and gives a function that may be called often. The
+    function must leave its inputs as they are. Both raise NotImplementedError where they cannot: run this program, give
+    one of the `wanted` tensors, take these inputs. `Trap` says that the program fails on these inputs, of the kind ""
+    if that is all that is known. Any other exception is a crash of the backend. What a backend may say of itself beside
+    its name is in `assay.verify.backends.declared`.
     """
 
     @property
@@ -90,34 +93,61 @@ class Refused:
 
 
 @dataclass(frozen=True)
+class Trapped:
+    """The backend said that the program fails on these inputs, with a trap of this kind; "" where it does not know."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Died:
-    """The backend's process died or took too long."""
+    """The backend crashed: its process died, took too long, or it raised what its protocol does not know."""
 
     reason: str
 
 
-Outcome: TypeAlias = Ran | Refused | Died
+Outcome: TypeAlias = Ran | Refused | Trapped | Died
 OUTCOMES = {
     "backend.C2": "refused",
-    "backend.C7": "refused",
+    "backend.C11": "refused",
     "backend.C5": "died",
     "backend.C6": "late",
+    "backend.C7": "died",
     "backend.C9": "died",
+    "backend.C10": "died",
 }
 """The verdict on a run that an exception with this label ends."""
 FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refused")
+FAILED = ("backend.C10", "backend.C11")
+"""Failures that are what must be, where the program itself fails."""
+
+
+class Crashed(Unsupported):
+    """A backend raised what is neither a refusal nor a trap (backend.C10). `raised` is the name of the exception's
+    class, `place` where in the backend's own code, such as `mine.py:14 in run`, or ""."""
+
+    def __init__(self, message: str, raised: str, place: str) -> None:
+        super().__init__(message, label="backend.C10")
+        self.raised, self.place = raised, place
+
+    @property
+    def key(self) -> str:
+        """Crashes of one key are likely the same fault: without the line's number, which the next edit would change."""
+        return f"{self.raised} at {re.sub(r':[0-9]+ in ', ':', self.place)}" if self.place else self.raised
 
 
 def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Any]:
     """What a prepared backend gives, in arrays of the caller's own; sequences are lists of them. It gets copies of
     the inputs.
 
-    Invalid: what it gives is no mapping of names to arrays (backend.C7), or it has changed its inputs (backend.C8).
+    Unsupported: what it gives is no mapping of names to arrays (backend.C7). Invalid: it has changed its inputs
+    (backend.C8).
     """
     own = {n: np.array(v, order="C") for n, v in inputs.items()}
     outputs: Any = run(own)
     if not isinstance(outputs, Mapping):
-        raise Invalid(
+        raise Unsupported(
             f"the backend {name} gives a {type(outputs).__name__}; tensors by name are wanted", label="backend.C7"
         )
     for n, v in inputs.items():
@@ -125,8 +155,9 @@ def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict
             raise Invalid(f"the backend {name} changes its input {n}", label="backend.C8")
     try:
         return {n: _own(v) for n, v in outputs.items() if v is not None}
-    except ValueError as wrong:
-        raise Invalid(f"the backend {name} gives what is no array: {wrong}", label="backend.C7") from None
+    except Exception as wrong:
+        # lists that are ragged; and what makes an array of somebody's object is strange code
+        raise Unsupported(f"the backend {name} gives what is no array: {Raised(wrong)}", label="backend.C7") from wrong
 
 
 def _own(value: Any) -> Any:
@@ -154,51 +185,36 @@ def attempt(backend: Backend, subject: Subject, wanted: Sequence[str], inputs: M
     """Prepare and run once; what a backend raises by its protocol as an outcome."""
     try:
         return Ran(call_prepared(backend.name, backend.prepare(subject, wanted), inputs))
+    except Trap as trap:
+        return Trapped(trap.kind, trap.message)
     except AssayError as wrong:
         return Died(wrong.message) if wrong.label in FATAL else Refused(wrong.message)
 
 
 def cannot(name: str, why: str | BaseException) -> Unsupported:
     """What to raise where a backend cannot run a program (backend.C2): the first line of its own reason."""
-    if isinstance(why, BaseException):
-        lines = str(why).strip().splitlines()
-        why = f"{type(why).__name__}: {lines[0]}" if lines else type(why).__name__
-    return Unsupported(f"the backend {name} cannot run this model: {why}", label="backend.C2")
+    return Unsupported(f"the backend {name} cannot run this model: {_said(why)}", label="backend.C2")
 
 
-@dataclass(frozen=True)
-class InProcess:
-    """A backend of another's own, held to the protocol: whatever it raises says that it cannot (backend.C2). Crash and
-    EnvironmentFailure say nothing of it, and pass."""
+def run_failed(name: str, why: str | BaseException) -> Unsupported:
+    """What to raise where a run failed, and nothing says whether the program must fail so or the backend cannot run it
+    (backend.C11): right where the program must, else a refusal."""
+    return Unsupported(f"the backend {name} fails on these inputs: {_said(why)}", label="backend.C11")
 
-    backend: Backend
 
-    @property
-    def name(self) -> str:
-        """The backend's name."""
-        return self.backend.name
+def crashed(name: str, raised: Raised, package: str = "") -> Crashed:
+    """What to raise where a backend raised what it should not (backend.C10), with the place in its own `package`."""
+    place = raised.place_in(package)
+    message = f"the backend {name} raised {str(raised)[:LONGEST]}" + (f" ({place})" if place else "")
+    return Crashed(message, raised.kind, place)
 
-    @property
-    def accepts(self) -> Any:
-        """What the backend declares of itself."""
-        return self.backend.accepts  # type: ignore[attr-defined]
 
-    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
-        """Prepare as the backend does."""
-        made = self._guarded(lambda: self.backend.prepare(subject, wanted))
-        if not callable(made):
-            raise cannot(self.name, f"its prepare gives a {type(made).__name__}, and a function is wanted")
-        return lambda inputs: self._guarded(lambda: made(inputs))
+LONGEST = 1_000
+"""Characters of what an exception says that are kept."""
 
-    def _guarded(self, work: Callable[[], Any]) -> Any:
-        try:
-            return work()
-        except (Crash, EnvironmentFailure):
-            raise
-        except (Exception, SystemExit) as wrong:
-            if isinstance(wrong, Invalid) and wrong.label.startswith("backend."):
-                raise
-            raise cannot(self.name, wrong) from wrong
+
+def _said(why: str | BaseException) -> str:
+    return why if isinstance(why, str) else Raised(why).first_line[:LONGEST]
 
 
 def with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:

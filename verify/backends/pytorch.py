@@ -14,7 +14,7 @@ from assay.lower.anf import to_anf
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.inline import inline
 from assay.semantics.dtypes import DTYPES, DType, dtype
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import (
     Call,
     Constant,
@@ -34,8 +34,9 @@ from assay.semantics.graph.matching import Bound
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
+from assay.verify.app.foreign import Raised
 from assay.verify.backends.ours import with_results
-from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,23 @@ class Torch:
                         warnings.simplefilter("ignore")  # of what PyTorch calls in itself
                         exported = torch.export.export(_module(torch, TABLE, sized), tuple(given))
                         known[key] = (exported.run_decompositions() if self.core else exported).module()
+            except Exception as wrong:
+                # tracing raises classes of all kinds
+                raise self._failure(wrong, cannot) from wrong
+            try:
                 results = known[key](*given)
             except Exception as wrong:
-                # tracing and kernels raise classes of all kinds
-                raise cannot(self.name, wrong) from wrong
+                raise self._failure(wrong, run_failed) from wrong
             return {n: from_torch(torch, r) for n, r in zip(names, results, strict=True)}
 
         return run
+
+    def _failure(self, wrong: Exception, otherwise: Callable[[str, BaseException], Unsupported]) -> Unsupported:
+        """A crash where PyTorch says that it is one, a refusal where it says that, and `otherwise` else."""
+        raised = Raised(wrong)
+        if "INTERNAL ASSERT FAILED" in str(raised) or raised.kind.startswith("Internal"):
+            return crashed(self.name, raised)
+        return (cannot if isinstance(wrong, NotImplementedError) else otherwise)(self.name, wrong)
 
 
 KNOWN = (Var, Constant, GlobalVar, Let, MatchCast, OnDevice, Tuple, TupleGetItem)

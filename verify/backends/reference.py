@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, with_outputs
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, run_failed, with_outputs
 
 
 @dataclass(frozen=True)
 class Reference:
-    """ReferenceEvaluator. What it cannot do shows as whatever its operators happen to raise."""
+    """ReferenceEvaluator. What it cannot do, and where a program fails, show as whatever its operators happen to
+    raise."""
 
     name: str = "reference"
 
@@ -30,8 +31,10 @@ class Reference:
         def run(inputs: Mapping[str, Array]) -> dict[str, Any]:
             try:
                 results = evaluator.run(names, dict(inputs))
-            except Exception as wrong:
+            except NotImplementedError as wrong:
                 raise cannot(self.name, wrong) from wrong
+            except Exception as wrong:
+                raise run_failed(self.name, wrong) from wrong
             assert isinstance(results, list)
             return {n: r if isinstance(r, list) else np.asarray(r) for n, r in zip(names, results, strict=True)}
 

@@ -7,7 +7,7 @@ has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from assay.lower.frontends.onnx.containers import inside_option
+from assay.lower.frontends.onnx.inner_nodes import nodes_of
 from assay.lower.frontends.onnx.interface import declared_type, is_container
 from assay.semantics.errors import Invalid
 from assay.semantics.types import Type
-from assay.semantics.walk import Worklist
 from assay.verify.app.onnx_run import run_values
 from assay.verify.border.values import LENGTH, NONE, form, from_arrays, to_arrays
 
@@ -82,7 +82,10 @@ class _Border:
         self.after: list[NodeProto] = []
         self.inputs = {i.name: [i] for i in graph.input}
         self.outputs = {o.name: [o] for o in graph.output}
-        self.names = {n for node in _nodes(graph) for n in (*node.input, *node.output)} | {*self.inputs, *self.outputs}
+        self.names = {n for node in nodes_of(graph) for n in (*node.input, *node.output)} | {
+            *self.inputs,
+            *self.outputs,
+        }
 
     def take(self, info: onnx.ValueInfoProto, value: Any) -> None:
         """What goes in under that name is made of parts."""
@@ -101,7 +104,7 @@ class _Border:
             else:
                 self.tensor(name, name, value)
                 self.before.append(helper.make_node("Optional", [name], [held]))
-                for node in _nodes(self.graph):
+                for node in nodes_of(self.graph):
                     for i, n in enumerate(node.input):
                         if n == name:
                             node.input[i] = held
@@ -137,7 +140,7 @@ class _Border:
             held = self.fresh(name)
             if not isinstance(value, list):
                 self.after.append(helper.make_node("OptionalGetElement", [held], [name]))
-                for node in _nodes(self.graph):
+                for node in nodes_of(self.graph):
                     for names in (node.input, node.output):
                         for i, n in enumerate(names):
                             if n == name:
@@ -172,12 +175,3 @@ class _Border:
             field.extend(flat)
         del self.graph.node[:]
         self.graph.node.extend(nodes)
-
-
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """The nodes of a graph and of the graphs inside it."""
-    work = Worklist(graph.node)
-    for node in work:
-        yield node
-        graphs = (g for a in node.attribute for g in (*([a.g] if a.HasField("g") else []), *a.graphs))
-        work.add(n for g in graphs for n in g.node)

@@ -22,8 +22,10 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.verify.app.stages import STAGES, lowering_passes
 from assay.verify.backends import Backend, backend, names as backend_names, subject_of_module
+from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.ort import OnnxRuntime
-from assay.verify.backends.protocol import FATAL, OUTCOMES
+from assay.verify.backends.protocol import FATAL, OUTCOMES, Crashed
+from assay.verify.backends.registry import BACKENDS
 from assay.verify.evidence import Context
 from assay.verify.oracle import Oracle, Verdict, judge_backend
 
@@ -100,7 +102,8 @@ class BackendTarget:
             return from_verdict(judge_backend(subject, self.backend, inputs))
         except AssayError as wrong:
             if wrong.label in FATAL:
-                return Result(OUTCOMES[wrong.label], wrong.label, "", wrong.message)
+                where = wrong.key if isinstance(wrong, Crashed) else wrong.label
+                return Result(OUTCOMES[wrong.label], where, "", wrong.message)
             if wrong.label.startswith("backend."):
                 return Result("refused", wrong.label, "", wrong.message)
             raise
@@ -167,7 +170,9 @@ def target(name: str) -> Target:
     if name not in backend_names():
         raise Invalid(f"no backend {name!r} to judge; there are {', '.join(target_names())}", label="fuzz.C1")
     found = backend(name)
-    return BackendTarget(replace(found, threads=1) if isinstance(found, OnnxRuntime) else found)
+    if isinstance(found, OnnxRuntime):
+        return BackendTarget(replace(found, threads=1))
+    return BackendTarget(found if name in BACKENDS else InProcess(found))
 
 
 def judged(of: Target, module: Module, inputs: Mapping[str, Any]) -> Result:

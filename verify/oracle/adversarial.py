@@ -20,7 +20,6 @@ from assay.interp import graph
 from assay.interp.values import Value
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.dtypes import FLOAT64, dtype
-from assay.semantics.errors import Trap, Unsupported
 from assay.semantics.graph import Call, CallTIR, Constant
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -59,12 +58,7 @@ class Adversary:
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             attempt = Attempt(subject.module, np.random.default_rng(self.seed), self.flush, where)
-            try:
-                results = attempt.run(inputs)
-            except Trap as trap:
-                raise Unsupported(
-                    f"the backend {self.name} cannot run this model: {trap}", label="backend.C2"
-                ) from None
+            results = attempt.run(inputs)
             known = {n: e.data if isinstance(e, Constant) else inputs[e.name] for n, e in given.items()}
             known |= attempt.seen | results
             for name in wanted:

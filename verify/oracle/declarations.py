@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,15 +33,47 @@ class Accepts:
     holds: bool = False
     within: Width = ""
 
+    @staticmethod
+    def of(declared: Any) -> Accepts:
+        """What a backend declares: an `Accepts`, nothing, a name of `FREEDOMS`, several, or by names whether each is
+        taken. Invalid (backend.C4): there is no such freedom, or it is none of these."""
+        if declared is None or isinstance(declared, Accepts):
+            return declared or EVERYTHING_KEPT
+        names = [declared] if isinstance(declared, str) else declared
+        taken = dict(names) if isinstance(names, Mapping) else _all_true(names)
+        for name, is_taken in taken.items():
+            if name not in FREEDOMS or not isinstance(is_taken, bool):
+                raise Invalid(f"it accepts {name!r}; there is {', '.join(FREEDOMS)}", label="backend.C4")
+        return EVERYTHING_KEPT._with(taken)
+
+    @property
+    def by_name(self) -> dict[str, bool]:
+        """Whether each of `FREEDOMS` is taken; `of` makes the same of it."""
+        return {name: getattr(self, field) for name, field in FREEDOMS.items()}
+
     def excluding(self, names: Collection[str]) -> Accepts:
         """The same without the rights of these names; Invalid (cli.C6) for a name of none."""
         for name in names:
             if name not in RIGHTS:
                 raise Invalid(f"--exclude {name}: no right has this name; there is {', '.join(RIGHTS)}", label="cli.C6")
-        return replace(self, wider=self.wider and NAME not in names)
+        return self._with(dict.fromkeys(names, False))
+
+    def _with(self, taken: Mapping[str, bool]) -> Accepts:
+        fields: dict[str, Any] = {FREEDOMS[name]: is_taken for name, is_taken in taken.items()}
+        return replace(self, **fields)
 
 
-RIGHTS = (NAME,)
+def _all_true(names: Any) -> dict[Any, bool]:
+    if not isinstance(names, Iterable) or isinstance(names, bytes):
+        raise Invalid(
+            f"it accepts a {type(names).__name__}; names are wanted, of {', '.join(FREEDOMS)}", label="backend.C4"
+        )
+    return dict.fromkeys(names, True)
+
+
+FREEDOMS = {NAME: "wider", "flushes": "flushes", "splits": "splits"}
+"""What a backend may declare by its name, and which field of `Accepts` that is."""
+RIGHTS = tuple(FREEDOMS)
 """What may be excluded."""
 SPLIT = 3 * 2.0**-16
 """What two parts leave out of each factor, and the product of the lesser parts: each at most 2**-16."""

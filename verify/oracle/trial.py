@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 import onnx.defs
 
 from assay.interp import graph
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.left_open.entries import BY_OPERATOR
-from assay.verify.backends.protocol import FATAL, Backend, Prepared, Subject, as_tensor, call_prepared
+from assay.verify.backends.protocol import FAILED, FATAL, Backend, Prepared, Subject, as_tensor, call_prepared
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.expected import Expected
 from assay.verify.oracle.judge import Oracle
@@ -27,6 +27,8 @@ from assay.verify.oracle.other_inputs import Between, find_between
 from assay.verify.oracle.verdict import Verdict
 
 Array = np.ndarray[Any, Any]
+Outputs: TypeAlias = Mapping[str, Any] | Trap
+"""What came of a run: tensors by name, or that it failed."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Run:
 
     when: str
     expected: Expected
-    outputs: Mapping[str, Any]
+    outputs: Outputs
     theirs: Mapping[str, Array]
 
 
@@ -46,15 +48,17 @@ def judge_backend(
     each operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it
     has one; rights that are `excluded` are not granted.
     A backend that changes its inputs is wrong; so is one that is wrong on other inputs in between, or when it is asked
-    again. What other inputs could not show is said beside what is right. Raises what the backend raises for the
-    outputs, and Invalid where the inputs are not what main takes."""
+    again. A run that fails, by a Trap or by an exception, is right where the program must fail. What other inputs could
+    not show is said beside what is right. Raises what else the backend raises for the outputs, and Invalid where the
+    inputs are not what main takes."""
     given = inputs.inputs if isinstance(inputs, Expected) else inputs
     graph.check_inputs(subject.module.main, given)
-    oracle = oracle_of(subject, getattr(backend, "accepts", EVERYTHING_KEPT).excluding(excluded))
+    oracle = oracle_of(subject, Accepts.of(getattr(backend, "accepts", None)).excluding(excluded))
     unseen: list[str] = []
+    hidden: list[str] = []
     try:
         verdict: Verdict | None = None
-        for run in _runs(subject, backend, oracle, oracle.expected(inputs), unseen):
+        for run in _runs(subject, backend, oracle, oracle.expected(inputs), unseen, hidden):
             found = oracle.judge(run.expected, run.outputs, run.theirs)
             if verdict is None or found.outcome == "wrong":
                 verdict = found if not run.when else replace(found, detail=f"{run.when}, {found.detail}")
@@ -73,6 +77,8 @@ def judge_backend(
             raise
         return Verdict("wrong", BITWISE, wrong.message)
     assert verdict is not None
+    if hidden and verdict.outcome != "wrong":
+        verdict = replace(verdict, detail=f"{verdict.detail}; its intermediate tensors are not to be had: {hidden[0]}")
     if not unseen or verdict.outcome not in ("right", "open"):
         return verdict
     said = "; ".join(unseen)
@@ -83,40 +89,92 @@ def judge_backend(
     )
 
 
-def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected, unseen: list[str]) -> Iterator[Run]:
+def _runs(
+    subject: Subject, backend: Backend, oracle: Oracle, first: Expected, unseen: list[str], hidden: list[str]
+) -> Iterator[Run]:
     """The runs that are judged: the first, that on other inputs, and the first again where it gives other bits. What
-    these cannot show is put into `unseen`."""
-    prepared = backend.prepare(subject, subject.outputs)
-    outputs = call_prepared(backend.name, prepared, first.inputs)
+    these cannot show is put into `unseen`, and why intermediate tensors are not shown, where that was no refusal, into
+    `hidden`."""
+    prepared, outputs = _first_run(subject, backend, first)
+    if isinstance(outputs, Trap):
+        unseen.append("the program fails on these inputs")
+        yield Run("", first, outputs, {})
+        return
     found = find_between(oracle, first, outputs)
     between = found.expected
     others = _if_taken(backend, prepared, between)
     if between is not None and others is None:
         found = Between(None, "it refuses other inputs")
     unseen += [found.unseen] if found.unseen else []
-    again = call_prepared(backend.name, prepared, first.inputs)
-    made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
-    try:  # not every backend can show its intermediate tensors
-        shown: Prepared | None = backend.prepare(subject, made)
-        assert shown is not None
-        theirs = _tensors(call_prepared(backend.name, shown, first.inputs))
-    except Unsupported as wrong:
-        if wrong.label in FATAL:
-            raise
-        shown, theirs = None, {}
+    again = _told_of("in a second run", backend, prepared, first)
+    shown, theirs = _shown(subject, backend, first, hidden)
     yield Run("", first, outputs, theirs)
     if between is not None and others is not None:
         own = _if_taken(backend, shown, between) if shown is not None else None
-        yield Run("on other inputs in between", between, others, _tensors(own or {}))
-    if not _same(outputs, again):
+        yield Run("on other inputs in between", between, others, _tensors(own))
+    if isinstance(again, Trap) or not _same(outputs, again):
         theirs = _tensors(call_prepared(backend.name, shown, first.inputs)) if shown is not None else {}
         yield Run("in a second run", first, again, theirs)
 
 
-def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Mapping[str, Any] | None:
+def _first_run(subject: Subject, backend: Backend, first: Expected) -> tuple[Prepared, Outputs]:
+    """The prepared backend, and what came of the first inputs. One that fails already when it prepares says that of
+    every run."""
+    try:
+        prepared = backend.prepare(subject, subject.outputs)
+    except Trap as trap:
+        return lambda inputs: {}, trap
+    return prepared, _outputs(backend, prepared, first)
+
+
+def _outputs(backend: Backend, run: Prepared, on: Expected) -> Outputs:
+    """What came of a run. What it raised is a trap of no kind where the program itself fails."""
+    try:
+        return call_prepared(backend.name, run, on.inputs)
+    except Trap as trap:
+        return trap
+    except Unsupported as wrong:
+        if wrong.label not in FAILED or not isinstance(on.possible, Trap):
+            raise
+        return Trap("", wrong.message)
+
+
+def _told_of(when: str, backend: Backend, run: Prepared, on: Expected) -> Outputs:
+    """What came of a run that is not the first. A crash says when it was."""
+    try:
+        return _outputs(backend, run, on)
+    except Unsupported as wrong:
+        if wrong.label in FATAL:
+            wrong.told_of(when)
+        raise
+
+
+def _shown(
+    subject: Subject, backend: Backend, first: Expected, hidden: list[str]
+) -> tuple[Prepared | None, dict[str, Array]]:
+    """The backend prepared for every tensor of the model, and these; None where it cannot show them, as not every
+    backend can. What it raises then, which nobody who only wants outputs would see, is put into `hidden`."""
+    made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
+    try:
+        shown = backend.prepare(subject, made)
+        return shown, _tensors(call_prepared(backend.name, shown, first.inputs))
+    except Trap as trap:
+        hidden.append(str(trap))
+    except Unsupported as wrong:
+        if wrong.label in FATAL and wrong.label not in UNASKED:
+            raise
+        hidden += [wrong.message] if wrong.label != "backend.C2" else []
+    return None, {}
+
+
+UNASKED = ("backend.C7", "backend.C10")
+"""Faults that do not count when a backend is asked for intermediate tensors, which its users do not ask for."""
+
+
+def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Outputs | None:
     """What it gives on inputs that we chose; None where it refuses these: they are not the user's."""
     try:
-        return call_prepared(backend.name, run, on.inputs) if on is not None else None
+        return _told_of("on other inputs in between", backend, run, on) if on is not None else None
     except Unsupported as wrong:
         if wrong.label in FATAL:
             raise
@@ -125,7 +183,8 @@ def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Mapping[s
 
 def _is_own(run: Run) -> bool:
     """Whether its outputs are what it shows when it is asked for all tensors, as far as it can be."""
-    return all(n not in run.theirs or _same({n: v}, {n: run.theirs[n]}) for n, v in run.outputs.items())
+    given = {} if isinstance(run.outputs, Trap) else run.outputs
+    return all(n not in run.theirs or _same({n: v}, {n: run.theirs[n]}) for n, v in given.items())
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -143,9 +202,9 @@ def _bits(value: Any) -> Any:
     )
 
 
-def _tensors(given: Mapping[str, Any]) -> dict[str, Array]:
-    """What a backend gives for tensors of the model, whatever it is."""
-    return {n: as_tensor(v) for n, v in given.items()}
+def _tensors(given: Outputs | None) -> dict[str, Array]:
+    """What a backend gives for tensors of the model, whatever it is; none where it failed."""
+    return {} if given is None or isinstance(given, Trap) else {n: as_tensor(v) for n, v in given.items()}
 
 
 def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:

@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.semantics.errors import AssayError, Unsupported
 from assay.verify.backends import Backend, subject_of_model
-from assay.verify.backends.protocol import FATAL, OUTCOMES
+from assay.verify.backends.protocol import FATAL, OUTCOMES, Crashed
 from assay.verify.oracle import judge_backend
 from assay.verify.reduce.case import ReducedCase
 
@@ -25,6 +25,14 @@ class CaseFinding:
     said: str
     operator: str = ""
     """The first operator that is wrong, if that is known: its ONNX name."""
+    crash: str = ""
+    """What it raised, and where in its own code, if it crashed by an exception."""
+
+    def is_shown_by(self, now: CaseFinding | None) -> bool:
+        """Whether what was found in a smaller case is the same."""
+        if now is None or now.kind != self.kind or now.crash != self.crash:
+            return False
+        return not self.operator or now.operator == self.operator
 
 
 def find(case: ReducedCase, backend: Backend) -> CaseFinding | None:
@@ -43,7 +51,8 @@ def look(case: ReducedCase, backend: Backend, seen: list[str] | None = None) -> 
     except Unsupported as wrong:
         if wrong.label not in FATAL:
             raise
-        return CaseFinding("late" if OUTCOMES[wrong.label] == "late" else "died", wrong.message)
+        kind: Literal["died", "late"] = "late" if OUTCOMES[wrong.label] == "late" else "died"
+        return CaseFinding(kind, wrong.message, crash=wrong.key if isinstance(wrong, Crashed) else "")
     if seen is not None:
         seen.append(verdict.outcome)
     if verdict.outcome != "wrong":
@@ -52,13 +61,8 @@ def look(case: ReducedCase, backend: Backend, seen: list[str] | None = None) -> 
 
 
 def shows(backend: Backend, found: CaseFinding) -> Callable[[ReducedCase], bool]:
-    """Whether a case shows the same: the same kind, and by the same operator where one was named."""
-
-    def same(case: ReducedCase) -> bool:
-        now = find(case, backend)
-        return now is not None and now.kind == found.kind and (not found.operator or now.operator == found.operator)
-
-    return same
+    """Whether a case shows the same: the same kind, by the same operator where one was named, and the same crash."""
+    return lambda case: found.is_shown_by(find(case, backend))
 
 
 def first_finding(

@@ -48,7 +48,7 @@ def check(
             metavar="RIGHT",
             help=(
                 "a right that nobody who is judged has: kept-wider, to hold tensors of 16 bits in float32 between"
-                " operators"
+                " operators; or flushes or splits, which a backend may declare"
             ),
         ),
     ] = [],
