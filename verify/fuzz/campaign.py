@@ -5,14 +5,28 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from assay.semantics.errors import Invalid
 from assay.verify.fuzz.cases import Recipe, again, campaign_example
 from assay.verify.fuzz.corpus import COUNTERS, Corpus, StoredFailure
+from assay.verify.fuzz.learning import Evidence, Learnt
 from assay.verify.fuzz.targets import judged, target
 from assay.verify.fuzz.worker import ExampleReport, Failure, Task
+
+ROUND = 8
+"""Examples of the first rounds; a later one has a half of those before it, and no more than LONGEST."""
+LONGEST = 512
+
+
+def round_end(number: int) -> int:
+    """The first number of the round after that of an example. What is learnt counts from the next round on: so what an
+    example is does not depend on who is faster."""
+    end = ROUND
+    while end <= number:
+        end += max(ROUND, min(LONGEST, end // 2 // ROUND * ROUND))
+    return end
 
 
 class Workers(Protocol):
@@ -53,22 +67,37 @@ class Campaign:
     open: set[int] = field(default_factory=set)
     known: set[tuple[str, str, str]] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+    next: int = 0
+    """The number of the next example."""
+    given: int = 0
+    learnt: Learnt = field(default_factory=Learnt)
+    avoided: tuple[str, ...] = ()
+    """What the examples of this round avoid."""
+    pending: list[tuple[int, list[Evidence]]] = field(default_factory=list)
+    """What was met in this round."""
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the examples of this round are made of."""
+        return replace(self.plan.recipe, avoided=self.avoided)
 
     def run(self, workers: Workers) -> None:
         """Judge until the plan's end. KeyboardInterrupt passes through; what was done until then is kept."""
         target(self.plan.target)
-        first, waiting = self._resume()
+        waiting = self._resume()
         self.open = set(waiting)
         self.started = time.monotonic()
         kept = self.started
-        self.next = first
         try:
-            for report in workers.run(self._tasks(first, waiting)):
-                self._take(report)
-                self.tell(self)
-                if time.monotonic() - kept > 5:
-                    self._keep()
-                    kept = time.monotonic()
+            while not self._ended:
+                for report in workers.run(self._tasks(waiting)):
+                    self._take(report)
+                    self.tell(self)
+                    if time.monotonic() - kept > 5:
+                        self._keep()
+                        kept = time.monotonic()
+                waiting = []
+                self._learn()
         finally:
             self._keep()
 
@@ -77,29 +106,53 @@ class Campaign:
         """Examples a second of this run."""
         return self.judged / max(time.monotonic() - self.started, 1e-9)
 
-    def _tasks(self, first: int, waiting: list[int]) -> Iterator[Task]:
-        """Tasks until the plan's end: first what an earlier run had begun and not ended."""
-        plan, given, number = self.plan, 0, first
-        while True:
-            room = plan.batch if plan.examples is None else min(plan.batch, plan.examples - given)
-            late = plan.seconds is not None and time.monotonic() - self.started >= plan.seconds
-            if room <= 0 or late:
-                return
+    @property
+    def _ended(self) -> bool:
+        """Whether the plan is at its end."""
+        plan = self.plan
+        late = plan.seconds is not None and time.monotonic() - self.started >= plan.seconds
+        return late or (plan.examples is not None and self.given >= plan.examples)
+
+    def _tasks(self, waiting: list[int]) -> Iterator[Task]:
+        """Tasks until the end of the round or of the plan: first what an earlier run had begun and not ended."""
+        plan, end = self.plan, self._end
+        while not self._ended:
+            room = min(plan.batch, max(1, (end - min(self.open, default=self.next)) // 4))  # work for several
+            room = room if plan.examples is None else min(room, plan.examples - self.given)
             if waiting:
                 numbers, waiting = tuple(waiting[:room]), waiting[room:]
             else:
-                numbers = tuple(range(number, number + room))
-                number += room
-            given += len(numbers)
-            self.next = max(self.next, number)
+                numbers = tuple(range(self.next, min(self.next + room, end)))
+                self.next += len(numbers)
+            if not numbers:
+                return
+            self.given += len(numbers)
             self.open |= set(numbers)
-            yield Task(plan.target, plan.recipe, plan.seed, numbers, frozenset(self.known))
+            yield Task(plan.target, self.recipe, plan.seed, numbers, frozenset(self.known))
+
+    @property
+    def _end(self) -> int:
+        """Where the round ends: that of what is still to be judged, if there is such."""
+        return round_end(min(self.open, default=self.next))
+
+    def _learn(self) -> None:
+        """What was met in a round that is over counts from now on, in the order of the examples."""
+        if self.open or not self.pending or round_end(self.pending[0][0]) > self.next:
+            return
+        for _, found in sorted(self.pending):
+            self.learnt.add(found)
+        self.pending = []
+        self.avoided = self.learnt.avoided
 
     def _take(self, report: ExampleReport) -> None:
         self.judged += len(report.numbers)
         self.open -= set(report.numbers)
         failures, report.failures = report.failures, []
+        if report.unusable:
+            raise Invalid(report.unusable, label="backend.C1")
         report.numbers = ()
+        self.pending += report.evidence
+        report.evidence = []
         self.done.add(report)
         for failure in failures:
             self.known.add(failure.result.key)
@@ -107,7 +160,7 @@ class Campaign:
 
     def _store(self, failure: Failure) -> None:
         """Keep a failure, unless there is one like it."""
-        recipe, plan = self.plan.recipe, self.plan
+        recipe, plan = self.recipe, self.plan
         if failure.result.where.startswith("generator"):
             raise Invalid(
                 f"the generator made what is not valid: example {failure.number} of seed {plan.seed}:"
@@ -121,16 +174,23 @@ class Campaign:
         if self.corpus is None or self.corpus.add(plan.target, failure.result, case, recipe, plan.seed, failure.number):
             self.new.append(failure)
 
-    def _resume(self) -> tuple[int, list[int]]:
-        """The number of the next example, and those that were begun and not ended."""
+    def _resume(self) -> list[int]:
+        """Go on where an earlier run ended; the numbers of the examples that it began and did not end."""
         state = self.corpus.state(self.plan.target) if self.corpus is not None else {}
+        if self.corpus is not None:
+            self.learnt = self.corpus.learnt(self.plan.target)
+            self.avoided = self.learnt.avoided
         same = state and state["seed"] == self.plan.seed and state["recipe"] == self.plan.recipe.as_data()
         if not same:
-            return 0, []
+            return []
         for counter, name in zip(self.done.counters, COUNTERS, strict=True):
             counter.update(state[name])
         self.before = state["examples"]
-        return state["next"], list(state["open"])
+        self.next = state["next"]
+        if self.learnt.seen or state["pending"]:  # else it was forgotten
+            self.avoided = tuple(state["avoided"])
+            self.pending = [(n, [(tuple(t), refused) for t, refused in found]) for n, found in state["pending"]]
+        return list(state["open"])
 
     def _keep(self) -> None:
         if self.corpus is None:
@@ -138,9 +198,10 @@ class Campaign:
         counted = {name: dict(c) for name, c in zip(COUNTERS, self.done.counters, strict=True)}
         state: dict[str, Any] = {
             "target": self.plan.target, "seed": self.plan.seed, "recipe": self.plan.recipe.as_data(),
-            "next": self.next, "open": sorted(self.open), "examples": self.before + self.judged, **counted,
+            "next": self.next, "open": sorted(self.open), "examples": self.before + self.judged,
+            "avoided": self.avoided, "pending": self.pending, **counted,
         }  # fmt: skip
-        self.corpus.keep(self.plan.target, state)
+        self.corpus.keep(self.plan.target, state, self.learnt)
 
 
 @dataclass(frozen=True)

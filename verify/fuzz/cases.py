@@ -16,6 +16,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import symbols
 from assay.semantics.walk import post_order
+from assay.verify.strategies.avoiding import others
 from assay.verify.strategies.choosing import Tape, by_random
 from assay.verify.strategies.features import Features, static_operators
 from assay.verify.strategies.graphs import a_module
@@ -26,17 +27,30 @@ EXPORTED = ("branches", "names", "symbolic", "functions", "named_constants")
 SWITCHES = (*EXPORTED, "recursion")
 """The same, and what no model can say."""
 
+CONSTRUCTS = ("if", "call", "symbolic dim", "named constant", "tensor function")
+"""What a program has besides operators, as `FuzzCase.constructs` names it."""
+_ALWAYS = ("call", "less", "logical_not", "floor_divide", "clip", "take")
+NEEDED = {
+    "branches": ("if",), "functions": _ALWAYS, "recursion": _ALWAYS, "symbolic": ("symbolic dim", "clip"),
+    "named_constants": ("named constant",),
+}  # fmt: skip
+"""What a feature brings into programs, by itself."""
+EXPLORES = 12
+"""One example of so many is made as if nothing were avoided."""
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """What examples are made of. A feature in `switches` is on in some examples."""
+    """What examples are made of. A feature in `switches` is on in some examples. What has one of the traits in
+    `avoided` (`assay.verify.strategies.avoiding`), or is such a construct, is in few."""
 
     operators: tuple[str, ...] = field(default_factory=static_operators)
     size: int = 10
     switches: tuple[str, ...] = EXPORTED
+    avoided: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """The recipe as plain data, for JSON."""
+        """The recipe as plain data, for JSON: without what is avoided, which is learnt on the way."""
         return {"operators": list(self.operators), "size": self.size, "switches": list(self.switches)}
 
 
@@ -75,8 +89,10 @@ class FuzzCase:
 
 def made(recipe: Recipe, tape: Tape) -> FuzzCase:
     """The example that the choices on a tape make."""
-    on: dict[str, Any] = {name: tape(3) == 2 for name in recipe.switches}
-    features = replace(Features(operators=recipe.operators), **on)
+    avoided = frozenset(recipe.avoided) if recipe.avoided and tape(EXPLORES) < EXPLORES - 1 else frozenset()
+    on: dict[str, Any] = {n: tape(3) == 2 and avoided.isdisjoint(NEEDED.get(n, ())) for n in recipe.switches}
+    usual = Features(operators=recipe.operators, avoided=avoided)
+    features = replace(usual, dtypes=others(usual.dtypes, avoided), **on)
     module = a_module(tape, 2 + tape(recipe.size), features)
     return FuzzCase(module, picked_inputs(tape, module), tuple(tape.taken))
 

@@ -31,6 +31,8 @@ from assay.verify.fuzz.targets import FAILURES, GOOD, OURS, target
 from assay.verify.fuzz.worker import ExampleReport, failed
 from assay.verify.strategies.features import chosen
 
+MOST_LINES = 20
+"""So much of what is not drawn any more is said."""
 MOST_JOBS = 1_000
 """Workers that one campaign may start."""
 
@@ -51,6 +53,7 @@ class FuzzRequest:
     patience: float = 60.0
     cluster: str = ""
     replay: bool = False
+    forget: bool = False
 
 
 def recipe_of(request: FuzzRequest) -> Recipe:
@@ -73,6 +76,10 @@ def fuzz(request: FuzzRequest, out: Screen, as_json: bool) -> int:
         if corpus is None:
             raise Invalid("--replay judges the failures of a corpus again: name it with --corpus", label="cli.C3")
         return _replay(corpus, request.backend, out, as_json)
+    if request.forget:
+        if corpus is None:
+            raise Invalid("--forget drops what a corpus has learnt: name it with --corpus", label="cli.C3")
+        corpus.forget(request.backend)
     seconds = 60.0 if request.seconds is None and request.examples is None else request.seconds
     plan = Plan(request.backend, recipe_of(request), request.seed, request.examples, seconds)
     if request.jobs is not None and not 1 <= request.jobs <= MOST_JOBS:
@@ -146,6 +153,7 @@ def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:
         "per_second": round(campaign.rate, 1), "interrupted": interrupted, "kinds": dict(done.kinds),
         "operators": dict(done.operators.most_common()),
         "unseen_operators": unseen(done.operators, plan.recipe.operators),
+        "avoided": {t: campaign.learnt.seen[t].as_data() for t in campaign.learnt.avoided},
         "constructs": dict(done.constructs), "rules": dict(done.layers.most_common()),
         "new": [f.result.as_data() | {"example": f.number} for f in campaign.new],
     }  # fmt: skip
@@ -163,6 +171,11 @@ def _show(campaign: Campaign, out: Screen, as_json: bool, interrupted: bool) -> 
             out.print(f"{title}: " + ", ".join(f"{n} {c}" for n, c in counter.most_common(12)))
     if missing:
         out.print(f"operators never met: {', '.join(missing)}")
+    lines = campaign.learnt.lines()
+    for line in lines[:MOST_LINES]:
+        out.print(f"not drawn any more: {line}")
+    if len(lines) > MOST_LINES:
+        out.print(f"and {len(lines) - MOST_LINES} more, which --json lists")
     for failure in campaign.new:
         result = failure.result
         by = ", ".join(part for part in (result.where, result.culprit) if part)

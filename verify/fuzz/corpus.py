@@ -25,6 +25,7 @@ from assay.verify.app.text_run import load_text
 from assay.verify.border.files import replace_text
 from assay.verify.border.inputs import load_npz, save
 from assay.verify.fuzz.cases import FuzzCase, Recipe
+from assay.verify.fuzz.learning import Learnt
 from assay.verify.fuzz.targets import Result, plain
 
 COUNTERS = ("kinds", "operators", "constructs", "layers")
@@ -67,7 +68,7 @@ class Corpus:
             return None
         data = {
             "target": target, **result.as_data(), "operators": list(case.operators), "seed": seed, "number": number,
-            "picks": list(case.picks), "recipe": recipe.as_data(),
+            "picks": list(case.picks), "recipe": recipe.as_data(), "avoided": list(recipe.avoided),
         }  # fmt: skip
         write_module(case.module, path.with_suffix(".py"))
         save(path.with_suffix(".npz"), plain(case.inputs))
@@ -77,7 +78,7 @@ class Corpus:
     def failures(self) -> Iterator[StoredFailure]:
         """All failures, by their names."""
         for path in sorted(self.directory.glob("*.json")):
-            if path.name.startswith("campaign"):
+            if path.name.startswith(("campaign-", "learnt-")):
                 continue
             yield _read(path, partial(_failure, path))
 
@@ -86,12 +87,28 @@ class Corpus:
         path = self._state(target)
         return _read(path, _state) if path.exists() else {}
 
-    def keep(self, target: str, state: Mapping[str, Any]) -> None:
-        """Say what a campaign has done."""
+    def keep(self, target: str, state: Mapping[str, Any], learnt: Learnt) -> None:
+        """Say what a campaign has done, and what it has learnt."""
         replace_text(self._state(target), json.dumps(state, indent=1) + "\n")
+        if learnt.seen:
+            replace_text(self._learnt(target), json.dumps(learnt.as_data(), indent=1) + "\n")
+
+    def learnt(self, target: str) -> Learnt:
+        """What campaigns against a target have learnt of refusals."""
+        path = self._learnt(target)
+        return _read(path, Learnt.from_data) if path.exists() else Learnt()
+
+    def forget(self, target: str) -> None:
+        """Forget what was learnt against a target, in the round that is not over too."""
+        self._learnt(target).unlink(missing_ok=True)
+        if state := self.state(target):
+            self.keep(target, {**state, "avoided": [], "pending": []}, Learnt())
 
     def _state(self, target: str) -> Path:
         return self.directory / f"campaign-{_plain(target)}.json"
+
+    def _learnt(self, target: str) -> Path:
+        return self.directory / f"learnt-{_plain(target)}.json"
 
 
 def name_of(target: str, result: Result, operators: tuple[str, ...]) -> str:
@@ -127,4 +144,12 @@ def _state(data: dict[str, Any]) -> dict[str, Any]:
     counted = [n for name in COUNTERS for n in typed(dict, data[name]).values()]
     for number in (data["seed"], data["next"], data["examples"], *typed(list, data["open"]), *counted):
         typed(int, number)
+    for name in typed(list, data.setdefault("avoided", [])):
+        typed(str, name)
+    for number, found in typed(list, data.setdefault("pending", [])):
+        typed(int, number)
+        for traits, refused in typed(list, found):
+            typed(bool, refused)
+            for trait in typed(list, traits):
+                typed(str, trait)
     return data

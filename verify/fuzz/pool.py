@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing as mp
 import signal
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ def run_worker(channel: Connection[Any, Any], work: Work, memory: int | None = N
     """A worker's life: tasks come in, and out go a number before each example, a report after it, and None
     at the end of a task. `memory`: the bytes that it may take, whoever is judged in it."""
     _hold_to(memory)
+    warnings.simplefilter("ignore")  # of whoever is judged; nobody reads them
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts a campaign ends its workers
     try:
         while True:

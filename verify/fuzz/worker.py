@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from assay.semantics.errors import AssayError
 from assay.verify.fuzz.cases import FuzzCase, Recipe, again, campaign_example
+from assay.verify.fuzz.learning import Evidence, evidence_of
 from assay.verify.fuzz.targets import FAILURES, Result, Target, judged, target
 from assay.verify.strategies.choosing import reduce_picks
 
@@ -48,6 +49,10 @@ class ExampleReport:
     layers: Counter[str] = field(default_factory=Counter)
     """Which rule decided: layers of the oracle, labels of what was refused."""
     failures: list[Failure] = field(default_factory=list)
+    evidence: list[tuple[int, list[Evidence]]] = field(default_factory=list)
+    """By the examples' numbers, what they say of refusals."""
+    unusable: str = ""
+    """Why nobody can be judged here: the backend is not installed."""
 
     def add(self, other: ExampleReport) -> None:
         """Add the counts and failures of another report."""
@@ -55,6 +60,8 @@ class ExampleReport:
         for mine, theirs in zip(self.counters, other.counters, strict=True):
             mine.update(theirs)
         self.failures += other.failures
+        self.evidence += other.evidence
+        self.unusable = self.unusable or other.unusable
 
     @property
     def counters(self) -> tuple[Counter[str], ...]:
@@ -81,6 +88,9 @@ def judge_examples(task: Task) -> Iterator[ExampleReport]:
         report.operators.update(case.operators)
         report.constructs.update(case.constructs)
         report.layers[result.where] += bool(result.where)
+        if result.where == "backend.C1":
+            report.unusable = result.detail
+        report.evidence.append((number, evidence_of(of, case, result)))
         if result.failed:
             picks = case.picks
             if result.key not in known or not result.culprit:

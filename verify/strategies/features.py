@@ -52,6 +52,8 @@ class Features:
     """Axes of size 0."""
     devices: CompilationConfig | None = None
     """Annotations of these devices, and copies between them, here and there. Some say what cannot be."""
+    avoided: frozenset[str] = frozenset()
+    """Traits of uses (`assay.verify.strategies.avoiding`) that are avoided, as long as there are others."""
 
     def __post_init__(self) -> None:
         for name in self.operators:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, symbols
 from assay.semantics.walk import post_order
+from assay.verify.strategies.avoiding import TRIES, is_avoided, others
 from assay.verify.strategies.choosing import Pick, one_of
 from assay.verify.strategies.devices import sprinkled
 from assay.verify.strategies.features import DATAFLOW, LANGUAGE, Features
@@ -74,6 +75,11 @@ class Maker(Language):
     constants: dict[str, Array] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
     sizes: tuple[Symbol, ...] = ()
+
+    @cached_property
+    def operators(self) -> tuple[str, ...]:
+        """The operators that are called here."""
+        return others(self.features.operators, self.features.avoided)
 
     def module(self) -> Module:
         """Make the module, with `main` and what it calls."""
@@ -171,7 +177,7 @@ class Maker(Language):
     def grown(self) -> Expr:
         """An operator called on something at hand, if it takes it, or on new operands."""
         self.size -= 1
-        name = one_of(self.pick, self.features.operators)
+        name = one_of(self.pick, self.operators)
         x = self.at_hand()
         if x is None and self.sizes and self.pick(2):
             x = self.fresh(a_tensor_type(self.pick, self.features.dtypes, symbols=self.sizes))
@@ -183,12 +189,15 @@ class Maker(Language):
             and first is not None
             and first.dtype.is_float
             and self.features.sharing
+            and self.features.avoided.isdisjoint(("equal", "where", "clip"))
             and self.pick(2)
         ):
             return self.to_integer(x, first)
-        use = None if first is None else a_use(name, self.pick, first, self.features.dtypes)
-        if use is None:
-            use = fresh_use(name, self.pick, self.features.dtypes)
+        use = self.use_of(name, first)
+        for _ in range(TRIES if is_avoided(use, self.features.avoided) else 0):
+            use = self.use_of(one_of(self.pick, self.operators), first)
+            if not is_avoided(use, self.features.avoided):
+                break
         args: list[Expr] = []
         if x is not None and any(of is first for of in use.operands):
             self.taken(x)
@@ -198,6 +207,11 @@ class Maker(Language):
             else:
                 args.append(self.operand(of, use.ranges.get(at)))
         return self.kept(call(use.operator, *args, **use.attrs))
+
+    def use_of(self, name: str, first: TensorType | None) -> ValidUse:
+        """A use of an operator on something of a type, if it takes that, or on new operands."""
+        use = None if first is None else a_use(name, self.pick, first, self.features.dtypes)
+        return fresh_use(name, self.pick, self.features.dtypes) if use is None else use
 
     def kept(self, made: Expr) -> Expr:
         """A value that was made; what is in a tuple is taken out, and the first of it is the value."""
@@ -232,7 +246,7 @@ class Maker(Language):
     def ranged(self, of: TensorType, low: int, high: int) -> Expr:
         """Numbers from `low` up to, not including, `high`: constants, or something that is cut off there."""
         low = max(low, 0) if of.dtype.kind == "uint" else low
-        if not of.is_static or (self.pick(2) and "clip" in self.features.operators):
+        if not of.is_static or (self.pick(2) and "clip" in self.operators):
             return self.add(call("clip", self.fresh(of), min=low, max=high - 1))
         start = self.pick(high - low)
         count = int(np.prod(of.static_shape))
@@ -279,7 +293,9 @@ class Maker(Language):
     def tensor_ways(self, kind: str) -> list[Callable[[], Expr]]:
         """The calls that give a tensor of a kind: elementwise operators on its dtype, or a new tensor."""
         of = self.types[kind]
-        names = alike(of.dtype.name, self.features.operators)
+        names = alike(of.dtype.name, self.operators)
+        if avoided := self.features.avoided:
+            names = tuple(n for n in names if f"{n} in {of.dtype.name}" not in avoided)
         if not names:
             return [lambda: self.fresh(of)]
 
@@ -294,6 +310,8 @@ class Maker(Language):
         if self.features.language or kind in self.types:
             return super().ways(kind)
         assert kind == "B"
+        if "logical_not" in self.features.avoided:
+            return [lambda: self.old("B")]
         return [lambda: self.old("B"), lambda: self.add(call("logical_not", self.some("B")))]
 
     def to_integer(self, x: Expr, of: TensorType) -> Expr:

@@ -16,8 +16,9 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.graph import Call
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
+from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
-from assay.verify.fuzz.targets import Result, from_verdict
+from assay.verify.fuzz.targets import Result, Values, from_verdict
 from assay.verify.fuzz.worker import ExampleReport, Task
 from assay.verify.oracle import Oracle
 
@@ -67,3 +68,23 @@ def greedy(task: Task) -> Iterator[ExampleReport]:
         report = ExampleReport((number,))
         report.kinds["right"] += 1
         yield report
+
+
+TAKES = ("add", "multiply", "subtract", "nn.relu", "matmul", "reshape", "concat", "exp", "sum", "nn.softmax")
+
+
+@dataclass(frozen=True)
+class Picky:
+    """Right, but it refuses most operators, 16-bit floats, and sums that keep their axes."""
+
+    name: str = "picky"
+    takes: tuple[str, ...] = TAKES
+
+    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+        for f in module.graphs.values():
+            for n in post_order(f):
+                if isinstance(n, Call) and isinstance(n.op, Operator):
+                    narrow = any(isinstance(t, TensorType) and t.dtype.bits == 16 for t in (a.type for a in n.args))
+                    if n.op.name not in self.takes or narrow or (n.op.name == "sum" and n.attrs["keepdims"]):
+                        return Result("refused", "backend.C2", "", f"no {n.op.name}")
+        return Values().judge(module, inputs)

@@ -32,14 +32,14 @@ class Here:
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most
+        self.done = 0
 
     def run(self, tasks: Iterable[Task]) -> Iterator[ExampleReport]:
-        done = 0
         for task in tasks:
             for report in judge_examples(task):
-                if self.most is not None and done >= self.most:
+                if self.most is not None and self.done >= self.most:
                     raise KeyboardInterrupt
-                done += 1
+                self.done += 1
                 yield report
 
 
@@ -81,7 +81,7 @@ def test_a_campaign_goes_on_where_it_ended(off: None, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         Campaign(Plan("off", SMALL, examples=40, batch=8), corpus).run(Here(20))
     state = corpus.state("off")
-    assert state["examples"] == 20 and state["next"] == 24 and state["open"] == [20, 21, 22, 23]
+    assert state["examples"] == 20 and state["next"] == 21 and state["open"] == [20]
     second = Campaign(Plan("off", SMALL, examples=20, batch=8), corpus)
     second.run(Here())
     whole = Campaign(Plan("off", SMALL, examples=40), Corpus(tmp_path / "other"))

@@ -108,7 +108,7 @@ def test_the_limits_of_the_command_hold_on_the_workers(
         )
         with pytest.raises(SystemExit) as done:
             main()
-        assert done.value.code == 0 and "16 right" in (said := capsys.readouterr().out) and "interrupted" in said
+        assert done.value.code == 0 and "2 right" in (said := capsys.readouterr().out) and "interrupted" in said
         assert Recorded.made == [(1, 7.0, most)]
         assert len(Client.ended) == 1 and not cluster._pools
 

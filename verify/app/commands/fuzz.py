@@ -85,6 +85,9 @@ def fuzz(
     replay: Annotated[
         bool, typer.Option("--replay", help="judge the failures of --corpus again, and make no new examples")
     ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="begin without what --corpus has learnt of this backend's refusals")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge random programs without end, and keep those that fail, made simple."""
@@ -92,6 +95,6 @@ def fuzz(
     from assay.verify.fuzz.command import FuzzRequest, fuzz as run_campaign
 
     request = FuzzRequest(
-        backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay
+        backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay, forget
     )
     raise typer.Exit(run_campaign(request, Screen(), as_json))
