@@ -23,10 +23,10 @@ from assay.verify.app.judging import JudgedOutputs, isolated
 from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.write import require_place, write_report as write_page
-from assay.verify.backends import backend as find_backend
+from assay.verify.backends.functions import as_backend
 from assay.verify.backends.in_process import InProcess
+from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import Backend
-from assay.verify.backends.registry import require_backend
 from assay.verify.border.onnx_containers import containers
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit, gravest
@@ -107,8 +107,7 @@ def check(
         judged.append(
             JudgedOutputs("expected", named, sizes, outputs=input_arrays(expected), containers=held, excluded=exclude)
         )
-    for name, each in named_backends:
-        who = isolated(each) if isinstance(each, str) else InProcess(each)
+    for name, who in named_backends:
         judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude))
     checked = CheckRun(
         run.Lowering(
@@ -236,22 +235,24 @@ def _instruments(how: How) -> Instruments:
     return instruments_of(Path(how["dump"]) if how["dump"] is not None else None, how["skip"])
 
 
-def _named(backends: str | Backend | Sequence[str | Backend], expected: bool) -> list[tuple[str, str | Backend]]:
+def _named(backends: str | Backend | Sequence[str | Backend], expected: bool) -> list[tuple[str, Backend]]:
     """Those that are judged, each with its name. Invalid: there is no such backend (backend.C3), an object is none, or
     has the name of another (backend.C4)."""
-    found: list[tuple[str, str | Backend]] = []
+    found: list[tuple[str, object, Backend]] = []
     taken = {"expected"} if expected else set()
     for each in backends if isinstance(backends, Sequence) and not isinstance(backends, str) else [backends]:
+        who: Isolated | InProcess
         if isinstance(each, str):
-            find_backend(each)
-            name = each
+            who = isolated(each)
+            who.require()
         else:
-            name = require_backend(each, "an entry of backends=").name
-        if name in taken and (name, each) not in found:
+            who = InProcess(as_backend(each, "an entry of backends=", getattr(each, "__name__", ""), False))
+        name = who.name
+        if name in taken and all((name, each) != other[:2] for other in found):
             raise Invalid(f"two that are judged have the name {name!r}; give each its own", label="backend.C4")
         taken.add(name)
-        found.append((name, each))
-    return found
+        found.append((name, each, who))
+    return [(name, who) for name, _, who in found]
 
 
 def _c_name(source: str) -> str:

@@ -161,7 +161,7 @@ def _texts(name: str, value: Any) -> list[str]:
 
 
 def _backends(name: str, value: Any) -> list[Any]:
-    found = [value] if isinstance(value, str) or hasattr(value, "prepare") else value
+    found = [value] if isinstance(value, str) or hasattr(value, "prepare") or callable(value) else value
     if not isinstance(found, Iterable) or isinstance(found, bytes | Mapping):
         raise _wrong(name, value, "a backend, or a list of backends")
     return list(found)

@@ -56,10 +56,9 @@ def pack(value: Any) -> bytes:
 
     def array(of: np.ndarray[Any, Any]) -> list[Any]:
         shape = list(of.shape)
-        if of.dtype.kind in "OUST":
-            texts = [_text(x) for x in of.reshape(-1).tolist()]
-            return ["texts", shape, texts]
-        name = _name(of.dtype)
+        name = element_name(of)
+        if name == "texts":
+            return [name, shape, [_text(x) for x in of.reshape(-1).tolist()]]
         flat = np.ascontiguousarray(of).reshape(-1).view(np.uint8) if of.size else np.empty(0, np.uint8)
         return ["array", name, shape, content(flat)]
 
@@ -94,12 +93,19 @@ def _text(of: Any) -> str:
     return of
 
 
-def _name(of: np.dtype[Any]) -> str:
+def element_name(array: np.ndarray[Any, Any]) -> str:
+    """What the elements are called in a message: a type of numbers, or "texts". Garbled: no tensor has such."""
+    of = array.dtype
+    if of.kind in "OUST":
+        odd = [type(x).__name__ for x in array.reshape(-1).tolist() if not isinstance(x, (str, bytes))]
+        if odd:
+            raise Garbled(f"an array of objects, such as {odd[0]}; numbers or texts are wanted")
+        return "texts"
     known = next((name for name, d in DTYPES.items() if d.numpy == of), None)
     if known is not None:
         return known
     if of.kind in "biufc" and of.isnative and of.str[1:] in _PLAIN:
-        return of.str[1:]
+        return str(of.str[1:])
     raise Garbled(f"an array of {of}")
 
 

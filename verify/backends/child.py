@@ -70,7 +70,7 @@ def answer_of(wrong: Exception) -> tuple[str | bool, ...]:
         case Invalid():
             return "invalid", wrong.message[:LONGEST], wrong.label, isinstance(wrong, Unsupported)
         case Garbled():
-            return "invalid", f"the backend gives what is no array: {wrong}", "backend.C7", True
+            return "invalid", f"the backend gives what does not cross: {wrong}", "backend.C7", True
         case EnvironmentFailure():
             return "environment", wrong.message[:LONGEST], wrong.label
     return "crash", f"{type(wrong).__name__}: {wrong}"[:LONGEST]

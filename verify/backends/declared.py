@@ -69,6 +69,7 @@ def declared_by(backend: Any, name: str) -> Declared:
             raise wrong(f"`{of}` holds {odd[0]!r:.100}; classes of exceptions are wanted")
         return found
 
+    backend = getattr(backend, "declares", backend)
     with foreign(lambda raised: wrong(f"what it declares raised {raised}")):
         said = {n: getattr(backend, n, None) for n in ("accepts", "operators", "supports", "refuses", "traps")}
         try:
@@ -95,5 +96,4 @@ def _names(given: Any, wrong: Callable[[object], Invalid]) -> frozenset[str]:
 
 
 def _package(backend: Any) -> str:
-    home = getattr(backend, "home", None) or getattr(type(backend), "__module__", "")
-    return str(home).partition(".")[0]
+    return str(getattr(backend, "__module__", "")).partition(".")[0]

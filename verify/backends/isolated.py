@@ -27,8 +27,8 @@ from assay.semantics.errors import Crash, EnvironmentFailure, Invalid, Trap, Uns
 from assay.semantics.files import on_disk
 from assay.verify import children
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.backends.protocol import Array, Crashed, Prepared, Subject
-from assay.verify.backends.registry import BACKENDS
+from assay.verify.backends.protocol import OUTCOMES, Array, Crashed, Prepared, Subject
+from assay.verify.backends.registry import BACKENDS, require_known
 from assay.verify.oracle.declarations import Accepts
 
 LARGEST = 1 << 34
@@ -65,6 +65,16 @@ class Isolated:
                     raise self._garbled(wrong.message) from None
             case _:
                 raise self._garbled("it does not say what it accepts")
+
+    def require(self) -> None:
+        """Invalid: there is no backend of this name (backend.C3), or who registers it gives none (backend.C4). One that
+        cannot say it, because its process dies, is one."""
+        require_known(self.name)
+        try:
+            _ = self.accepts
+        except Invalid as wrong:
+            if wrong.label not in OUTCOMES:
+                raise
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Prepare in the other process; a run prepares once more if that process has been replaced."""

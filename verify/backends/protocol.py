@@ -13,11 +13,14 @@ import onnx
 
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx
+from assay.lower.frontends.onnx.tensors import number_of
 from assay.lower.onnx_export import export_onnx
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
+from assay.semantics.types import TensorType
 from assay.verify.app.foreign import Raised
+from assay.verify.backends.channel import element_name
 
 Array = np.ndarray[Any, Any]
 Prepared: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -153,15 +156,26 @@ def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict
     for n, v in inputs.items():
         if own[n].shape != np.shape(v) or own[n].tobytes() != np.ascontiguousarray(v).tobytes():
             raise Invalid(f"the backend {name} changes its input {n}", label="backend.C8")
-    try:
-        return {n: _own(v) for n, v in outputs.items() if v is not None}
-    except Exception as wrong:
-        # lists that are ragged; and what makes an array of somebody's object is strange code
-        raise Unsupported(f"the backend {name} gives what is no array: {Raised(wrong)}", label="backend.C7") from wrong
+    made: dict[str, Any] = {}
+    for n, v in outputs.items():
+        if not isinstance(n, str):
+            raise Unsupported(f"the backend {name} gives a tensor by the name {n!r:.100}", label="backend.C7")
+        try:
+            made |= {n: _own(v)} if v is not None else {}
+        except Exception as wrong:
+            # lists that are ragged; and what makes an array of somebody's object is strange code
+            what = f"the backend {name} gives {n!r} as what is no tensor: {Raised(wrong)}"
+            raise Unsupported(what, label="backend.C7") from wrong
+    return made
 
 
 def _own(value: Any) -> Any:
-    return [v if v is None else _own(v) for v in value] if is_sequence(value) else np.array(value)
+    if is_sequence(value):
+        return [v if v is None else _own(v) for v in value]
+    array = np.array(value)
+    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    element_name(array)
+    return array
 
 
 def is_sequence(value: Any) -> bool:
@@ -217,9 +231,16 @@ def _said(why: str | BaseException) -> str:
     return why if isinstance(why, str) else Raised(why).first_line[:LONGEST]
 
 
-def with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
-    """The model with the tensors `names` as its outputs."""
+def with_outputs(
+    model: onnx.ModelProto, names: Sequence[str], tensors: Mapping[str, Expr] | None = None
+) -> onnx.ModelProto:
+    """The model with the tensors `names` as its outputs; those of `tensors` have the types that these have."""
     declared = {o.name: o for o in model.graph.output}
+    for name, node in (tensors or {}).items():
+        if isinstance(node.type, TensorType):
+            shape = [d if isinstance(d, int) else str(d) for d in node.type.shape]
+            info = onnx.helper.make_tensor_value_info(name, number_of(node.type.dtype), shape)
+            declared.setdefault(name, info)
     changed = copy.deepcopy(model)
     del changed.graph.output[:]
     changed.graph.output.extend(declared.get(n, onnx.ValueInfoProto(name=n)) for n in names)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
 from assay.semantics.errors import Invalid
+from assay.verify.app.foreign import python_object
 from assay.verify.backends.apache_tvm import Tvm
+from assay.verify.backends.functions import as_backend, loading
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.ours import NUMPY, C
 from assay.verify.backends.protocol import Backend
@@ -16,7 +18,8 @@ from assay.verify.oracle.adversarial import Adversary
 
 GROUP = "assay.backends"
 """The group of entry points by which a package registers backends: each has the backend's name, and stands for an
-object that is a `Backend`, or for a class or function without arguments that gives one."""
+object that is a `Backend`, for a class or function without arguments that gives one, or for a function of a model and
+its inputs."""
 
 BUILT_IN: tuple[Backend, ...] = (
     OnnxRuntime("onnxruntime"),
@@ -48,34 +51,42 @@ def names() -> list[str]:
     return [*BACKENDS, *sorted(_registered())]
 
 
+def is_place(name: str) -> bool:
+    """Whether a name is MODULE:NAME, a Python object, and none of ours, such as `onnxruntime:none`."""
+    return PLACE.fullmatch(name) is not None and name.partition(":")[0] not in BACKENDS
+
+
+PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+
+
+def require_known(name: str) -> None:
+    """Invalid (backend.C3): nothing has this name. Whether a package gives a backend, and what is at MODULE:NAME, is
+    not looked at: that would run its code."""
+    if name not in BACKENDS and not is_place(name) and name not in _registered():
+        raise Invalid(
+            f"no backend {name!r}; there are {', '.join(names())}; or MODULE:NAME, a Python object", label="backend.C3"
+        )
+
+
 def backend(name: str) -> Backend:
-    """The backend of that name. Invalid where there is none (backend.C3), or where the package that registers it does
-    not give one (backend.C4)."""
+    """The backend of that name, or what is at MODULE:NAME, its module imported as Python would from the working
+    directory. Invalid where there is none (backend.C3), or where who registers it does not give one (backend.C4)."""
     if name in BACKENDS:
         return BACKENDS[name]
+    require_known(name)
     entries = _registered().get(name)
     if not entries:
-        raise Invalid(f"no backend {name!r}; there are {', '.join(names())}", label="backend.C3")
+        where = f"the backend {name}"
+        try:
+            found = python_object(where, name)
+        except Invalid as wrong:
+            raise Invalid(wrong.message, label="backend.C4") from wrong
+        return as_backend(found, where, name)
     packages = sorted({e.dist.name if e.dist is not None else "?" for e in entries})
     if len(entries) > 1:
         raise Invalid(
             f"the backend {name} is registered {len(entries)} times, by {', '.join(packages)}", label="backend.C4"
         )
     where = f"the backend {name}, {entries[0].value} of {packages[0]},"
-    try:
-        made = entries[0].load()
-        if not isinstance(made, Backend) or isinstance(made, type):
-            made = made()
-    except Exception as wrong:
-        raise Invalid(f"{where} does not load: {type(wrong).__name__}: {wrong}", label="backend.C4") from wrong
-    return require_backend(made, where)
-
-
-def require_backend(made: Any, where: str) -> Backend:
-    """The object, which is a backend. Invalid (backend.C4): it is none."""
-    if isinstance(made, type) or not isinstance(made, Backend) or not isinstance(made.name, str):
-        what = f"the class {made.__name__}" if isinstance(made, type) else f"a {type(made).__name__}"
-        raise Invalid(
-            f"{where} is {what}; an object with `name` and `prepare(subject, wanted)` is wanted", label="backend.C4"
-        )
-    return made
+    with loading(where):
+        return as_backend(entries[0].load(), where, name)

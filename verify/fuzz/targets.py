@@ -25,7 +25,7 @@ from assay.verify.backends import Backend, backend, names as backend_names, subj
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.protocol import FATAL, OUTCOMES, Crashed
-from assay.verify.backends.registry import BACKENDS
+from assay.verify.backends.registry import BACKENDS, is_place
 from assay.verify.evidence import Context
 from assay.verify.oracle import Oracle, Verdict, judge_backend
 
@@ -167,7 +167,7 @@ def target(name: str) -> Target:
     """The target of that name. Invalid (fuzz.C1): there is none."""
     if name in OURS:
         return OURS[name]
-    if name not in backend_names():
+    if name not in backend_names() and not is_place(name):
         raise Invalid(f"no backend {name!r} to judge; there are {', '.join(target_names())}", label="fuzz.C1")
     found = backend(name)
     if isinstance(found, OnnxRuntime):

@@ -221,13 +221,9 @@ def assay_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     if name is None:
         pytest.skip(f"no backend to judge: give {OPTION} NAME")
     from assay.semantics.errors import Invalid
-    from assay.verify.backends import Isolated, backend
+    from assay.verify.backends import Isolated
     from assay.verify.oracle.data import KINDS
 
-    try:
-        backend(name)
-    except Invalid as wrong:
-        pytest.fail(str(wrong), pytrace=False)
     marker = request.node.get_closest_marker("assay") or pytest.mark.assay().mark
     unknown = [n for n in marker.kwargs if n not in MARKED]
     if unknown:
@@ -237,6 +233,10 @@ def assay_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     given = request.config.stash[processes]
     process = given.setdefault(name, Isolated(name))
     process.seconds = marker.kwargs.get("seconds", SECONDS)
+    try:
+        process.require()
+    except Invalid as wrong:
+        pytest.fail(str(wrong), pytrace=False)
 
     def record(kind: str, outcome: str) -> None:
         request.node.user_properties.append((PROPERTY, f"{name} {kind}: {outcome}"))

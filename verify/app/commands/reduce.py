@@ -27,12 +27,12 @@ def reduce(
     from assay.verify.api.programs import with_inputs
     from assay.verify.app.judging import isolated
     from assay.verify.app.terminal import Screen
-    from assay.verify.backends import backend as find_backend
     from assay.verify.border.inputs import load_npz
     from assay.verify.reduce.command import reduce_model
 
-    find_backend(backend)
+    who = isolated(backend)
+    who.require()
     proto, given, _, dims = with_inputs(
         load_model(model), load_npz(inputs) if inputs else {}, parse_dims(dim), seed, model.name
     )
-    raise typer.Exit(reduce_model(proto, isolated(backend), given, dims, seed, limit, output, Screen()))
+    raise typer.Exit(reduce_model(proto, who, given, dims, seed, limit, output, Screen()))

@@ -1,0 +1,228 @@
+"""Functions as backends, and backends by MODULE:NAME (specs/verify.md, "Backends")."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+from onnx.reference import ReferenceEvaluator
+
+import assay
+from assay.semantics.errors import Invalid
+from assay.verify.backends import Isolated, backend, subject_of_model
+from assay.verify.backends.functions import RunFunction, as_backend, is_run
+from assay.verify.backends.in_process import InProcess
+from assay.verify.backends.registry import is_place, require_known
+from assay.verify.oracle import judge_backend
+from tests.verify.app.test_cli import assay as exit_code
+
+TEXT = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[2,3] x, float[3,2] w) => (float[2,2] y) { a = MatMul(x, w) y = Relu(a) }"""
+INPUTS = {"x": np.arange(6, dtype=np.float32).reshape(2, 3) - 3, "w": np.ones((3, 2), np.float32)}
+MODULE = """
+import os, sys
+import numpy as np
+from onnx.reference import ReferenceEvaluator
+
+print("noise of the module")
+
+def run(model, inputs):
+    print("noise of the run")
+    os.write(1, b"and past Python")
+    return ReferenceEvaluator(model).run(None, inputs)
+
+def raw(model: bytes, inputs):
+    assert isinstance(model, bytes)
+    return ReferenceEvaluator(model).run(None, inputs)
+
+def off(model, inputs):
+    return {o.name: v + 1 for o, v in zip(model.graph.output, run(model, inputs))}
+
+def refuses(model, inputs):
+    raise NotImplementedError("no MatMul")
+
+def dies(model, inputs):
+    os._exit(3)
+
+class Whole:
+    name = "whole"
+    accepts = ["flushes"]
+
+    def prepare(self, subject, wanted):
+        return lambda inputs: dict(zip(wanted, ReferenceEvaluator(subject.model).run(list(wanted), inputs)))
+
+class Unnamed(Whole):
+    @property
+    def name(self):
+        raise KeyError("name")
+
+class Misspelt(Whole):
+    accepts = ["flush"]
+
+number = 3
+"""
+
+
+@pytest.fixture
+def model() -> onnx.ModelProto:
+    return parser.parse_model(TEXT)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: onnx.ModelProto) -> Path:
+    """A working directory with a model, and a module of backends that is nowhere else on the path."""
+    (tmp_path / "by_place.py").write_text(MODULE)
+    onnx.save(model, tmp_path / "m.onnx")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_is_a_function_of_a_model_and_inputs() -> None:
+    def run(model: Any, inputs: Any, level: int = 3) -> None: ...
+
+    def factory() -> None: ...
+
+    def options(level: int = 3, other: int = 4) -> None: ...
+
+    class Called:
+        def __call__(self, model: Any, inputs: Any) -> None: ...
+
+    assert is_run(run) and is_run(Called()) and is_run(functools.partial(run, level=4)) and is_run(lambda m, i: 3)
+    for other in (factory, options, Called, lambda m: m, lambda m, i, j: m, 3, backend("numpy"), print):
+        assert not is_run(other)
+
+
+@pytest.mark.parametrize("way", [list, tuple, lambda v: {"y": v[-1]}, lambda v: v[0]])
+def test_what_a_function_may_give(model: onnx.ModelProto, way: Any) -> None:
+    verdict = judge_backend(
+        subject_of_model(model), RunFunction("f", lambda m, i: way(ReferenceEvaluator(m).run(None, i))), INPUTS
+    )
+    assert verdict.outcome == "right"
+
+
+def test_it_is_asked_for_intermediate_tensors_with_their_types(model: onnx.ModelProto) -> None:
+    seen = []
+
+    def run(given: onnx.ModelProto, inputs: Any) -> Any:
+        onnx.checker.check_model(given, full_check=True)
+        seen.append([(o.name, [d.dim_value for d in o.type.tensor_type.shape.dim]) for o in given.graph.output])
+        results = ReferenceEvaluator(given).run(None, inputs)
+        del given.graph.node[:]  # it is its own
+        return results
+
+    verdict = judge_backend(subject_of_model(model), RunFunction("f", run), INPUTS)
+    assert verdict.outcome == "right" and verdict.judged == 2
+    assert [("y", [2, 2])] in seen and [("a", [2, 2]), ("y", [2, 2])] in seen
+
+
+def test_a_function_declares_by_its_attributes(model: onnx.ModelProto) -> None:
+    def run(given: Any, inputs: Any) -> Any:
+        raise LookupError("no kernel")
+
+    run.refuses = LookupError  # type: ignore[attr-defined]
+    assert InProcess(RunFunction("f", run)).declared.package == "tests"
+    report = assay.check(model, INPUTS, backends=run, stop_after="import")
+    assert report.verdicts == {"run": "refused"}
+    run.operators = ["MatMul"]  # type: ignore[attr-defined]
+    [line] = [line for line in assay.check(model, backends=run, stop_after="import").lines if line.stage == "run"]
+    assert line.evidence.detail == "the backend run cannot run this model: it does not take Relu"
+
+
+@pytest.mark.parametrize(
+    ("gives", "words"),
+    [
+        (3, "gives a int; tensors by name are wanted"),
+        ([], "gives 0 tensors; those of y are wanted"),
+        ({1: np.zeros(2)}, "gives a tensor by the name 1"),
+        ({"y": [[1], [1, 2]]}, "gives 'y' as what is no tensor: ValueError: "),
+        ([np.array([{}])], "gives 'y' as what is no tensor: Garbled: an array of objects, such as dict"),
+        ([np.zeros(2, "M8[s]")], "what is no tensor: Garbled: an array of datetime64[s]"),
+    ],
+)
+def test_what_is_no_tensor(model: onnx.ModelProto, gives: Any, words: str) -> None:
+    with pytest.raises(Invalid, match=r"the backend f .*\[backend\.C7\]") as wrong:
+        judge_backend(subject_of_model(model), InProcess(RunFunction("f", lambda m, i: gives)), INPUTS)
+    assert words in wrong.value.message
+
+
+def test_another_order_of_bytes_is_a_tensor(model: onnx.ModelProto) -> None:
+    def run(given: Any, inputs: Any) -> Any:
+        return [v.astype(">f4") for v in ReferenceEvaluator(given).run(None, inputs)]
+
+    assert judge_backend(subject_of_model(model), RunFunction("f", run), INPUTS).outcome == "right"
+
+
+# --- MODULE:NAME --------------------------------------------------------------------------------------------------
+
+
+def test_names_that_are_places() -> None:
+    assert is_place("mine:run") and is_place("a.b:C.d") and is_place("é:ü")
+    for name in ("onnxruntime:none", "onnxruntime:al", "mine", ":run", "mine:", "a:b:c", "1a:b", "../a:b", "a/b:c"):
+        assert not is_place(name)
+    require_known("no_such_module:run")  # nothing is imported here
+    with pytest.raises(Invalid, match=r"no backend 'onnxruntime:al'; there are .* or MODULE:NAME.*\[backend\.C3\]"):
+        require_known("onnxruntime:al")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("run", 0, "2 tensors right on the backend's own operands"),
+        ("raw", 0, "2 tensors right on the backend's own operands"),
+        ("Whole", 0, "2 tensors right on the backend's own operands"),
+        ("off", 1, "wrong"),
+        ("refuses", 5, "cannot run this model: NotImplementedError: no MatMul"),
+        ("dies", 1, "the process of backend by_place:dies died with exit code 3"),
+    ],
+)
+def test_a_backend_at_a_place(
+    folder: Path, name: str, code: int, words: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ("check", "m.onnx", "--backend", f"by_place:{name}", "--stop-after", "import", "--json")
+    assert exit_code(monkeypatch, *command) == code
+    answer = json.loads(capfd.readouterr().out)  # what the backend prints is not in it
+    assert words in answer["lines"][-1]["detail"] + answer["lines"][-1]["did"]
+    assert "by_place" not in sys.modules, "it is imported in its own process"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("by_place:number", "by_place:number is a int; an object with `name` and `prepare(subject, wanted)`, or a fun"),
+        ("by_place:zilch", "module 'by_place' has no attribute 'zilch'"),
+        ("by_place:Unnamed", "does not load: KeyError: 'name'"),
+        ("by_place:Misspelt", "the backend whole: it accepts 'flush'; there is kept-wider, flushes, splits"),
+        ("nowhere:run", "No module named 'nowhere'"),
+    ],
+)
+def test_a_place_of_no_backend(
+    folder: Path, name: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(monkeypatch, "check", "m.onnx", "--backend", name) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert words in said and "[backend.C4]" in said
+
+
+def test_freedoms_cross_the_channel(folder: Path) -> None:
+    with Isolated("by_place:Whole") as there:
+        assert there.accepts.flushes and not there.accepts.splits and there.accepts.wider
+    assert "by_place" not in sys.modules
+    assert os.getcwd() == str(folder)
+
+
+def test_reduce_takes_a_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert exit_code(monkeypatch, "reduce", "m.onnx", "--backend", "by_place:off", "-o", "reduced") == 1
+    assert list((folder / "reduced").glob("*.py"))
+
+
+def test_what_no_object_may_be() -> None:
+    with pytest.raises(Invalid, match=r"it is the class Path; an object with `name`.*\[backend\.C4\]"):
+        as_backend(Path, "it", "path", called=False)
