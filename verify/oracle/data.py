@@ -19,7 +19,7 @@ from assay.verify.border.inputs import dims_of
 from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integers
 
 Array = np.ndarray[Any, Any]
-Kind = Literal["integers", "random", "specials", "cancelling", "large"]
+Kind = Literal["integers", "random", "specials", "cancelling", "large", "ties"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PRIMES = (5, 7, 3, 11, 13, 2, 17, 19, 23, 29, 31, 37)
 TRIES = 8
@@ -34,6 +34,7 @@ def make_inputs(
     - random: reals of both signs, of magnitude about 1, all different.
     - cancelling: pairs of numbers that nearly cancel, and small ones beside large ones.
     - large: magnitudes over most of the dtype's range, such that squares are finite.
+    - ties: halves and whole numbers, few and often the same, so that what is rounded, sorted or compared is at an edge.
     - specials: zeros of both signs, infinities, NaN, subnormal numbers, the ends of the range, between ordinary ones.
 
     Integers are small and not negative, for they may be indices; if main traps on them others are tried. Invalid
@@ -134,7 +135,13 @@ def _specials(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Ar
     return np.where(rng.random(shape) < often, chosen, plain).astype(of.numpy)
 
 
-_FLOATS: dict[str, Maker] = {"random": _random, "cancelling": _cancelling, "large": _large, "specials": _specials}
+def _ties(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+    return (rng.integers(-5, 6, shape) / 2).astype(of.numpy)
+
+
+_FLOATS: dict[str, Maker] = {
+    "random": _random, "cancelling": _cancelling, "large": _large, "specials": _specials, "ties": _ties,
+}  # fmt: skip
 
 
 def _integers(most: int, zeros: float) -> Maker:

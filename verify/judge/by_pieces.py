@@ -1,0 +1,166 @@
+"""Backends judged on the pieces of a model (specs/verify.md, "Pieces").
+
+Each backend gets each window as a model of its own and shows its outputs only, so it makes of it what it makes of these
+nodes in the whole. A window of which nothing can be said is judged in smaller pieces; one that is wrong too, until no
+smaller one is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assay.semantics.errors import AssayError
+from assay.verify.backends import Backend
+from assay.verify.backends.protocol import OUTCOMES, Prepared, call_prepared
+from assay.verify.evidence import plural
+from assay.verify.judge.outcome import PieceFinding
+from assay.verify.judge.pieces import Dataflow, Piece, node_title
+from assay.verify.judge.piecewise import Case, Piecewise, Tensors
+from assay.verify.oracle import Accepts, Verdict, oracle_of
+
+NARROWED = 3
+"""How many wrong windows of one run are narrowed down; the others are named as they are."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Coverage:
+    """What pieces have shown of one backend on one set of inputs."""
+
+    nodes: set[int] = field(default_factory=set)
+    edges: set[tuple[int, int]] = field(default_factory=set)
+    """What lies in pieces that are right."""
+    wrong: list[PieceFinding] = field(default_factory=list)
+    unsure: list[PieceFinding] = field(default_factory=list)
+    judged: int = 0
+
+    def missing(self, flow: Dataflow) -> str:
+        """What no piece has shown to be right, "" where that is nothing."""
+        edges = sorted(flow.edges - self.edges)
+        lone = [i for i in range(len(flow.nodes)) if i not in self.nodes]
+        if lone:
+            return f"{plural(len(lone), 'node')}, {node_title(flow.nodes[lone[0]])} among them"
+        if edges:
+            u, v = edges[0]
+            pair = f"{node_title(flow.nodes[u])} with {node_title(flow.nodes[v])}"
+            return f"{plural(len(edges), 'pair')} of neighbours together, {pair} among them"
+        return ""
+
+
+@dataclass(eq=False)
+class JudgedInPieces:
+    """One backend, and the sets of inputs, by their places, on which it is judged so."""
+
+    backend: Backend
+    accepts: Accepts
+    found: dict[int, Coverage]
+
+
+def judge_pieces(
+    run: Piecewise, samples: Sequence[str], judged: Sequence[JudgedInPieces], progress: Progress = lambda i, n: None
+) -> None:
+    """Judge every window of a model, and fill what is found. `samples` are the names of the sets of inputs."""
+    windows = list(run.flow.windows())
+    for i, (window, cases) in enumerate(run.steps(windows)):
+        progress(i, len(windows))
+        for each in judged:
+            _Window(run, samples, each).judge(window.piece, cases)
+
+
+@dataclass(eq=False)
+class _Window:
+    run: Piecewise
+    samples: Sequence[str]
+    judged: JudgedInPieces
+    prepared: dict[int, Prepared] = field(default_factory=dict)
+    """By the piece's model, while the window is judged."""
+
+    def judge(self, piece: Piece, cases: Mapping[int, Case]) -> None:
+        """Judge a window on every set of inputs."""
+        for k, coverage in self.judged.found.items():
+            if k not in cases:
+                continue
+            verdict = self.verdict(cases[k])
+            coverage.judged += 1
+            if verdict.outcome in ("right", "open"):
+                self._holds(coverage, piece)
+                continue
+            inner: Tensors | None = None
+            if verdict.outcome == "wrong" and len(coverage.wrong) >= NARROWED:
+                self._note(coverage.wrong, piece, k, verdict)
+                continue
+            inner = self._inside(piece, k)
+            if inner is None:
+                self._note(coverage.wrong if verdict.outcome == "wrong" else coverage.unsure, piece, k, verdict)
+            elif verdict.outcome == "wrong":
+                self._note(coverage.wrong, *self._narrowed(piece, k, inner, verdict))
+            else:
+                self._decide(coverage, piece, k, inner, verdict)
+
+    def verdict(self, case: Case) -> Verdict:
+        """The verdict on the backend's outputs for a piece; "refused", or how it ended, where it gives none."""
+        name = self.judged.backend.name
+        model = case.subject.model
+        try:
+            if id(model) not in self.prepared:
+                self.prepared[id(model)] = self.judged.backend.prepare(case.subject, case.subject.outputs)
+            outputs = call_prepared(name, self.prepared[id(model)], case.expected.inputs)
+        except AssayError as why:
+            if why.label not in OUTCOMES:
+                raise
+            return Verdict("undecided", "", why.message)
+        return oracle_of(case.subject, self.judged.accepts).judge(case.expected, outputs)
+
+    def _inside(self, piece: Piece, k: int) -> Tensors | None:
+        """All tensors of a window on one set of inputs."""
+        flow = self.run.flow
+        made = [n for i in piece.nodes for n in flow.nodes[i].output if n in flow.readers]
+        _, found = self.run.evaluated(piece, {k: self.run.live[k]}, made)
+        return {**self.run.live[k], **found[k]} if k in found else None
+
+    def _part(self, part: Piece, k: int, inner: Tensors) -> Verdict | None:
+        cases, _ = self.run.evaluated(part, {k: inner})
+        return self.verdict(cases[k]) if k in cases else None
+
+    def _narrowed(self, piece: Piece, k: int, inner: Tensors, verdict: Verdict) -> tuple[Piece, int, Verdict]:
+        """The smallest piece found that is wrong by itself."""
+        found = True
+        while found:
+            found = False
+            for part in self.run.flow.parts(piece):
+                smaller = self._part(part, k, inner)
+                if smaller is not None and smaller.outcome == "wrong":
+                    piece, verdict, found = part, smaller, True
+                    break
+        return piece, k, verdict
+
+    def _decide(self, coverage: Coverage, piece: Piece, k: int, inner: Tensors, verdict: Verdict) -> None:
+        """Judge the parts of a piece of which nothing is known, and theirs."""
+        parts = list(self.run.flow.parts(piece))
+        if not parts:
+            self._note(coverage.unsure, piece, k, verdict)
+        for part in parts:
+            if set(part.nodes) <= coverage.nodes and self.run.flow.held(part) <= coverage.edges:
+                continue
+            found = self._part(part, k, inner)
+            if found is None:
+                return
+            coverage.judged += 1
+            if found.outcome in ("right", "open"):
+                self._holds(coverage, part)
+            elif found.outcome == "wrong":
+                self._note(coverage.wrong, *self._narrowed(part, k, inner, found))
+            else:
+                self._decide(coverage, part, k, inner, found)
+
+    def _holds(self, coverage: Coverage, piece: Piece) -> None:
+        coverage.nodes.update(piece.nodes)
+        coverage.edges.update(self.run.flow.held(piece))
+
+    def _note(self, to: list[PieceFinding], piece: Piece, k: int, verdict: Verdict) -> None:
+        flow = self.run.flow
+        names = tuple(node_title(flow.nodes[i]) for i in piece.nodes)
+        if all(names != f.nodes for f in to):
+            to.append(PieceFinding(flow.title(piece), names, self.samples[k], verdict))

@@ -1,0 +1,248 @@
+"""Backends judged on a model, without a lowering (specs/verify.md, "judge")."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.errors import AssayError, Trap, Unpredictable, Unsupported
+from assay.verify.backends import Backend, Subject
+from assay.verify.backends.protocol import FATAL, OUTCOMES, Prepared, as_tensor, call_prepared
+from assay.verify.evidence import listed
+from assay.verify.judge.by_pieces import Coverage, JudgedInPieces, judge_pieces
+from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, TensorError, tensor_error
+from assay.verify.judge.pieces import Dataflow
+from assay.verify.judge.piecewise import Piecewise
+from assay.verify.judge.samples import Sample
+from assay.verify.judge.spread import Distance, Spread, spread_of
+from assay.verify.oracle import Accepts, Expected, Oracle, Verdict, oracle_of
+from assay.verify.oracle.declarations import EVERYTHING_KEPT
+from assay.verify.oracle.judge import UNDECIDED
+
+Array = np.ndarray[Any, Any]
+Outputs = Mapping[str, Any] | Trap
+Progress = Callable[[str, int, int], None]
+
+AGAIN = "again"
+"""The set of inputs that is run a second time, after all others: what stays from run to run shows in it."""
+
+
+@dataclass(eq=False)
+class Judged:
+    """One backend, and what it gave on each set of inputs."""
+
+    backend: Backend
+    verdict: BackendVerdict
+    outputs: list[Outputs | None] = field(default_factory=list)
+    oracle: Oracle | None = None
+
+    @property
+    def name(self) -> str:
+        """The backend's name."""
+        return self.backend.name
+
+    @property
+    def accepts(self) -> Accepts:
+        """What it declares of itself."""
+        found = getattr(self.backend, "accepts", EVERYTHING_KEPT)
+        assert isinstance(found, Accepts)
+        return found
+
+
+@dataclass(eq=False)
+class JudgeRun:
+    """The judgement of several backends on one model and several sets of inputs of the same sizes."""
+
+    subject: Subject
+    samples: Sequence[Sample]
+    backends: Sequence[Backend]
+    source: str = ""
+    seed: int = 0
+    sound_only: bool = False
+    excluded: Sequence[str] = ()
+    progress: Progress = lambda what, done, total: None
+    spreads: dict[int, Spread] = field(default_factory=dict)
+
+    def verdicts(self) -> Iterator[BackendVerdict]:
+        """What is said of each backend, in their order."""
+        judged = [Judged(b, BackendVerdict(b.name)) for b in self.backends]
+        for each in judged:
+            self._ask(each)
+        first: dict[tuple[int, int], SampleVerdict] = {}
+        for k, sample in enumerate(self.runs):
+            self._whole(k, sample, judged, first)
+        coverage = self._in_pieces(judged, first)
+        for i, each in enumerate(judged):
+            for k in range(len(self.runs)):
+                if (i, k) in first:
+                    each.verdict.samples.append(self._composed(each, k, first[i, k], coverage.get((i, k))))
+            yield each.verdict
+
+    @property
+    def runs(self) -> list[Sample]:
+        """The sets of inputs in the order in which they are run; the first comes once more at the end."""
+        return [*self.samples, replace(self.samples[0], kind=AGAIN, run=0)]
+
+    # --- what backends give
+
+    def _ask(self, each: Judged) -> None:
+        """Run a backend on all sets of inputs, in one preparation."""
+        began = time.perf_counter()
+        try:
+            prepared = each.backend.prepare(self.subject, self.subject.outputs)
+        except AssayError as why:
+            self._ended(each, why)
+            return
+        finally:
+            each.verdict.seconds = time.perf_counter() - began
+        for k, sample in enumerate(self.runs):
+            self.progress(each.name, k, len(self.runs))
+            try:
+                each.outputs.append(call_prepared(each.name, prepared, sample.inputs))
+            except Trap as trap:
+                each.outputs.append(trap)
+            except AssayError as why:
+                each.outputs.append(None)
+                self._sample_ended(each, sample, why)
+        each.verdict.seconds = time.perf_counter() - began
+
+    def _ended(self, each: Judged, why: AssayError) -> None:
+        if why.label not in OUTCOMES:
+            raise why
+        each.verdict.ended, each.verdict.why = OUTCOMES[why.label], why.message
+
+    def _sample_ended(self, each: Judged, sample: Sample, why: AssayError) -> None:
+        if why.label == "backend.C8":
+            each.verdict.samples.append(SampleVerdict(sample.name, "wrong", "", why.message))
+        elif why.label in OUTCOMES:
+            each.verdict.samples.append(SampleVerdict(sample.name, OUTCOMES[why.label], "", why.message))
+        else:
+            raise why
+
+    # --- the whole
+
+    def _whole(
+        self, k: int, sample: Sample, judged: Sequence[Judged], first: dict[tuple[int, int], SampleVerdict]
+    ) -> None:
+        """Judge the outputs of one set of inputs by bounds of the whole program and, where these say nothing, by every
+        tensor that a backend shows."""
+        self.progress(f"bounds on {sample.name}", k, len(self.runs))
+        expected = Expected(self.subject.module, sample.inputs)
+        for i, each in enumerate(judged):
+            outputs = each.outputs[k] if k < len(each.outputs) else None
+            if outputs is None:
+                continue
+            if sample.kind == AGAIN and _same(outputs, each.outputs[0]):
+                continue
+            oracle = each.oracle = each.oracle or oracle_of(self.subject, each.accepts.excluding(self.excluded))
+            expected = oracle.expected(expected)
+            verdict = oracle.judge(expected, outputs)
+            shown: Mapping[str, Array] = {}
+            if verdict.outcome in ("undecided", "wrong") and not isinstance(outputs, Trap):
+                shown = self._shown(each, sample)
+                verdict = oracle.judge(expected, outputs, shown) if shown else verdict
+            first[i, k] = self._first(sample, verdict, expected, outputs)
+
+    def _first(self, sample: Sample, verdict: Verdict, expected: Expected, outputs: Outputs) -> SampleVerdict:
+        errors: list[TensorError] = []
+        if not isinstance(outputs, Trap) and isinstance(expected.possible, dict):
+            found = (tensor_error(n, v, outputs.get(n)) for n, v in expected.possible.items())
+            errors = [e for e in found if e is not None]
+        outcome = verdict.outcome
+        if outcome == "unpredictable" and isinstance(expected.possible, Unpredictable):
+            outcome = "undecided" if expected.possible.label in UNDECIDED else outcome
+        rests = "" if outcome not in ("right", "open") else "tensors" if verdict.judged else "bounds"
+        return SampleVerdict(
+            sample.name, outcome, rests, verdict.detail, verdict.worst, verdict.culprit or "", verdict.layer, errors
+        )
+
+    def _shown(self, each: Judged, sample: Sample) -> Mapping[str, Array]:
+        """Every tensor that a backend shows on one set of inputs; nothing where it shows none."""
+        made = [o for n in self.subject.model.graph.node for o in n.output if o and o in self.subject.tensors]
+        try:
+            prepared: Prepared = each.backend.prepare(self.subject, made)
+            return {n: as_tensor(v) for n, v in call_prepared(each.name, prepared, sample.inputs).items()}
+        except Unsupported as why:
+            if why.label in FATAL:
+                raise
+            return {}
+
+    # --- pieces
+
+    def _in_pieces(
+        self, judged: Sequence[Judged], first: Mapping[tuple[int, int], SampleVerdict]
+    ) -> dict[tuple[int, int], Coverage]:
+        """What pieces show of the runs that are not decided, or wrong without a place."""
+        wanted = [key for key, v in first.items() if v.outcome == "undecided" or (v.outcome == "wrong" and not v.culprit)]
+        places = sorted({k for _, k in wanted})
+        if not places:
+            return {}
+        flow = Dataflow(self.subject.model)
+        run = Piecewise(flow, [self.runs[k].inputs for k in places], self.source)
+        each = [
+            JudgedInPieces(j.backend, j.accepts, {places.index(k): Coverage() for b, k in wanted if b == i})
+            for i, j in enumerate(judged)
+        ]
+        names = [self.runs[k].name for k in places]
+        judge_pieces(run, names, each, lambda done, total: self.progress("pieces", done, total))
+        self.flow, self.stopped = flow, {places[k]: why for k, why in run.stopped.items()}
+        return {(i, places[k]): c for i, j in enumerate(each) for k, c in j.found.items()}
+
+    def _spread(self, k: int) -> Spread:
+        if k not in self.spreads:
+            self.progress(f"correct runs on {self.runs[k].name}", 0, 0)
+            self.spreads[k] = spread_of(self.subject.module, self.runs[k].inputs, seed=self.seed)
+        return self.spreads[k]
+
+    def _composed(self, each: Judged, k: int, first: SampleVerdict, coverage: Coverage | None) -> SampleVerdict:
+        """The verdict on one set of inputs, of the whole and of the pieces."""
+        if coverage is None:
+            return first
+        outputs = each.outputs[k]
+        distances: list[Distance] = []
+        spread = self._spread(k)
+        if isinstance(outputs, Mapping):
+            found = (spread.distance(n, v) for n, v in outputs.items() if isinstance(v, np.ndarray))
+            distances = [d for d in found if d is not None]
+        made = replace(first, distances=distances, pieces=[*coverage.wrong, *coverage.unsure])
+        far = max((d for d in distances if d.implausible), key=lambda d: d.times, default=None)
+        if first.outcome == "wrong" or coverage.wrong:
+            places = listed([f.title for f in coverage.wrong])
+            piece = coverage.wrong[0].verdict if coverage.wrong else None
+            detail = piece.detail if piece is not None and first.outcome != "wrong" else first.detail
+            worst = first.worst or (piece.worst if piece is not None else None)
+            layer = first.layer if first.outcome == "wrong" or piece is None else piece.layer
+            return replace(made, outcome="wrong", rests="", detail=detail, worst=worst, culprit=places, layer=layer)
+        if far is not None and not self.sound_only:
+            odds = f"at most one correct run in 10^{-far.log10_odds:.0f} would, were their errors normal"
+            return replace(made, outcome="implausible", rests="", detail=f"{far}; {odds}")
+        stopped = self.stopped.get(k)
+        missing = coverage.missing(self.flow)
+        if stopped or missing:
+            return replace(made, detail=f"not shown to be right: {stopped or missing}; {first.detail}")
+        return replace(
+            made, outcome="right", rests="pieces",
+            detail=f"{coverage.judged} pieces that together hold every edge are right; outputs {_near(distances, spread)}",
+        )  # fmt: skip
+
+
+def _near(distances: Sequence[Distance], spread: Spread) -> str:
+    if not distances:
+        return f"have no spread to compare with{': ' + spread.stopped if spread.stopped else ''}"
+    return f"within {max(d.times for d in distances):.2g} times the spread of {spread.runs} correct runs"
+
+
+def _same(one: Outputs | None, other: Outputs | None) -> bool:
+    """Whether two runs gave the same bits."""
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return str(one) == str(other)
+    return one.keys() == other.keys() and all(
+        isinstance(v, np.ndarray)
+        and isinstance(w := other[n], np.ndarray)
+        and (v.shape, v.dtype, v.tobytes()) == (w.shape, w.dtype, w.tobytes())
+        for n, v in one.items()
+    )
