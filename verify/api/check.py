@@ -33,6 +33,8 @@ from assay.verify.exits import Exit, gravest
 from assay.verify.memory.second import cvc5_module
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
+Backends: TypeAlias = str | Backend | Sequence[str | Backend]
+"""Who is judged: by name, or objects of the protocol."""
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told the name of the line that is being made, how many of its parts are done, and of how many; 0 if not known."""
 
@@ -68,7 +70,7 @@ def check(
     model: Program,
     inputs: Inputs = None,
     *,
-    backends: str | Backend | Sequence[str | Backend] = (),
+    backends: Backends = (),
     expected: Inputs = None,
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
@@ -95,7 +97,7 @@ def check(
     EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if page is not None:
         require_place(Path(page))
-    named_backends = _named(backends, expected is not None)
+    others = named_backends(backends, expected is not None)
     how = {**DEFAULTS, **how}
     config, passes = devices_of(how["on"], how["host"]), _passes(how)
     program, source = opened(model)
@@ -107,7 +109,7 @@ def check(
         judged.append(
             JudgedOutputs("expected", named, sizes, outputs=input_arrays(expected), containers=held, excluded=exclude)
         )
-    for name, who in named_backends:
+    for name, who in others:
         judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude))
     checked = CheckRun(
         run.Lowering(
@@ -235,7 +237,7 @@ def _instruments(how: How) -> Instruments:
     return instruments_of(Path(how["dump"]) if how["dump"] is not None else None, how["skip"])
 
 
-def _named(backends: str | Backend | Sequence[str | Backend], expected: bool) -> list[tuple[str, Backend]]:
+def named_backends(backends: Backends, expected: bool) -> list[tuple[str, Backend]]:
     """Those that are judged, each with its name. Invalid: there is no such backend (backend.C3), an object is none, or
     has the name of another (backend.C4)."""
     found: list[tuple[str, object, Backend]] = []

@@ -15,6 +15,7 @@ from assay.verify import children
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
 from assay.verify.app.commands.fuzz import fuzz
+from assay.verify.app.commands.judge import judge
 from assay.verify.app.commands.passes import passes
 from assay.verify.app.commands.plan import plan
 from assay.verify.app.commands.prove import prove
@@ -52,7 +53,7 @@ def before(
     """The options that stand before a command."""
 
 
-for command in (check, run, build, verify, prove, reduce, plan, fuzz, passes):
+for command in (check, judge, run, build, verify, prove, reduce, plan, fuzz, passes):
     app.command()(command)
 
 

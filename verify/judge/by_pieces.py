@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from assay.semantics.errors import AssayError
 from assay.verify.backends import Backend
-from assay.verify.backends.protocol import OUTCOMES, Prepared, call_prepared
+from assay.verify.backends.protocol import OUTCOMES, Prepared, Subject, call_prepared
 from assay.verify.evidence import plural
 from assay.verify.judge.outcome import PieceFinding
 from assay.verify.judge.pieces import Dataflow, Piece, node_title
@@ -74,8 +74,8 @@ class _Window:
     run: Piecewise
     samples: Sequence[str]
     judged: JudgedInPieces
-    prepared: dict[int, Prepared] = field(default_factory=dict)
-    """By the piece's model, while the window is judged."""
+    prepared: dict[int, tuple[Subject, Prepared]] = field(default_factory=dict)
+    """By the piece's subject, while the window is judged."""
 
     def judge(self, piece: Piece, cases: Mapping[int, Case]) -> None:
         """Judge a window on every set of inputs."""
@@ -102,11 +102,11 @@ class _Window:
     def verdict(self, case: Case) -> Verdict:
         """The verdict on the backend's outputs for a piece; "refused", or how it ended, where it gives none."""
         name = self.judged.backend.name
-        model = case.subject.model
+        subject = case.subject
         try:
-            if id(model) not in self.prepared:
-                self.prepared[id(model)] = self.judged.backend.prepare(case.subject, case.subject.outputs)
-            outputs = call_prepared(name, self.prepared[id(model)], case.expected.inputs)
+            if id(subject) not in self.prepared:
+                self.prepared[id(subject)] = subject, self.judged.backend.prepare(subject, subject.outputs)
+            outputs = call_prepared(name, self.prepared[id(subject)][1], case.expected.inputs)
         except AssayError as why:
             if why.label not in OUTCOMES:
                 raise

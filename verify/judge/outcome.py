@@ -29,8 +29,8 @@ SAYS_NOTHING = ("unpredictable", "undecided")
 @dataclass(frozen=True)
 class TensorError:
     """How far a tensor is from the middle of what is allowed, in units in the last place of its dtype there: at the
-    worst element `index`, beside the bound at that element, and on average. `differs` counts the elements of other
-    bits where only one value is allowed."""
+    worst element `index`, beside the bound at that element (inf where it excludes nothing), and on average. `differs`
+    counts the elements of other bits where only one value is allowed."""
 
     tensor: str
     index: tuple[int, ...]
@@ -41,6 +41,11 @@ class TensorError:
     mean: float
     differs: int
     size: int
+    times: float | None = None
+    """How many times the spread of correct runs it is off where that is most; None where there is no spread."""
+    reference: str = "definition"
+    """What it is compared with: the middle of the definition's bounds or, where these exclude nothing, of correct
+    runs."""
 
 
 def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
@@ -53,6 +58,7 @@ def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
         return None
     want = allowed.value if isinstance(allowed, Bounded) else allowed.astype(np.float64)
     radius = allowed.radius if isinstance(allowed, Bounded) else np.zeros(want.shape)
+    nothing = allowed.vacuous if isinstance(allowed, Bounded) else np.zeros(want.shape, bool)
     with np.errstate(all="ignore"):
         have = got.astype(np.float64)
         unit = np.ones(want.shape)
@@ -63,10 +69,11 @@ def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
         off = np.where(same, 0.0, np.abs(have - want) / unit)
         off = np.where(np.isnan(off), np.inf, off)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(off)), off.shape))
+    bound = float("inf") if nothing[at] else float(radius[at] / unit[at])
     finite = off[np.isfinite(off)]
     return TensorError(
         tensor, at, element_number(got[at], of), element_number(want[at], of), float(off[at]),
-        float(radius[at] / unit[at]), float(finite.mean()) if finite.size else float("inf"),
+        bound, float(finite.mean()) if finite.size else float("inf"),
         int(np.count_nonzero(~same & (radius == 0))), got.size,
     )  # fmt: skip
 
@@ -93,6 +100,8 @@ class SampleVerdict:
     worst: Worst | None = None
     culprit: str = ""
     layer: str = ""
+    rule: str = ""
+    """Where something is wrong: the rule that is broken, and what the standard calls the operators."""
     errors: Sequence[TensorError] = ()
     distances: Sequence[Distance] = ()
     pieces: Sequence[PieceFinding] = ()
@@ -136,7 +145,8 @@ class BackendVerdict:
         worst = next((found[o][0] for o in ("wrong", "implausible", "died") if found[o]), None)
         if worst is not None:
             where = f", in {worst.culprit}" if worst.culprit else ""
-            return f"{self.name} is {worst.outcome} on the inputs {worst.sample!r}{where}: {worst.detail}"
+            rule = f" ({worst.rule})" if worst.rule else ""
+            return f"{self.name} is {worst.outcome} on the inputs {worst.sample!r}{where}: {worst.detail}{rule}"
         good = [s.sample for s in self.samples if s.outcome in ("right", "open")]
         if self.outcome in ("right", "open"):
             but = f"; nothing could be told on {listed([s.sample for s in self.silent])}" if self.silent else ""

@@ -195,7 +195,9 @@ class Dataflow:
         return f"{len(names)} nodes from {names[0]} to {names[-1]}"
 
 
-DRAWS = frozenset({"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"})
+DRAWS = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
 """Operators that give something else each time."""
 
 

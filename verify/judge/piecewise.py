@@ -6,7 +6,7 @@ the windows before gave by our definition; so its intervals are those of a shall
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,17 +14,17 @@ import numpy as np
 import onnx
 from onnx import TypeProto, numpy_helper
 
-from assay.interp.graph import evaluate
-from assay.interp.values import plain
+from assay.interp.graph import evaluate, run
+from assay.interp.values import Value
 from assay.lower.frontends.onnx.model import import_onnx
-from assay.semantics.bounds import Bounded
-from assay.semantics.errors import Invalid, Trap, Unpredictable, Unsupported
+from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.module import Module
+from assay.semantics.walk import Worklist, post_order
 from assay.verify.backends.protocol import Subject
 from assay.verify.judge.pieces import Dataflow, Piece, Window
 from assay.verify.oracle import Expected
-from assay.verify.oracle.walk import RecordingRun, places
+from assay.verify.oracle.walk import places
 
 Array = np.ndarray[Any, Any]
 Tensors = Mapping[str, Array]
@@ -73,19 +73,22 @@ class Piecewise:
         cases: dict[int, Case] = {}
         made: dict[int, dict[str, Array]] = {}
         subject: Subject | None = None
+        hidden: Collection[str] = ()
         for k, tensors in given.items():
             if k in self.stopped:
                 continue
             try:
                 if subject is None or subject.module.main.attrs.get("of"):
-                    subject = self.subject(piece, tensors, wanted)
-                cases[k], made[k] = _evaluated(subject, tensors, wanted)
-            except (Trap, Unpredictable, Unsupported) as why:
+                    subject = self.subject(piece, tensors)
+                    hidden = _unseen(subject, [n for n in wanted if n not in piece.outputs])
+                cases[k], made[k] = _evaluated(subject, tensors, [n for n in wanted if n not in hidden])
+                made[k] |= self._hidden(piece, tensors, hidden)
+            except (Trap, Unsupported) as why:
                 self.stopped[k] = f"{self.flow.title(piece)}: {why}"
                 cases.pop(k, None)
         return cases, made
 
-    def subject(self, piece: Piece, given: Tensors, wanted: Collection[str]) -> Subject:
+    def subject(self, piece: Piece, given: Tensors) -> Subject:
         """A piece as a program of its own. What is known before a run is a constant of it. Where the type of a result
         depends on what an input holds, the module is of that value alone, and its main has the attribute `of`."""
         types = {n: _type(given[n]) for n in piece.inputs}
@@ -93,11 +96,24 @@ class Piecewise:
         values = {n: given[n] for n in piece.inputs if n not in known}
         model = self.flow.model_of(piece, types, known)
         module, tensors = self._imported(model, values)
-        hidden = [n for n in wanted if n not in piece.outputs and not _is_seen(module, tensors, n)]
-        if hidden:  # results of choices and loops are seen as outputs alone
-            model = self.flow.model_of(piece, types, known, hidden)
-            module, tensors = self._imported(model, values)
         return Subject(module, model, tensors)
+
+    def _hidden(self, piece: Piece, given: Tensors, names: Collection[str]) -> dict[str, Array]:
+        """Tensors that the run of a piece does not show where they are made, as outputs of a run of their own."""
+        if not names:
+            return {}
+        inside = set(piece.nodes)
+        work = Worklist((self.flow.makers[n] for n in names), key=lambda i: i)
+        needed: list[int] = []
+        for i in work:
+            needed.append(i)
+            work.add(m for n in self.flow.reads[i] if (m := self.flow.makers.get(n, -1)) in inside)
+        part = self.flow.piece(needed)
+        values = {n: given[n] for n in part.inputs}
+        model = self.flow.model_of(part, {n: _type(a) for n, a in values.items()}, {}, names)
+        module, _ = self._imported(model, values)
+        made = run(module, {p.name: values[p.name] for p in module.main.params})
+        return {n: np.asarray(made[n]) for n in names}
 
     def _imported(self, model: onnx.ModelProto, values: Tensors) -> tuple[Module, dict[str, Expr]]:
         tensors: dict[str, Expr] = {}
@@ -110,42 +126,37 @@ class Piecewise:
 
 
 def _evaluated(subject: Subject, given: Tensors, wanted: Collection[str]) -> tuple[Case, dict[str, Array]]:
-    where = places(subject.module, {n: subject.tensors[n] for n in wanted if n in subject.tensors})
-    expected = Expected(subject.module, {p.name: given[p.name] for p in subject.module.main.params})
-    walk = expected.walk = RecordingRun(subject.module, where)
-    possible = expected.possible
-    if isinstance(possible, (Trap, Unpredictable)):
-        raise possible
-    values = {**walk.ours, **{n: v for n, v in possible.items() if n in wanted}}
-    made = {n: as_array(values[n]) if n in values else _known(subject.tensors[n], given) for n in wanted}
-    walk.ours.clear()
-    return Case(subject, expected), made
+    """A piece as a case, and tensors that it makes, by our definition."""
+    module, tensors = subject.module, subject.tensors
+    inputs = {p.name: given[p.name] for p in module.main.params}
+    where = places(module, {n: tensors[n] for n in wanted if n in tensors})
+    made: dict[str, Any] = {}
+
+    def seen(node: Expr, result: Value) -> None:
+        for name, index in where.get(id(node), ()):
+            made[name] = result[index] if index is not None and isinstance(result, tuple) else result
+
+    made.update(run(module, inputs, observe=seen))
+    values = {n: np.asarray(made[n]) if n in made else _known(tensors[n], given) for n in wanted}
+    return Case(subject, Expected(module, inputs)), values
 
 
-def _is_seen(module: Module, tensors: Mapping[str, Expr], name: str) -> bool:
-    node = tensors.get(name)
-    return isinstance(node, (Constant, Var)) or (node is not None and bool(places(module, {name: node})))
+def _unseen(subject: Subject, names: Iterable[str]) -> frozenset[str]:
+    """Those that a run does not show where they are made: results of choices and loops, and what only the reader of a
+    constant would need."""
+    main, tensors = subject.module.main, subject.tensors
+    made = places(subject.module, tensors)
+    run = {t for node in post_order(main.body) for t, _ in made.get(id(node), ())}
+    plain = {n for n, e in tensors.items() if isinstance(e, Constant) or e in main.params}
+    return frozenset(n for n in names if n not in run and n not in plain)
 
 
 def _known(node: Expr, given: Tensors) -> Array:
     """What an input or a constant is."""
     if isinstance(node, Constant):
         return node.data
-    assert isinstance(node, Var)
+    assert isinstance(node, Var), node
     return given[node.name]
-
-
-def as_array(value: Any) -> Array:
-    """One of the values that are right: the middle of each interval, as the dtype has it."""
-    value = plain(value)
-    if not isinstance(value, Bounded):
-        return np.asarray(value)
-    middle = value.value
-    if not value.of.is_float:
-        low, _ = value.interval()
-        middle = np.ceil(low)
-    with np.errstate(all="ignore"):
-        return np.asarray(middle.astype(value.of.numpy))
 
 
 def _type(array: Array) -> TypeProto:

@@ -8,20 +8,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import onnx
 
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Trap, Unpredictable, Unsupported
 from assay.verify.backends import Backend, Subject
 from assay.verify.backends.protocol import FATAL, OUTCOMES, Prepared, as_tensor, call_prepared
 from assay.verify.evidence import listed
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces, judge_pieces
-from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, TensorError, tensor_error
-from assay.verify.judge.pieces import Dataflow
+from assay.verify.judge.outcome import BackendVerdict, PieceFinding, SampleVerdict, TensorError, tensor_error
+from assay.verify.judge.pieces import Dataflow, node_title
 from assay.verify.judge.piecewise import Piecewise
 from assay.verify.judge.samples import Sample
 from assay.verify.judge.spread import Distance, Spread, spread_of
 from assay.verify.oracle import Accepts, Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 from assay.verify.oracle.judge import UNDECIDED
+from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS
 
 Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Any] | Trap
@@ -157,8 +161,9 @@ class JudgeRun:
             outcome = "undecided" if expected.possible.label in UNDECIDED else outcome
         rests = "" if outcome not in ("right", "open") else "tensors" if verdict.judged else "bounds"
         return SampleVerdict(
-            sample.name, outcome, rests, verdict.detail, verdict.worst, verdict.culprit or "", verdict.layer, errors
-        )
+            sample.name, outcome, rests, verdict.detail, verdict.worst, verdict.culprit or "", verdict.layer,
+            errors=errors,
+        )  # fmt: skip
 
     def _shown(self, each: Judged, sample: Sample) -> Mapping[str, Array]:
         """Every tensor that a backend shows on one set of inputs; nothing where it shows none."""
@@ -177,7 +182,9 @@ class JudgeRun:
         self, judged: Sequence[Judged], first: Mapping[tuple[int, int], SampleVerdict]
     ) -> dict[tuple[int, int], Coverage]:
         """What pieces show of the runs that are not decided, or wrong without a place."""
-        wanted = [key for key, v in first.items() if v.outcome == "undecided" or (v.outcome == "wrong" and not v.culprit)]
+        wanted = [
+            key for key, v in first.items() if v.outcome == "undecided" or (v.outcome == "wrong" and not v.culprit)
+        ]
         places = sorted({k for _, k in wanted})
         if not places:
             return {}
@@ -199,35 +206,85 @@ class JudgeRun:
         return self.spreads[k]
 
     def _composed(self, each: Judged, k: int, first: SampleVerdict, coverage: Coverage | None) -> SampleVerdict:
-        """The verdict on one set of inputs, of the whole and of the pieces."""
-        if coverage is None:
-            return first
+        """The verdict on one set of inputs, of the whole, of the pieces and of correct runs."""
         outputs = each.outputs[k]
-        distances: list[Distance] = []
+        if not isinstance(outputs, Mapping) or (coverage is None and not any(np.isinf(e.bound) for e in first.errors)):
+            return replace(first, rule=self._rule(first, None) if first.outcome == "wrong" else "")
         spread = self._spread(k)
-        if isinstance(outputs, Mapping):
-            found = (spread.distance(n, v) for n, v in outputs.items() if isinstance(v, np.ndarray))
-            distances = [d for d in found if d is not None]
-        made = replace(first, distances=distances, pieces=[*coverage.wrong, *coverage.unsure])
+        found = (spread.distance(n, v) for n, v in outputs.items() if isinstance(v, np.ndarray))
+        distances = [d for d in found if d is not None]
         far = max((d for d in distances if d.implausible), key=lambda d: d.times, default=None)
+        errors = [_beside(e, outputs, spread, distances) for e in first.errors]
+        made = replace(first, errors=errors, distances=distances)
+        if coverage is not None:
+            made = self._with_pieces(made, k, coverage, _near(distances, spread))
+        elif made.outcome == "wrong":
+            made = replace(made, rule=self._rule(made, None))
+        if far is None or self.sound_only or made.outcome == "wrong":
+            return made
+        odds = f"at most one correct run in 10^{-far.log10_odds:.0f} would, were their errors normal"
+        detail = "; ".join(filter(None, [str(far), odds, self._stale(each, k)]))
+        return replace(made, outcome="implausible", rests="", detail=detail)
+
+    def _stale(self, each: Judged, k: int) -> str:
+        """On which other inputs a backend gave the same bits, if on any."""
+        same = [self.runs[i].name for i, o in enumerate(each.outputs) if i < k and _same(o, each.outputs[k])]
+        return f"these are the bits that it gave on the inputs {same[0]!r}" if same else ""
+
+    def _with_pieces(self, first: SampleVerdict, k: int, coverage: Coverage, near: str) -> SampleVerdict:
+        """The verdict on one set of inputs with what pieces show."""
+        made = replace(first, pieces=[*coverage.wrong, *coverage.unsure])
         if first.outcome == "wrong" or coverage.wrong:
             places = listed([f.title for f in coverage.wrong])
             piece = coverage.wrong[0].verdict if coverage.wrong else None
             detail = piece.detail if piece is not None and first.outcome != "wrong" else first.detail
             worst = first.worst or (piece.worst if piece is not None else None)
             layer = first.layer if first.outcome == "wrong" or piece is None else piece.layer
-            return replace(made, outcome="wrong", rests="", detail=detail, worst=worst, culprit=places, layer=layer)
-        if far is not None and not self.sound_only:
-            odds = f"at most one correct run in 10^{-far.log10_odds:.0f} would, were their errors normal"
-            return replace(made, outcome="implausible", rests="", detail=f"{far}; {odds}")
+            made = replace(made, outcome="wrong", rests="", detail=detail, worst=worst, culprit=places, layer=layer)
+            return replace(made, rule=self._rule(made, coverage.wrong[0] if coverage.wrong else None))
         stopped = self.stopped.get(k)
         missing = coverage.missing(self.flow)
         if stopped or missing:
             return replace(made, detail=f"not shown to be right: {stopped or missing}; {first.detail}")
-        return replace(
-            made, outcome="right", rests="pieces",
-            detail=f"{coverage.judged} pieces that together hold every edge are right; outputs {_near(distances, spread)}",
-        )  # fmt: skip
+        detail = f"{coverage.judged} pieces that together hold every edge are right; outputs {near}"
+        return replace(made, outcome="right", rests="pieces", detail=detail)
+
+    def _rule(self, wrong: SampleVerdict, piece: PieceFinding | None) -> str:
+        """The rule that is broken, and what the standard calls the operators in question."""
+        model = self.subject.model
+        versions = {o.domain: o.version for o in model.opset_import}
+        found = [n for n in model.graph.node if piece is not None and node_title(n) in piece.nodes] or [
+            n for n in model.graph.node if wrong.worst is not None and wrong.worst.tensor in n.output
+        ]
+        names = dict.fromkeys(called for n in found if (called := _in_standard(n, versions)))
+        return "; ".join(filter(None, [RULES.get(wrong.layer, ""), listed([*names])]))
+
+
+RULES = {
+    BITWISE: "M9.12: what is exact has one value", INTEGERS: "M9.12: sums of whole numbers are exact here",
+    ELEMENTWISE: "M9.2: the units in the last place that its operator may be off",
+    DOT: "M9.2: the roundings of its sums", GRAPH: "M9.3: the interval of the program",
+}  # fmt: skip
+"""By the layer that decided: the rule of specs/semantics.md that is broken."""
+
+
+def _in_standard(node: onnx.NodeProto, versions: Mapping[str, int]) -> str:
+    """What the standard calls a node's operator: its name, and the operator set that says what it means."""
+    try:
+        schema = onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
+    except onnx.defs.SchemaError:
+        return ""
+    return f"ONNX {node.domain or ''}{'.' if node.domain else ''}{node.op_type}-{schema.since_version}"
+
+
+def _beside(error: TensorError, outputs: Any, spread: Spread, distances: Sequence[Distance]) -> TensorError:
+    """The error of an output of which bounds say nothing, from the middle of correct runs."""
+    times = next((d.times for d in distances if d.tensor == error.tensor), None)
+    got, middle = outputs[error.tensor], spread.middle(error.tensor)
+    if not np.isinf(error.bound) or middle is None or times is None:
+        return replace(error, times=times)
+    made = tensor_error(error.tensor, Bounded(middle, np.inf, dtype(got.dtype)), got)
+    return replace(made or error, times=times, reference="correct runs")
 
 
 def _near(distances: Sequence[Distance], spread: Spread) -> str:

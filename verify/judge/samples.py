@@ -37,8 +37,9 @@ class Sample:
 def samples(
     module: Module, given: Mapping[str, Array], kinds: Sequence[Kind], runs: int, seed: int
 ) -> Iterator[Sample]:
-    """Sets of inputs of each kind: those that are given, the others made by the seed. Where everything is given there
-    is one set."""
+    """Sets of inputs of each kind: those that are given, the others made by the seed, no set twice: where there are no
+    floats all kinds are one. Where everything is given there is one set."""
+    met: set[bytes] = set()
     params = [p.name for p in module.main.params]
     if all(n in given for n in params):
         yield Sample("given", 0, given)
@@ -49,7 +50,11 @@ def samples(
             rng = np.random.default_rng([seed, run, 1])
             ids = {n: _ids(module, n, size, rng) for n, size in tables.items() if n not in given}
             held = {**{n: a for n, a in ids.items() if a is not None}, **given}
-            yield Sample(kind, run, make_inputs(module, kind, seed + run, {}, held))
+            made = Sample(kind, run, make_inputs(module, kind, seed + run, {}, held))
+            bits = b"".join(np.asarray(a).tobytes() for a in made.inputs.values())
+            if bits not in met:
+                yield made
+            met.add(bits)
 
 
 def _ids(module: Module, name: str, size: int, rng: np.random.Generator) -> Array | None:

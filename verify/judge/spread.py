@@ -60,10 +60,8 @@ class Distance:
         return self.times > MULTIPLE and self.furthest > FURTHEST
 
     def __str__(self) -> str:
-        return (
-            f"{self.tensor} element {self.index} is {self.got:.9g}, correct runs give {self.middle:.9g} +- {self.spread:.2g}:"
-            f" {self.times:.3g} times their spread"
-        )
+        correct = f"correct runs give {self.middle:.9g} +- {self.spread:.2g}"
+        return f"{self.tensor} element {self.index} is {self.got:.9g}, {correct}: {self.times:.3g} times their spread"
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,12 @@ class Spread:
     runs: int
     stopped: str = ""
     """Why there is nothing to compare with, where a run failed."""
+
+    def middle(self, name: str) -> Array | None:
+        """The middle of the correct runs of an output, None where there are none."""
+        runs = self.outputs.get(name, ())
+        with np.errstate(all="ignore"):
+            return np.mean([r.astype(np.float64) for r in runs], axis=0) if runs else None
 
     def distance(self, name: str, got: Array) -> Distance | None:
         """How far a float output is from the correct runs; None where that says nothing: it is of whole numbers, has no

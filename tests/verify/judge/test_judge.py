@@ -1,0 +1,128 @@
+"""`assay.judge`: verdicts on backends that are right, and on planted faults (specs/verify.md, "judge")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import assay
+from assay.verify.api.judge import judge
+from assay.verify.backends import Subject, backend, subject_of_model
+from assay.verify.backends.protocol import Prepared, cannot
+from tests.zoo import models
+
+
+@dataclass(frozen=True)
+class Fused:
+    """The NumPy backend, which shows outputs only and, where it is given both nodes, computes Add and the node after it
+    as one, wrongly: by a factor."""
+
+    factor: float = 1.001
+    first: str = "Add"
+    second: str = "Div"
+    name: str = "fused"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        if set(wanted) - set(subject.outputs):
+            raise cannot(self.name, "only outputs are shown")
+        model = onnx.ModelProto()
+        model.CopyFrom(subject.model)
+        makers = {n.output[0]: n for n in model.graph.node}
+        shown = {o.name for o in model.graph.output}
+        for i, node in enumerate(model.graph.node):
+            before = makers.get(node.input[0]) if node.input else None
+            if node.op_type == self.second and before is not None and before.op_type == self.first:
+                if before.output[0] not in shown:
+                    made = f"{node.input[0]}_scaled"
+                    factor = onnx.helper.make_tensor(f"{made}_by", 1, [], [self.factor])
+                    model.graph.initializer.append(factor)
+                    scaled = onnx.helper.make_node("Mul", [node.input[0], factor.name], [made])
+                    node.input[0] = made
+                    model.graph.node.insert(i, scaled)
+                    break
+        return backend("onnxruntime:none").prepare(subject_of_model(model), wanted)
+
+
+@dataclass
+class Stale:
+    """The NumPy backend, which gives the outputs of its first run again."""
+
+    name: str = "stale"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        run = backend("numpy").prepare(subject, wanted)
+        kept: dict[str, Any] = {}
+
+        def act(inputs: Mapping[str, Any]) -> dict[str, Any]:
+            kept.update({} if kept else run(inputs))
+            return dict(kept)
+
+        return act
+
+
+@pytest.mark.parametrize("name", ["bert", "mobilenetv2", "gpt2"])
+def test_a_right_backend_is_right_on_a_deep_model(name: str) -> None:
+    found = judge(models.model(name), ["onnxruntime"], kinds=["random"])
+    assert found.holds and found.verdicts[0].outcome == "right"
+
+
+def test_a_fault_that_exists_only_after_fusion_is_named_to_its_nodes() -> None:
+    found = judge(models.model("vit"), [Fused()], kinds=["random"])
+    verdict = found.verdicts[0]
+    assert verdict.outcome == "wrong"
+    assert [n.split()[0] for n in verdict.samples[0].pieces[0].nodes] == ["Add", "Div"]
+
+
+def test_state_that_stays_from_run_to_run_is_wrong() -> None:
+    found = judge(models.model("mixer"), [Stale()], kinds=["random", "integers"])
+    assert found.verdicts[0].outcome == "implausible"
+    assert found.verdicts[0].samples[0].outcome == "right"
+    assert "the bits that it gave on the inputs 'random'" in found.verdicts[0].closing()
+
+
+def test_sizes_are_chosen_and_named() -> None:
+    x = onnx.helper.make_tensor_value_info("x", 1, ["batch", "width"])
+    y = onnx.helper.make_tensor_value_info("y", 1, ["batch", "width"])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "g", [x], [y])
+    found = judge(onnx.helper.make_model(graph), ["numpy"])
+    assert found.chosen == {"batch": 2, "width": 7} and found.holds
+
+
+def test_a_backend_that_refuses_is_told() -> None:
+    class Refuses:
+        name = "refuses"
+
+        def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+            raise cannot(self.name, "no")
+
+    found = judge(models.model("lstm"), [Refuses()], kinds=["random"])
+    assert found.verdicts[0].outcome == "refused" and found.holds is None
+
+
+def test_an_unknown_kind_of_data_is_refused() -> None:
+    with pytest.raises(assay.Invalid, match="no kind of data 'odd'"):
+        judge(models.model("lstm"), ["numpy"], kinds=["odd"])
+
+
+def test_outputs_beyond_the_spread_of_correct_runs_are_implausible() -> None:
+    @dataclass(frozen=True)
+    class Off:
+        """Right on every piece, and off on the whole, where it optimises otherwise."""
+
+        name: str = "off"
+
+        def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+            run = backend("numpy").prepare(subject, wanted)
+            whole = len(subject.model.graph.node) > 100
+            if set(wanted) - set(subject.outputs):
+                raise cannot(self.name, "only outputs are shown")
+            return lambda inputs: {n: v * np.float32(1.01) if whole else v for n, v in run(inputs).items()}
+
+    found = judge(models.model("mobilenetv2"), [Off()], kinds=["random"])
+    assert found.verdicts[0].outcome == "implausible" and "times their spread" in found.verdicts[0].closing()
+    assert judge(models.model("mobilenetv2"), [Off()], kinds=["random"], sound_only=True).verdicts[0].outcome == "right"

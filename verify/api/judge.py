@@ -1,0 +1,140 @@
+"""`assay.judge`: backends judged on a program (specs/verify.md, "judge")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, cycle
+from typing import Any, get_args
+
+import numpy as np
+import onnx
+
+from assay.interp import graph
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.module import Module
+from assay.semantics.types import symbols
+from assay.verify.api.check import Backends, named_backends
+from assay.verify.api.programs import Inputs, Program, input_arrays, opened, with_inputs
+from assay.verify.app.check import sized
+from assay.verify.app.judging import isolated
+from assay.verify.backends import Subject, subject_of_model, subject_of_module
+from assay.verify.backends.protocol import InProcess
+from assay.verify.exits import Exit, gravest
+from assay.verify.judge.outcome import BackendVerdict
+from assay.verify.judge.run import JudgeRun
+from assay.verify.judge.samples import Sample, samples
+from assay.verify.oracle.data import Kind
+from assay.verify.oracle.declarations import EVERYTHING_KEPT
+
+Array = np.ndarray[Any, Any]
+DEFAULT_KINDS: tuple[Kind, ...] = ("random", "integers", "cancelling", "large", "specials", "ties")
+SIZES = ((2, 7, 5, 3, 11, 13), (1, 16, 32, 24, 40, 48), (1, 64, 64), (1, 128, 96), (1, 224, 224), (1,))
+"""Sizes that are tried for symbolic dims, in this order: different ones first, so that axes cannot be mixed up."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was found of each backend; the sizes that were chosen, by the names of the symbolic dims; the sets of inputs
+    in the order in which they were run."""
+
+    verdicts: tuple[BackendVerdict, ...]
+    chosen: Mapping[str, int]
+    samples: tuple[Sample, ...]
+    subject: Subject
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that found only this."""
+        return gravest(v.exit for v in self.verdicts)
+
+    @property
+    def holds(self) -> bool | None:
+        """True if every backend is right, False if one is wrong, None if of one it is not known."""
+        return {Exit.HOLDS: True, Exit.WRONG: False}.get(self.exit)
+
+
+def judge(
+    model: Program,
+    backends: Backends,
+    inputs: Inputs = None,
+    *,
+    dims: Mapping[str, int] | None = None,
+    kinds: str | Sequence[str] = DEFAULT_KINDS,
+    runs: int = 1,
+    seed: int = 0,
+    exclude: str | Sequence[str] = (),
+    sound_only: bool = False,
+    on_start: Callable[[Subject, Mapping[str, int], Sequence[Sample]], None] | None = None,
+    on_verdict: Callable[[BackendVerdict], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Judgement:
+    """Judge backends on a program: whether what they give is what its definition allows. Nothing is lowered.
+
+    Inputs that are not given are made, `runs` sets of each of `kinds` (see `assay.verify.oracle.data`). Sizes of
+    symbolic dims are those of the inputs, or of `dims`, or are chosen. `exclude` names rights that no backend has;
+    `sound_only` leaves out what rests on a model of how correct runs differ. `on_start` is told what is judged on what,
+    `on_verdict` each verdict as it is found.
+
+    Invalid: the program, an input or an option cannot be used. Unsupported: an operator is not known.
+    """
+    EVERYTHING_KEPT.excluding(exclude)
+    chosen_kinds = _kinds(kinds)
+    named = named_backends(backends, False)
+    program, source = opened(model)
+    program, given, _, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
+    subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
+    made = tuple(samples(subject.module, given, chosen_kinds, runs, seed))
+    if on_start is not None:
+        on_start(subject, chosen, made)
+    judged = [who for _, who in named]
+    run = JudgeRun(subject, made, judged, source, seed, sound_only, list(exclude))
+    if progress is not None:
+        run.progress = progress
+    found: list[BackendVerdict] = []
+    for verdict in run.verdicts():
+        found.append(verdict)
+        if on_verdict is not None:
+            on_verdict(verdict)
+    return Judgement(tuple(found), chosen, made, subject)
+
+
+def _kinds(given: str | Sequence[str]) -> tuple[Kind, ...]:
+    names = [n for n in given.split(",") if n] if isinstance(given, str) else list(given)
+    known = get_args(Kind)
+    for name in names:
+        if name not in known:
+            raise Invalid(f"no kind of data {name!r}; there are {', '.join(known)}", label="oracle.C1")
+    return tuple(dict.fromkeys(names)) or DEFAULT_KINDS  # type: ignore[arg-type]
+
+
+def with_chosen_sizes(
+    program: onnx.ModelProto | Module, sizes: Mapping[str, int], given: Mapping[str, Array], source: str, seed: int
+) -> tuple[Subject, dict[str, int]]:
+    """A program whose symbolic dims are numbers, and those of them that were chosen: the first of `SIZES` on which it
+    runs. What the last of them fails with is raised where there is none."""
+    first = _subject(program, sizes, source)
+    free = list(dict.fromkeys(s.name for p in first.module.main.params for s in symbols(p.type)))
+    if not free:
+        return first, {}
+    wrong: Exception | None = None
+    for some in SIZES:
+        chosen = dict(zip(free, chain(some[:1], cycle(some[1:] or some)), strict=False))
+        try:
+            subject = _subject(program, {**sizes, **chosen}, source)
+            ordinary = next(samples(subject.module, given, ["random"], 1, seed))
+            graph.run(subject.module, ordinary.inputs)
+        except (Invalid, Trap) as why:
+            wrong = wrong or why
+            continue
+        return subject, chosen
+    assert wrong is not None
+    raise Invalid(
+        f"no sizes were found on which it runs; say them with --dim, for {', '.join(free)}: {wrong}", label="judge.C1"
+    )
+
+
+def _subject(program: onnx.ModelProto | Module, sizes: Mapping[str, int], source: str) -> Subject:
+    if isinstance(program, Module):
+        return subject_of_module(sized(program, sizes))
+    return subject_of_model(program, sizes, source)

@@ -1,0 +1,55 @@
+"""`assay judge` (specs/verify.md, "judge")."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Seed, held, parse_dims
+
+
+@held
+def judge(
+    model: Model,
+    backend: Annotated[
+        list[str],
+        typer.Option("--backend", help="who is judged: onnxruntime, tvm, torch, reference or another; several times"),
+    ] = [],
+    inputs: Inputs = None,
+    dim: Dims = [],
+    kinds: Annotated[
+        str,
+        typer.Option(
+            "--kinds",
+            metavar="KIND,...",
+            help="what inputs are made of: random, integers, cancelling, large, specials, ties; by default all",
+            show_default=False,
+        ),
+    ] = "",
+    runs: Annotated[int, typer.Option("--runs", metavar="N", help="sets of inputs of each kind", min=1)] = 1,
+    seed: Seed = 0,
+    exclude: Annotated[
+        list[str],
+        typer.Option("--exclude", metavar="RIGHT", help="a right that nobody who is judged has: kept-wider"),
+    ] = [],
+    sound_only: Annotated[
+        bool,
+        typer.Option("--sound-only", help="say nothing that rests on how far correct runs lie apart (implausible)"),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge backends on MODEL: is what they give what its definition allows? Nothing is lowered."""
+    from assay.semantics.errors import Invalid
+    from assay.verify.api.judge import DEFAULT_KINDS, judge as judge_program
+    from assay.verify.app.judge_table import show_judgement
+    from assay.verify.border.inputs import load_npz
+
+    if not backend:
+        raise Invalid("who is judged? Give --backend NAME, several times for several", label="cli.C3")
+    work = partial(
+        judge_program, model, backend, load_npz(inputs) if inputs else {}, dims=parse_dims(dim),
+        kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only,
+    )  # fmt: skip
+    raise typer.Exit(show_judgement(str(model), as_json, work))
