@@ -17,9 +17,7 @@ from assay.semantics.types import symbols
 from assay.verify.api.check import Backends, named_backends
 from assay.verify.api.programs import Inputs, Program, input_arrays, opened, with_inputs
 from assay.verify.app.check import sized
-from assay.verify.app.judging import isolated
 from assay.verify.backends import Subject, subject_of_model, subject_of_module
-from assay.verify.backends.protocol import InProcess
 from assay.verify.exits import Exit, gravest
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.run import JudgeRun

@@ -224,7 +224,7 @@ TAKEN: Mapping[str, Callable[[str, Any], Any]] = {
     "str": _text,
     "bool": _anything,
     "str | Sequence[str]": _texts,
-    "str | Backend | Sequence[str | Backend]": _backends,
+    "Backends": _backends,
     "Mapping[str, int]": _dims,
     "Bounds": _bounds,
     "Mapping[str, tuple[int | None, int | None]]": _bounds,

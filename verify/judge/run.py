@@ -14,7 +14,7 @@ from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Trap, Unpredictable, Unsupported
 from assay.verify.backends import Backend, Subject
-from assay.verify.backends.protocol import FATAL, OUTCOMES, Prepared, as_tensor, call_prepared
+from assay.verify.backends.protocol import FAILED, FATAL, OUTCOMES, Prepared, as_tensor, call_prepared
 from assay.verify.evidence import listed
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces, judge_pieces
 from assay.verify.judge.outcome import BackendVerdict, PieceFinding, SampleVerdict, TensorError, tensor_error
@@ -28,7 +28,8 @@ from assay.verify.oracle.judge import UNDECIDED
 from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS
 
 Array = np.ndarray[Any, Any]
-Outputs = Mapping[str, Any] | Trap
+Outputs = Mapping[str, Any] | AssayError
+"""What a backend gives; or what it says instead: a trap, a refusal, how it crashed."""
 Progress = Callable[[str, int, int], None]
 
 AGAIN = "again"
@@ -41,7 +42,7 @@ class Judged:
 
     backend: Backend
     verdict: BackendVerdict
-    outputs: list[Outputs | None] = field(default_factory=list)
+    outputs: list[Outputs] = field(default_factory=list)
     oracle: Oracle | None = None
 
     @property
@@ -107,25 +108,16 @@ class JudgeRun:
             self.progress(each.name, k, len(self.runs))
             try:
                 each.outputs.append(call_prepared(each.name, prepared, sample.inputs))
-            except Trap as trap:
-                each.outputs.append(trap)
             except AssayError as why:
-                each.outputs.append(None)
-                self._sample_ended(each, sample, why)
+                if why.label not in (*OUTCOMES, "backend.C8") and not isinstance(why, Trap):
+                    raise
+                each.outputs.append(why)
         each.verdict.seconds = time.perf_counter() - began
 
     def _ended(self, each: Judged, why: AssayError) -> None:
         if why.label not in OUTCOMES:
             raise why
         each.verdict.ended, each.verdict.why = OUTCOMES[why.label], why.message
-
-    def _sample_ended(self, each: Judged, sample: Sample, why: AssayError) -> None:
-        if why.label == "backend.C8":
-            each.verdict.samples.append(SampleVerdict(sample.name, "wrong", "", why.message))
-        elif why.label in OUTCOMES:
-            each.verdict.samples.append(SampleVerdict(sample.name, OUTCOMES[why.label], "", why.message))
-        else:
-            raise why
 
     # --- the whole
 
@@ -140,6 +132,9 @@ class JudgeRun:
             outputs = each.outputs[k] if k < len(each.outputs) else None
             if outputs is None:
                 continue
+            if isinstance(outputs, AssayError) and not isinstance(outputs, Trap):
+                first[i, k] = _without_outputs(sample, expected, outputs)
+                continue
             if sample.kind == AGAIN and _same(outputs, each.outputs[0]):
                 continue
             oracle = each.oracle = each.oracle or oracle_of(self.subject, each.accepts.excluding(self.excluded))
@@ -153,7 +148,7 @@ class JudgeRun:
 
     def _first(self, sample: Sample, verdict: Verdict, expected: Expected, outputs: Outputs) -> SampleVerdict:
         errors: list[TensorError] = []
-        if not isinstance(outputs, Trap) and isinstance(expected.possible, dict):
+        if isinstance(outputs, Mapping) and isinstance(expected.possible, dict):
             found = (tensor_error(n, v, outputs.get(n)) for n, v in expected.possible.items())
             errors = [e for e in found if e is not None]
         outcome = verdict.outcome
@@ -285,6 +280,13 @@ def _beside(error: TensorError, outputs: Any, spread: Spread, distances: Sequenc
         return replace(error, times=times)
     made = tensor_error(error.tensor, Bounded(middle, np.inf, dtype(got.dtype)), got)
     return replace(made or error, times=times, reference="correct runs")
+
+
+def _without_outputs(sample: Sample, expected: Expected, why: AssayError) -> SampleVerdict:
+    """The verdict on a run that gave nothing: right, where it failed and the program must fail."""
+    if why.label in FAILED and isinstance(expected.possible, Trap):
+        return SampleVerdict(sample.name, "right", "bounds", f"fails as it must: {expected.possible}")
+    return SampleVerdict(sample.name, OUTCOMES.get(why.label, "wrong"), "", why.message)
 
 
 def _near(distances: Sequence[Distance], spread: Spread) -> str:
