@@ -9,7 +9,8 @@ A package of your own adds a backend by an entry point. In its pyproject.toml:
     [project.entry-points."assay.backends"]
     mine = "my_package.for_assay:Mine"
 
-where `Mine` is a class whose instances have `name` and `prepare(subject, wanted)`, as `Backend` says.
+where `Mine` is a class whose instances have `name` and `prepare(subject, wanted)`, as `Backend` says, or a function of
+a model and its inputs. `assay.verify.backends.kit` has tests for it.
 """
 
 from __future__ import annotations
