@@ -42,15 +42,19 @@ class Run:
 
 
 def judge_backend(
-    subject: Subject, backend: Backend, inputs: Mapping[str, Array] | Expected, excluded: Collection[str] = ()
+    subject: Subject,
+    backend: Backend,
+    inputs: Mapping[str, Array] | Expected,
+    excluded: Collection[str] = (),
+    others: bool = True,
 ) -> Verdict:
     """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model,
     each operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it
     has one; rights that are `excluded` are not granted.
     A backend that changes its inputs is wrong; so is one that is wrong on other inputs in between, or when it is asked
     again. A run that fails, by a Trap or by an exception, is right where the program must fail. What other inputs could
-    not show is said beside what is right. Raises what else the backend raises for the outputs, and Invalid where the
-    inputs are not what main takes."""
+    not show is said beside what is right; without `others` it runs on those given alone. Raises what else the backend
+    raises for the outputs, and Invalid where the inputs are not what main takes."""
     given = inputs.inputs if isinstance(inputs, Expected) else inputs
     graph.check_inputs(subject.module.main, given)
     oracle = oracle_of(subject, Accepts.of(getattr(backend, "accepts", None)).excluding(excluded))
@@ -58,7 +62,7 @@ def judge_backend(
     hidden: list[str] = []
     try:
         verdict: Verdict | None = None
-        for run in _runs(subject, backend, oracle, oracle.expected(inputs), unseen, hidden):
+        for run in _runs(subject, backend, oracle, oracle.expected(inputs), unseen, hidden, others):
             found = oracle.judge(run.expected, run.outputs, run.theirs)
             if verdict is None or found.outcome == "wrong":
                 verdict = found if not run.when else replace(found, detail=f"{run.when}, {found.detail}")
@@ -90,7 +94,13 @@ def judge_backend(
 
 
 def _runs(
-    subject: Subject, backend: Backend, oracle: Oracle, first: Expected, unseen: list[str], hidden: list[str]
+    subject: Subject,
+    backend: Backend,
+    oracle: Oracle,
+    first: Expected,
+    unseen: list[str],
+    hidden: list[str],
+    on_others: bool,
 ) -> Iterator[Run]:
     """The runs that are judged: the first, that on other inputs, and the first again where it gives other bits. What
     these cannot show is put into `unseen`, and why intermediate tensors are not shown, where that was no refusal, into
@@ -100,7 +110,7 @@ def _runs(
         unseen.append("the program fails on these inputs")
         yield Run("", first, outputs, {})
         return
-    found = find_between(oracle, first, outputs)
+    found = find_between(oracle, first, outputs) if on_others else Between(None)
     between = found.expected
     others = _if_taken(backend, prepared, between)
     if between is not None and others is None:
