@@ -14,6 +14,7 @@ from assay.semantics.errors import EnvironmentFailure
 from assay.verify import children
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
+from assay.verify.app.commands.conform import conform
 from assay.verify.app.commands.fuzz import fuzz
 from assay.verify.app.commands.judge import judge
 from assay.verify.app.commands.passes import passes
@@ -53,7 +54,7 @@ def before(
     """The options that stand before a command."""
 
 
-for command in (check, judge, run, build, verify, prove, reduce, plan, fuzz, passes):
+for command in (check, judge, run, build, verify, prove, reduce, plan, fuzz, conform, passes):
     app.command()(command)
 
 

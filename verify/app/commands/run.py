@@ -39,6 +39,15 @@ def run(
     module_name: Annotated[
         str | None, typer.Option("--module", help="FILE.py: the module, where there are several")
     ] = None,
+    case: Annotated[
+        str | None,
+        typer.Option(
+            "--case",
+            metavar="NAME",
+            help="FILE.py: the case to run, with its inputs; the results are compared with what it expects",
+            show_default=False,
+        ),
+    ] = None,
     extern: Annotated[
         list[str],
         typer.Option(
@@ -90,6 +99,16 @@ def run(
     from assay.verify.app.text_run import is_text, load_text, run_lines, run_text, save_call
     from assay.verify.border.inputs import load_npz, save
 
+    if case is not None:
+        from assay.verify.conform.run_case import run_named_case
+
+        others = (passes, engine, function, module_name, as_text, extern, save_as, inputs, dim)
+        if any(others) or model.suffix != ".py":
+            raise Invalid(
+                "--case runs a case of FILE.py, which says all of it: of the other options --output alone goes with it",
+                label="cli.C3",
+            )
+        raise typer.Exit(run_named_case(model, case, output, Screen()))
     if passes:
         if function is not None or module_name is not None or as_text or extern or save_as is not None:
             raise Invalid("--passes are for main: of the options for a text none goes with them", label="cli.C3")

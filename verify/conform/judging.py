@@ -1,0 +1,156 @@
+"""One case, and what each backend makes of it (specs/verify.md, "Conformance")."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.lower.frontends.onnx.string_table import Strings
+from assay.semantics.errors import AssayError, BudgetSpent, Crash, EnvironmentFailure, Trap, Unsupported
+from assay.verify.backends import Backend, Prepared, Subject
+from assay.verify.backends.protocol import OUTCOMES
+from assay.verify.conform.cases import NOT_JUDGED, CaseResult, ConformCase, NotJudged, Posed
+from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
+
+FAULT = "a fault in Assay"
+BUDGET = "more memory or time is wanted than the judge may take"
+DISPUTED = "the stored results are none that our definition allows, and it refutes the backend too"
+GRAVEST = ("wrong", "died", "late", "implausible", NOT_JUDGED, "undecided", "unpredictable", "refused", "open", "right")
+"""Of several runs of a case the first of these is what came of it."""
+
+
+def judge_case(case: ConformCase, backends: Mapping[str, Backend]) -> list[CaseResult]:
+    """What came of a case, for each backend by name. Invalid (backend.C1): one is not installed. EnvironmentFailure,
+    but a spent budget, passes too: it says nothing of the case."""
+    base = CaseResult(case.name, case.suite, case.operator, "", NOT_JUDGED)
+    started = time.perf_counter()
+    try:
+        posed = case.posed()
+        runs = [_Run(p) for p in posed]
+        stored = next((said for r in runs if (said := r.disagreement)), "")
+    except Exception as wrong:  # noqa: BLE001  (what is not known is raised by `_why_not`)
+        kind, detail = _why_not(wrong)
+        seconds = time.perf_counter() - started
+        return [replace(base, backend=n, reason=kind, detail=detail, seconds=seconds) for n in backends]
+    found = []
+    for name, backend in backends.items():
+        started = time.perf_counter()
+        made = [run.result(replace(base, backend=name), backend) for run in runs]
+        worst = min(made, key=lambda r: GRAVEST.index(r.verdict))
+        found.append(replace(worst, stored=stored, seconds=time.perf_counter() - started))
+    return found
+
+
+class _Run:
+    """One run of a case, what may come of it, and how what is stored stands to that."""
+
+    def __init__(self, posed: Posed) -> None:
+        self.posed = posed
+        self.oracle: Oracle = oracle_of(posed.subject)
+        self.expected: Expected = self.oracle.expected(posed.inputs)
+        self.disagreement = ""
+        if posed.stored is not None:
+            verdict = self.oracle.judge(self.expected, posed.stored)
+            self.disagreement = str(verdict) if verdict.outcome == "wrong" else ""
+
+    def result(self, base: CaseResult, backend: Backend) -> CaseResult:
+        """What came of the run for a backend."""
+        posed = self.posed
+        who = SpeaksNumbers(backend, posed.strings) if posed.strings is not None else backend
+        try:
+            verdict = judge_backend(posed.subject, who, self.expected, others=False)
+        except AssayError as wrong:
+            if wrong.label == "backend.C1":
+                raise
+            if wrong.label in OUTCOMES:
+                return replace(base, verdict=OUTCOMES[wrong.label], detail=wrong.message)
+            kind, detail = _why_not(wrong)
+            return replace(base, reason=kind, detail=detail)
+        except Exception as wrong:  # noqa: BLE001  (as above)
+            kind, detail = _why_not(wrong)
+            return replace(base, reason=kind, detail=detail)
+        if verdict.outcome == "wrong" and self.disagreement:
+            return replace(base, reason=DISPUTED, detail=f"{verdict}; stored: {self.disagreement}")
+        return _judged(base, verdict)
+
+
+def _judged(base: CaseResult, verdict: Verdict) -> CaseResult:
+    worst: dict[str, Any] = {}
+    if verdict.worst is not None:
+        worst = {n: v.item() if isinstance(v, np.generic) else v for n, v in asdict(verdict.worst).items()}
+    return replace(
+        base, verdict=verdict.outcome, detail=verdict.detail, layer=verdict.layer, culprit=verdict.culprit or "",
+        worst=worst,
+    )  # fmt: skip
+
+
+def _why_not(wrong: Exception) -> tuple[str, str]:
+    """Why a case is not judged: what such cases are counted under, and the detail. Surroundings that fail pass."""
+    match wrong:
+        case NotJudged():
+            return wrong.kind, wrong.detail
+        case BudgetSpent() | MemoryError():
+            return BUDGET, str(wrong)
+        case Trap(kind="memory"):
+            return BUDGET, str(wrong)
+        case EnvironmentFailure():
+            raise wrong
+        case Crash():
+            return FAULT, str(wrong)
+        case AssayError():
+            what = "our import does not take it" if isinstance(wrong, Unsupported) else "our import refuses it"
+            return f"{what} ({wrong.label})", wrong.message.partition("\n")[0]
+        case _:
+            frame = traceback.extract_tb(wrong.__traceback__)[-1]
+            return FAULT, f"{type(wrong).__name__} at {Path(frame.filename).name}:{frame.lineno}: {wrong}"
+
+
+@dataclass(frozen=True)
+class SpeaksNumbers:
+    """A backend that takes and gives strings, as one that takes and gives the numbers that our definition has for
+    them."""
+
+    backend: Backend
+    strings: Strings
+
+    @property
+    def name(self) -> str:
+        """The backend's name."""
+        return self.backend.name
+
+    @property
+    def accepts(self) -> Any:
+        """What the backend declares of itself."""
+        return getattr(self.backend, "accepts", None)
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """Prepare as the backend does. Unsupported (backend.C2) on a run: a number stands for no string."""
+        run = self.backend.prepare(subject, wanted)
+        texts = {
+            i.name for i in subject.model.graph.input if i.type.tensor_type.elem_type == _STRING
+        }  # what is made of numbers
+
+        def call(inputs: Mapping[str, Any]) -> dict[str, Any]:
+            try:
+                given = {n: self.strings.texts(v) if n in texts else v for n, v in inputs.items()}
+            except AssayError as wrong:
+                raise Unsupported(wrong.message, label="backend.C2") from None
+            return {n: self._numbers(v) for n, v in run(given).items()}
+
+        return call
+
+    def _numbers(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._numbers(v) for v in value]
+        is_text = isinstance(value, np.ndarray) and value.dtype.kind in "OSTU"
+        return self.strings.numbers(value) if is_text else value
+
+
+_STRING = 8
+"""ONNX's number of the element type string."""
