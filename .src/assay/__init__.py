@@ -2,6 +2,7 @@
 
     module = assay.load("model.onnx", dims={"N": 2})
     outputs = assay.run(module, {"x": x})
+    judgement = assay.judge("model.onnx", ["onnxruntime"])
     report = assay.check("model.onnx", backends=["onnxruntime"])
     assay.build("model.onnx", "out")
     assay.verify("out")
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from assay.semantics.module import Module as Module
     from assay.verify import strategies as strategies
     from assay.verify.api.check import Report as Report, build as build, check as check, verify as verify
+    from assay.verify.api.judge import Judgement as Judgement, judge as judge
     from assay.verify.api.plan import MemoryPlan as MemoryPlan, plan as plan
     from assay.verify.api.programs import load as load
     from assay.verify.api.prove import Proofs as Proofs, prove as prove
@@ -47,6 +49,7 @@ _HOMES = {
     "assay.semantics.module": ("Module",),
     "assay.semantics.text.brief": ("text_for_people",),
     "assay.verify.api.check": ("Report", "build", "check"),
+    "assay.verify.api.judge": ("Judgement", "judge"),
     "assay.verify.api.plan": ("MemoryPlan", "plan"),
     "assay.verify.api.programs": ("load",),
     "assay.verify.api.prove": ("Proofs", "prove"),
@@ -64,6 +67,7 @@ __all__ = [
     "Crash",
     "EnvironmentFailure",
     "Invalid",
+    "Judgement",
     "MemoryPlan",
     "Module",
     "Proofs",
@@ -74,6 +78,7 @@ __all__ = [
     "build",
     "builder",
     "check",
+    "judge",
     "load",
     "plan",
     "prove",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, cycle
 from typing import Any, get_args
 
@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 
 from assay.interp import graph
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import AssayError, Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.types import symbols
-from assay.verify.api.check import Backends, named_backends
+from assay.verify.api.check import Backends, Progress, named_backends
 from assay.verify.api.programs import Inputs, Program, input_arrays, opened, with_inputs
 from assay.verify.app.check import sized
-from assay.verify.backends import Subject, subject_of_model, subject_of_module
+from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
 from assay.verify.exits import Exit, gravest
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.run import JudgeRun
@@ -40,6 +40,9 @@ class Judgement:
     chosen: Mapping[str, int]
     samples: tuple[Sample, ...]
     subject: Subject
+    seed: int = 0
+    source: str = ""
+    """The name of the model's file, "" where it has none."""
 
     @property
     def exit(self) -> Exit:
@@ -63,30 +66,32 @@ def judge(
     seed: int = 0,
     exclude: str | Sequence[str] = (),
     sound_only: bool = False,
-    on_start: Callable[[Subject, Mapping[str, int], Sequence[Sample]], None] | None = None,
+    on_start: Callable[[Judgement], None] | None = None,
     on_verdict: Callable[[BackendVerdict], None] | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Judgement:
     """Judge backends on a program: whether what they give is what its definition allows. Nothing is lowered.
 
     Inputs that are not given are made, `runs` sets of each of `kinds` (see `assay.verify.oracle.data`). Sizes of
     symbolic dims are those of the inputs, or of `dims`, or are chosen. `exclude` names rights that no backend has;
-    `sound_only` leaves out what rests on a model of how correct runs differ. `on_start` is told what is judged on what,
-    `on_verdict` each verdict as it is found.
+    `sound_only` leaves out what rests on a model of how correct runs differ. `on_start` gets the judgement while it has
+    no verdict yet, `on_verdict` each verdict as it is found.
 
     Invalid: the program, an input or an option cannot be used. Unsupported: an operator is not known.
     """
     EVERYTHING_KEPT.excluding(exclude)
     chosen_kinds = _kinds(kinds)
     named = named_backends(backends, False)
+    for _, who in named:
+        _require_installed(who)
     program, source = opened(model)
     program, given, _, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
     subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
     made = tuple(samples(subject.module, given, chosen_kinds, runs, seed))
+    begun = Judgement((), chosen, made, subject, seed, source)
     if on_start is not None:
-        on_start(subject, chosen, made)
-    judged = [who for _, who in named]
-    run = JudgeRun(subject, made, judged, source, seed, sound_only, list(exclude))
+        on_start(begun)
+    run = JudgeRun(subject, made, [who for _, who in named], source, seed, sound_only, list(exclude))
     if progress is not None:
         run.progress = progress
     found: list[BackendVerdict] = []
@@ -94,7 +99,23 @@ def judge(
         found.append(verdict)
         if on_verdict is not None:
             on_verdict(verdict)
-    return Judgement(tuple(found), chosen, made, subject)
+    order = [name for name, _ in named]
+    return replace(begun, verdicts=tuple(sorted(found, key=lambda v: order.index(v.name))))
+
+
+def _require_installed(who: Backend) -> None:
+    """Invalid (backend.C1): the tool of a backend that has a name is not installed. It is asked for next to nothing,
+    before anything long begins; what else it says to that, it says of the model too."""
+    if not isinstance(who, Isolated):
+        return
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, [1]) for n in "xy")
+    least = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "least", [x], [y])
+    opset = [onnx.helper.make_opsetid("", 13)]
+    try:
+        who.prepare(subject_of_model(onnx.helper.make_model(least, opset_imports=opset, ir_version=8)), ["y"])
+    except AssayError as why:
+        if why.label == "backend.C1":
+            raise
 
 
 def _kinds(given: str | Sequence[str]) -> tuple[Kind, ...]:

@@ -231,6 +231,8 @@ TAKEN: Mapping[str, Callable[[str, Any], Any]] = {
     "Externs": _anything,
     "Progress": _function,
     "Callable[[Line], None]": _function,
+    "Callable[[Judgement], None]": _function,
+    "Callable[[BackendVerdict], None]": _function,
     "Interface | str": _interface,
 }
 """How an argument is taken, by the type that its parameter is declared with."""

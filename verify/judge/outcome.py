@@ -106,6 +106,19 @@ class SampleVerdict:
     distances: Sequence[Distance] = ()
     pieces: Sequence[PieceFinding] = ()
 
+    def of_output(self, tensor: str) -> str:
+        """The verdict on one output: that on the set of inputs, but where this is of something else."""
+        if self.outcome not in ("wrong", "implausible"):
+            return self.outcome
+        if self.worst is not None and self.worst.tensor == tensor:
+            return self.outcome
+        error = next((e for e in self.errors if e.tensor == tensor), None)
+        if error is not None and error.error > error.bound:
+            return "wrong"
+        if any(d.tensor == tensor and d.implausible for d in self.distances):
+            return "implausible"
+        return "right" if error is not None and np.isfinite(error.bound) else "undecided"
+
 
 @dataclass
 class BackendVerdict:
@@ -138,30 +151,56 @@ class BackendVerdict:
         return OF_OUTCOME[self.outcome]
 
     def closing(self) -> str:
-        """The verdict in plain words."""
+        """The verdict in plain words: on what it rests, on how many sets of inputs, and on which nothing could be
+        told."""
         if self.ended:
             return f"{self.name} {_ENDED[self.ended]}: {self.why}"
-        found = {o: [s for s in self.samples if s.outcome == o] for o in GRAVEST}
-        worst = next((found[o][0] for o in ("wrong", "implausible", "died") if found[o]), None)
-        if worst is not None:
-            where = f", in {worst.culprit}" if worst.culprit else ""
-            rule = f" ({worst.rule})" if worst.rule else ""
-            return f"{self.name} is {worst.outcome} on the inputs {worst.sample!r}{where}: {worst.detail}{rule}"
-        good = [s.sample for s in self.samples if s.outcome in ("right", "open")]
-        if self.outcome in ("right", "open"):
-            but = f"; nothing could be told on {listed([s.sample for s in self.silent])}" if self.silent else ""
-            how = ", ".join(dict.fromkeys(_RESTS[s.rests] for s in self.samples if s.outcome in ("right", "open")))
-            of = "" if self.outcome == "right" else ", but for elements that the standard leaves open"
-            return f"{self.name} is right on {plural(len(good), 'set')} of inputs{of}, by {how}{but}"
-        first = next(s for s in self.samples if s.outcome == self.outcome)
-        return f"{self.name} is {self.outcome} on the inputs {first.sample!r}: {first.detail}"
+        outcome = self.outcome
+        if outcome in GOOD:
+            return self._good()
+        there = [s for s in self.samples if s.outcome == outcome]
+        first, of = there[0], plural(len(self.samples), "set")
+        on = f"on {len(there)} of {of} of inputs ({listed([s.sample for s in there])})"
+        where = f", in {first.culprit}" if first.culprit else ""
+        rule = f" ({first.rule})" if first.rule else ""
+        rest = [s.sample for s in self.samples if s.outcome in GOOD]
+        silent = [s.sample for s in self.silent if s.outcome != outcome]
+        more = f"; right on {listed(rest)}" if rest else ""
+        more += f"; nothing could be told on {listed(silent)}" if silent else ""
+        return f"{self.name} {_SAID[outcome]} {on}{where}: {first.detail}{rule}{_WHY.get(outcome, '')}{more}"
+
+    def _good(self) -> str:
+        """The same of one that is right."""
+        good = [s for s in self.samples if s.outcome in GOOD]
+        by: dict[str, list[str]] = {}
+        for s in good:
+            by.setdefault(s.rests, []).append(s.sample)
+        each = len(by) > 1
+        how = "; ".join(f"by {RESTS[r]}{f' on {listed(names)}' if each else ''}" for r, names in by.items())
+        opened = next((s for s in good if s.outcome == "open"), None)
+        but = f", but for what the standard leaves open, on {opened.sample}: {opened.detail}" if opened else ""
+        said = f"; nothing could be told on {listed([s.sample for s in self.silent])}" if self.silent else ""
+        why = f": {self.silent[0].detail}" if self.silent else ""
+        return f"{self.name} is right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}"
 
 
+GOOD = ("right", "open")
 _ENDED = {"refused": "refuses this model", "died": "died", "late": "took too long"}
-_RESTS = {
-    "bounds": "bounds of the whole program", "tensors": "every tensor that it shows",
-    "pieces": "pieces that together hold every edge", "": "nothing",
+_SAID = {
+    "wrong": "is wrong", "implausible": "is implausible", "died": "died", "late": "took too long",
+    "refused": "refuses to run", "undecided": "is undecided", "unpredictable": "cannot be compared",
 }  # fmt: skip
+_WHY = {
+    "implausible": "; no rule is known to be broken: this rests on how far correct runs lie apart",
+    "undecided": "; nothing known is broken, and not enough is known to say right",
+    "unpredictable": "; the program itself decides so on these inputs, whoever runs it",
+}
+RESTS = {
+    "bounds": "bounds of the whole program", "tensors": "every tensor that it shows",
+    "pieces": "pieces of the model that together hold every edge, and outputs within the spread of correct runs",
+    "": "nothing",
+}  # fmt: skip
+"""What a verdict rests on, in words."""
 
 
 def gravest_of(outcomes: Iterable[str]) -> str:

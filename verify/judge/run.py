@@ -73,10 +73,12 @@ class JudgeRun:
     spreads: dict[int, Spread] = field(default_factory=dict)
 
     def verdicts(self) -> Iterator[BackendVerdict]:
-        """What is said of each backend, in their order."""
+        """What is said of each backend: at once of those that give nothing, then of the others in their order."""
         judged = [Judged(b, BackendVerdict(b.name)) for b in self.backends]
         for each in judged:
             self._ask(each)
+            if each.verdict.ended:
+                yield each.verdict
         first: dict[tuple[int, int], SampleVerdict] = {}
         for k, sample in enumerate(self.runs):
             self._whole(k, sample, judged, first)
@@ -85,7 +87,8 @@ class JudgeRun:
             for k in range(len(self.runs)):
                 if (i, k) in first:
                     each.verdict.samples.append(self._composed(each, k, first[i, k], coverage.get((i, k))))
-            yield each.verdict
+            if not each.verdict.ended:
+                yield each.verdict
 
     @property
     def runs(self) -> list[Sample]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -38,6 +39,10 @@ def judge(
         bool,
         typer.Option("--sound-only", help="say nothing that rests on how far correct runs lie apart (implausible)"),
     ] = False,
+    junit: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help="write a test for each set of inputs and output, as JUnit's XML"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge backends on MODEL: is what they give what its definition allows? Nothing is lowered."""
@@ -52,4 +57,4 @@ def judge(
         judge_program, model, backend, load_npz(inputs) if inputs else {}, dims=parse_dims(dim),
         kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only,
     )  # fmt: skip
-    raise typer.Exit(show_judgement(str(model), as_json, work))
+    raise typer.Exit(show_judgement(str(model), as_json, junit, work))

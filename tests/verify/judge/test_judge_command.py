@@ -1,0 +1,140 @@
+"""`assay judge` as a person meets it: the table, the closing lines, JSON, JUnit, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import onnx
+import pytest
+
+from assay.verify.app import judge_table
+from assay.verify.app.junit import TestCase, junit
+from assay.verify.app.terminal import Screen
+from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, TensorError
+from assay.verify.oracle import Worst
+from tests.places import ROOT
+from tests.verify.app.test_cli import assay
+from tests.verify.judge.planted import two_outputs
+
+PLANTED = "tests.verify.judge.planted"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    onnx.save(two_outputs(), tmp_path / "two.onnx")
+    return tmp_path / "two.onnx"
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_json_and_junit_name_the_worst_element(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    to = model.with_name("j.xml")
+    words = ["judge", model, "--backend", f"{PLANTED}:Off", "--backend", f"{PLANTED}:Refuses", "--backend", "numpy"]
+    assert assay(monkeypatch, *words, "--kinds", "random", "--json", "--junit", to) == 1
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda x: pytest.fail(f"{x} is no JSON"))
+    assert (found["holds"], found["exit"], found["samples"], len(found["digest"])) == (False, 1, ["random"], 64)
+    off, refuses, right = found["backends"]
+    assert [b["outcome"] for b in (off, refuses, right)] == ["wrong", "refused", "right"]
+    (sample,) = off["samples"]
+    assert sample["worst"]["index"] == [0, 1] and sample["worst"]["tensor"] == "b" and "Add" in sample["culprit"]
+    assert {o["tensor"]: o["outcome"] for o in sample["outputs"]} == {"a": "right", "b": "wrong"}
+    assert all(isinstance(o["error"], float) for o in sample["outputs"])
+    assert "no such operator here" in refuses["why"] and "refuses this model" in refuses["closing"]
+    suites = {s.get("name"): s for s in ElementTree.parse(to).getroot()}
+    said = {n: [(t.get("name"), *(c.tag for c in t)) for t in s] for n, s in suites.items()}
+    assert said[off["name"]] == [("random: a",), ("random: b", "failure")]
+    assert said[refuses["name"]] == [("the model", "skipped")] and said["numpy"] == [("random: a",), ("random: b",)]
+    failure = suites[off["name"]][1][0]
+    assert "element (0, 1)" in (failure.text or "") and "ONNX Add-14" in (failure.text or "")
+
+
+def test_what_is_not_there_is_told_before_the_model_is_read(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    gone = model.with_name("no-such-model.onnx")
+    for name, said in (("nobody", "no backend 'nobody'"), (f"{PLANTED}:Missing", "is not installed")):
+        assert assay(monkeypatch, "judge", gone, "--backend", "numpy", "--backend", name) == 2
+        assert said in capsys.readouterr().err
+    assert assay(monkeypatch, "judge", model) == 2
+    assert "who is judged?" in capsys.readouterr().err
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def error(tensor: str, off: float = 1.0, bound: float = 2.0) -> TensorError:
+    return TensorError(tensor, (0, 12, 112, 112), 1.0, 1.5, off, bound, off / 3, 0, 100)
+
+
+def long_verdict() -> BackendVerdict:
+    names = [f"/model/decoder/layers.{i}/self_attn/present_key_values.output_{i}" for i in range(30)]
+    errors = [error(n) for n in names[:-1]] + [error(names[-1], 64.0)]
+    worst = Worst(names[-1], (0,), 1.0, 0.0, 0.5, 62.0)
+    sample = SampleVerdict("cancelling 2", "wrong", "", "it is outside", worst, errors=errors)
+    return BackendVerdict("a backend", [SampleVerdict("random", "right", "bounds", "", errors=errors[:3]), sample])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_fits_and_begins_with_what_is_wrong(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    judge_table.print_verdict(Screen(width=width), long_verdict())
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line for line in lines if "0,12,112,112" in line]
+    assert len(rows) == judge_table.MOST_ROWS and all(len(line) <= width for line in rows)
+    assert rows[0].split()[:3] == ["cancelling", "2", "wrong"] and "output_29" in rows[0] and "64" in rows[0]
+    assert "wrong" not in rows[1] and "(9 rows more: 9 right; all with --json)" in lines
+
+
+def test_mean_errors_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = (
+        BackendVerdict(n, [SampleVerdict("random", "right", "bounds", "", errors=[error("y", off)])])
+        for n, off in (("first", 3.0), ("second", 6.0))
+    )
+    judge_table.print_end(Screen(width=80), [one, two])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("mean error of each") + 2].split() == ["random", "y", "1", "2"]
+
+
+# --- closing lines ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        ("right", "x is right on 2 sets of inputs, by bounds of the whole program"),
+        ("open", "but for what the standard leaves open, on ties: because"),
+        ("wrong", "x is wrong on 1 of 2 sets of inputs (ties), in Add: because (M9.2); right on random"),
+        ("implausible", "this rests on how far correct runs lie apart; right on random"),
+        ("died", "x died on 1 of 2 sets of inputs (ties), in Add: because"),
+        ("late", "x took too long on 1 of 2 sets of inputs (ties)"),
+        ("undecided", "right on 1 set of inputs, by bounds of the whole program; nothing could be told on ties: because"),
+        ("unpredictable", "nothing could be told on ties: because"),
+        ("refused", "x refuses to run on 1 of 2 sets of inputs (ties)"),
+    ],
+)
+def test_the_closing_line(outcome: str, said: str) -> None:
+    rests = "bounds" if outcome in ("right", "open") else ""
+    told = SampleVerdict("ties", outcome, rests, "because", culprit="Add", rule="M9.2" if outcome == "wrong" else "")
+    verdict = BackendVerdict("x", [SampleVerdict("random", "right", "bounds", "within"), told])
+    assert said in verdict.closing()
+
+
+def test_the_closing_line_where_nothing_is_known() -> None:
+    told = SampleVerdict("random", "undecided", "", "the bounds exclude nothing")
+    said = BackendVerdict("x", [told]).closing()
+    assert "x is undecided on 1 of 1 set of inputs (random): the bounds exclude nothing" in said
+    assert "nothing known is broken, and not enough is known to say right" in said
+    assert BackendVerdict("x", ended="late", why="600 seconds").closing() == "x took too long: 600 seconds"
+
+
+def test_junit_has_no_character_that_xml_has_not() -> None:
+    text = junit("a\x00", [TestCase("s", "n\x07\ud800", "wrong", "<&> \x01"), TestCase("s", "m", "late", "600 s")])
+    root = ElementTree.fromstring(text.encode())
+    assert (root.get("failures"), root.get("errors"), root.get("tests")) == ("1", "1", "2")
+    assert root[0][0][0].text == "wrong: <&> \\x01"

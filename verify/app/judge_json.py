@@ -1,0 +1,55 @@
+"""A judgement as plain data, for `--json` and for `--baseline` (specs/verify.md, "judge")."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import onnx
+
+from assay.verify.api.judge import Judgement
+from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, as_data
+
+
+def judgement_data(what: str, judgement: Judgement) -> dict[str, Any]:
+    """The judgement by stable keys; a number that JSON does not have is a text, such as "inf"."""
+    return {
+        "model": what,
+        "digest": model_digest(judgement.subject.model),
+        "seed": judgement.seed,
+        "holds": judgement.holds if judgement.verdicts else None,
+        "sizes": dict(judgement.chosen),
+        "samples": [s.name for s in judgement.samples],
+        "backends": [backend_data(v) for v in judgement.verdicts],
+    }
+
+
+def backend_data(verdict: BackendVerdict) -> dict[str, Any]:
+    """What is said of one backend."""
+    return {
+        "name": verdict.name,
+        "outcome": verdict.outcome,
+        "closing": verdict.closing(),
+        "why": verdict.why,
+        "seconds": round(verdict.seconds, 3),
+        "samples": [_sample_data(s) for s in verdict.samples],
+    }
+
+
+def _sample_data(sample: SampleVerdict) -> dict[str, Any]:
+    made: dict[str, Any] = as_data(sample)
+    outputs = [{**e, "outcome": sample.of_output(e["tensor"])} for e in made.pop("errors")]
+    return {**made, "outputs": outputs}
+
+
+def model_digest(model: onnx.ModelProto) -> str:
+    """What names a model's content: nodes, weights and interface. Each part by itself, for the whole may be longer than
+    a message of its format can be."""
+    graph = model.graph
+    found = hashlib.sha256()
+    for kind in (model.opset_import, model.functions, graph.input, graph.output, graph.node, graph.initializer):
+        for part in kind:
+            text = part.SerializeToString(deterministic=True)
+            found.update(len(text).to_bytes(8, "little") + text)
+        found.update(b"\n")
+    return found.hexdigest()
