@@ -53,8 +53,8 @@ def junit(title: str, cases: Iterable[TestCase]) -> str:
                 told.text = text
     for suite in suites.values():
         tests = suite.findall("testcase")
-        _count(suite, len(tests), {k: sum(t.find(k) is not None for t in tests) for k in ("failure", "error", "skipped")})
-    found = {k: sum(int(s.get(_PLURAL[k], "0")) for s in suites.values()) for k in ("failure", "error", "skipped")}
+        _count(suite, len(tests), {k: sum(t.find(k) is not None for t in tests) for k in _PLURAL})
+    found = {k: sum(int(s.get(_PLURAL[k], "0")) for s in suites.values()) for k in _PLURAL}
     _count(root, sum(int(s.get("tests", "0")) for s in suites.values()), found)
     indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + tostring(root, encoding="unicode") + "\n"

@@ -113,7 +113,7 @@ def test_mean_errors_stand_beside_each_other(capsys: pytest.CaptureFixture[str])
         ("implausible", "this rests on how far correct runs lie apart; right on random"),
         ("died", "x died on 1 of 2 sets of inputs (ties), in Add: because"),
         ("late", "x took too long on 1 of 2 sets of inputs (ties)"),
-        ("undecided", "right on 1 set of inputs, by bounds of the whole program; nothing could be told on ties: because"),
+        ("undecided", "by bounds of the whole program; nothing could be told on ties: because"),
         ("unpredictable", "nothing could be told on ties: because"),
         ("refused", "x refuses to run on 1 of 2 sets of inputs (ties)"),
     ],
