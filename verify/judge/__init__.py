@@ -1,0 +1,1 @@
+"""Backends judged on any model, without a lowering (specs/verify.md, "judge")."""
