@@ -1,8 +1,9 @@
 """python -m tests.zoo list | faults | write NAME -o FILE [--inputs FILE.npz --seed N] [--real] | fault ID -o FILE
-                  | draw --write | effects --write
+                  | score [ID ...] [--kinds ...] | draw --write | effects --write
 
 `list` shows the models, `faults` the hundred faults with their effects. `write` writes a model, and inputs for it;
-`fault` a model as a fault leaves it when nothing but its outputs is shown. `draw` and `effects` make the tables again.
+`fault` a model as a fault leaves it when nothing but its outputs is shown. `score` judges a backend with each fault.
+`draw` and `effects` make the tables again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from tests.zoo import effects, faults, models
+from assay.verify.api.judge import DEFAULT_KINDS
+from tests.zoo import effects, faults, models, score
 from tests.zoo.kinds import KINDS
 
 TABLE = Path(__file__).with_name("models.csv")
@@ -50,6 +52,23 @@ def show_faults() -> None:
         print(f"{fault.id} {fault.model:20} {fault.kind:18} {said:18} {where}: {KINDS[fault.kind].said}")
 
 
+def show_scores(ids: list[str], kinds: list[str]) -> None:
+    """Judge backends with these faults, or all, and print what is found."""
+    chosen = [_fault(i) for i in ids] or faults.read()
+    found = []
+    for s in score.scores(chosen, kinds):
+        print(s, flush=True)
+        found.append(s)
+    print(score.summary(found))
+
+
+def _fault(name: str) -> faults.Fault:
+    fault = next((f for f in faults.read() if f.id == name), None)
+    if fault is None:
+        raise SystemExit(f"no fault {name!r}; there are F001 to F{faults.COUNT:03}")
+    return fault
+
+
 def write(name: str, to: Path, real: bool, given: Path | None, seed: int) -> None:
     """Write a model, and inputs for it."""
     made = models.model(name, real)
@@ -60,9 +79,7 @@ def write(name: str, to: Path, real: bool, given: Path | None, seed: int) -> Non
 
 def write_fault(name: str, to: Path) -> None:
     """Write a model with one of the faults in it."""
-    fault = next((f for f in faults.read() if f.id == name), None)
-    if fault is None:
-        raise SystemExit(f"no fault {name!r}; there are F001 to F{faults.COUNT:03}")
+    fault = _fault(name)
     if fault.kind in faults.STATE:
         raise SystemExit(f"{name} is a fault of what a run keeps ({fault.kind}); no model says it")
     onnx.save(faults.apply(models.model(fault.model), fault), to)
@@ -83,6 +100,9 @@ def main() -> None:
     a_fault = commands.add_parser("fault")
     a_fault.add_argument("name")
     a_fault.add_argument("-o", "--output", type=Path, required=True)
+    a_score = commands.add_parser("score")
+    a_score.add_argument("ids", nargs="*")
+    a_score.add_argument("--kinds", default=",".join(DEFAULT_KINDS))
     for table in ("draw", "effects"):
         commands.add_parser(table).add_argument("--write", action="store_true", required=True)
     args = parser.parse_args()
@@ -98,6 +118,8 @@ def main() -> None:
                 raise SystemExit(str(wrong.args[0])) from None
         case "fault":
             write_fault(args.name, args.output)
+        case "score":
+            show_scores(args.ids, args.kinds.split(","))
         case "draw":
             with TABLE.open("w", newline="") as out:
                 table = csv.DictWriter(out, ["model", "nodes", "bytes", "digest"], lineterminator="\n")

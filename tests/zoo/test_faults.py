@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from onnx import ModelProto
 
 from assay.semantics.errors import Unsupported
 from assay.semantics.module import Module
 from assay.verify.backends.protocol import Array, Prepared, Subject, with_outputs
-from tests.zoo import effects, faults, models
+from tests.zoo import effects, faults, models, score
 from tests.zoo.faulty import FaultyBackend
 from tests.zoo.kinds import KINDS
 
@@ -46,27 +47,25 @@ def test_every_kind_and_every_model_occurs() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.id)
 def test_a_fault_is_in_its_model_and_in_a_piece_of_it(fault: faults.Fault) -> None:
     """A fault that changes nothing there measures nothing."""
-    model = models.model(fault.model)
+    model = faults.facts(fault.model).model
+    before = models.digest(model)
     changed = faults.apply(model, fault)
     assert changed is not None
-    assert fault.kind in faults.STATE or changed.graph != model.graph
-    assert models.digest(model) == models.digest(models.model(fault.model)), "what a backend is given stays as it is"
+    assert fault.kind in faults.STATE or models.digest(changed) != before
+    assert models.digest(model) == before, "what a backend is given stays as it is"
     assert effects.effect_on_piece(fault) > 0
 
 
 @pytest.mark.parametrize("fault", FUSED, ids=lambda f: f.id)
 def test_a_fault_of_fusion_is_gone_where_what_is_between_is_shown(fault: faults.Fault) -> None:
-    model = models.model(fault.model)
-    assert faults.apply(model, fault) is not None
+    model = faults.facts(fault.model).model
     for between in fault.inner:
         assert faults.apply(model, fault, [between]) is None
-        shown = with_outputs(model, [*(o.name for o in model.graph.output), between])
-        assert faults.apply(shown, fault) is None
+    shown = with_outputs(model, [*(o.name for o in model.graph.output), fault.inner[-1]])
+    assert faults.apply(shown, fault) is None
     for missing in fault.nodes:
-        less = models.model(fault.model)
-        kept = [n for n in less.graph.node if n.name != missing]
-        del less.graph.node[:]
-        less.graph.node.extend(kept)
+        less = ModelProto()
+        less.graph.node.extend(n for n in model.graph.node if n.name != missing)
         assert faults.apply(less, fault) is None
 
 
@@ -153,3 +152,30 @@ def test_the_effects_are_as_measured() -> None:
         assert now.inside == known.inside or effects.INSIDE / 2 < now.most < 2 * effects.INSIDE, fault
         if np.isfinite(known.most) and known.most > 0:
             assert 1 / 4 < now.most / known.most < 4, (fault, known, now)
+
+
+def test_a_score_says_what_was_caught_and_where() -> None:
+    def one(name: str, outcome: str, nodes: int, inside: bool) -> score.Score:
+        return score.Score(name, outcome, outcome in ("wrong", "implausible"), nodes, 1, inside, 2.0)
+
+    found = [one("F001", "wrong", 2, False), one("F002", "implausible", 0, False), one("F003", "right", 0, True)]
+    assert [s.named for s in found] == [True, False, False]
+    assert score.summary(found) == (
+        "of 2 faults 2 were caught, 1 of them with their place; of 1 inside the spread of correct runs 0 and 0; "
+        "3 pieces were called wrong that do not hold the fault; 6 CPU seconds"
+    )
+
+
+def test_a_fault_is_scored_by_what_judge_says() -> None:
+    fault = next(f for f in FAULTS if f.model == "tcn" and f.kind not in faults.STATE)
+    elsewhere = replace(fault, nodes=("/no/such/node",))
+    found, missed = score.scores([fault, elsewhere], ("random",))
+    assert (found.caught, found.named, found.elsewhere) == (True, True, 0)
+    assert (missed.outcome, missed.caught, missed.named) == ("right", False, False)
+
+
+@pytest.mark.campaign
+def test_nine_in_ten_are_caught_and_named() -> None:
+    found = list(score.scores(FAULTS))
+    outside = [s for s in found if not s.inside]
+    assert sum(s.named for s in outside) >= 0.9 * len(outside), score.summary(found)
