@@ -124,6 +124,8 @@ OUTCOMES = {
 FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refused")
 FAILED = ("backend.C10", "backend.C11")
 """Failures that are what must be, where the program itself fails."""
+UNASKED = ("backend.C7", "backend.C10")
+"""Faults that do not count when a backend is asked for intermediate tensors, which its users do not ask for."""
 
 
 class Crashed(Unsupported):
@@ -223,7 +225,7 @@ def crashed(name: str, raised: Raised, package: str = "") -> Crashed:
     return Crashed(message, raised.kind, place)
 
 
-LONGEST = 1_000
+LONGEST = 300
 """Characters of what an exception says that are kept."""
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.semantics.errors import AssayError
+from assay.semantics.errors import AssayError, Trap
 from assay.verify.backends import Backend
-from assay.verify.backends.protocol import OUTCOMES, Prepared, Subject, call_prepared
+from assay.verify.backends.protocol import OUTCOMES, Prepared, Subject
 from assay.verify.evidence import plural
 from assay.verify.judge.outcome import PieceFinding
 from assay.verify.judge.pieces import Dataflow, Piece, node_title
 from assay.verify.judge.piecewise import Case, Piecewise, Tensors
 from assay.verify.oracle import Accepts, Verdict, oracle_of
+from assay.verify.oracle.layers import BITWISE
+from assay.verify.oracle.trial import outputs_of
 
 NARROWED = 3
 """How many wrong windows of one run are narrowed down; the others are named as they are."""
@@ -101,14 +103,15 @@ class _Window:
 
     def verdict(self, case: Case) -> Verdict:
         """The verdict on the backend's outputs for a piece; "refused", or how it ended, where it gives none."""
-        name = self.judged.backend.name
         subject = case.subject
         try:
             if id(subject) not in self.prepared:
                 self.prepared[id(subject)] = subject, self.judged.backend.prepare(subject, subject.outputs)
-            outputs = call_prepared(name, self.prepared[id(subject)][1], case.expected.inputs)
+            outputs = outputs_of(self.judged.backend, self.prepared[id(subject)][1], case.expected)
         except AssayError as why:
-            if why.label not in OUTCOMES:
+            if why.label == "backend.C8":
+                return Verdict("wrong", BITWISE, why.message)
+            if why.label not in OUTCOMES and not isinstance(why, Trap):
                 raise
             return Verdict("undecided", "", why.message)
         return oracle_of(case.subject, self.judged.accepts).judge(case.expected, outputs)

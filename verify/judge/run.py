@@ -14,7 +14,7 @@ from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Trap, Unpredictable, Unsupported
 from assay.verify.backends import Backend, Subject
-from assay.verify.backends.protocol import FAILED, FATAL, OUTCOMES, Prepared, as_tensor, call_prepared
+from assay.verify.backends.protocol import FAILED, FATAL, OUTCOMES, UNASKED, Prepared, as_tensor, call_prepared
 from assay.verify.evidence import listed
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces, judge_pieces
 from assay.verify.judge.outcome import BackendVerdict, PieceFinding, SampleVerdict, TensorError, tensor_error
@@ -169,8 +169,8 @@ class JudgeRun:
         try:
             prepared: Prepared = each.backend.prepare(self.subject, made)
             return {n: as_tensor(v) for n, v in call_prepared(each.name, prepared, sample.inputs).items()}
-        except Unsupported as why:
-            if why.label in FATAL:
+        except (Unsupported, Trap) as why:
+            if why.label in FATAL and why.label not in UNASKED:
                 raise
             return {}
 

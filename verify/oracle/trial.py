@@ -17,7 +17,7 @@ import onnx.defs
 from assay.interp import graph
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.left_open.entries import BY_OPERATOR
-from assay.verify.backends.protocol import FAILED, FATAL, Backend, Prepared, Subject, as_tensor, call_prepared
+from assay.verify.backends.protocol import FAILED, FATAL, UNASKED, Backend, Prepared, Subject, as_tensor, call_prepared
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.expected import Expected
 from assay.verify.oracle.judge import Oracle
@@ -134,11 +134,12 @@ def _first_run(subject: Subject, backend: Backend, first: Expected) -> tuple[Pre
         prepared = backend.prepare(subject, subject.outputs)
     except Trap as trap:
         return lambda inputs: {}, trap
-    return prepared, _outputs(backend, prepared, first)
+    return prepared, outputs_of(backend, prepared, first)
 
 
-def _outputs(backend: Backend, run: Prepared, on: Expected) -> Outputs:
-    """What came of a run. What it raised is a trap of no kind where the program itself fails."""
+def outputs_of(backend: Backend, run: Prepared, on: Expected) -> Outputs:
+    """What came of a run. What it raised is a trap of no kind where the program itself fails. Raises what else it
+    raises."""
     try:
         return call_prepared(backend.name, run, on.inputs)
     except Trap as trap:
@@ -152,7 +153,7 @@ def _outputs(backend: Backend, run: Prepared, on: Expected) -> Outputs:
 def _told_of(when: str, backend: Backend, run: Prepared, on: Expected) -> Outputs:
     """What came of a run that is not the first. A crash says when it was."""
     try:
-        return _outputs(backend, run, on)
+        return outputs_of(backend, run, on)
     except Unsupported as wrong:
         if wrong.label in FATAL:
             wrong.told_of(when)
@@ -175,10 +176,6 @@ def _shown(
             raise
         hidden += [wrong.message] if wrong.label != "backend.C2" else []
     return None, {}
-
-
-UNASKED = ("backend.C7", "backend.C10")
-"""Faults that do not count when a backend is asked for intermediate tensors, which its users do not ask for."""
 
 
 def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Outputs | None:

@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 import assay
 from assay.semantics.errors import Invalid
+from assay.verify.api.judge import judge
 from assay.verify.backends import Isolated, backend, subject_of_model
 from assay.verify.backends.functions import RunFunction, as_backend, is_run
 from assay.verify.backends.in_process import InProcess
@@ -226,3 +227,45 @@ def test_reduce_takes_a_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_no_object_may_be() -> None:
     with pytest.raises(Invalid, match=r"it is the class Path; an object with `name`.*\[backend\.C4\]"):
         as_backend(Path, "it", "path", called=False)
+
+
+# --- assay judge --------------------------------------------------------------------------------------------------
+
+
+def in_place(model: onnx.ModelProto, inputs: Any) -> Any:
+    inputs["x"] += 1
+    return ReferenceEvaluator(model).run(None, inputs)
+
+
+def short(model: onnx.ModelProto, inputs: Any) -> Any:
+    return [inputs["x"][:, :2]]
+
+
+def failing(wrong: Exception) -> Any:
+    def run(model: onnx.ModelProto, inputs: Any) -> Any:
+        raise wrong
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "outcome", "words"),
+    [
+        (in_place, "wrong", "in_place is wrong on the inputs 'random': the backend in_place changes its input x"),
+        (short, "wrong", "short is wrong on the inputs 'random', in MatMul a: output y element"),
+        (
+            failing(assay.Trap("", "no")),
+            "wrong",
+            "run is wrong on the inputs 'random': fails where it must not: trap: no",
+        ),
+        (failing(NotImplementedError("no")), "refused", "run refuses on the inputs 'random': the backend run cannot"),
+        (
+            failing(KeyError("no")),
+            "died",
+            "run died on the inputs 'random': the backend run raised KeyError: 'no' (test",
+        ),
+    ],
+)
+def test_the_judge_tells_it_too(model: onnx.ModelProto, run: Any, outcome: str, words: str) -> None:
+    [verdict] = judge(model, run, kinds="random").verdicts
+    assert verdict.outcome == outcome and verdict.closing().startswith(words), verdict.closing()
