@@ -251,21 +251,17 @@ def failing(wrong: Exception) -> Any:
 @pytest.mark.parametrize(
     ("run", "outcome", "words"),
     [
-        (in_place, "wrong", "in_place is wrong on the inputs 'random': the backend in_place changes its input x"),
-        (short, "wrong", "short is wrong on the inputs 'random', in MatMul a: output y element"),
+        (in_place, "wrong", "the backend in_place changes its input x"),
+        (short, "wrong", "output y element"),
+        (failing(assay.Trap("", "no")), "wrong", "fails where it must not: trap: no"),
         (
-            failing(assay.Trap("", "no")),
-            "wrong",
-            "run is wrong on the inputs 'random': fails where it must not: trap: no",
+            failing(NotImplementedError("no")),
+            "refused",
+            "the backend run cannot run this model: NotImplementedError: no",
         ),
-        (failing(NotImplementedError("no")), "refused", "run refuses on the inputs 'random': the backend run cannot"),
-        (
-            failing(KeyError("no")),
-            "died",
-            "run died on the inputs 'random': the backend run raised KeyError: 'no' (test",
-        ),
+        (failing(KeyError("no")), "died", "the backend run raised KeyError: 'no' (test_functions.py:"),
     ],
 )
 def test_the_judge_tells_it_too(model: onnx.ModelProto, run: Any, outcome: str, words: str) -> None:
     [verdict] = judge(model, run, kinds="random").verdicts
-    assert verdict.outcome == outcome and verdict.closing().startswith(words), verdict.closing()
+    assert verdict.outcome == outcome and words in verdict.closing(), verdict.closing()
