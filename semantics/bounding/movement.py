@@ -139,6 +139,9 @@ def astype(x: Bounded, to: DType) -> Any:
         made.narrow = (x.narrow or x.of) if x.of.is_float else None
         return made
     value = x.value.copy()
+    none = float(np.asarray(np.nan).astype(to.numpy))
+    if none == none:  # float4_e2m1fn has no NaN: it becomes -0 (M5.1)
+        value = np.where(np.isnan(value), none, value)
     result = rounding_bound(to, value, 0.0 if x.is_exact else x.radius, (x,), lambda: x.interval())
     whole = has_sign(to) and (x.of.is_float or x.of.bits <= 32)  # else the centre is rounded already
     return _between_neighbours(result, x) if whole else result

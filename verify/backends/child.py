@@ -14,10 +14,10 @@ from typing import IO, Any
 import onnx
 
 from assay.semantics.errors import EnvironmentFailure, Invalid, Trap, Unsupported
-from assay.verify.backends import BACKENDS, Backend, backend, subject_of_model
+from assay.verify.backends import BACKENDS, Backend, backend
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
 from assay.verify.backends.in_process import InProcess
-from assay.verify.backends.protocol import Crashed, Prepared, call_prepared
+from assay.verify.backends.protocol import Crashed, Prepared, UnreadSubject, call_prepared
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 KEPT = 16
@@ -84,7 +84,7 @@ def handle(request: tuple[Any, ...], served: Served) -> Any:
             accepts: Accepts = getattr(served.backend(name), "accepts", EVERYTHING_KEPT)
             return {"accepts": accepts.by_name}
         case ("prepare", number, name, data, dims, wanted):
-            subject = subject_of_model(onnx.load_model_from_string(data), dims)
+            subject = UnreadSubject(onnx.load_model_from_string(data), dims)
             while len(served.prepared) >= KEPT:
                 del served.prepared[next(iter(served.prepared))]
             served.prepared[number] = name, served.backend(name).prepare(subject, wanted)

@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -52,6 +53,28 @@ def subject_of_model(model: onnx.ModelProto, dims: Mapping[str, int] | None = No
     tensors: dict[str, Expr] = {}
     module = import_onnx(model, evaluate=evaluate, dims=dims or {}, source=source, tensors=tensors)
     return Subject(module, model, tensors, dict(dims or {}))
+
+
+class UnreadSubject(Subject):
+    """An ONNX model as a subject that is imported when somebody asks what it means: many backends never do, and take
+    what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises."""
+
+    def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int]) -> None:
+        vars(self).update(model=model, dims=dict(dims))
+
+    @cached_property
+    def _read(self) -> Subject:
+        return subject_of_model(self.model, self.dims)
+
+    @property
+    def module(self) -> Module:
+        """What is meant."""
+        return self._read.module
+
+    @property
+    def tensors(self) -> Mapping[str, Expr]:
+        """The model's tensors by name."""
+        return self._read.tensors
 
 
 def subject_of_module(module: Module) -> Subject:

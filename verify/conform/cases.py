@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from onnx import ModelProto
 
+from assay.lower.frontends.onnx.string_table import Strings
 from assay.verify.backends import Subject
 
 Array = np.ndarray[Any, Any]
@@ -35,13 +37,14 @@ class NotJudged(Exception):
 @dataclass(frozen=True)
 class Posed:
     """One run of a case: the program, its inputs, and the results that the case has stored, None where it has none.
-    `texts` names the inputs and outputs whose numbers stand for strings."""
+    `strings` are those that numbers of ours stand for, None where there are none; `original` is the model of the case
+    with its inputs by name, where the program is another form of it."""
 
     subject: Subject
     inputs: Mapping[str, Array]
     stored: Mapping[str, Any] | None = None
-    strings: Any = None
-    texts: Sequence[str] = ()
+    strings: Strings | None = None
+    original: tuple[ModelProto, Mapping[str, Any]] | None = None
 
 
 class ConformCase(Protocol):

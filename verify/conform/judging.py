@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy as np
 from assay.lower.frontends.onnx.string_table import Strings
 from assay.semantics.errors import AssayError, BudgetSpent, Crash, EnvironmentFailure, Trap, Unsupported
 from assay.verify.backends import Backend, Prepared, Subject
-from assay.verify.backends.protocol import OUTCOMES
+from assay.verify.backends.protocol import OUTCOMES, UnreadSubject, call_prepared
 from assay.verify.conform.cases import NOT_JUDGED, CaseResult, ConformCase, NotJudged, Posed
 from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
 
 FAULT = "a fault in Assay"
 BUDGET = "more memory or time is wanted than the judge may take"
+FORM = "the backend takes the case, and not the form in which we can judge it"
 DISPUTED = "the stored results are none that our definition allows, and it refutes the backend too"
 GRAVEST = ("wrong", "died", "late", "implausible", NOT_JUDGED, "undecided", "unpredictable", "refused", "open", "right")
 """Of several runs of a case the first of these is what came of it."""
@@ -68,6 +70,8 @@ class _Run:
         except AssayError as wrong:
             if wrong.label == "backend.C1":
                 raise
+            if OUTCOMES.get(wrong.label) == "refused" and self._takes_original(backend):
+                return replace(base, reason=FORM, detail=wrong.message)
             if wrong.label in OUTCOMES:
                 return replace(base, verdict=OUTCOMES[wrong.label], detail=wrong.message)
             kind, detail = _why_not(wrong)
@@ -79,15 +83,37 @@ class _Run:
             return replace(base, reason=DISPUTED, detail=f"{verdict}; stored: {self.disagreement}")
         return _judged(base, verdict)
 
+    def _takes_original(self, backend: Backend) -> bool:
+        """Whether a backend that refuses the program takes the model of the case, of which it is another form."""
+        if self.posed.original is None:
+            return False
+        model, inputs = self.posed.original
+        subject = UnreadSubject(model, {})
+        try:
+            run = backend.prepare(subject, subject.outputs)
+            if all(isinstance(v, np.ndarray) for v in inputs.values()):
+                call_prepared(backend.name, run, inputs)
+        except AssayError:
+            return False
+        return True
+
 
 def _judged(base: CaseResult, verdict: Verdict) -> CaseResult:
     worst: dict[str, Any] = {}
     if verdict.worst is not None:
-        worst = {n: v.item() if isinstance(v, np.generic) else v for n, v in asdict(verdict.worst).items()}
+        worst = {n: _plain(v) for n, v in asdict(verdict.worst).items()}
     return replace(
         base, verdict=verdict.outcome, detail=verdict.detail, layer=verdict.layer, culprit=verdict.culprit or "",
         worst=worst,
     )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """A part of the worst element for JSON, which has no NaN and no infinity: those are texts."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def _why_not(wrong: Exception) -> tuple[str, str]:

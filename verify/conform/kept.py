@@ -82,7 +82,7 @@ class KeptResults:
 
 
 def _line(digest: str, result: CaseResult) -> str:
-    return json.dumps({**result.as_data(), "digest": digest}, default=str)
+    return json.dumps({**result.as_data(), "digest": digest})
 
 
 def _said(versions: Any) -> str:
@@ -90,8 +90,7 @@ def _said(versions: Any) -> str:
 
 
 def _result(line: str) -> tuple[str, CaseResult]:
-    # an element may be NaN or an infinity, which `strict_json` does not take
-    data = typed(dict, json.loads(line))
+    data = typed(dict, strict_json.parse_json(line, fractions=True))
     digest = typed(str, data.pop("digest"))
     data["worst"] = typed(dict, data.get("worst", {}))
     for name, value in data.items():

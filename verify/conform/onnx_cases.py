@@ -178,8 +178,10 @@ def pose(model: ModelProto, inputs: Values, outputs: Values, source: str) -> Pos
     where a result is random."""
     names = [i.name for i in model.graph.input]
     free = [n for n in names if n not in {t.name for t in model.graph.initializer}]
-    given = _by_name(free if len(inputs) <= len(free) else names, inputs)
-    stored = _by_name([o.name for o in model.graph.output], outputs)
+    whole = dict(zip(free if len(inputs) <= len(free) else names, inputs, strict=False))
+    given = to_arrays({n: _text(v) for n, v in whole.items()})
+    results = zip((o.name for o in model.graph.output), outputs, strict=False)
+    stored = to_arrays({n: _text(v) for n, v in results})
     taken = with_given_defaults(model, given, {})
     made, given = with_tensors_only(taken.model, taken.inputs, {}, 0, source, all_given=True)
     strings = Strings()
@@ -187,12 +189,8 @@ def pose(model: ModelProto, inputs: Values, outputs: Values, source: str) -> Pos
     numbers = {n: strings.numbers(a) if n in texts else a for n, a in given.items()}
     subject, numbers = _subject(made, numbers, strings, source)
     stored = {n: strings.numbers(a) if n in texts else a for n, a in stored.items()}
-    return Posed(subject, numbers, stored, strings if texts else None, texts)
-
-
-def _by_name(names: Sequence[str], values: Values) -> dict[str, Any]:
-    texts = {n: _text(v) for n, v in zip(names, values, strict=False)}
-    return to_arrays(texts)
+    same = subject.model is model
+    return Posed(subject, numbers, stored, strings if texts else None, None if same else (model, whole))
 
 
 def _text(value: Any) -> Any:
