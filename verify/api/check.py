@@ -76,6 +76,7 @@ def check(
     seed: int = 0,
     exclude: str | Sequence[str] = (),
     stop_after: str = "",
+    patience: float | None = None,
     page: str | Path | None = None,
     on_line: Callable[[Line], None] | None = None,
     progress: Progress | None = None,
@@ -86,7 +87,8 @@ def check(
     Inputs that are not given are random, by `seed`. Each of `backends` is judged: by name in a process of its own, an
     object of the protocol `Backend` in this one; so are the outputs `expected`. A file is judged as the model that it
     is; a module is exported for that. `dims` gives symbolic dims numbers. `exclude` names rights that whoever is judged
-    does not have; `stop_after` the last line of our own; `page` a directory for the page of `assay check --report`.
+    does not have; `stop_after` the last line of our own; `patience` the seconds that a named one may take for an answer
+    (600); `page` a directory for the page of `assay check --report`.
     `on_line` gets each line as it is found. The rest are the options of `assay check` by the same names: `pools`,
     `constant_pools`, `planner`, `io_in_pools` and `alignment` of memory, `on` and `host` of devices, `dump` a directory
     for the module after each stage, `skip` stages to leave out, `passes` optional ones.
@@ -97,7 +99,7 @@ def check(
     EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if page is not None:
         require_place(Path(page))
-    others = named_backends(backends, expected is not None)
+    others = named_backends(backends, expected is not None, patience)
     how = {**DEFAULTS, **how}
     config, passes = devices_of(how["on"], how["host"]), _passes(how)
     program, source = opened(model)
@@ -237,7 +239,7 @@ def _instruments(how: How) -> Instruments:
     return instruments_of(Path(how["dump"]) if how["dump"] is not None else None, how["skip"])
 
 
-def named_backends(backends: Backends, expected: bool) -> list[tuple[str, Backend]]:
+def named_backends(backends: Backends, expected: bool, patience: float | None = None) -> list[tuple[str, Backend]]:
     """Those that are judged, each with its name. Invalid: there is no such backend (backend.C3), an object is none, or
     has the name of another (backend.C4)."""
     found: list[tuple[str, object, Backend]] = []
@@ -245,7 +247,7 @@ def named_backends(backends: Backends, expected: bool) -> list[tuple[str, Backen
     for each in backends if isinstance(backends, Sequence) and not isinstance(backends, str) else [backends]:
         who: Isolated | InProcess
         if isinstance(each, str):
-            who = isolated(each)
+            who = isolated(each, patience)
             who.require()
         else:
             who = InProcess(as_backend(each, "an entry of backends=", getattr(each, "__name__", ""), False))

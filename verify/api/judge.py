@@ -66,6 +66,7 @@ def judge(
     seed: int = 0,
     exclude: str | Sequence[str] = (),
     sound_only: bool = False,
+    patience: float | None = None,
     on_start: Callable[[Judgement], None] | None = None,
     on_verdict: Callable[[BackendVerdict], None] | None = None,
     progress: Progress | None = None,
@@ -74,14 +75,15 @@ def judge(
 
     Inputs that are not given are made, `runs` sets of each of `kinds` (see `assay.verify.oracle.data`). Sizes of
     symbolic dims are those of the inputs, or of `dims`, or are chosen. `exclude` names rights that no backend has;
-    `sound_only` leaves out what rests on a model of how correct runs differ. `on_start` gets the judgement while it has
+    `sound_only` leaves out what rests on a model of how correct runs differ. `patience` is how many seconds a backend
+    may take for one answer, by default 600. `on_start` gets the judgement while it has
     no verdict yet, `on_verdict` each verdict as it is found.
 
     Invalid: the program, an input or an option cannot be used. Unsupported: an operator is not known.
     """
     EVERYTHING_KEPT.excluding(exclude)
     chosen_kinds = _kinds(kinds)
-    named = named_backends(backends, False)
+    named = named_backends(backends, False, patience)
     for _, who in named:
         _require_installed(who)
     program, source = opened(model)

@@ -17,6 +17,7 @@ from assay.semantics.leaves import output_leaves
 from assay.semantics.module import Module
 from assay.semantics.types import DataType, Type
 from assay.semantics.walk import post_order
+from assay.verify.app.spending import require_seconds
 from assay.verify.backends import Backend, Subject, backend, subject_of_module
 from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import OUTCOMES
@@ -31,9 +32,12 @@ PATIENCE = 600.0
 """Seconds that a backend may take for one answer."""
 
 
-def isolated(name: str) -> Isolated:
-    """The backend of that name, in a process of its own."""
-    return Isolated(name, PATIENCE)
+def isolated(name: str, patience: float | None = None) -> Isolated:
+    """The backend of that name, in a process of its own. Invalid (cli.C5): `patience`, the seconds that it may take for
+    one answer, is no number of seconds."""
+    if patience is not None:
+        require_seconds("--patience", patience)
+    return Isolated(name, PATIENCE if patience is None else patience)
 
 
 @dataclass

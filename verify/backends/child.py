@@ -80,6 +80,8 @@ def handle(request: tuple[Any, ...], served: Served) -> Any:
     """Do one request: tell what a backend declares, prepare one, or run a prepared one; None for a number that is not
     prepared any more."""
     match request:
+        case ("hello",):
+            return None
         case ("describe", name):
             accepts: Accepts = getattr(served.backend(name), "accepts", EVERYTHING_KEPT)
             return {"accepts": accepts.by_name}

@@ -33,6 +33,8 @@ from assay.verify.oracle.declarations import Accepts
 
 LARGEST = 1 << 34
 """Bytes of the longest answer that is taken."""
+BEGINNING = 120.0
+"""Seconds that a process may take before a backend is asked anything."""
 _LABEL = re.compile(r"[a-z_0-9.]{1,40}\.[A-Z][0-9]{1,3}")
 
 
@@ -116,22 +118,7 @@ class Isolated:
     def _ask(self, request: tuple[Any, ...]) -> Any:
         """The answer to one request."""
         process = self._running()
-        deadline = time.monotonic() + self.seconds
-        data = pack(request)
-        try:
-            self._send(process, data, deadline)
-            sizes = lengths(self._receive(process, HEAD.size, deadline), LARGEST)
-            answer = unpack(*(self._receive(process, size, deadline) for size in sizes))
-        except (BrokenPipeError, EOFError):
-            raise self._died(process) from None
-        except Garbled as wrong:
-            raise self._garbled(str(wrong)) from None
-        except TimeoutError:
-            self.close()
-            raise Unsupported(
-                f"the backend {self.name} took more than {self.seconds:g} seconds, and was ended", label="backend.C6"
-            ) from None
-        match answer:
+        match self._answer(process, request, self.seconds):
             case ("done", value):
                 return value
             case ("invalid", str(message), str(label), bool(unsupported)):
@@ -148,6 +135,23 @@ class Isolated:
             case _:
                 raise self._garbled("neither tensors nor a reason")
 
+    def _answer(self, process: subprocess.Popen[bytes], request: tuple[Any, ...], seconds: float) -> Any:
+        """What the process answers, whatever that is."""
+        deadline = time.monotonic() + seconds
+        try:
+            self._send(process, pack(request), deadline)
+            sizes = lengths(self._receive(process, HEAD.size, deadline), LARGEST)
+            return unpack(*(self._receive(process, size, deadline) for size in sizes))
+        except (BrokenPipeError, EOFError):
+            raise self._died(process) from None
+        except Garbled as wrong:
+            raise self._garbled(str(wrong)) from None
+        except TimeoutError:
+            self.close()
+            raise Unsupported(
+                f"the backend {self.name} took more than {seconds:g} seconds, and was ended", label="backend.C6"
+            ) from None
+
     def _garbled(self, why: str) -> Unsupported:
         """It says what the protocol does not allow; from then on nothing that it says can be understood."""
         self.close()
@@ -158,7 +162,9 @@ class Isolated:
             return self._process
         self.close()
         with on_disk():
-            return self._started()
+            process = self._started()
+        self._answer(process, ("hello",), BEGINNING)  # what our own imports take is not the backend's time
+        return process
 
     def _started(self) -> subprocess.Popen[bytes]:
         self._errors = tempfile.TemporaryFile()

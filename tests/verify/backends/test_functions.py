@@ -29,7 +29,7 @@ TEXT = """<ir_version: 9, opset_import: ["" : 17]>
 g (float[2,3] x, float[3,2] w) => (float[2,2] y) { a = MatMul(x, w) y = Relu(a) }"""
 INPUTS = {"x": np.arange(6, dtype=np.float32).reshape(2, 3) - 3, "w": np.ones((3, 2), np.float32)}
 MODULE = """
-import os, sys
+import os, sys, time
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
@@ -52,6 +52,9 @@ def refuses(model, inputs):
 
 def dies(model, inputs):
     os._exit(3)
+
+def sleeps(model, inputs):
+    time.sleep(60)
 
 class Whole:
     name = "whole"
@@ -265,3 +268,17 @@ def failing(wrong: Exception) -> Any:
 def test_the_judge_tells_it_too(model: onnx.ModelProto, run: Any, outcome: str, words: str) -> None:
     [verdict] = judge(model, run, kinds="random").verdicts
     assert verdict.outcome == outcome and words in verdict.closing(), verdict.closing()
+
+
+def test_patience_is_with_the_backend_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What it takes to begin its process is not its time."""
+    command = ("check", "m.onnx", "--backend", "by_place:sleeps", "--stop-after", "import", "--patience", "0.3")
+    assert exit_code(monkeypatch, *command) == 1
+    said = " ".join(capfd.readouterr().out.split())
+    assert "the backend by_place:sleeps took more than 0.3 seconds, and was ended" in said
+    with Isolated("numpy", 1e-6) as there, pytest.raises(Invalid, match=r"took more than 1e-06 seconds.*backend\.C6"):
+        there.prepare(subject_of_model(parser.parse_model(TEXT)), ["y"])
+    assert exit_code(monkeypatch, "judge", "m.onnx", "--backend", "numpy", "--patience", "-1") == 2
+    assert "--patience is -1.0" in capfd.readouterr().err

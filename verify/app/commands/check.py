@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Seed, held, parse_dims
+from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Patience, Seed, held, parse_dims
 
 
 @held
@@ -60,6 +60,7 @@ def check(
         bool,
         typer.Option("--per-kernel", help="with --backend tvm: judge each call of a kernel by TVM's machine, instead"),
     ] = False,
+    patience: Patience = None,
     as_json: AsJson = False,
 ) -> None:
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
@@ -84,6 +85,7 @@ def check(
         seed=seed,
         exclude=exclude,
         stop_after=stop_after,
+        patience=patience,
         page=report,
         **how,
     )

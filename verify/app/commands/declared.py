@@ -37,6 +37,15 @@ Inputs = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)
 ]
+Patience = Annotated[
+    float | None,
+    typer.Option(
+        "--patience",
+        metavar="S",
+        help="how long a backend may take for one answer; by default 600 seconds",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
 Pools = Annotated[
     str,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Seed, held, parse_dims
+from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Patience, Seed, held, parse_dims
 
 
 @held
@@ -43,6 +43,7 @@ def judge(
         Path | None,
         typer.Option("--junit", metavar="FILE", help="write a test for each set of inputs and output, as JUnit's XML"),
     ] = None,
+    patience: Patience = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge backends on MODEL: is what they give what its definition allows? Nothing is lowered."""
@@ -55,6 +56,6 @@ def judge(
         raise Invalid("who is judged? Give --backend NAME, several times for several", label="cli.C3")
     work = partial(
         judge_program, model, backend, load_npz(inputs) if inputs else {}, dims=parse_dims(dim),
-        kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only,
+        kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only, patience=patience,
     )  # fmt: skip
     raise typer.Exit(show_judgement(str(model), as_json, junit, work))

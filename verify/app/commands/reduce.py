@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import Dims, Inputs, Seed, held, parse_dims
+from assay.verify.app.commands.declared import Dims, Inputs, Patience, Seed, held, parse_dims
 
 
 @held
@@ -21,6 +21,7 @@ def reduce(
     dim: Dims = [],
     seed: Seed = 0,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="after how many attempts to stop", min=1)] = 5_000,
+    patience: Patience = None,
 ) -> None:
     """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
     from assay.lower.frontends.onnx.model import load_model
@@ -30,7 +31,7 @@ def reduce(
     from assay.verify.border.inputs import load_npz
     from assay.verify.reduce.command import reduce_model
 
-    who = isolated(backend)
+    who = isolated(backend, patience)
     who.require()
     proto, given, _, dims = with_inputs(
         load_model(model), load_npz(inputs) if inputs else {}, parse_dims(dim), seed, model.name
