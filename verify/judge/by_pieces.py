@@ -107,7 +107,7 @@ class _Window:
         try:
             if id(subject) not in self.prepared:
                 self.prepared[id(subject)] = subject, self.judged.backend.prepare(subject, subject.outputs)
-            outputs = outputs_of(self.judged.backend, self.prepared[id(subject)][1], case.expected)
+            outputs = outputs_of(self.judged.backend, self.prepared[id(subject)][1], case.expected, case.inputs)
         except AssayError as why:
             if why.label == "backend.C8":
                 return Verdict("wrong", BITWISE, why.message)

@@ -44,6 +44,8 @@ class Dataflow:
     """The nodes of a model that its outputs depend on, each soon before the nodes that read it."""
 
     model: ModelProto
+    sized: Collection[str] = ()
+    """Tensors whose sizes are numbers, as far as that is known beforehand."""
     nodes: list[NodeProto] = field(init=False)
     stored: dict[str, TensorProto] = field(init=False)
     """Initializers by name."""
@@ -91,10 +93,9 @@ class Dataflow:
 
     @cached_property
     def settled(self) -> frozenset[str]:
-        """The tensors that are known before a run: what is computed of initializers, and of sizes that the model
-        declares as numbers."""
+        """The tensors that are known before a run: what is computed of initializers, and of sizes that are numbers."""
         known: set[str] = set(self.stored)
-        sized = {i.name for i in self.model.graph.input if _has_numbers(i.type)} | known
+        sized = {i.name for i in self.model.graph.input if _has_numbers(i.type)} | known | set(self.sized)
         for node, names in zip(self.nodes, self.reads, strict=True):
             if node.domain in ("", "ai.onnx") and node.op_type in ("Shape", "Size"):
                 is_known = all(n in sized for n in names)

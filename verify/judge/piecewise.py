@@ -19,7 +19,6 @@ from assay.interp.values import Value
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
-from assay.semantics.module import Module
 from assay.semantics.walk import Worklist, post_order
 from assay.verify.backends.protocol import Subject
 from assay.verify.judge.pieces import Dataflow, Piece, Window
@@ -32,9 +31,10 @@ Tensors = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Case:
-    """A piece as a program of its own, and what may come of it on one set of inputs."""
+    """A piece as a program of its own, the inputs that a backend gets, and what may come of them."""
 
     subject: Subject
+    inputs: Tensors
     expected: Expected
 
 
@@ -81,7 +81,7 @@ class Piecewise:
                 if subject is None or subject.module.main.attrs.get("of"):
                     subject = self.subject(piece, tensors)
                     hidden = _unseen(subject, [n for n in wanted if n not in piece.outputs])
-                cases[k], made[k] = _evaluated(subject, tensors, [n for n in wanted if n not in hidden])
+                cases[k], made[k] = _evaluated(piece, subject, tensors, [n for n in wanted if n not in hidden])
                 made[k] |= self._hidden(piece, tensors, hidden)
             except (Trap, Unsupported) as why:
                 self.stopped[k] = f"{self.flow.title(piece)}: {why}"
@@ -89,14 +89,28 @@ class Piecewise:
         return cases, made
 
     def subject(self, piece: Piece, given: Tensors) -> Subject:
-        """A piece as a program of its own. What is known before a run is a constant of it. Where the type of a result
-        depends on what an input holds, the module is of that value alone, and its main has the attribute `of`."""
+        """A piece as a program of its own. What is known before a run is a constant of it. Where the sizes of a result
+        depend on whole numbers among its inputs, the module has these as constants, and its main the attribute
+        `of`."""
         types = {n: _type(given[n]) for n in piece.inputs}
         known = {n: numpy_helper.from_array(given[n], n) for n in piece.inputs if n in self.flow.settled}
-        values = {n: given[n] for n in piece.inputs if n not in known}
         model = self.flow.model_of(piece, types, known)
-        module, tensors = self._imported(model, values)
-        return Subject(module, model, tensors)
+        try:
+            return self._imported(model, model)
+        except Invalid:
+            numbers = {n: given[n] for n in piece.inputs if n not in known and _may_be_size(given[n])}
+            if not numbers:
+                raise
+            bound = self.flow.model_of(
+                piece, types, known | {n: numpy_helper.from_array(a, n) for n, a in numbers.items()}
+            )
+            made = self._imported(bound, model)
+            main = replace(made.module.main, attrs={**made.module.main.attrs, "of": True})
+            return replace(made, module=made.module.with_(main=main))
+
+    def _imported(self, model: onnx.ModelProto, shown: onnx.ModelProto) -> Subject:
+        tensors: dict[str, Expr] = {}
+        return Subject(import_onnx(model, evaluate=evaluate, source=self.source, tensors=tensors), shown, tensors)
 
     def _hidden(self, piece: Piece, given: Tensors, names: Collection[str]) -> dict[str, Array]:
         """Tensors that the run of a piece does not show where they are made, as outputs of a run of their own."""
@@ -110,22 +124,16 @@ class Piecewise:
             work.add(m for n in self.flow.reads[i] if (m := self.flow.makers.get(n, -1)) in inside)
         part = self.flow.piece(needed)
         values = {n: given[n] for n in part.inputs}
-        model = self.flow.model_of(part, {n: _type(a) for n, a in values.items()}, {}, names)
-        module, _ = self._imported(model, values)
+        known = {n: numpy_helper.from_array(a, n) for n, a in values.items() if _may_be_size(a)}
+        model = self.flow.model_of(part, {n: _type(a) for n, a in values.items()}, known, names)
+        module = self._imported(model, model).module
         made = run(module, {p.name: values[p.name] for p in module.main.params})
         return {n: np.asarray(made[n]) for n in names}
 
-    def _imported(self, model: onnx.ModelProto, values: Tensors) -> tuple[Module, dict[str, Expr]]:
-        tensors: dict[str, Expr] = {}
-        try:
-            return import_onnx(model, evaluate=evaluate, source=self.source, tensors=tensors), tensors
-        except Invalid:
-            tensors.clear()
-            module = import_onnx(model, evaluate=evaluate, source=self.source, tensors=tensors, values=values)
-            return module.with_(main=replace(module.main, attrs={**module.main.attrs, "of": True})), tensors
 
-
-def _evaluated(subject: Subject, given: Tensors, wanted: Collection[str]) -> tuple[Case, dict[str, Array]]:
+def _evaluated(
+    piece: Piece, subject: Subject, given: Tensors, wanted: Collection[str]
+) -> tuple[Case, dict[str, Array]]:
     """A piece as a case, and tensors that it makes, by our definition."""
     module, tensors = subject.module, subject.tensors
     inputs = {p.name: given[p.name] for p in module.main.params}
@@ -138,7 +146,8 @@ def _evaluated(subject: Subject, given: Tensors, wanted: Collection[str]) -> tup
 
     made.update(run(module, inputs, observe=seen))
     values = {n: np.asarray(made[n]) if n in made else _known(tensors[n], given) for n in wanted}
-    return Case(subject, Expected(module, inputs)), values
+    theirs = {i.name: given[i.name] for i in subject.model.graph.input}
+    return Case(subject, theirs, Expected(module, inputs)), values
 
 
 def _unseen(subject: Subject, names: Iterable[str]) -> frozenset[str]:
@@ -157,6 +166,14 @@ def _known(node: Expr, given: Tensors) -> Array:
         return node.data
     assert isinstance(node, Var), node
     return given[node.name]
+
+
+MOST_SIZES = 1024
+"""Elements of a tensor of whole numbers that may be sizes."""
+
+
+def _may_be_size(array: Array) -> bool:
+    return array.dtype.kind in "iub" and array.size <= MOST_SIZES
 
 
 def _type(array: Array) -> TypeProto:

@@ -13,6 +13,7 @@ import onnx
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Trap, Unpredictable, Unsupported
+from assay.semantics.types import TensorType
 from assay.verify.backends import Backend, Subject
 from assay.verify.backends.protocol import FAILED, FATAL, OUTCOMES, UNASKED, Prepared, as_tensor, call_prepared
 from assay.verify.evidence import listed
@@ -186,7 +187,7 @@ class JudgeRun:
         places = sorted({k for _, k in wanted})
         if not places:
             return {}
-        flow = Dataflow(self.subject.model)
+        flow = Dataflow(self.subject.model, _sized(self.subject))
         run = Piecewise(flow, [self.runs[k].inputs for k in places], self.source)
         each = [
             JudgedInPieces(j.backend, j.accepts, {places.index(k): Coverage() for b, k in wanted if b == i})
@@ -283,6 +284,11 @@ def _beside(error: TensorError, outputs: Any, spread: Spread, distances: Sequenc
         return replace(error, times=times)
     made = tensor_error(error.tensor, Bounded(middle, np.inf, dtype(got.dtype)), got)
     return replace(made or error, times=times, reference="correct runs")
+
+
+def _sized(subject: Subject) -> frozenset[str]:
+    """The tensors of a model whose sizes are numbers."""
+    return frozenset(n for n, e in subject.tensors.items() if isinstance(e.type, TensorType) and e.type.is_static)
 
 
 def _without_outputs(sample: Sample, expected: Expected, why: AssayError) -> SampleVerdict:

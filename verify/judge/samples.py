@@ -38,15 +38,18 @@ def samples(
     module: Module, given: Mapping[str, Array], kinds: Sequence[Kind], runs: int, seed: int
 ) -> Iterator[Sample]:
     """Sets of inputs of each kind: those that are given, the others made by the seed, no set twice: where there are no
-    floats all kinds are one. Where everything is given there is one set."""
+    floats all kinds are one. There are two at least, where there can be: what stays from run to run shows in a run on
+    others. Where everything is given there is one set."""
     met: set[bytes] = set()
     params = [p.name for p in module.main.params]
     if all(n in given for n in params):
         yield Sample("given", 0, given)
         return
     tables = indexed(module)
-    for run in range(runs):
+    for run in range(max(runs, 2)):
         for kind in kinds:
+            if run >= runs and len(met) >= 2:
+                return
             rng = np.random.default_rng([seed, run, 1])
             ids = {n: _ids(module, n, size, rng) for n, size in tables.items() if n not in given}
             held = {**{n: a for n, a in ids.items() if a is not None}, **given}
