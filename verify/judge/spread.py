@@ -21,14 +21,14 @@ import numpy as np
 
 from assay.interp import graph
 from assay.interp.values import Value
-from assay.semantics.bounding.model import NARROW_ULPS, ULPS
-from assay.semantics.dtypes import DType, dtype
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph import Call, CallTIR
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.verify.oracle.dot import TERMS
-from assay.verify.oracle.scaled_integers import MOVES
+from assay.semantics.ops import OPERATORS
+from assay.verify.oracle.adversarial import Attempt
 
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
@@ -128,9 +128,10 @@ def _log10_tail(t: float, degrees: int) -> float:
 def spread_of(module: Module, inputs: Mapping[str, Any], runs: int = RUNS, seed: int = 0) -> Spread:
     """The outputs of several correct runs of a module on one set of inputs."""
     found: dict[str, list[Array]] = {}
+    scales: dict[int, float] = {}
     for i in range(runs):
         try:
-            made = graph.run(module, inputs, apply=Rounding(seed, i).apply if i else None)
+            made = graph.run(module, inputs, apply=Rounding(module, seed, i, scales).apply if i else None)
         except (Trap, Unpredictable) as why:
             return Spread({}, runs, str(why))
         for name, value in made.items():
@@ -139,76 +140,75 @@ def spread_of(module: Module, inputs: Mapping[str, Any], runs: int = RUNS, seed:
     return Spread({n: v for n, v in found.items() if len({a.shape for a in v}) == 1}, runs)
 
 
-@dataclass
-class Rounding:
-    """One correct run: every rounding as M9 allows, by a seed. Every third run has all of an operator's roundings at
-    one end."""
+class Rounding(Attempt):
+    """One correct run, by a seed: the adversary's, in which what a single rounding or an elementary function may be off
+    is not computed element by element."""
 
-    seed: int
-    run: int
-
-    def __post_init__(self) -> None:
-        self.rng = np.random.default_rng([self.seed, self.run])
-        self.at_ends = self.run % 3 == 0
+    def __init__(self, module: Module, seed: int, run: int, scales: dict[int, float]) -> None:
+        super().__init__(module, np.random.default_rng([seed, run]), flush=False)
+        self.scales = scales
+        """By the node's identity, how many units in the last place its operator's bound is wide, in the middle."""
+        self.node = 0
 
     def apply(self, node: Call | CallTIR, attrs: Attrs, args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
-        """The result of a node, rounded in this run's own way. In a tensor function the order of operations is the
-        meaning (rule M10), but a program that is judged calls operators."""
-        op = node.op if isinstance(node, Call) and isinstance(node.op, Operator) else None
-        if op is None or op.family in MOVES or op.bound.startswith("exact") or not _floats(args):
+        """A node, rounded in this run's own way."""
+        self.node = id(node)
+        return super().apply(node, attrs, args, ordinary)
+
+    def noisy(self, op: Operator, attrs: Attrs, args: Sequence[Array], ordinary: Callable[..., Value]) -> Any:
+        """A result anywhere within the operator's bound, about."""
+        if op.bound.startswith("exact"):
             return ordinary(*args)
-        with np.errstate(all="ignore"):
-            if op.name in TERMS:
-                return self.moved(self.in_order(op, attrs, args, ordinary), 1.0)
-            if op.family == "normalization":
-                args = [self.moved(a, 1.0) for a in args]
-                return self.moved(ordinary(*args), 4.0)
-            return self.moved(ordinary(*args), _ulps(op, args))
+        made = ordinary(*args)
+        if not isinstance(made, np.ndarray) or not dtype(made.dtype).is_float or not dtype(args[0].dtype).is_float:
+            return super().noisy(op, attrs, args, ordinary)
+        ulps = SIMPLE.get(op.bound)
+        if ulps is not None:
+            return self.moved(made, np.abs(made), ulps)
+        if self.node not in self.scales:
+            self.scales[self.node] = _width(op.value(attrs, *(_exact(a) for a in args)))
+        return self.moved(made, _sizes(made), self.scales[self.node])
 
-    def in_order(self, op: Operator, attrs: Attrs, args: Sequence[Any], ordinary: Callable[..., Value]) -> Value:
-        """A sum of products with its terms in another order."""
-        match op.name:
-            case "matmul" if args[0].shape[-1] > 1:
-                a, b = args
-                p = self.rng.permutation(a.shape[-1])
-                return ordinary(np.take(a, p, a.ndim - 1), np.take(b, p, max(b.ndim - 2, 0)))
-            case "sum" | "mean" if args[0].ndim:
-                (x,) = args
-                axes = range(x.ndim) if attrs["axis"] is None else attrs["axis"]
-                for axis in axes:
-                    x = np.take(x, self.rng.permutation(x.shape[axis]), axis)
-                return ordinary(x)
-            case name if name.startswith("nn.conv") and attrs["groups"] == 1 and args[1].shape[1] > 1:
-                x, w, *bias = args
-                p = self.rng.permutation(x.shape[1])
-                return ordinary(x[:, p], w[:, p], *bias)
-            case _:
-                return self.moved(ordinary(*args), 1.0)
+    def pieces(self, size: int) -> list[Array]:
+        """The places 0 to size - 1 in random order, in at most two pieces."""
+        order = self.rng.permutation(size)
+        cut = int(self.rng.integers(size)) if size > 1 else 0
+        return [p for p in (order[:cut], order[cut:]) if p.size]
 
-    def moved(self, value: Any, ulps: float) -> Any:
-        """Numbers off by at most so many units in the last place; what is whole, or no number, stays: there it may be
-        exact."""
-        if isinstance(value, tuple):
-            return tuple(self.moved(part, ulps) for part in value)
-        if not isinstance(value, np.ndarray) or not dtype(value.dtype).is_float:
-            return value
+    def moved(self, value: Array, size: Any, ulps: float) -> Array:
+        """Numbers off by at most so many units in the last place of numbers of that size; what is whole, or no number,
+        stays: there it may be exact."""
         of = dtype(value.dtype)
-        place: Any = self.rng.choice((-1.0, 1.0)) if self.at_ends else self.rng.uniform(-1, 1, value.shape)
-        off = value * (2 * ulps * of.unit_roundoff * place)
-        wide = of.bits >= 32
-        made = value + off.astype(value.dtype) if wide else (value.astype(np.float64) + off).astype(value.dtype)
-        stays = (value == np.rint(value)) | ~np.isfinite(made)
-        return np.where(stays, value, made)
+        how = int(self.rng.integers(3))
+        shape = value.shape
+        place: Any = self.rng.random(shape, np.float32) * 2 - 1 if how else self.rng.choice((-1.0, 1.0), shape)
+        place = self.rng.choice((-1.0, 1.0)) if how == 2 else place
+        wide = value if of.bits >= 32 else value.astype(np.float32)
+        made = (wide + size.astype(wide.dtype) * (2 * ulps * of.unit_roundoff * place)).astype(value.dtype)
+        return np.where((wide == np.rint(wide)) | ~np.isfinite(made), value, made)
 
 
-def _floats(args: Sequence[Value]) -> bool:
-    return all(isinstance(a, np.ndarray) for a in args) and any(
-        isinstance(a, np.ndarray) and dtype(a.dtype).is_float for a in args
-    )
+def _exact(array: Array) -> Any:
+    return Bounded.exact(array) if dtype(array.dtype).is_float else array
 
 
-def _ulps(op: Operator, args: Sequence[Any]) -> float:
-    """Within how many units in the last place a correct result is."""
-    of: DType = dtype(args[0].dtype)
-    most = 4.0 if op.name in ULPS or op.family == "elementwise" and "formula" in op.bound else 1.0
-    return min(most, NARROW_ULPS.get(of.bits, most)) if of.is_float else 1.0
+def _sizes(value: Array) -> Array:
+    """The magnitude of each element and the ordinary one of all."""
+    size = np.abs(value.astype(np.float32))
+    known = size[np.isfinite(size)]
+    return np.asarray(size + (np.sqrt(np.mean(known * known)) if known.size else 0))
+
+
+def _width(allowed: Any) -> float:
+    """How wide a bound is, in units in the last place of `_sizes`: of half of the elements it is no wider."""
+    if not isinstance(allowed, Bounded):
+        return 0.0
+    size = _sizes(allowed.value) * (2 * allowed.of.unit_roundoff)
+    known = np.isfinite(allowed.radius) & np.isfinite(size) & (size > 0)
+    return float(np.median(allowed.radius[known] / size[known])) if known.any() else 0.0
+
+
+SIMPLE = {op.bound: 1.0 for op in OPERATORS.values() if op.bound.startswith("one rounding")} | {
+    op.bound: 4.0 for op in OPERATORS.values() if op.bound.startswith("4 ulp")
+}
+"""The bounds of operators that are a number of units in the last place of the result, and how many."""

@@ -11,7 +11,7 @@ What the oracle calls wrong here is a false alarm of the oracle; what a test cal
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,12 +77,15 @@ class Attempt:
     rng: np.random.Generator
     flush: bool | None = None
     where: Places | None = None
+    seen: dict[str, Array] = field(init=False, default_factory=dict)
+    flushes: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        flushes = bool(self.rng.integers(2)) if self.flush is None else self.flush
+        self.flushes = flushes and not self.module.kernels  # which keep them: all or none
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Any]:
         """The outputs of main by name; tensors that are asked for by `where` are in `seen`."""
-        self.seen: dict[str, Array] = {}
-        self.flushes = bool(self.rng.integers(2)) if self.flush is None else self.flush
-        self.flushes &= not self.module.kernels  # which keep them: all or none
         kernel = Disturbed(self.rng)
         return graph.run(self.module, inputs, apply=self.apply, kernel=kernel.run)
 
