@@ -137,9 +137,7 @@ def _first_run(subject: Subject, backend: Backend, first: Expected) -> tuple[Pre
     return prepared, outputs_of(backend, prepared, first)
 
 
-def outputs_of(
-    backend: Backend, run: Prepared, on: Expected, inputs: Mapping[str, Array] | None = None
-) -> Outputs:
+def outputs_of(backend: Backend, run: Prepared, on: Expected, inputs: Mapping[str, Array] | None = None) -> Outputs:
     """What came of a run on the inputs, or on those that it takes where some of them are constants of the module. What
     it raised is a trap of no kind where the program itself fails. Raises what else it raises."""
     try:

@@ -38,18 +38,25 @@ def test_json_and_junit_name_the_worst_element(
     words = ["judge", model, "--backend", f"{PLANTED}:Off", "--backend", f"{PLANTED}:Refuses", "--backend", "numpy"]
     assert assay(monkeypatch, *words, "--kinds", "random", "--json", "--junit", to) == 1
     found = json.loads(capsys.readouterr().out, parse_constant=lambda x: pytest.fail(f"{x} is no JSON"))
-    assert (found["holds"], found["exit"], found["samples"], len(found["digest"])) == (False, 1, ["random"], 64)
+    assert (found["holds"], found["exit"], found["samples"], len(found["digest"])) == (
+        False,
+        1,
+        ["random", "random 2"],
+        64,
+    )
     off, refuses, right = found["backends"]
     assert [b["outcome"] for b in (off, refuses, right)] == ["wrong", "refused", "right"]
-    (sample,) = off["samples"]
+    sample, again = off["samples"]
+    assert again["outcome"] == "wrong"
     assert sample["worst"]["index"] == [0, 1] and sample["worst"]["tensor"] == "b" and "Add" in sample["culprit"]
     assert {o["tensor"]: o["outcome"] for o in sample["outputs"]} == {"a": "right", "b": "wrong"}
     assert all(isinstance(o["error"], float) for o in sample["outputs"])
     assert "no such operator here" in refuses["why"] and "refuses this model" in refuses["closing"]
     suites = {s.get("name"): s for s in ElementTree.parse(to).getroot()}
     said = {n: [(t.get("name"), *(c.tag for c in t)) for t in s] for n, s in suites.items()}
-    assert said[off["name"]] == [("random: a",), ("random: b", "failure")]
-    assert said[refuses["name"]] == [("the model", "skipped")] and said["numpy"] == [("random: a",), ("random: b",)]
+    assert said[off["name"]][:2] == [("random: a",), ("random: b", "failure")]
+    assert said[refuses["name"]] == [("the model", "skipped")]
+    assert said["numpy"] == [(f"{k}: {o}",) for k in ("random", "random 2") for o in "ab"]
     failure = suites[off["name"]][1][0]
     assert "element (0, 1)" in (failure.text or "") and "ONNX Add-14" in (failure.text or "")
 
