@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -180,10 +179,6 @@ def test_names_that_are_places() -> None:
     ("name", "code", "words"),
     [
         ("run", 0, "2 tensors right on the backend's own operands"),
-        ("raw", 0, "2 tensors right on the backend's own operands"),
-        ("Whole", 0, "2 tensors right on the backend's own operands"),
-        ("off", 1, "wrong"),
-        ("refuses", 5, "cannot run this model: NotImplementedError: no MatMul"),
         ("dies", 1, "the process of backend by_place:dies died with exit code 3"),
     ],
 )
@@ -197,29 +192,40 @@ def test_a_backend_at_a_place(
     assert "by_place" not in sys.modules, "it is imported in its own process"
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("by_place:number", "by_place:number is a int; an object with `name` and `prepare(subject, wanted)`, or a fun"),
-        ("by_place:zilch", "module 'by_place' has no attribute 'zilch'"),
-        ("by_place:Unnamed", "does not load: KeyError: 'name'"),
-        ("by_place:Misspelt", "the backend whole: it accepts 'flush'; there is kept-wider, flushes, splits"),
-        ("nowhere:run", "No module named 'nowhere'"),
-    ],
-)
-def test_a_place_of_no_backend(
-    folder: Path, name: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(monkeypatch, "check", "m.onnx", "--backend", name) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert words in said and "[backend.C4]" in said
-
-
-def test_freedoms_cross_the_channel(folder: Path) -> None:
+def test_several_in_one_process(folder: Path) -> None:
+    subject = subject_of_model(onnx.load("m.onnx"))
     with Isolated("by_place:Whole") as there:
         assert there.accepts.flushes and not there.accepts.splits and there.accepts.wider
+        for name, outcome in (("Whole", "right"), ("raw", "right"), ("off", "wrong")):
+            there.name = f"by_place:{name}"
+            assert judge_backend(subject, there, INPUTS).outcome == outcome
+        there.name = "by_place:refuses"
+        with pytest.raises(Invalid, match=r"cannot run this model: NotImplementedError: no MatMul \[backend\.C2\]"):
+            judge_backend(subject, there, INPUTS)
+        for name, words in NONE_THERE.items():
+            there.name = name
+            vars(there).pop("accepts", None)
+            with pytest.raises(Invalid) as wrong:
+                there.require()
+            assert wrong.value.label == "backend.C4" and words in wrong.value.message
     assert "by_place" not in sys.modules
-    assert os.getcwd() == str(folder)
+
+
+NONE_THERE = {
+    "by_place:number": "by_place:number is a int; an object with `name` and `prepare(subject, wanted)`, or a function",
+    "by_place:zilch": "module 'by_place' has no attribute 'zilch'",
+    "by_place:Unnamed": "does not load: KeyError: 'name'",
+    "by_place:Misspelt": "the backend whole: it accepts 'flush'; there is kept-wider, flushes, splits",
+    "nowhere:run": "No module named 'nowhere'",
+}
+
+
+def test_a_place_of_no_backend(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(monkeypatch, "check", "m.onnx", "--backend", "by_place:zilch") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert NONE_THERE["by_place:zilch"] in said and "[backend.C4]" in said
 
 
 def test_reduce_takes_a_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
