@@ -1,5 +1,5 @@
 """python -m tests.zoo list | faults | write NAME -o FILE [--inputs FILE.npz --seed N] [--real] | fault ID -o FILE
-                  | score [ID ...] [--kinds ...] | draw --write | effects --write
+                  | score [ID ...] [--kinds ...] [--runs N] | draw --write | effects --write
 
 `list` shows the models, `faults` the hundred faults with their effects. `write` writes a model, and inputs for it;
 `fault` a model as a fault leaves it when nothing but its outputs is shown. `score` judges a backend with each fault.
@@ -52,11 +52,11 @@ def show_faults() -> None:
         print(f"{fault.id} {fault.model:20} {fault.kind:18} {said:18} {where}: {KINDS[fault.kind].said}")
 
 
-def show_scores(ids: list[str], kinds: list[str]) -> None:
+def show_scores(ids: list[str], kinds: list[str], runs: int) -> None:
     """Judge backends with these faults, or all, and print what is found."""
     chosen = [_fault(i) for i in ids] or faults.read()
     found = []
-    for s in score.scores(chosen, kinds):
+    for s in score.scores(chosen, kinds, runs):
         print(s, flush=True)
         found.append(s)
     print(score.summary(found))
@@ -103,6 +103,7 @@ def main() -> None:
     a_score = commands.add_parser("score")
     a_score.add_argument("ids", nargs="*")
     a_score.add_argument("--kinds", default=",".join(DEFAULT_KINDS))
+    a_score.add_argument("--runs", type=int, default=1)
     for table in ("draw", "effects"):
         commands.add_parser(table).add_argument("--write", action="store_true", required=True)
     args = parser.parse_args()
@@ -119,7 +120,7 @@ def main() -> None:
         case "fault":
             write_fault(args.name, args.output)
         case "score":
-            show_scores(args.ids, args.kinds.split(","))
+            show_scores(args.ids, args.kinds.split(","), args.runs)
         case "draw":
             with TABLE.open("w", newline="") as out:
                 table = csv.DictWriter(out, ["model", "nodes", "bytes", "digest"], lineterminator="\n")

@@ -41,12 +41,14 @@ class Score:
         return f"{self.id} {self.outcome:12} {place}{other}{inside} ({self.seconds:.1f} s)"
 
 
-def scores(faults: Iterable[Fault], kinds: Sequence[str] = DEFAULT_KINDS) -> Iterator[Score]:
-    """Judge a backend with each of the faults. CPU seconds are those of this process."""
+def scores(faults: Iterable[Fault], kinds: Sequence[str] = DEFAULT_KINDS, runs: int = 1) -> Iterator[Score]:
+    """Judge a backend with each of the faults, on `runs` sets of inputs of each kind. CPU seconds are those of this
+    process."""
     inside = {e.id: e.inside for e in effects.read()}
     for fault in faults:
         began = time.process_time()
-        verdict = judge(models.model(fault.model), [FaultyBackend(effects.BASE, fault)], kinds=kinds).verdicts[0]
+        backend = FaultyBackend(effects.BASE, fault)
+        verdict = judge(models.model(fault.model), [backend], kinds=kinds, runs=runs).verdicts[0]
         wrong = {p.nodes for s in verdict.samples for p in s.pieces if p.verdict.outcome == "wrong"}
         site = facts(fault.model).named[fault.node]
         holding = [len(p) for p in wrong if f"{site.op_type} {site.name}" in p]
