@@ -23,6 +23,8 @@ from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import OUTCOMES
 from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
 from assay.verify.evidence import Evidence, of_outcome, plural
+from assay.verify.judge.run import JudgeRun
+from assay.verify.judge.samples import Sample
 from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
@@ -116,14 +118,31 @@ def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, 
         )
     if subject is None:
         subject = subject_of_module(expected.module)
+    chosen = who.backend or backend(who.name)
     try:
-        verdict = judge_backend(subject, who.backend or backend(who.name), expected, who.excluded)
+        verdict = judge_backend(subject, chosen, expected, who.excluded)
     except AssayError as wrong:
         if wrong.label not in OUTCOMES:
             raise
         return "", of_outcome(OUTCOMES[wrong.label], wrong.message)
+    if verdict.outcome == "undecided":
+        return _deeper(subject, chosen, expected, who.excluded)
     made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
     return _line(verdict, f"{plural(len(subject.outputs), 'output')}, {verdict.judged} of {plural(made, 'tensor')}")
+
+
+def _deeper(subject: Subject, backend: Backend, expected: Expected, excluded: Collection[str]) -> tuple[str, Evidence]:
+    """The verdict as `assay judge` finds it, where bounds of the whole program do not decide: on pieces of the model,
+    and beside correct runs."""
+    run = JudgeRun(subject, [Sample("given", 0, expected.inputs)], [backend], excluded=list(excluded))
+    run.known[0] = expected
+    found = next(run.verdicts())
+    first = next((s for s in found.samples if s.outcome == found.outcome), None)
+    if first is None:
+        return "", of_outcome(found.outcome, found.why)
+    said = first.detail if found.outcome in ("right", "open") else found.closing()
+    more = {"unseen": found.unseen} if found.unseen else {}
+    return plural(len(subject.outputs), "output"), of_outcome(found.outcome, said, **more)
 
 
 def _data(types: Iterable[Type]) -> list[DataType]:

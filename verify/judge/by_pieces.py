@@ -37,6 +37,8 @@ class Coverage:
     wrong: list[PieceFinding] = field(default_factory=list)
     unsure: list[PieceFinding] = field(default_factory=list)
     judged: int = 0
+    opened: str = ""
+    """What of the first piece is as the standard leaves open."""
 
     def missing(self, flow: Dataflow) -> str:
         """What no piece has shown to be right, "" where that is nothing."""
@@ -87,7 +89,7 @@ class _Window:
             verdict = self.verdict(cases[k])
             coverage.judged += 1
             if verdict.outcome in ("right", "open"):
-                self._holds(coverage, piece)
+                self._holds(coverage, piece, verdict)
                 continue
             inner: Tensors | None = None
             if verdict.outcome == "wrong" and len(coverage.wrong) >= NARROWED:
@@ -152,13 +154,15 @@ class _Window:
                 return
             coverage.judged += 1
             if found.outcome in ("right", "open"):
-                self._holds(coverage, part)
+                self._holds(coverage, part, found)
             elif found.outcome == "wrong":
                 self._note(coverage.wrong, *self._narrowed(part, k, inner, found))
             else:
                 self._decide(coverage, part, k, inner, found)
 
-    def _holds(self, coverage: Coverage, piece: Piece) -> None:
+    def _holds(self, coverage: Coverage, piece: Piece, verdict: Verdict) -> None:
+        if verdict.outcome == "open":
+            coverage.opened = coverage.opened or f"{self.run.flow.title(piece)}: {verdict.detail}"
         coverage.nodes.update(piece.nodes)
         coverage.edges.update(self.run.flow.held(piece))
 

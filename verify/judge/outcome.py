@@ -23,7 +23,8 @@ GRAVEST = (
     "wrong", "implausible", "died", "late", "undecided", "refused", "unpredictable", "open", "right",
 )  # fmt: skip
 """Of several verdicts on one backend, the first of these that is among them."""
-SAYS_NOTHING = ("unpredictable", "undecided")
+SAYS_NOTHING = ("unpredictable", "undecided", "refused")
+"""Verdicts that say nothing of a backend where the inputs were made for it."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,8 @@ class BackendVerdict:
     """"refused", "died" or "late" where it gave nothing."""
     why: str = ""
     seconds: float = 0.0
+    unseen: str = ""
+    """What the runs could not show of what it keeps from run to run."""
 
     @property
     def outcome(self) -> str:
@@ -181,7 +184,8 @@ class BackendVerdict:
         but = f", but for what the standard leaves open, on {opened.sample}: {opened.detail}" if opened else ""
         said = f"; nothing could be told on {listed([s.sample for s in self.silent])}" if self.silent else ""
         why = f": {self.silent[0].detail}" if self.silent else ""
-        return f"{self.name} is right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}"
+        unseen = f"; not shown is whether it keeps something from run to run: {self.unseen}" if self.unseen else ""
+        return f"{self.name} is right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}{unseen}"
 
 
 GOOD = ("right", "open")

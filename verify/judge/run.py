@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from assay.interp.graph import run
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Trap, Unpredictable, Unsupported
@@ -27,12 +28,15 @@ from assay.verify.oracle import Accepts, Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 from assay.verify.oracle.judge import UNDECIDED
 from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS
+from assay.verify.oracle.other_inputs import find_between
 
 Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Any] | AssayError
 """What a backend gives; or what it says instead: a trap, a refusal, how it crashed."""
 Progress = Callable[[str, int, int], None]
 
+BETWEEN = "others"
+"""Inputs that are run between the only ones that were given and these again."""
 AGAIN = "again"
 """The set of inputs that is run a second time, after all others: what stays from run to run shows in it."""
 
@@ -72,10 +76,16 @@ class JudgeRun:
     excluded: Sequence[str] = ()
     progress: Progress = lambda what, done, total: None
     spreads: dict[int, Spread] = field(default_factory=dict)
+    known: dict[int, Expected] = field(default_factory=dict)
+    """What may come of sets of inputs, by their place, as far as it is known beforehand."""
+    unseen: str = ""
+    """What the runs on other inputs cannot show of what a backend keeps from run to run."""
 
     def verdicts(self) -> Iterator[BackendVerdict]:
         """What is said of each backend: at once of those that give nothing, then of the others in their order."""
-        judged = [Judged(b, BackendVerdict(b.name)) for b in self.backends]
+        if len(self.samples) == 1:
+            self._find_others()
+        judged = [Judged(b, BackendVerdict(b.name, unseen=self.unseen)) for b in self.backends]
         for each in judged:
             self._ask(each)
             if each.verdict.ended:
@@ -95,6 +105,18 @@ class JudgeRun:
     def runs(self) -> list[Sample]:
         """The sets of inputs in the order in which they are run; the first comes once more at the end."""
         return [*self.samples, replace(self.samples[0], kind=AGAIN, run=0)]
+
+    def _find_others(self) -> None:
+        """Other inputs beside the only ones, for a run in between."""
+        first = self.samples[0]
+        oracle = oracle_of(self.subject)
+        expected = self.known.setdefault(0, oracle.expected(first.inputs))
+        ours = {} if isinstance(expected.possible, Trap) else run(self.subject.module, first.inputs)
+        found = find_between(oracle, expected, ours)
+        self.unseen = found.unseen
+        if found.expected is not None:
+            self.known[1] = found.expected
+            self.samples = [first, Sample(BETWEEN, 0, found.expected.inputs)]
 
     # --- what backends give
 
@@ -131,7 +153,7 @@ class JudgeRun:
         """Judge the outputs of one set of inputs by bounds of the whole program and, where these say nothing, by every
         tensor that a backend shows."""
         self.progress(f"bounds on {sample.name}", k, len(self.runs))
-        expected = Expected(self.subject.module, sample.inputs)
+        expected = self.known.get(k) or Expected(self.subject.module, sample.inputs)
         for i, each in enumerate(judged):
             outputs = each.outputs[k] if k < len(each.outputs) else None
             if outputs is None:
@@ -188,14 +210,14 @@ class JudgeRun:
         if not places:
             return {}
         flow = Dataflow(self.subject.model, _sized(self.subject))
-        run = Piecewise(flow, [self.runs[k].inputs for k in places], self.source)
+        pieces = Piecewise(flow, [self.runs[k].inputs for k in places], self.source)
         each = [
             JudgedInPieces(j.backend, j.accepts, {places.index(k): Coverage() for b, k in wanted if b == i})
             for i, j in enumerate(judged)
         ]
         names = [self.runs[k].name for k in places]
-        judge_pieces(run, names, each, lambda done, total: self.progress("pieces", done, total))
-        self.flow, self.stopped = flow, {places[k]: why for k, why in run.stopped.items()}
+        judge_pieces(pieces, names, each, lambda done, total: self.progress("pieces", done, total))
+        self.flow, self.stopped = flow, {places[k]: why for k, why in pieces.stopped.items()}
         return {(i, places[k]): c for i, j in enumerate(each) for k, c in j.found.items()}
 
     def _spread(self, k: int) -> Spread:
@@ -246,6 +268,8 @@ class JudgeRun:
         if stopped or missing:
             return replace(made, detail=f"not shown to be right: {stopped or missing}; {first.detail}")
         detail = f"{coverage.judged} pieces that together hold every edge are right; outputs {near}"
+        if coverage.opened:
+            return replace(made, outcome="open", rests="pieces", detail=f"{detail}; {coverage.opened}")
         return replace(made, outcome="right", rests="pieces", detail=detail)
 
     def _rule(self, wrong: SampleVerdict, piece: PieceFinding | None) -> str:

@@ -128,3 +128,19 @@ def test_outputs_beyond_the_spread_of_correct_runs_are_implausible() -> None:
     found = judge(models.model("mobilenetv2"), [Off()], kinds=["random"])
     assert found.verdicts[0].outcome == "implausible" and "times their spread" in found.verdicts[0].closing()
     assert judge(models.model("mobilenetv2"), [Off()], kinds=["random"], sound_only=True).verdicts[0].outcome == "right"
+
+
+def test_inputs_that_are_given_are_run_with_others_in_between() -> None:
+    model = models.model("resnet18")
+    found = judge(model, [Stale(), "numpy"], inputs=models.inputs(model))
+    stale, right = found.verdicts
+    assert [s.sample for s in stale.samples] == ["given", "others"] and [s.outcome for s in stale.samples][0] == "right"
+    assert stale.outcome == "implausible" and right.outcome == "right"
+
+
+def test_check_tells_of_a_deep_model_what_judge_does() -> None:
+    model = models.model("vit")
+    inputs = models.inputs(model)
+    found = assay.check(model, inputs, backends=[Fused(), "onnxruntime"], stop_after="import")
+    assert found.verdicts == {"fused": "wrong", "onnxruntime": "right"}
+    assert "nodes from" in found.lines[1].evidence.detail
