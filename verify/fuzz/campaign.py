@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import onnx
+
 from assay.semantics.errors import Invalid
-from assay.verify.fuzz.cases import Recipe, again, campaign_example
+from assay.verify.fuzz.cases import Recipe, again, campaign_example, of_model
 from assay.verify.fuzz.corpus import COUNTERS, Corpus, StoredFailure
 from assay.verify.fuzz.learning import Evidence, Learnt
-from assay.verify.fuzz.targets import judged, target
+from assay.verify.fuzz.targets import BackendTarget, judged, target
 from assay.verify.fuzz.worker import ExampleReport, Failure, Task
 
 ROUND = 8
@@ -73,17 +75,20 @@ class Campaign:
     learnt: Learnt = field(default_factory=Learnt)
     avoided: tuple[str, ...] = ()
     """What the examples of this round avoid."""
+    declared: tuple[str, ...] = ()
+    """What is avoided because of what the backend declares of itself."""
     pending: list[tuple[int, list[Evidence]]] = field(default_factory=list)
     """What was met in this round."""
 
     @property
     def recipe(self) -> Recipe:
         """What the examples of this round are made of."""
-        return replace(self.plan.recipe, avoided=self.avoided)
+        return replace(self.plan.recipe, avoided=tuple(dict.fromkeys((*self.declared, *self.avoided))))
 
     def run(self, workers: Workers) -> None:
         """Judge until the plan's end. KeyboardInterrupt passes through; what was done until then is kept."""
-        target(self.plan.target)
+        of = target(self.plan.target)
+        self.declared = self.declared or (of.undeclared if isinstance(of, BackendTarget) else ())
         waiting = self._resume()
         self.open = set(waiting)
         self.started = time.monotonic()
@@ -167,6 +172,9 @@ class Campaign:
                 f" {failure.result.detail}", label="fuzz.C4"
             )  # fmt: skip
         case = again(recipe, failure.picks) if failure.picks else campaign_example(recipe, plan.seed, failure.number)
+        if failure.reduced is not None:
+            data, inputs = failure.reduced
+            case = of_model(onnx.load_model_from_string(data), inputs, failure.picks)
         key = str((failure.result.key, () if failure.result.culprit else case.operators))
         if key in self.names:
             return

@@ -11,11 +11,16 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import onnx
+
+from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, If
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import symbols
 from assay.semantics.walk import post_order
+from assay.verify.backends import subject_of_module
+from assay.verify.fuzz.onnx_names import OnnxExample, imported, varied
 from assay.verify.strategies.avoiding import others
 from assay.verify.strategies.choosing import Tape, by_random
 from assay.verify.strategies.features import Features, static_operators
@@ -48,23 +53,41 @@ class Recipe:
     size: int = 10
     switches: tuple[str, ...] = EXPORTED
     avoided: tuple[str, ...] = ()
+    examples: tuple[tuple[str, tuple[OnnxExample, ...]], ...] = ()
+    """ONNX's own examples of operators of ONNX that none of ours is: each is the program of some examples."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The operators, ours and ONNX's."""
+        return (*self.operators, *(name for name, _ in self.examples))
 
     def as_data(self) -> dict[str, Any]:
         """The recipe as plain data, for JSON: without what is avoided, which is learnt on the way."""
-        return {"operators": list(self.operators), "size": self.size, "switches": list(self.switches)}
+        onnx = [name for name, _ in self.examples]
+        named = {"onnx": onnx} if onnx else {}
+        return {"operators": list(self.operators), "size": self.size, "switches": list(self.switches)} | named
 
 
 @dataclass(frozen=True, eq=False)
 class FuzzCase:
-    """A module, inputs for it, and the choices that made both."""
+    """A module, inputs for it, and the choices that made both. `model`: an ONNX model of which the module was
+    imported."""
 
     module: Module
     inputs: Mapping[str, Any]
     picks: tuple[int, ...]
+    model: onnx.ModelProto | None = None
+
+    @property
+    def program(self) -> Module | onnx.ModelProto:
+        """What is judged."""
+        return self.module if self.model is None else self.model
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """The operators that the module calls, in order of their names."""
+        """The operators that the program calls, in order of their names: ours, or those of the model."""
+        if self.model is not None:
+            return tuple(sorted({n.op_type for n in self.model.graph.node}))
         found = {n.op.name for n in self.nodes if isinstance(n, Call) and isinstance(n.op, Operator)}
         return tuple(sorted(found))
 
@@ -89,6 +112,9 @@ class FuzzCase:
 
 def made(recipe: Recipe, tape: Tape) -> FuzzCase:
     """The example that the choices on a tape make."""
+    whole = len(recipe.examples) + bool(recipe.operators)
+    if recipe.examples and (which := tape(whole) - bool(recipe.operators)) >= 0:
+        return _of_onnx(recipe.examples[which][1], tape)
     avoided = frozenset(recipe.avoided) if recipe.avoided and tape(EXPLORES) < EXPLORES - 1 else frozenset()
     on: dict[str, Any] = {n: tape(3) == 2 and avoided.isdisjoint(NEEDED.get(n, ())) for n in recipe.switches}
     usual = Features(operators=recipe.operators, avoided=avoided)
@@ -97,9 +123,34 @@ def made(recipe: Recipe, tape: Tape) -> FuzzCase:
     return FuzzCase(module, picked_inputs(tape, module), tuple(tape.taken))
 
 
+def _of_onnx(examples: Sequence[OnnxExample], tape: Tape) -> FuzzCase:
+    """An example that is one of ONNX's own, varied."""
+    made = varied(tape, examples)
+    module = imported(made.model)
+    assert module is not None, "what cannot be imported is no example"
+    return FuzzCase(module, made.inputs, tuple(tape.taken), made.model)
+
+
 def campaign_example(recipe: Recipe, seed: int, number: int) -> FuzzCase:
     """An example of a campaign, by its number."""
     return made(recipe, Tape(more=by_random(Random(f"{seed} {number}"))))
+
+
+def as_model(case: FuzzCase) -> onnx.ModelProto | None:
+    """The program as ONNX; None where that cannot say it."""
+    if case.model is not None:
+        return case.model
+    try:
+        return subject_of_module(case.module).model
+    except Unsupported:
+        return None
+
+
+def of_model(model: onnx.ModelProto, inputs: Mapping[str, Any], picks: Sequence[int]) -> FuzzCase:
+    """A model as an example that choices once made."""
+    module = imported(model)
+    assert module is not None, "it was judged"
+    return FuzzCase(module, inputs, tuple(picks), model)
 
 
 def again(recipe: Recipe, picks: Sequence[int]) -> FuzzCase:

@@ -26,6 +26,7 @@ from assay.verify.fuzz.campaign import Campaign, Plan, replay_corpus, unseen
 from assay.verify.fuzz.cases import EXPORTED, SWITCHES, Recipe
 from assay.verify.fuzz.cluster import Cluster
 from assay.verify.fuzz.corpus import Corpus
+from assay.verify.fuzz.onnx_names import chosen_operators, examples_of
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import FAILURES, GOOD, OURS, target
 from assay.verify.fuzz.worker import ExampleReport, failed
@@ -65,7 +66,10 @@ def recipe_of(request: FuzzRequest) -> Recipe:
             raise Invalid(f"no feature {name!r}; there are {', '.join(SWITCHES)}", label="strategies.C2")
     if request.size < 1:
         raise Invalid(f"--size is {request.size}; at least 1 is wanted", label="cli.C3")
-    return Recipe(chosen(request.operators.split(",") if request.operators else None), request.size, switches)
+    if not request.operators:
+        return Recipe(chosen(None), request.size, switches)
+    mine, others = chosen_operators(request.operators.split(","))
+    return Recipe(mine, request.size, switches, examples=tuple((n, examples_of(n)) for n in others))
 
 
 def fuzz(request: FuzzRequest, out: Screen, as_json: bool) -> int:
@@ -137,7 +141,7 @@ def summary(campaign: Campaign) -> str:
     """One line that says how far a campaign is."""
     kinds = campaign.done.kinds
     said = [f"{kinds[k]} {k}" for k in (*GOOD, *FAILURES) if kinds[k]]
-    wanted = campaign.plan.recipe.operators
+    wanted = campaign.plan.recipe.names
     met = len(wanted) - len(unseen(campaign.done.operators, wanted))
     rate = f"{campaign.rate:.0f} a second"
     return (
@@ -152,7 +156,7 @@ def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:
         "backend": plan.target, "seed": plan.seed, "holds": _holds(done), "examples": campaign.before + campaign.judged,
         "per_second": round(campaign.rate, 1), "interrupted": interrupted, "kinds": dict(done.kinds),
         "operators": dict(done.operators.most_common()),
-        "unseen_operators": unseen(done.operators, plan.recipe.operators),
+        "unseen_operators": unseen(done.operators, plan.recipe.names),
         "avoided": {t: campaign.learnt.seen[t].as_data() for t in campaign.learnt.avoided},
         "constructs": dict(done.constructs), "rules": dict(done.layers.most_common()),
         "new": [f.result.as_data() | {"example": f.number} for f in campaign.new],
@@ -161,7 +165,7 @@ def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:
 
 def _show(campaign: Campaign, out: Screen, as_json: bool, interrupted: bool) -> None:
     done = campaign.done
-    missing = unseen(done.operators, campaign.plan.recipe.operators)
+    missing = unseen(done.operators, campaign.plan.recipe.names)
     if as_json:
         write_answer(_as_data(campaign, interrupted))
         return

@@ -1,7 +1,8 @@
 """Failures as files that can be replayed (specs/verify.md, "Fuzzing").
 
-One failure is three files of one name: `.json` says what failed and which choices made it, `.py` is the program as
-text, `.npz` has the inputs. Replaying needs the last two alone, so it does not depend on the generator. What was done
+One failure is files of one name: `.json` says what failed and which choices made it, `.npz` has the inputs, `.py` is
+the program as text, `.onnx` the same as ONNX where that can say it; and `test_NAME.py` is a test that fails while the
+fault is there. Replaying needs inputs and program alone, so it does not depend on the generator. What was done
 is kept in `campaign.json`, so that a campaign goes on where it ended.
 """
 
@@ -16,17 +17,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from assay.lower.frontends.onnx.model import load_model
 from assay.semantics import strict_json
 from assay.semantics.errors import Invalid
 from assay.semantics.files import directory_at, read_text
 from assay.semantics.strict_json import typed
 from assay.semantics.text.module_text import write_module
 from assay.verify.app.text_run import load_text
-from assay.verify.border.files import replace_text
+from assay.verify.border.files import replace_file, replace_text
 from assay.verify.border.inputs import load_npz, save
-from assay.verify.fuzz.cases import FuzzCase, Recipe
+from assay.verify.fuzz.cases import FuzzCase, Recipe, as_model
 from assay.verify.fuzz.learning import Learnt
-from assay.verify.fuzz.targets import Result, plain
+from assay.verify.fuzz.targets import Program, Result, plain
+from assay.verify.reduce.standalone import Failed, write_failure_test
 
 COUNTERS = ("kinds", "operators", "constructs", "layers")
 """What the state of a campaign counts, by name."""
@@ -42,10 +45,13 @@ class StoredFailure:
     target: str
     result: Result
     operators: tuple[str, ...]
+    is_model: bool = False
+    """Whether it was judged as a model of ONNX."""
 
-    def program(self) -> tuple[Any, dict[str, Any]]:
-        """The module and the inputs, read from their files."""
-        return load_text(self.path.with_suffix(".py")), load_npz(self.path.with_suffix(".npz"))
+    def program(self) -> tuple[Program, dict[str, Any]]:
+        """The program as it was judged, a model or a module, and the inputs, read from their files."""
+        model, text = beside(self.path, ".onnx"), beside(self.path, ".py")
+        return load_model(model) if self.is_model else load_text(text), load_npz(beside(self.path, ".npz"))
 
 
 class Corpus:
@@ -63,15 +69,22 @@ class Corpus:
     def add(self, target: str, result: Result, case: FuzzCase, recipe: Recipe, seed: int, number: int) -> Path | None:
         """Store a failure; its path, or None where one like it is there: of the same target, kind, layer and
         operators."""
-        path = self.directory / f"{name_of(target, result, case.operators)}.json"
+        name = name_of(target, result, case.operators)
+        path = self.directory / f"{name}.json"
         if path.exists():
             return None
         data = {
             "target": target, **result.as_data(), "operators": list(case.operators), "seed": seed, "number": number,
             "picks": list(case.picks), "recipe": recipe.as_data(), "avoided": list(recipe.avoided),
+            "program": "text" if case.model is None else "onnx",
         }  # fmt: skip
-        write_module(case.module, path.with_suffix(".py"))
-        save(path.with_suffix(".npz"), plain(case.inputs))
+        write_module(case.module, beside(path, ".py"))
+        inputs = plain(case.inputs)
+        save(beside(path, ".npz"), inputs)
+        model = as_model(case)
+        if model is not None:
+            replace_file(beside(path, ".onnx"), lambda at: at.write_bytes(model.SerializeToString()))
+        write_failure_test(self.directory, name, target, Failed(result.kind, result.detail), model, inputs)
         replace_text(path, json.dumps(data, indent=1) + "\n")  # last: with it the failure is there
         return path
 
@@ -118,6 +131,11 @@ def name_of(target: str, result: Result, operators: tuple[str, ...]) -> str:
     return _plain(f"{target}-{result.kind}-{by}") + "-" + hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
+def beside(path: Path, ending: str) -> Path:
+    """The file of a failure with another ending; a dot in its name is no ending."""
+    return path.with_name(path.name.removesuffix(".json") + ending)
+
+
 def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", text)
 
@@ -135,7 +153,11 @@ def _read(path: Path, of: Callable[[dict[str, Any]], T]) -> T:
 def _failure(path: Path, data: dict[str, Any]) -> StoredFailure:
     target, *result = (typed(str, data[key]) for key in ("target", "kind", "where", "culprit", "detail"))
     return StoredFailure(
-        path, target, Result(*result), tuple(typed(str, name) for name in typed(list, data["operators"]))
+        path,
+        target,
+        Result(*result),
+        tuple(typed(str, name) for name in typed(list, data["operators"])),
+        data.get("program") == "onnx",
     )
 
 

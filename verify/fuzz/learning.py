@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import onnx
+
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.graph import Call, Constant, Expr, GlobalVar, Var, call, function, var
 from assay.semantics.module import Module
@@ -41,6 +43,8 @@ Evidence = tuple[tuple[str, ...], bool]
 
 def evidence_of(of: Target, case: FuzzCase, result: Result) -> list[Evidence]:
     """What one example says."""
+    if case.model is not None:
+        return _of_model(case.model, result)
     calls = distinct_calls(case.module)
     if result.kind in TAKEN:
         said = [(traits_of_call(c), False) for c in calls]
@@ -53,6 +57,22 @@ def evidence_of(of: Target, case: FuzzCase, result: Result) -> list[Evidence]:
     if case.constructs and not any(refused for _, refused in found):
         found.append((case.constructs, True))
     return found
+
+
+def _of_model(model: onnx.ModelProto, result: Result) -> list[Evidence]:
+    """What an example of one operator of ONNX says: of the operator with its element type, and with its attributes."""
+    if result.kind not in (*TAKEN, *REFUSALS):
+        return []
+    (node,) = model.graph.node
+    types = {i.type.tensor_type.elem_type for i in model.graph.input}
+    said = [f"{node.op_type} in {np_name(of)}" for of in sorted(types)]
+    said += [f"{node.op_type} with {a.name}" for a in node.attribute]
+    return [(tuple(said), result.kind in REFUSALS)]
+
+
+def np_name(of: int) -> str:
+    """The name of an element type of ONNX."""
+    return str(onnx.helper.tensor_dtype_to_np_dtype(of))
 
 
 def _tried(of: Target, module: Module, node: Call) -> list[Evidence]:

@@ -11,9 +11,10 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import onnx
 
 from assay.interp import graph, machine
 from assay.semantics.dtypes import dtype
@@ -21,16 +22,18 @@ from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unpredictab
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.verify.app.stages import STAGES, lowering_passes
-from assay.verify.backends import Backend, backend, names as backend_names, subject_of_module
+from assay.verify.backends import Backend, backend, names as backend_names, subject_of_model, subject_of_module
+from assay.verify.backends.declared import declared_by
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.protocol import FATAL, OUTCOMES, Crashed
 from assay.verify.backends.registry import BACKENDS, is_place
 from assay.verify.evidence import Context
+from assay.verify.fuzz.onnx_names import undeclared
 from assay.verify.oracle import Oracle, Verdict, judge_backend
 
 GOOD = ("right", "open", "undecided", "unpredictable", "unsaid", "refused")
-FAILURES = ("wrong", "crash", "died", "late")
+FAILURES = ("wrong", "implausible", "crash", "died", "late")
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,15 @@ class Result:
         return asdict(self)
 
 
+Program: TypeAlias = Module | onnx.ModelProto
+"""What is judged."""
+
+
+def module_of(program: Program) -> Module:
+    """The program as a module."""
+    return program if isinstance(program, Module) else subject_of_model(program).module
+
+
 class Target(Protocol):
     """An implementation that is judged. `judge` may raise whatever a program can cause."""
 
@@ -70,8 +82,8 @@ class Target(Protocol):
         """The name of what is judged."""
         ...
 
-    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
-        """Run the module on the inputs and judge what comes of it."""
+    def judge(self, module: Program, inputs: Mapping[str, Any]) -> Result:
+        """Run the program on the inputs and judge what comes of it."""
         ...
 
 
@@ -92,10 +104,16 @@ class BackendTarget:
         """The name of the backend."""
         return self.backend.name
 
-    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The operators of ours that it does not take, by what it declares of itself."""
+        operators = declared_by(self.backend, self.name).operators
+        return () if operators is None else undeclared(operators)
+
+    def judge(self, module: Program, inputs: Mapping[str, Any]) -> Result:
         """Judge the backend on the module as ONNX; a module that ONNX cannot say, or that it refuses, is no failure."""
         try:
-            subject = subject_of_module(module)
+            subject = subject_of_module(module) if isinstance(module, Module) else subject_of_model(module)
         except Unsupported as wrong:
             return Result("unsaid", wrong.label, "", wrong.message)
         try:
@@ -115,8 +133,9 @@ class Values:
 
     name: str = "values"
 
-    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+    def judge(self, module: Program, inputs: Mapping[str, Any]) -> Result:
         """Judge the interpreter's outputs, or its trap, by the oracle."""
+        module = module_of(module)
         check(module)
         outputs: Any
         try:
@@ -134,8 +153,9 @@ class Stages:
 
     name: str = "passes"
 
-    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+    def judge(self, module: Program, inputs: Mapping[str, Any]) -> Result:
         """Lower stage by stage with the check of each, then judge the machine's outputs by the oracle."""
+        module = module_of(module)
         made, context = lowering_passes(), Context()
         before = module
         for stage in STAGES:
@@ -175,7 +195,7 @@ def target(name: str) -> Target:
     return BackendTarget(found if name in BACKENDS else InProcess(found))
 
 
-def judged(of: Target, module: Module, inputs: Mapping[str, Any]) -> Result:
+def judged(of: Target, module: Program, inputs: Mapping[str, Any]) -> Result:
     """What a target makes of an example; whatever is raised is a crash: a fault of ours, unless a backend raised it."""
     try:
         return of.judge(module, inputs)

@@ -7,12 +7,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from assay.semantics.errors import AssayError
-from assay.verify.fuzz.cases import FuzzCase, Recipe, again, campaign_example
+from assay.semantics.errors import AssayError, Invalid
+from assay.verify.fuzz.cases import FuzzCase, Recipe, again, as_model, campaign_example
 from assay.verify.fuzz.learning import Evidence, evidence_of
-from assay.verify.fuzz.targets import FAILURES, Result, Target, judged, target
+from assay.verify.fuzz.targets import FAILURES, BackendTarget, Result, Target, judged, plain, target
+from assay.verify.oracle.trial import BETWEEN
+from assay.verify.reduce import ReducedCase, reduce
 from assay.verify.strategies.choosing import reduce_picks
+
+MOST_TRIES = 1_000
+"""So often a failure as a model is made smaller at most."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,8 @@ class Failure:
     number: int
     result: Result
     picks: tuple[int, ...]
+    reduced: tuple[bytes, dict[str, Any]] | None = None
+    """The model and the inputs that are left when that program, as ONNX, is made smaller too."""
 
 
 @dataclass
@@ -83,7 +91,7 @@ def judge_examples(task: Task) -> Iterator[ExampleReport]:
             report.failures.append(Failure(number, Result("crash", f"generator {wrong.label}", "", wrong.message), ()))
             yield report
             continue
-        result = judged(of, case.module, case.inputs)
+        result = judged(of, case.program, case.inputs)
         report.kinds[result.kind] += 1
         report.operators.update(case.operators)
         report.constructs.update(case.constructs)
@@ -96,7 +104,8 @@ def judge_examples(task: Task) -> Iterator[ExampleReport]:
             if result.key not in known or not result.culprit:
                 picks, result = simplest(of, task.recipe, case, result, task.seconds)
                 known.add(result.key)
-            report.failures.append(Failure(number, result, picks))
+            reduced, result = smaller(of, again(task.recipe, picks), result, task.seconds)
+            report.failures.append(Failure(number, result, picks, reduced))
         yield report
 
 
@@ -115,14 +124,42 @@ def simplest(
             simpler = again(recipe, picks)
         except AssayError:
             return None
-        found = judged(of, simpler.module, simpler.inputs)
+        found = judged(of, simpler.program, simpler.inputs)
         if found.key != result.key:
             return None
         best = found
         return simpler.picks
 
     picks = tuple(reduce_picks(case.picks, still))
-    return picks, judged(of, (last := again(recipe, picks)).module, last.inputs) if best is not result else result
+    return picks, judged(of, (last := again(recipe, picks)).program, last.inputs) if best is not result else result
+
+
+def smaller(
+    of: Target, case: FuzzCase, result: Result, seconds: float
+) -> tuple[tuple[bytes, dict[str, Any]] | None, Result]:
+    """A failure of a backend as a model of fewer elements and rounder numbers (`assay reduce`), and what came of that;
+    None where it is no such model."""
+    model = as_model(case) if isinstance(of, BackendTarget) and result.kind == "wrong" else None
+    if model is None:
+        return None, result
+    begun, stop = ReducedCase(model, plain(case.inputs)), time.monotonic() + seconds
+    best = result
+
+    def shows(now: ReducedCase) -> bool:
+        nonlocal best
+        if time.monotonic() > stop:
+            return False
+        found = judged(of, now.model, now.inputs)
+        if found.key != result.key or found.detail.startswith(BETWEEN) > result.detail.startswith(BETWEEN):
+            return False
+        best = found
+        return True
+
+    try:
+        small = reduce(begun, shows, MOST_TRIES)
+    except Invalid:  # as a model of its own it does not show it
+        return None, result
+    return (small.model.SerializeToString(), dict(small.inputs)), best
 
 
 def merged_report(reports: Sequence[ExampleReport]) -> ExampleReport:

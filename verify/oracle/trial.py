@@ -30,6 +30,9 @@ Array = np.ndarray[Any, Any]
 Outputs: TypeAlias = Mapping[str, Any] | Trap
 """What came of a run: tensors by name, or that it failed."""
 
+BETWEEN = "on other inputs in between"
+"""How a verdict on these begins."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -121,7 +124,7 @@ def _runs(
     yield Run("", first, outputs, theirs)
     if between is not None and others is not None:
         own = _if_taken(backend, shown, between) if shown is not None else None
-        yield Run("on other inputs in between", between, others, _tensors(own))
+        yield Run(BETWEEN, between, others, _tensors(own))
     if isinstance(again, Trap) or not _same(outputs, again):
         theirs = _tensors(call_prepared(backend.name, shown, first.inputs)) if shown is not None else {}
         yield Run("in a second run", first, again, theirs)
@@ -181,7 +184,7 @@ def _shown(
 def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Outputs | None:
     """What it gives on inputs that we chose; None where it refuses these: they are not the user's."""
     try:
-        return _told_of("on other inputs in between", backend, run, on) if on is not None else None
+        return _told_of(BETWEEN, backend, run, on) if on is not None else None
     except Unsupported as wrong:
         if wrong.label in FATAL:
             raise

@@ -46,6 +46,7 @@ def reduce(
         )
     tries = 0
     found = True
+    asked: set[bytes] = set()
     while found and tries < limit:
         found = False
         for name, candidates in STEPS:
@@ -53,6 +54,9 @@ def reduce(
             while smaller is not None and tries < limit:
                 smaller = None
                 for candidate in candidates(case):
+                    if candidate.digest in asked:  # asked before something else was taken
+                        continue
+                    asked.add(candidate.digest)
                     tries += 1
                     if shows(candidate):
                         case = smaller = candidate

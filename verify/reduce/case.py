@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,6 +55,14 @@ class ReducedCase:
         except AssayError:
             pass  # what was computed before it failed can still be used
         return found | self.initializers
+
+    @property
+    def digest(self) -> bytes:
+        """Equal for equal cases."""
+        made = hashlib.sha256(self.model.SerializeToString(deterministic=True))
+        for name, array in self.inputs.items():
+            made.update(f"{name} {array.dtype} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes())
+        return made.digest()
 
     @property
     def size(self) -> tuple[int, int, int]:

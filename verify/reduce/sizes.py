@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.dtypes import dtype
 from assay.verify.reduce.case import ReducedCase, outputs_of, rebuilt
 
 Array = np.ndarray[Any, Any]
@@ -14,7 +15,8 @@ Array = np.ndarray[Any, Any]
 
 def smaller_sizes(case: ReducedCase) -> Iterator[ReducedCase]:
     """Cases whose arrays are cut: all axes of one size together, with that number in small whole-number arrays changed
-    too and without; then one axis of one array. What no longer fits together is no model, and shows nothing."""
+    too and without, and with larger numbers, for there are fewer to add up; then one axis of one array. What no longer
+    fits together is no model, and shows nothing."""
     arrays = {**case.initializers, **case.inputs}
     sizes = sorted({d for a in arrays.values() for d in a.shape if d > 1}, reverse=True)
     for size in sizes:
@@ -24,6 +26,7 @@ def smaller_sizes(case: ReducedCase) -> Iterator[ReducedCase]:
             for last in (False, True):
                 cut = {n: _cut(a, size, to, last) for n, a in arrays.items()}
                 yield _with(case, cut)
+                yield _with(case, {n: _scaled(a, size // to) if a.size < arrays[n].size else a for n, a in cut.items()})
                 if last:
                     continue
                 counts = {n: np.where(a == size, to, a).astype(a.dtype) for n, a in cut.items() if _counts(a)}
@@ -47,6 +50,13 @@ def _cut(array: Array, size: int, to: int, last: bool) -> Array:
         if d == size:
             array = _part(array, axis, to, last)
     return array
+
+
+def _scaled(array: Array, factor: int) -> Array:
+    if not dtype(array.dtype).is_float:
+        return array
+    with np.errstate(all="ignore"):
+        return (array.astype(np.float64) * factor).astype(array.dtype)
 
 
 def _part(array: Array, axis: int, to: int, last: bool) -> Array:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,14 @@ from assay.verify.reduce.case import ReducedCase
 from assay.verify.reduce.finding import CaseFinding
 
 Array = np.ndarray[Any, Any]
-ENDS = {"wrong": "is wrong", "died": "ends the process", "late": "does not end in time"}
+ENDS = {
+    "wrong": "is wrong",
+    "implausible": "is implausible",
+    "open": "differs where the standard leaves it open",
+    "died": "ends the process",
+    "late": "does not end in time",
+    "crash": "meets what must not be raised",
+}
 INLINE = 256
 """Elements of an array that are written into the text; larger ones lie beside it."""
 
@@ -31,19 +41,20 @@ TEXT = '''"""{title}
 Run it with pytest, or as a program.
 """
 
-{imports}from assay.verify.backends import {maker}, subject_of_model
-{load}from assay.verify.oracle import judge_backend
+{imports}from assay.verify.fuzz.rerun import check_again, rerun
 
+BACKEND = {backend!r}
 MODEL = {model}
 INPUTS = {inputs}
 
 
 def verdict():
-    return judge_backend(subject_of_model(MODEL), {maker}({backend!r}), INPUTS)
+    return rerun(MODEL, INPUTS, BACKEND)
 
 
 def test_{name}() -> None:
-    assert verdict().outcome != "wrong", str(verdict())
+    """It fails while the fault is there, and is skipped where the backend is not installed."""
+    check_again(MODEL, INPUTS, BACKEND)
 
 
 if __name__ == "__main__":
@@ -61,35 +72,88 @@ def make_directory(directory: Path) -> None:
 
 def write_standalone(directory: Path, name: str, case: ReducedCase, backend: str, found: CaseFinding) -> Path:
     """Write DIR/test_NAME.py, with NAME.onnx and NAME.npz beside it if model or inputs are too large to read, and the
-    path of the test. `name` is an identifier."""
+    path of the test. `name` is an identifier; where another test has it, it gets a number."""
     make_directory(directory)
-    text = onnx.printer.to_text(case.model)
-    if _is_text(case.model, text):
-        model = f'onnx.parser.parse_model("""\n{text.strip()}\n""")'
-    else:
-        model = f'onnx.load(Path(__file__).with_name("{name}.onnx"))'
-        data = case.model.SerializeToString()
-        replace_file(directory / f"{name}.onnx", lambda path: path.write_bytes(data))
-    if all(a.size <= INLINE for a in case.inputs.values()):
-        inputs = "{" + "".join(f"\n    {n!r}: {array_literal(a)}," for n, a in case.inputs.items()) + "\n}"
-    else:
-        inputs = f'load_npz(Path(__file__).with_name("{name}.npz"))'
-        save(directory / f"{name}.npz", case.inputs)
-    used = [m for m in ("ml_dtypes", "numpy as np", "onnx", "onnx.parser") if f"{m.split()[-1]}." in model + inputs]
-    imports = "".join(f"import {m}\n" for m in used if not (m == "onnx" and "onnx.parser" in used))
-    if "Path(" in model + inputs:
-        imports = "from pathlib import Path\n\n" + imports
+    model = _model_literal(case.model, "{stem}")
+    inputs = _inputs_literal(case.inputs, "{stem}")
     operators = ", ".join(dict.fromkeys(n.op_type for n in case.nodes))
     title = f"{backend}: {operators} {ENDS[found.kind]}"
-    content = TEXT.format(
-        title=title, said=found.said.replace("\\", "\\\\").replace('"""', "'''"), model=model, inputs=inputs,
-        backend=backend,
-        name=name, maker="backend" if found.kind == "wrong" else "Isolated", imports=imports + "\n" * bool(imports),
-        load="from assay.verify.border.inputs import load_npz\n" if "load_npz(Path" in inputs else "",
+
+    def content(called: str) -> str:
+        parts = (model.replace("{stem}", called), inputs.replace("{stem}", called))
+        return text_of_test(called, title, found.said, backend, *parts)
+
+    name = free_name(directory, name, content)
+    if "{stem}" in model:
+        replace_file(directory / f"{name}.onnx", lambda path: path.write_bytes(case.model.SerializeToString()))
+    if "{stem}" in inputs:
+        save(directory / f"{name}.npz", case.inputs)
+    replace_text(directory / f"test_{name}.py", content(name))
+    return directory / f"test_{name}.py"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What is to be said of a failure: its kind, a word of the ladder of verdicts, and the details."""
+
+    kind: str
+    said: str
+
+
+def write_failure_test(
+    directory: Path, stem: str, who: str, found: Failed, model: onnx.ModelProto | None, inputs: Mapping[str, Array]
+) -> Path:
+    """Write DIR/test_STEM.py for a failure whose inputs are in STEM.npz, and whose program is in STEM.onnx, or where it
+    is no model in STEM.py."""
+    name = re.sub(r"\W+", "_", stem)
+    program = f'load_text(Path(__file__).with_name("{stem}.py"))' if model is None else _model_literal(model, stem)
+    text = text_of_test(
+        name, f"{who} {ENDS[found.kind]}", found.said, who, program, _inputs_literal(inputs, stem)
     )  # fmt: skip
     path = directory / f"test_{name}.py"
-    replace_text(path, content)
+    replace_text(path, text)
     return path
+
+
+def _model_literal(model: onnx.ModelProto, stem: str) -> str:
+    """A model as an expression: its text, or what reads STEM.onnx where that does not say all of it or is long."""
+    text = onnx.printer.to_text(model)
+    if _is_text(model, text):
+        return f'onnx.parser.parse_model("""\n{text.strip()}\n""")'
+    return f'onnx.load(Path(__file__).with_name("{stem}.onnx"))'
+
+
+def _inputs_literal(inputs: Mapping[str, Array], stem: str) -> str:
+    """Inputs as an expression: what reads STEM.npz where they are large."""
+    if any(a.size > INLINE for a in inputs.values()):
+        return f'load_npz(Path(__file__).with_name("{stem}.npz"))'
+    if not inputs:
+        return "{}"
+    return "{" + "".join(f"\n    {n!r}: {array_literal(a)}," for n, a in inputs.items()) + "\n}"
+
+
+def text_of_test(name: str, title: str, said: str, backend: str, model: str, inputs: str) -> str:
+    """The text of a test; `model` and `inputs` are expressions."""
+    both = model + inputs
+    used = [m for m in ("ml_dtypes", "numpy as np", "onnx", "onnx.parser") if f"{m.split()[-1]}." in both]
+    lines = [f"import {m}" for m in used if not (m == "onnx" and "onnx.parser" in used)]
+    if "Path(" in both:
+        lines = ["from pathlib import Path", "", *lines]
+    lines += [""] * bool(lines)
+    lines += ["from assay.verify.app.text_run import load_text"] * ("load_text(" in both)
+    lines += ["from assay.verify.border.inputs import load_npz"] * ("load_npz(" in both)
+    plain = said.replace("\\", "\\\\").replace('"""', "'''")
+    imports = "".join(f"{line}\n" for line in lines)
+    return TEXT.format(title=title, said=plain, imports=imports, backend=backend, model=model, inputs=inputs, name=name)
+
+
+def free_name(directory: Path, name: str, content: Callable[[str], str]) -> str:
+    """A name of which there is no other test: nothing is overwritten but a test that says the same."""
+    called, number = name, 1
+    while (path := directory / f"test_{called}.py").exists() and path.read_text("utf-8") != content(called):
+        number += 1
+        called = f"{name}_{number}"
+    return called
 
 
 def _is_text(model: onnx.ModelProto, text: str) -> bool:

@@ -25,14 +25,15 @@ def a_dtype(pick: Pick, names: Sequence[str] = COMMON) -> DType:
 
 
 def a_shape(pick: Pick, rank: int, *, ones: bool = True, empty: bool = False) -> tuple[int, ...]:
-    """Sizes of `rank` axes, pairwise distinct but for ones, up to six axes; a size of 0 only where `empty`."""
+    """Sizes of `rank` axes, pairwise distinct but for ones, up to six axes; a size of 0 only where `empty`. Ones are
+    the simplest, and rare."""
     free = list(SIZES)
     shape = []
     for _ in range(rank):
         way = pick(12)
-        if ones and way == 11:
+        if ones and way == 0:
             shape.append(1)
-        elif empty and way == 10:
+        elif empty and way == 11:
             shape.append(0)
         else:
             shape.append(free.pop(pick(min(3, len(free)))) if free else 2)

@@ -19,26 +19,42 @@ from assay.verify.strategies.choosing import Pick, one_of
 from assay.verify.strategies.kinds import special
 
 Array = np.ndarray[Any, Any]
-SMALL, REAL, SPECIAL, LARGE, CANCELLING = range(5)
-"""Kinds of contents: small whole numbers; random ones; random ones with special values among them; extremes; large ones
-that cancel."""
+SMALL, SAME, REAL, SPECIAL, LARGE, CANCELLING = range(6)
+"""Kinds of contents: small whole numbers; one round number everywhere; random ones; random ones with special values
+among them; extremes; large ones that cancel."""
+FRACTIONS = (1.0, 0.5, 0.125, 2.0**-10)
+"""What the round number is in units of."""
 
 
 def an_array(pick: Pick, shape: tuple[int, ...], of: DType, kinds: int = 3) -> Array:
-    """Contents of a tensor: the simplest are small whole numbers in order. `kinds` says how many kinds there are."""
-    kind = pick(kinds)
+    """Contents of a tensor: the simplest are small whole numbers in order. `kinds` says how many kinds there are, the
+    same number everywhere not counted: that is what random numbers shrink to."""
+    usual = (SMALL, REAL, SPECIAL, LARGE, CANCELLING)[:kinds]
+    kind = one_of(pick, (SMALL, SAME, *usual[1:], *usual))
     if kind == SMALL:
         return small(shape, of, pick(4))
-    return random_contents(np.random.default_rng(pick(1 << 16)), shape, of, kind)
+    number = pick(1 << 16)
+    if kind == SAME:
+        return np.full(shape, round_number(number, pick, of), of.numpy)
+    return random_contents(np.random.default_rng(number), shape, of, kind)
 
 
 def small(shape: tuple[int, ...], of: DType, start: int = 0) -> Array:
-    """Whole numbers from -3 to 5 in order, or from 0 to 5."""
-    numbers = (np.arange(prod(shape)) + start).reshape(shape)
+    """Whole numbers from -3 to 5, or from 0 to 5, in order; 1 is the first, and behind 5 comes the least."""
+    numbers = (np.arange(prod(shape)) + start + 1).reshape(shape)
     if of.kind == "bool":
         return (numbers % 2).astype(of.numpy)
-    low = max(-3, float(of.min)) if of.bits >= 8 else 0
-    return np.asarray(numbers % (6 - int(low)) + int(low)).astype(of.numpy)
+    low = int(max(-3, float(of.min))) if of.bits >= 8 else 0
+    return np.asarray((numbers - low) % (6 - low) + low).astype(of.numpy)
+
+
+def round_number(number: int, pick: Pick, of: DType) -> Any:
+    """A number that is easy to read: a whole number, or that many halves, eighths or 1024ths, of either sign."""
+    if of.kind == "bool":
+        return of.numpy.type(number % 2)
+    value = number * (one_of(pick, FRACTIONS) if of.is_float else 1)
+    value = max(float(of.min), min(float(of.max), -value if pick(2) else value))
+    return of.numpy.type(value if of.is_float else int(value))
 
 
 def random_contents(rng: np.random.Generator, shape: tuple[int, ...], of: DType, kind: int = SPECIAL) -> Array:
@@ -54,14 +70,14 @@ def random_contents(rng: np.random.Generator, shape: tuple[int, ...], of: DType,
         return np.where(rng.random(shape) < 0.5, extreme, drawn).astype(of.numpy)
     with np.errstate(all="ignore"):
         match kind:
-            case 1:
+            case 2:  # REAL
                 return np.asarray(rng.standard_normal(shape)).astype(of.numpy)
-            case 2:
+            case 3:  # SPECIAL
                 data = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
                 return np.where(rng.random(shape) < 0.3, rng.choice(np.array(special(of)), shape), data).astype(
                     of.numpy
                 )
-            case 3:
+            case 4:  # LARGE
                 data = rng.standard_normal(shape) * float(of.max) ** rng.uniform(0.3, 0.9, shape)
                 return np.asarray(data).astype(of.numpy)
             case _:

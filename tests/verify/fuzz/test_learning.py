@@ -113,7 +113,7 @@ def test_it_is_kept_and_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     corpus = Corpus(tmp_path)
-    Campaign(Plan("picky", Recipe(), examples=64), corpus).run(Here())
+    Campaign(Plan("picky", Recipe(), examples=128), corpus).run(Here())
     second = Campaign(Plan("picky", Recipe(), seed=1, examples=32), corpus)
     second.run(Here())
     assert second.done.kinds["refused"] < 16, "another seed begins with what is known"

@@ -28,8 +28,12 @@ def fuzz(
         str,
         typer.Option(
             "--operators",
+            "--ops",
             metavar="NAME,...",
-            help="the operators that are called, such as nn.*,add; by default all",
+            help=(
+                "the operators that are called, ours or ONNX's, such as nn.*,add or Softmax,ConvTranspose; by default"
+                " all"
+            ),
             show_default=False,
         ),
     ] = "",
