@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from assay.semantics.errors import AssayError, Invalid
+from assay.semantics.files import cannot_write, written_at
 from assay.semantics.text.module_text import parse
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.showing import status
 from assay.verify.app.spending import require_seconds
-from assay.verify.app.terminal import Screen, cell
+from assay.verify.app.terminal import Screen
 from assay.verify.backends import Isolated, subject_of_module
 from assay.verify.backends.registry import require_known
 from assay.verify.border.files import replace_text
@@ -125,6 +126,19 @@ def _require(request: ConformRequest) -> None:
         raise Invalid(f"--only {request.only!r} is no regular expression: {wrong}", label="cli.C3") from None
     for name in request.backends:
         require_known(name)
+    for path in (request.junit, request.badge):
+        if path is not None:
+            _require_place(path)
+
+
+def _require_place(path: Path) -> None:
+    """Invalid (output.C1): no file can be written there. It is asked before the long work, not behind it."""
+    try:
+        place = written_at(path)
+        if not place.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    except OSError as wrong:
+        raise cannot_write(wrong, path) from None
 
 
 def _suites(request: ConformRequest) -> tuple[str, ...]:
@@ -268,16 +282,13 @@ def _table(board: Scoreboard, out: Screen) -> None:
     columns = [v for v in VERDICTS if board.counts[v]]
     rows = {n: c for n, c in board.operators.items() if any(c[v] for v in VERDICTS if v != "right")}
     rest = sum(c["right"] for n, c in board.operators.items() if n not in rows)
-    table = Table(title=board.name, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("operator")
-    for verdict in columns:
-        table.add_column(verdict, justify="right")
-    for name, counts in rows.items():
-        table.add_row(cell(name), *(str(counts[v] or "") for v in columns))
     if rest:
-        others = len(board.operators) - len(rows)
-        table.add_row(
-            f"{plural(others, 'operator')} right in all", *(str(rest) if v == "right" else "" for v in columns)
-        )
-    table.add_row("all", *(str(board.counts[v]) for v in columns), style="bold")
-    out.print(table)
+        others = plural(len(board.operators) - len(rows), "operator")
+        rows[f"{others} right in all"] = Counter(right=rest)
+    rows["all"] = board.counts
+    width = max(len("operator"), *map(len, rows))
+    out.print(board.name)
+    out.print("  ".join(["operator".ljust(width), *columns]))
+    for name, counts in rows.items():
+        cells = (str(counts[v] or "").rjust(len(v)) for v in columns)
+        out.print("  ".join([name.ljust(width), *cells]).rstrip())

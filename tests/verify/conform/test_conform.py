@@ -282,13 +282,17 @@ def test_results_that_are_none(tmp_path: Path, change: tuple[str, Any]) -> None:
         ({"jobs": 0}, "cli.C3", "--jobs is 0"),
         ({"only": "("}, "cli.C3", "is no regular expression"),
         ({"only": "nothing_has_this"}, "conform.C1", "there is no case whose name has nothing_has_this"),
+        ({"junit": Path("no/such/place.xml")}, "output.C1", "cannot write: No such file"),
+        ({"badge": Path()}, "output.C1", "cannot write: "),
         ({"backends": ["nobody"]}, "backend.C3", "no backend 'nobody'"),
     ],
 )
 def test_options_that_do_not_go(options: dict[str, Any], label: str, said: str) -> None:
+    here = Here()
     with pytest.raises(Invalid, match=said) as wrong:
-        conform(request(**options), Screen(), True, Here())
+        conform(request(**options), Screen(), True, here)
     assert wrong.value.label == label
+    assert here.done == []
 
 
 # --- programs of ours -------------------------------------------------------------------------------------------------
