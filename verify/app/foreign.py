@@ -28,6 +28,10 @@ REFUSALS: tuple[type[AssayError], ...] = (Invalid, EnvironmentFailure)
 """Failures of Assay that say by themselves what is wrong."""
 
 
+PLACE = 120
+"""Characters of a place at most: functions of C++ have names of any length."""
+
+
 @dataclass(frozen=True)
 class Raised:
     """What strange code raised. As a text it is the class, and what the exception says where that can be had, in one
@@ -64,7 +68,7 @@ class Raised:
         others = owns = ""
         for frame, line in traceback.walk_tb(self.error.__traceback__):
             top = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-            place = f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
+            place = f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"[:PLACE]
             if top == package:
                 owns = place
             elif top != "assay":

@@ -61,7 +61,11 @@ class Tvm:
                 raise crashed(self.name, Raised(wrong)) from wrong
             except Exception as wrong:
                 raise run_failed(self.name, wrong) from wrong
-            results = [result] if len(names) == 1 and hasattr(result, "numpy") else list(result)
+            results = list(result) if type(result).__name__ in ("Array", "list", "tuple") else [result]
+            odd = [type(r).__name__ for r in results if not hasattr(r, "numpy")]
+            if odd or len(results) != len(names):  # a shape is no tensor in TVM
+                got = f"a {odd[0]}, which is no tensor" if odd else f"{len(results)} tensors for {len(names)}"
+                raise cannot(self.name, f"it returns {got}")
             return {n: np.asarray(r.numpy()) for n, r in zip(names, results, strict=True)}
 
         return run

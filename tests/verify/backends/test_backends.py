@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -289,3 +290,21 @@ def test_peers(name: str) -> None:
     unsaid = [onnx.helper.make_node("Unique", ["x"], ["y"])]
     refused = subject_of_model(model(unsaid, {"x": (np.float32, [6])}, {"y": (np.float32, ["k"])}))
     assert isinstance(attempt(backend(name), refused, ["y"], {"x": np.ones(6, np.float32)}), (Ran, Refused))
+
+
+@pytest.mark.peer
+def test_what_tvm_raises_and_returns_is_its_own() -> None:
+    """A shape where a tensor is wanted is a refusal, a broken invariant of TVM's own a crash of it, and neither a fault
+    of ours."""
+    pytest.importorskip("tvm", reason="the peer is not installed")
+    x = {"x": np.ones((2, 3), np.float32)}
+
+    def outcome(node: onnx.NodeProto, opset: int, of: tuple[Any, list[int]]) -> Any:
+        more = {"w": (np.float32, [2, 3])} if len(node.input) > 1 else {}
+        proto = model([node], {"x": (np.float32, [2, 3]), **more}, {"y": of}, opset=opset)
+        return attempt(backend("tvm"), subject_of_model(proto), ["y"], {n: x["x"] for n in ("x", *more)})
+
+    shape = outcome(onnx.helper.make_node("Shape", ["x"], ["y"]), 17, (np.int64, [2]))
+    assert isinstance(shape, Refused) and "which is no tensor" in shape.reason
+    norm = outcome(onnx.helper.make_node("RMSNormalization", ["x", "w"], ["y"], axis=0), 23, (np.float32, [2, 3]))
+    assert isinstance(norm, Died) and "the backend tvm raised InternalError" in norm.reason
