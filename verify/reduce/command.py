@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +18,36 @@ from assay.verify.backends.protocol import OUTCOMES
 from assay.verify.evidence import plural
 from assay.verify.exits import Exit
 from assay.verify.oracle import Oracle
-from assay.verify.oracle.data import KINDS
+from assay.verify.oracle.data import KINDS, Kind
 from assay.verify.reduce import ReducedCase, reduce
-from assay.verify.reduce.finding import CaseFinding, first_finding, shows
+from assay.verify.reduce.finding import SOUGHT, CaseFinding, first_finding, shows
 from assay.verify.reduce.standalone import make_directory, write_standalone
 
 Array = np.ndarray[Any, Any]
+USUAL: tuple[Kind, ...] = ("random", *(k for k in KINDS if k != "random"))
+"""The kinds of data in the order in which they are tried."""
 
 
 def reduce_model(
     model: onnx.ModelProto, backend: Backend, given: Mapping[str, Array], dims: Mapping[str, int], seed: int,
     limit: int,
-    output: Path, console: Screen,
+    output: Path, console: Screen, *, kinds: Sequence[Kind] = USUAL, sought: Sequence[str] = SOUGHT, name: str = "",
 ) -> int:  # fmt: skip
     """Find what is wrong, make it smaller, write the test, and say what was found: the exit code. Interrupted, it
-    writes the smallest case so far."""
+    writes the smallest case so far. Inputs that are not given are of these `kinds`. What is open is looked for last,
+    where it is `sought`: nothing is wrong then."""
     make_directory(output)  # before the work begins
     subject = subject_of_model(model, dims)
     model = with_sizes(model, dims)  # what is made of it is imported again and again
     oracle = Oracle(subject.module, subject.tensors, seed)
-    others: dict[str, dict[str, Array]] = {kind: oracle.inputs(kind, given=given) for kind in KINDS}
+    others: dict[str, dict[str, Array]] = {kind: oracle.inputs(kind, given=given) for kind in kinds}
     seen: list[str] = []
     try:
-        first = first_finding(ReducedCase(model, others.pop("random")), backend, others, seen)
+        begin = ReducedCase(model, others.pop(kinds[0]))
+        grave = [w for w in sought if w != "open"]
+        first = first_finding(begin, backend, others, seen, grave)
+        if first is None and "open" in seen and "open" in sought:
+            first = first_finding(begin, backend, others, None, ("open",))
     except Unsupported as wrong:
         if wrong.label not in OUTCOMES:
             raise
@@ -66,16 +73,18 @@ def reduce_model(
             smallest = reduce(case, shows(backend, found), limit, progress)
         except KeyboardInterrupt:
             console.print("interrupted: this is the smallest case so far")
-    again = first_finding(smallest, backend, {})
+    again = first_finding(smallest, backend, {}, None, (found.kind,))
     if again is None:
         raise Invalid(
             f"{backend.name} does not do the same twice on the same inputs: nothing can be said of it",
             label="reduce.C2",
         )
-    path = write_standalone(output, _name(smallest, backend.name), smallest, backend.name, again[1])
+    path = write_standalone(
+        output, re.sub(r"\W+", "_", name) or _name(smallest, backend.name), smallest, backend.name, again[1]
+    )
     console.print(f"{_sizes(before)} -> {_sizes(smallest.size)}: {path}")
     console.print(again[1].said)
-    return Exit.WRONG
+    return Exit.HOLDS if found.kind == "open" else Exit.WRONG
 
 
 def with_sizes(model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:

@@ -7,33 +7,54 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import Dims, Inputs, Patience, Seed, held, parse_dims
+from assay.verify.app.commands.declared import Dims, Inputs, Seed, held, parse_dims
 
 
 @held
 def reduce(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="an ONNX model", show_default=False)],
-    backend: Annotated[str, typer.Option("--backend", help="who is wrong on it", show_default=False)],
+    program: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="an ONNX model, a module as text (FILE.py, FILE.relay), or a directory of failures that fuzz has kept",
+            show_default=False,
+        ),
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="where the test goes", show_default=False)
     ],
+    backend: Annotated[
+        str,
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help="who is wrong on it; of a directory by default whoever each failure is of",
+            show_default=False,
+        ),
+    ] = "",
     inputs: Inputs = None,
     dim: Dims = [],
     seed: Seed = 0,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="after how many attempts to stop", min=1)] = 5_000,
-    patience: Patience = None,
+    kinds: Annotated[
+        str,
+        typer.Option(
+            "--kinds",
+            metavar="KIND,...",
+            help="the kinds of data that are tried: integers, random, specials, cancelling, large; by default all",
+            show_default=False,
+        ),
+    ] = "",
+    ignore: Annotated[
+        list[str],
+        typer.Option("--ignore", metavar="VERDICT", help="a verdict that is not looked for, such as open"),
+    ] = [],
 ) -> None:
-    """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
-    from assay.lower.frontends.onnx.model import load_model
-    from assay.verify.api.programs import with_inputs
-    from assay.verify.app.judging import isolated
+    """Find a smaller program on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
     from assay.verify.app.terminal import Screen
-    from assay.verify.border.inputs import load_npz
-    from assay.verify.reduce.command import reduce_model
+    from assay.verify.reduce.request import ReduceRequest, reduce_request
 
-    who = isolated(backend, patience)
-    who.require()
-    proto, given, _, dims = with_inputs(
-        load_model(model), load_npz(inputs) if inputs else {}, parse_dims(dim), seed, model.name
-    )
-    raise typer.Exit(reduce_model(proto, who, given, dims, seed, limit, output, Screen()))
+    request = ReduceRequest(
+        program, backend, output, inputs, parse_dims(dim), seed, limit, kinds, tuple(ignore)
+    )  # fmt: skip
+    raise typer.Exit(reduce_request(request, Screen()))

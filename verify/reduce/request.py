@@ -1,0 +1,116 @@
+"""What `assay reduce` is given: a model, a text, or a corpus of failures (specs/verify.md, "Command line")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import onnx
+
+from assay.lower.frontends.onnx.model import load_model
+from assay.semantics.errors import Invalid
+from assay.semantics.module import Module
+from assay.verify.api.programs import with_inputs
+from assay.verify.app.check import sized
+from assay.verify.app.judging import isolated
+from assay.verify.app.terminal import Screen
+from assay.verify.app.text_run import is_text, load_text
+from assay.verify.backends import backend as find_backend, subject_of_module
+from assay.verify.border.inputs import load_npz
+from assay.verify.exits import gravest
+from assay.verify.fuzz.corpus import StoredFailure
+from assay.verify.fuzz.targets import OURS
+from assay.verify.oracle.data import KINDS, Kind
+from assay.verify.reduce.command import USUAL, reduce_model
+from assay.verify.reduce.corpora import reduce_corpus
+from assay.verify.reduce.finding import SOUGHT
+from assay.verify.reduce.standalone import make_directory
+
+Array = np.ndarray[Any, Any]
+IGNORABLE = ("open", *SOUGHT)
+"""Verdicts that may be left out."""
+
+
+@dataclass(frozen=True)
+class ReduceRequest:
+    """The options of the command, as they were given."""
+
+    program: Path
+    backend: str
+    output: Path
+    inputs: Path | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+    limit: int = 5_000
+    kinds: str = ""
+    ignored: Sequence[str] = ()
+
+    @property
+    def wanted_kinds(self) -> tuple[Kind, ...]:
+        """The kinds of data. Invalid (oracle.C1): there is none of that name."""
+        if not self.kinds:
+            return USUAL
+        named = [k for k in self.kinds.split(",") if k]
+        for kind in named:
+            if kind not in get_args(Kind):
+                raise Invalid(f"no kind of data {kind!r}; there are {', '.join(KINDS)}", label="oracle.C1")
+        return tuple(k for n in named for k in KINDS if k == n)
+
+    @property
+    def sought(self) -> tuple[str, ...]:
+        """The verdicts that are looked for. Invalid: one that cannot be left out."""
+        for word in self.ignored:
+            if word not in IGNORABLE:
+                raise Invalid(f"--ignore takes {', '.join(IGNORABLE)}, not {word!r}", label="cli.C3")
+        return tuple(w for w in (*SOUGHT, "open") if w not in self.ignored)
+
+
+def reduce_request(request: ReduceRequest, out: Screen) -> int:
+    """Do what was asked for: the exit code, of a corpus the gravest."""
+    if request.program.is_dir():
+        if request.inputs is not None:
+            raise Invalid("a corpus has its own inputs: --inputs is for one program", label="cli.C3")
+        if request.backend:
+            find_backend(request.backend)
+        make_directory(request.output)
+        return gravest(reduce_corpus(request.program, request.backend, request.output, _stored(request, out), out))
+    if not request.backend:
+        raise Invalid("--backend NAME says who is wrong on it", label="cli.C3")
+    find_backend(request.backend)
+    given = load_npz(request.inputs) if request.inputs is not None else {}
+    program: onnx.ModelProto | Module = (
+        load_text(request.program) if is_text(request.program) else load_model(request.program)
+    )
+    return _one(request, program, given, request.backend, out)
+
+
+def _stored(request: ReduceRequest, out: Screen) -> Any:
+    def one(stored: StoredFailure) -> int:
+        if stored.target in OURS:
+            raise Invalid(f"{stored.target} is no backend: what fails there is made simpler by fuzz", label="reduce.C3")
+        program, inputs = stored.program()
+        name = stored.path.name.removesuffix(".json")
+        return _one(request, program, inputs, stored.target, out, name)
+
+    return one
+
+
+def _one(
+    request: ReduceRequest, program: onnx.ModelProto | Module, given: Mapping[str, Array], who: str, out: Screen,
+    name: str = "",
+) -> int:  # fmt: skip
+    """Reduce one program."""
+    kinds = request.wanted_kinds
+    if isinstance(program, Module):
+        dims: Mapping[str, int] = {}
+        proto = subject_of_module(sized(program, request.dims)).model
+        arrays = dict(given)
+    else:
+        proto, arrays, _, dims = with_inputs(program, dict(given), request.dims, request.seed, request.program.name)
+    return reduce_model(
+        proto, isolated(who), arrays, dims, request.seed, request.limit, request.output, out,
+        kinds=kinds, sought=request.sought, name=name,
+    )  # fmt: skip
