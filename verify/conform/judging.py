@@ -16,12 +16,14 @@ from assay.lower.frontends.onnx.string_table import Strings
 from assay.semantics.errors import AssayError, BudgetSpent, Crash, EnvironmentFailure, Trap, Unsupported
 from assay.verify.backends import Backend, Prepared, Subject
 from assay.verify.backends.protocol import OUTCOMES, UnreadSubject, call_prepared
+from assay.verify.border.values import to_arrays
 from assay.verify.conform.cases import NOT_JUDGED, CaseResult, ConformCase, NotJudged, Posed
 from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
 
 FAULT = "a fault in Assay"
 BUDGET = "more memory or time is wanted than the judge may take"
 FORM = "the backend takes the case, and not the form in which we can judge it"
+FORM_WRONG = "the backend is wrong on the form in which we can judge the case, which says nothing of ONNX's own"
 DISPUTED = "the stored results are none that our definition allows, and it refutes the backend too"
 GRAVEST = ("wrong", "died", "late", "implausible", NOT_JUDGED, "undecided", "unpredictable", "refused", "open", "right")
 """Of several runs of a case the first of these is what came of it."""
@@ -81,6 +83,8 @@ class _Run:
             return replace(base, reason=kind, detail=detail)
         if verdict.outcome == "wrong" and self.disagreement:
             return replace(base, reason=DISPUTED, detail=f"{verdict}; stored: {self.disagreement}")
+        if verdict.outcome == "wrong" and not self._wrong_on_original(who):
+            return replace(base, reason=FORM_WRONG, detail=str(verdict))
         return _judged(base, verdict)
 
     def _takes_original(self, backend: Backend) -> bool:
@@ -96,6 +100,21 @@ class _Run:
         except AssayError:
             return False
         return True
+
+    def _wrong_on_original(self, backend: Backend) -> bool:
+        """Whether a backend that is wrong on the program is so on the model of the case too, of which it is another
+        form. Where that has sequences or optional values among its inputs it cannot be handed over."""
+        if self.posed.original is None:
+            return True
+        model, inputs = self.posed.original
+        if not all(isinstance(v, np.ndarray) for v in inputs.values()):
+            return False
+        subject = UnreadSubject(model, {})
+        try:
+            outputs = call_prepared(backend.name, backend.prepare(subject, subject.outputs), inputs)
+        except (AssayError, Trap):
+            return True
+        return self.oracle.judge(self.expected, to_arrays(outputs)).outcome == "wrong"
 
 
 def _judged(base: CaseResult, verdict: Verdict) -> CaseResult:
@@ -164,12 +183,15 @@ class SpeaksNumbers:
 
         def call(inputs: Mapping[str, Any]) -> dict[str, Any]:
             try:
-                given = {n: self.strings.texts(v) if n in texts else v for n, v in inputs.items()}
+                given = {n: self._texts(v) if n in texts else v for n, v in inputs.items()}
             except AssayError as wrong:
                 raise Unsupported(wrong.message, label="backend.C2") from None
             return {n: self._numbers(v) for n, v in run(given).items()}
 
         return call
+
+    def _texts(self, value: Any) -> Any:
+        return value if value.dtype.kind in "OSTU" else self.strings.texts(value)
 
     def _numbers(self, value: Any) -> Any:
         if isinstance(value, list):

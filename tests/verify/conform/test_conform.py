@@ -20,7 +20,7 @@ from assay.verify.backends import BACKENDS, Backend, Isolated, Prepared, Subject
 from assay.verify.conform import command
 from assay.verify.conform.cases import NOT_JUDGED, CaseResult
 from assay.verify.conform.command import ConformRequest, conform
-from assay.verify.conform.judging import DISPUTED, FAULT, FORM, judge_case
+from assay.verify.conform.judging import DISPUTED, FAULT, FORM, FORM_WRONG, judge_case
 from assay.verify.conform.onnx_cases import RANDOM, OnnxCase, onnx_cases
 from assay.verify.conform.program_cases import OURS, TextCase, text_cases
 from assay.verify.conform.reader import parse_program
@@ -165,12 +165,15 @@ def test_stored_results_that_the_definition_refutes_are_counted_apart() -> None:
 
 @dataclass(frozen=True)
 class RefusesDefaults:
-    """ONNX's reference, which refuses models in which an input has a default."""
+    """ONNX's reference, which refuses models in which an input has a default, or is wrong on them."""
 
     name: str = "planted"
+    wrong: bool = False
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         if {i.name for i in subject.model.graph.input} & {t.name for t in subject.model.graph.initializer}:
+            if self.wrong:
+                return Planted("CumSum", lambda a: a + 1).prepare(subject, wanted)
             raise Unsupported("the backend planted cannot run this model: a default", label="backend.C2")
         return planted.right.prepare(subject, wanted)
 
@@ -184,6 +187,8 @@ def test_a_form_of_ours_that_is_refused_is_not_blamed() -> None:
     assert (found.verdict, found.reason) == (NOT_JUDGED, FORM)
     assert only(sums).verdict == "right"
     assert only(sums, Planted("CumSum", lambda a: a + 1)).verdict == "wrong"
+    found = only(sums, RefusesDefaults(wrong=True))
+    assert (found.verdict, found.reason) == (NOT_JUDGED, FORM_WRONG)
     assert only(sums, Planted("CumSum", planted._refuse)).verdict == "refused"
     assert only(RELU, RefusesDefaults()).verdict == "right"
 
