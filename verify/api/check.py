@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from assay.lower.c import emit
 from assay.lower.instrument import Instruments
@@ -33,8 +33,8 @@ from assay.verify.exits import Exit, gravest
 from assay.verify.memory.second import cvc5_module
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
-Backends: TypeAlias = str | Backend | Sequence[str | Backend]
-"""Who is judged: by name, or objects of the protocol."""
+Backends: TypeAlias = str | Backend | Callable[..., Any] | Sequence[str | Backend | Callable[..., Any]]
+"""Who is judged: by name, or objects of the protocol, or functions of a model and its inputs."""
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told the name of the line that is being made, how many of its parts are done, and of how many; 0 if not known."""
 
