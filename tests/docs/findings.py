@@ -1,7 +1,7 @@
-"""The differences of specification in the pages of findings (specs/verify.md, "Findings").
+"""The versions and the differences of specification in the pages of findings (specs/verify.md, "Findings").
 
-That part of a page is made from the table of what a standard leaves open and from the cases beside this file; the rest
-is kept by hand.
+These parts of a page are made from `specs/findings/seen.csv`, from the table of what a standard leaves open, and from
+the cases beside this file; the rest is kept by hand.
 """
 
 from __future__ import annotations
@@ -14,17 +14,24 @@ import numpy as np
 
 from assay.semantics.left_open.entries import BY_NAME
 from tests.docs.left_open_cases import CASES, GIVES, RAN, Case
+from tests.docs.seen import with_versions
 
 HEAD = "## Differences of specification"
 PAGES = {
     "onnxruntime-1.31.md": ("onnxruntime", "ONNX Runtime"),
     "onnx-reference-1.23.md": ("reference", "ReferenceEvaluator"),
+    "tvm-0.27.md": ("tvm", "TVM"),
 }
+BY_HAND = ("tvm-0.27.md",)
+"""Pages whose differences of specification are kept by hand."""
 
 
 def findings_page(path: Path) -> str:
-    """The page with its last part made anew."""
-    kept, _, _ = path.read_text("utf-8").partition(HEAD)
+    """The page with what is generated of it made anew: the versions, and the differences of specification."""
+    page = path.read_text("utf-8")
+    if path.name in BY_HAND:
+        return with_versions(page, path.stem, "")
+    kept, _, _ = with_versions(page, path.stem, HEAD).partition(HEAD)
     who, name = PAGES[path.name]
     return kept + "\n".join([HEAD, "", *_lines(who, name), ""])
 

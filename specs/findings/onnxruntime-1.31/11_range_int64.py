@@ -21,8 +21,6 @@ INPUTS = {
 RIGHT = np.array([9007199254740992, 9007199254740993, 9007199254740994], np.int64)
 WITHIN = 0.0
 """It is exact."""
-MENDED = "1.32."
-"""Versions in which it is right."""
 
 
 def given():
