@@ -144,6 +144,19 @@ def check_simplified(source: Module, target: Module, new: bool = False) -> Evide
     return proved(f"same value, failures and actions for every input; {values} values where they were")
 
 
+def differs(one: Function, of_one: Module, two: Function, of_two: Module) -> str:
+    """Why it is not shown that two functions of two modules, with parameters by place, give the same values and fail
+    and act alike for every input; "" where it is shown."""
+    table = Table()
+    try:
+        first, second = _normal(one, of_one, table), _normal(two, of_two, table)
+    except UndecidedNumbering as why:
+        return f"not decided: {why}"
+    if first.result != second.result:
+        return "the results are not the same terms"
+    return "" if first.events == second.events else "what can fail or act is not the same in the same order"
+
+
 def _function_fault(before: Function, source: Module, after: Function, target: Module) -> tuple[str | None, int]:
     table = Table()
     if [p.device for p in before.params] != [p.device for p in after.params] or before.device != after.device:

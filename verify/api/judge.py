@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, cycle
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import onnx
@@ -20,12 +21,16 @@ from assay.verify.app.check import sized
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
 from assay.verify.exits import Exit, gravest
 from assay.verify.judge.outcome import BackendVerdict
+from assay.verify.judge.recorded import recording_of
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample, samples
+from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
 from assay.verify.oracle.data import Kind
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
 Array = np.ndarray[Any, Any]
+Recorded: TypeAlias = str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]]
+"""What was recorded of runs: .npz files, or arrays by name."""
 DEFAULT_KINDS: tuple[Kind, ...] = ("random", "integers", "cancelling", "large", "specials", "ties")
 SIZES = ((2, 7, 5, 3, 11, 13), (1, 16, 32, 24, 40, 48), (1, 64, 64), (1, 128, 96), (1, 224, 224), (1,))
 """Sizes that are tried for symbolic dims, in this order: different ones first, so that axes cannot be mixed up."""
@@ -57,9 +62,11 @@ class Judgement:
 
 def judge(
     model: Program,
-    backends: Backends,
+    backends: Backends = (),
     inputs: Inputs = None,
     *,
+    second: Program | None = None,
+    recorded: Recorded = (),
     dims: Mapping[str, int] | None = None,
     kinds: str | Sequence[str] = DEFAULT_KINDS,
     runs: int = 1,
@@ -73,6 +80,9 @@ def judge(
 ) -> Judgement:
     """Judge backends on a program: whether what they give is what its definition allows. Nothing is lowered.
 
+    So are a `second` program, of which it is asked whether it means the same; and what was `recorded` of runs on the
+    inputs, outputs and other tensors by name.
+
     Inputs that are not given are made, `runs` sets of each of `kinds` (see `assay.verify.oracle.data`). Sizes of
     symbolic dims are those of the inputs, or of `dims`, or are chosen. `exclude` names rights that no backend has;
     `sound_only` leaves out what rests on a model of how correct runs differ. `patience` is how many seconds a backend
@@ -84,25 +94,91 @@ def judge(
     EVERYTHING_KEPT.excluding(exclude)
     chosen_kinds = _kinds(kinds)
     named = named_backends(backends, False, patience)
+    if not named and second is None and not recorded:
+        raise Invalid("who is judged? Give --backend NAME, a second program or --recorded OUT.npz", label="cli.C3")
+    recordings = recorded_arrays(recorded)
     for _, who in named:
         _require_installed(who)
     program, source = opened(model)
-    program, given, _, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
+    given = _with_recorded(program, input_arrays(inputs), recordings)
+    program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
     subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
     made = tuple(samples(subject.module, given, chosen_kinds, runs, seed))
+    others: list[Backend] = [who for _, who in named]
+    for name, arrays in recordings.items():
+        missing = [p.name for p in subject.module.main.params if p.name not in given]
+        if missing:
+            raise Invalid(
+                f"--recorded is of a run on inputs: give input {missing[0]!r} with --inputs, or in {name}",
+                label="judge.C2",
+            )
+        others.append(recording_of(subject, name, arrays))
+    found: list[BackendVerdict] = []
+    if second is not None:
+        name, other = _second(second, subject, made[0].inputs, seed)
+        require_same_interface(subject, other, name)
+        if not unproved(subject, other):
+            found.append(BackendVerdict(name, proved="proved to be the same for every input of these sizes"))
+        else:
+            others.append(SecondProgram(name, other))
     begun = Judgement((), chosen, made, subject, seed, source)
     if on_start is not None:
         on_start(begun)
-    run = JudgeRun(subject, made, [who for _, who in named], source, seed, sound_only, list(exclude))
+    run = JudgeRun(subject, made, others, source, seed, sound_only, list(exclude))
     if progress is not None:
         run.progress = progress
-    found: list[BackendVerdict] = []
-    for verdict in run.verdicts():
+    if on_verdict is not None and found:
+        on_verdict(found[0])
+    for verdict in run.verdicts() if others else ():
         found.append(verdict)
         if on_verdict is not None:
             on_verdict(verdict)
-    order = [name for name, _ in named]
+    order = [v.name for v in found if v.proved] + [who.name for who in others]
     return replace(begun, verdicts=tuple(sorted(found, key=lambda v: order.index(v.name))))
+
+
+def recorded_arrays(recorded: Recorded) -> dict[str, dict[str, Any]]:
+    """What was recorded, by the names of the files. Invalid (input.C5): a file cannot be read."""
+    several = recorded if isinstance(recorded, Sequence) and not isinstance(recorded, str) else [recorded]
+    found: dict[str, dict[str, Any]] = {}
+    for i, each in enumerate(several):
+        name = str(each) if isinstance(each, str | Path) else f"recorded {i + 1}"
+        found[name] = input_arrays(each)
+    return found
+
+
+def _with_recorded(
+    program: onnx.ModelProto | Module, given: dict[str, Any], recordings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The inputs that are given, and those that recordings hold. Invalid (judge.C2): one holds another input."""
+    names = (
+        [p.name for p in program.main.params] if isinstance(program, Module) else [i.name for i in program.graph.input]
+    )
+    found = dict(given)
+    for file, arrays in recordings.items():
+        for name in names:
+            if name in arrays:
+                one, two = np.asarray(found.setdefault(name, arrays[name])), np.asarray(arrays[name])
+                if (one.shape, one.dtype, one.tobytes()) != (two.shape, two.dtype, two.tobytes()):
+                    raise Invalid(
+                        f"the recording {file} has another input {name!r} than --inputs or another recording",
+                        label="judge.C2",
+                    )
+    return found
+
+
+def _second(program: Program, first: Subject, inputs: Mapping[str, Array], seed: int) -> tuple[str, Subject]:
+    """The second program at the sizes of the first, and its name. Invalid (judge.C3): it does not take its inputs."""
+    other, source = opened(program)
+    name = source or "the second program"
+    try:
+        other, _, _, sizes = with_inputs(other, dict(inputs), {}, seed, source)
+    except Invalid as why:
+        there = ", ".join(f"{p.name}: {p.type}" for p in first.module.main.params)
+        raise Invalid(
+            f"{name} does not take the inputs of the first program, {there}: {why.message}", label="judge.C3"
+        ) from why
+    return name, _subject(other, sizes, source)
 
 
 def _require_installed(who: Backend) -> None:

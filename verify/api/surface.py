@@ -160,6 +160,13 @@ def _texts(name: str, value: Any) -> list[str]:
     return found
 
 
+def _recorded(name: str, value: Any) -> Any:
+    several = [value] if isinstance(value, str | Path | Mapping) else value
+    if not isinstance(several, Iterable) or isinstance(several, bytes):
+        raise _wrong(name, value, "paths of .npz files, or arrays by name")
+    return [_inputs(name, each) for each in several]
+
+
 def _backends(name: str, value: Any) -> list[Any]:
     found = [value] if isinstance(value, str) or hasattr(value, "prepare") or callable(value) else value
     if not isinstance(found, Iterable) or isinstance(found, bytes | Mapping):
@@ -225,6 +232,7 @@ TAKEN: Mapping[str, Callable[[str, Any], Any]] = {
     "bool": _anything,
     "str | Sequence[str]": _texts,
     "Backends": _backends,
+    "Recorded": _recorded,
     "Mapping[str, int]": _dims,
     "Bounds": _bounds,
     "Mapping[str, tuple[int | None, int | None]]": _bounds,

@@ -31,6 +31,7 @@ def backend_data(verdict: BackendVerdict) -> dict[str, Any]:
         "outcome": verdict.outcome,
         "closing": verdict.closing(),
         "why": verdict.why,
+        "proved": verdict.proved,
         "seconds": round(verdict.seconds, 3),
         "samples": [_sample_data(s) for s in verdict.samples],
     }

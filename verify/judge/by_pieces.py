@@ -39,6 +39,8 @@ class Coverage:
     judged: int = 0
     opened: str = ""
     """What of the first piece is as the standard leaves open."""
+    stopped: str = ""
+    """Why it is not all of the model, "" where it is."""
 
     def missing(self, flow: Dataflow) -> str:
         """What no piece has shown to be right, "" where that is nothing."""

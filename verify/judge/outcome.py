@@ -133,13 +133,15 @@ class BackendVerdict:
     seconds: float = 0.0
     unseen: str = ""
     """What the runs could not show of what it keeps from run to run."""
+    proved: str = ""
+    """Of a second program: what is proved, which needs no runs."""
 
     @property
     def outcome(self) -> str:
         """The gravest verdict. Sets of inputs that were made for it and say nothing count where no other says
         anything."""
-        if self.ended:
-            return self.ended
+        if self.ended or self.proved:
+            return self.ended or "right"
         telling = [s for s in self.samples if s.outcome not in SAYS_NOTHING or s.sample.startswith(("given", "random"))]
         return gravest_of(s.outcome for s in telling or self.samples)
 
@@ -159,6 +161,8 @@ class BackendVerdict:
         if self.ended:
             return f"{self.name} {_ENDED[self.ended]}: {self.why}"
         outcome = self.outcome
+        if self.proved:
+            return f"{self.name} is right: {self.proved}"
         if outcome in GOOD:
             return self._good()
         there = [s for s in self.samples if s.outcome == outcome]
@@ -202,6 +206,8 @@ _WHY = {
 RESTS = {
     "bounds": "bounds of the whole program", "tensors": "every tensor that it shows",
     "pieces": "pieces of the model that together hold every edge, and outputs within the spread of correct runs",
+    "recorded": "each tensor that was recorded, given those before it",
+    "shared": "pieces between tensors that both programs have, and outputs within the spread of correct runs",
     "": "nothing",
 }  # fmt: skip
 """What a verdict rests on, in words."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,12 +18,15 @@ from assay.semantics.types import TensorType
 from assay.verify.backends import Backend, Subject
 from assay.verify.backends.protocol import FAILED, FATAL, OUTCOMES, UNASKED, Prepared, as_tensor, call_prepared
 from assay.verify.evidence import listed
+from assay.verify.judge.between import judge_between
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces, judge_pieces
 from assay.verify.judge.outcome import BackendVerdict, PieceFinding, SampleVerdict, TensorError, tensor_error
 from assay.verify.judge.pieces import Dataflow, node_title
 from assay.verify.judge.piecewise import Piecewise
+from assay.verify.judge.recorded import Recording
 from assay.verify.judge.samples import Sample
 from assay.verify.judge.spread import Distance, Spread, spread_of
+from assay.verify.judge.two_programs import SecondProgram, judge_second
 from assay.verify.oracle import Accepts, Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 from assay.verify.oracle.judge import UNDECIDED
@@ -83,10 +86,12 @@ class JudgeRun:
 
     def verdicts(self) -> Iterator[BackendVerdict]:
         """What is said of each backend: at once of those that give nothing, then of the others in their order."""
-        if len(self.samples) == 1:
+        if len(self.samples) == 1 and not all(isinstance(b, Recording) for b in self.backends):
             self._find_others()
-        judged = [Judged(b, BackendVerdict(b.name, unseen=self.unseen)) for b in self.backends]
+        judged = [Judged(b, BackendVerdict(b.name)) for b in self.backends]
         for each in judged:
+            if not isinstance(each.backend, (Recording, SecondProgram)):  # these keep nothing
+                each.verdict.unseen = self.unseen
             self._ask(each)
             if each.verdict.ended:
                 yield each.verdict
@@ -130,8 +135,9 @@ class JudgeRun:
             return
         finally:
             each.verdict.seconds = time.perf_counter() - began
-        for k, sample in enumerate(self.runs):
-            self.progress(each.name, k, len(self.runs))
+        runs = self.runs[:1] if isinstance(each.backend, Recording) else self.runs
+        for k, sample in enumerate(runs):
+            self.progress(each.name, k, len(runs))
             try:
                 each.outputs.append(call_prepared(each.name, prepared, sample.inputs))
             except AssayError as why:
@@ -167,7 +173,8 @@ class JudgeRun:
             expected = oracle.expected(expected)
             verdict = oracle.judge(expected, outputs)
             shown: Mapping[str, Array] = {}
-            if verdict.outcome in ("undecided", "wrong") and not isinstance(outputs, Trap):
+            recorded = isinstance(each.backend, Recording)
+            if (recorded or verdict.outcome in ("undecided", "wrong")) and not isinstance(outputs, Trap):
                 shown = self._shown(each, sample)
                 verdict = oracle.judge(expected, outputs, shown) if shown else verdict
             first[i, k] = self._first(sample, verdict, expected, outputs)
@@ -188,6 +195,8 @@ class JudgeRun:
 
     def _shown(self, each: Judged, sample: Sample) -> Mapping[str, Array]:
         """Every tensor that a backend shows on one set of inputs; nothing where it shows none."""
+        if isinstance(each.backend, Recording):
+            return each.backend.tensors
         made = [o for n in self.subject.model.graph.node for o in n.output if o and o in self.subject.tensors]
         try:
             prepared: Prepared = each.backend.prepare(self.subject, made)
@@ -204,8 +213,10 @@ class JudgeRun:
     ) -> dict[tuple[int, int], Coverage]:
         """What pieces show of the runs that are not decided, or wrong without a place."""
         wanted = [
-            key for key, v in first.items() if v.outcome == "undecided" or (v.outcome == "wrong" and not v.culprit)
-        ]
+            (i, k) for (i, k), v in first.items()
+            if v.outcome == "undecided"
+            or (v.outcome == "wrong" and (not v.culprit or isinstance(judged[i].backend, Recording)))
+        ]  # fmt: skip
         places = sorted({k for _, k in wanted})
         if not places:
             return {}
@@ -216,9 +227,23 @@ class JudgeRun:
             for i, j in enumerate(judged)
         ]
         names = [self.runs[k].name for k in places]
-        judge_pieces(pieces, names, each, lambda done, total: self.progress("pieces", done, total))
+        plain = [j for j in each if j.found and not isinstance(j.backend, (Recording, SecondProgram))]
+        if plain:
+            judge_pieces(pieces, names, plain, lambda done, total: self.progress("pieces", done, total))
+        for j in each:
+            wrong = {k for k in j.found if first[each.index(j), places[k]].outcome == "wrong"}
+            self._between(Piecewise(flow, pieces.inputs, self.source), names, j, wrong)
         self.flow, self.stopped = flow, {places[k]: why for k, why in pieces.stopped.items()}
         return {(i, places[k]): c for i, j in enumerate(each) for k, c in j.found.items()}
+
+    def _between(self, run: Piecewise, names: Sequence[str], judged: JudgedInPieces, wrong: Collection[int]) -> None:
+        """Judge a recording or a second program between the tensors that are known of it."""
+        for k, coverage in judged.found.items():
+            if isinstance(judged.backend, Recording):
+                judge_between(run, names[k], judged, k, judged.backend.tensors)
+            elif isinstance(judged.backend, SecondProgram):
+                judge_second(run, names[k], judged, k, judged.backend, k in wrong)
+            coverage.stopped = run.stopped.get(k, "")
 
     def _spread(self, k: int) -> Spread:
         if k not in self.spreads:
@@ -229,6 +254,8 @@ class JudgeRun:
     def _composed(self, each: Judged, k: int, first: SampleVerdict, coverage: Coverage | None) -> SampleVerdict:
         """The verdict on one set of inputs, of the whole, of the pieces and of correct runs."""
         outputs = each.outputs[k]
+        if first.rests:
+            first = replace(first, rests=_rests(each.backend, first.rests))
         if not isinstance(outputs, Mapping) or (coverage is None and not any(np.isinf(e.bound) for e in first.errors)):
             return replace(first, rule=self._rule(first, None) if first.outcome == "wrong" else "")
         spread = self._spread(k)
@@ -239,13 +266,15 @@ class JudgeRun:
         made = replace(first, errors=errors, distances=distances)
         if coverage is not None:
             made = self._with_pieces(made, k, coverage, _near(distances, spread))
+            made = replace(made, rests=_rests(each.backend, made.rests))
         elif made.outcome == "wrong":
             made = replace(made, rule=self._rule(made, None))
         if far is None or self.sound_only or made.outcome == "wrong":
             return made
         odds = f"at most one correct run in 10^{-far.log10_odds:.0f} would, were their errors normal"
         detail = "; ".join(filter(None, [str(far), odds, self._stale(each, k)]))
-        return replace(made, outcome="implausible", rests="", detail=detail)
+        place = made.culprit or listed([f.title for f in made.pieces if f.verdict.outcome == "wrong"])
+        return replace(made, outcome="implausible", rests="", detail=detail, culprit=place)
 
     def _stale(self, each: Judged, k: int) -> str:
         """On which other inputs a backend gave the same bits, if on any."""
@@ -263,7 +292,7 @@ class JudgeRun:
             layer = first.layer if first.outcome == "wrong" or piece is None else piece.layer
             made = replace(made, outcome="wrong", rests="", detail=detail, worst=worst, culprit=places, layer=layer)
             return replace(made, rule=self._rule(made, coverage.wrong[0] if coverage.wrong else None))
-        stopped = self.stopped.get(k)
+        stopped = coverage.stopped or self.stopped.get(k)
         missing = coverage.missing(self.flow)
         if stopped or missing:
             return replace(made, detail=f"not shown to be right: {stopped or missing}; {first.detail}")
@@ -281,6 +310,11 @@ class JudgeRun:
         ]
         names = dict.fromkeys(called for n in found if (called := _in_standard(n, versions)))
         return "; ".join(filter(None, [RULES.get(wrong.layer, ""), listed([*names])]))
+
+
+def _rests(backend: Backend, rests: str) -> str:
+    """What a verdict rests on, of one who shows tensors by another way than a backend does."""
+    return getattr(backend, "rests", rests) if rests in ("pieces", "tensors") else rests
 
 
 RULES = {

@@ -14,9 +14,23 @@ from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Pati
 @held
 def judge(
     model: Model,
+    second: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[SECOND]", help="a second program: does it mean what the first does?", show_default=False
+        ),
+    ] = None,
     backend: Annotated[
         list[str],
         typer.Option("--backend", help="who is judged: onnxruntime, tvm, torch, reference or another; several times"),
+    ] = [],
+    recorded: Annotated[
+        list[Path],
+        typer.Option(
+            "--recorded",
+            metavar="OUT.npz",
+            help="outputs, and any other tensors, that a device gave on --inputs, by their names in MODEL",
+        ),
     ] = [],
     inputs: Inputs = None,
     dim: Dims = [],
@@ -46,16 +60,16 @@ def judge(
     patience: Patience = None,
     as_json: AsJson = False,
 ) -> None:
-    """Judge backends on MODEL: is what they give what its definition allows? Nothing is lowered."""
-    from assay.semantics.errors import Invalid
+    """Judge backends on MODEL, what was recorded of one, or a second program: is what they give what its definition
+    allows? Nothing is lowered."""
     from assay.verify.api.judge import DEFAULT_KINDS, judge as judge_program
     from assay.verify.app.judge_table import show_judgement
     from assay.verify.border.inputs import load_npz
 
-    if not backend:
-        raise Invalid("who is judged? Give --backend NAME, several times for several", label="cli.C3")
     work = partial(
-        judge_program, model, backend, load_npz(inputs) if inputs else {}, dims=parse_dims(dim),
-        kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only, patience=patience,
+        judge_program, model, backend, load_npz(inputs) if inputs else {}, second=second,
+        recorded=recorded, dims=parse_dims(dim),
+        kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only,
+        patience=patience,
     )  # fmt: skip
     raise typer.Exit(show_judgement(str(model), as_json, junit, work))

@@ -1,0 +1,84 @@
+"""Pieces of a model between tensors that are known (specs/verify.md, "Recordings", "Two programs").
+
+Of each known tensor the piece is the smallest one that makes it from other known tensors and the inputs. Given these,
+its bounds are those of a shallow program, however deep the model is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.walk import Worklist
+from assay.verify.judge.by_pieces import Coverage, JudgedInPieces
+from assay.verify.judge.outcome import PieceFinding
+from assay.verify.judge.pieces import Dataflow, Piece, node_title
+from assay.verify.judge.piecewise import Piecewise, Tensors
+from assay.verify.oracle import Verdict, oracle_of
+
+Array = np.ndarray[Any, Any]
+
+
+def piece_to(flow: Dataflow, names: Collection[str], known: Collection[str]) -> Piece:
+    """The smallest piece that makes tensors of one node from known ones."""
+    work = Worklist((flow.makers[n] for n in names), key=lambda i: i)
+    nodes: list[int] = []
+    for at in work:
+        nodes.append(at)
+        work.add(flow.makers[n] for n in flow.reads[at] if n in flow.makers and n not in known)
+    return replace(flow.piece(nodes), outputs=tuple(names))
+
+
+def pieces_between(flow: Dataflow, known: Collection[str]) -> Iterator[Piece]:
+    """The pieces that make the known tensors, in the order of the nodes that do; together they hold every node and,
+    with what is known between them, every edge. `known` has all outputs."""
+    for node in flow.nodes:
+        names = [n for n in node.output if n in known]
+        if names:
+            yield piece_to(flow, names, known)
+
+
+def between_title(flow: Dataflow, piece: Piece) -> str:
+    """A piece for people: the tensor that it makes, of how many nodes, and from what."""
+    last = node_title(flow.nodes[flow.makers[piece.outputs[0]]])
+    if len(piece.nodes) == 1:
+        return f"{last}, tensor {piece.outputs[0]}"
+    given = [n for n in piece.inputs if n not in flow.settled]
+    sources = ", ".join(given[:3]) + (f" and {len(given) - 3} more" if len(given) > 3 else "")
+    return f"the {len(piece.nodes)} nodes from {sources or 'constants'} to {piece.outputs[0]} ({last})"
+
+
+def judge_between(run: Piecewise, sample: str, judged: JudgedInPieces, k: int, shown: Tensors) -> None:
+    """Judge what somebody's run gave on one set of inputs: each known tensor on those that it was made of."""
+    for piece in pieces_between(run.flow, shown):
+        verdict = verdict_between(run, judged, k, piece, shown)
+        if verdict is not None:
+            note(run.flow, judged.found[k], piece, sample, verdict)
+
+
+def verdict_between(run: Piecewise, judged: JudgedInPieces, k: int, piece: Piece, shown: Tensors) -> Verdict | None:
+    """The verdict on the tensors that a piece makes; None where our definition cannot say."""
+    cases, _ = run.evaluated(piece, {k: {**run.inputs[k], **shown}})
+    if k not in cases:
+        return None
+    case = cases[k]
+    return oracle_of(case.subject, judged.accepts).judge(case.expected, {n: shown[n] for n in piece.outputs})
+
+
+def note(flow: Dataflow, coverage: Coverage, piece: Piece, sample: str, verdict: Verdict) -> PieceFinding | None:
+    """Keep what is said of a piece; what is given where a finding was made."""
+    coverage.judged += 1
+    if verdict.outcome in ("right", "open"):
+        coverage.nodes.update(piece.nodes)
+        coverage.edges.update(flow.held(piece))
+        coverage.edges.update(
+            (flow.makers[n], v) for v in piece.nodes for n in flow.reads[v] if n in flow.makers and n in piece.inputs
+        )
+        return None
+    names = tuple(node_title(flow.nodes[i]) for i in piece.nodes)
+    made = PieceFinding(between_title(flow, piece), names, sample, verdict)
+    (coverage.wrong if verdict.outcome == "wrong" else coverage.unsure).append(made)
+    return made
