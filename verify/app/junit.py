@@ -15,14 +15,15 @@ _UNSAID = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot hold."""
 KINDS: dict[str, Literal["failure", "error", "skipped"]] = {
     "wrong": "failure", "implausible": "failure", "died": "error", "late": "error", "refused": "skipped",
-    "undecided": "skipped", "unpredictable": "skipped",
+    "undecided": "skipped", "unpredictable": "skipped", "not judged": "skipped", "refuted": "failure",
 }  # fmt: skip
 """What a verdict is to JUnit; others have passed."""
 
 
 @dataclass(frozen=True)
 class TestCase:
-    """One test: what was tried, and the verdict with its reason."""
+    """One test: what was tried, and the verdict with its reason. `group` is the class that it is shown in, the suite by
+    default; `note` is what else is said of it."""
 
     __test__ = False  # none of pytest's
 
@@ -31,6 +32,8 @@ class TestCase:
     outcome: str
     said: str = ""
     seconds: float = 0.0
+    group: str = ""
+    note: str = ""
 
 
 def junit(title: str, cases: Iterable[TestCase]) -> str:
@@ -41,7 +44,7 @@ def junit(title: str, cases: Iterable[TestCase]) -> str:
         if case.suite not in suites:
             suites[case.suite] = SubElement(root, "testsuite", name=_sayable(case.suite))
         test = SubElement(
-            suites[case.suite], "testcase", classname=_sayable(case.suite), name=_sayable(case.name),
+            suites[case.suite], "testcase", classname=_sayable(case.group or case.suite), name=_sayable(case.name),
             time=f"{case.seconds:.3f}",
         )  # fmt: skip
         kind = KINDS.get(case.outcome)
@@ -51,6 +54,8 @@ def junit(title: str, cases: Iterable[TestCase]) -> str:
             if kind != "skipped":
                 told.set("type", case.outcome)
                 told.text = text
+        if case.note:
+            SubElement(test, "system-out").text = _sayable(case.note)
     for suite in suites.values():
         tests = suite.findall("testcase")
         _count(suite, len(tests), {k: sum(t.find(k) is not None for t in tests) for k in _PLURAL})

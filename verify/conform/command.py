@@ -17,6 +17,7 @@ from assay.semantics.errors import AssayError, Invalid
 from assay.semantics.files import cannot_write, written_at
 from assay.semantics.text.module_text import parse
 from assay.verify.app.answers import answering, write_answer
+from assay.verify.app.junit import write_junit
 from assay.verify.app.showing import status
 from assay.verify.app.spending import require_seconds
 from assay.verify.app.terminal import Screen
@@ -24,7 +25,7 @@ from assay.verify.backends import Isolated, subject_of_module
 from assay.verify.backends.registry import require_known
 from assay.verify.border.files import replace_text
 from assay.verify.conform.cases import VERDICTS, CaseResult, ConformCase
-from assay.verify.conform.junit import junit
+from assay.verify.conform.junit_cases import junit_cases
 from assay.verify.conform.kept import KeptResults
 from assay.verify.conform.onnx_cases import onnx_cases
 from assay.verify.conform.program_cases import OURS, text_cases
@@ -79,8 +80,7 @@ def conform(request: ConformRequest, out: Screen, as_json: bool, workers: CaseWo
                 kept.close()
     boards = [Scoreboard(n, versions[n], run.results[n]) for n in names]
     if request.junit is not None:
-        refuted = {n: "; ".join(said) for n, said in faults.items() if said}
-        replace_text(request.junit, junit(boards, refuted, [*faults]))
+        write_junit(request.junit, "assay conform", junit_cases(boards, faults))
     if request.badge is not None:
         replace_text(request.badge, json.dumps(badge(boards[0], _suites(request)), indent=1) + "\n")
     found = [*(b.exit for b in boards), *([Exit.WRONG] if any(faults.values()) else [])]

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from assay.verify.app.junit import junit
 from assay.verify.conform.cases import CaseResult
-from assay.verify.conform.junit import junit
+from assay.verify.conform.junit_cases import junit_cases
 from assay.verify.conform.scoreboard import Scoreboard, badge
 from tests.verify.conform import planted
 from tests.verify.conform.test_conform import Here, answer, few as few
@@ -37,7 +38,7 @@ def test_junit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_junit_has_no_character_that_xml_has_not() -> None:
     odd = CaseResult("node/a\x00b\ud800", "onnx", "Relu", "x", "wrong", "nul \x00, bell \x07, <&>")
-    text = junit([Scoreboard("x", "", [odd])], {"p/q": "says \x01"}, ["p/q"])
+    text = junit("assay conform", junit_cases([Scoreboard("x", "", [odd])], {"p/q": ["says \x01"]}))
     root = ElementTree.fromstring(text.encode())
     assert [s.get("failures") for s in root] == ["1", "1"]
     assert "nul \\x00, bell \\x07, <&>" in (root[1][0][0].text or "")
