@@ -7,10 +7,11 @@ ifeq ($(origin CC),default)
 CC := $(notdir $(firstword $(shell command -v cc) $(shell command -v gcc) $(shell command -v clang) cc))
 endif
 JOBS ?= 2
-MODEL ?= $(shell $(BIN)/python -c 'import onnx, pathlib; print(pathlib.Path(onnx.__file__).parent / "backend/test/data/light/light_shufflenet.onnx")')
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SHUFFLENET := $(VENV)/shufflenet.onnx
+MODEL ?= $(SHUFFLENET)
 export CC
 # The tests start hundreds of processes that read the same files: their bytecode is kept, whatever the caller's Python does.
 test quick campaign: export PYTHONDONTWRITEBYTECODE :=
@@ -23,7 +24,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  Variables: PYTHON=$(PYTHON) CC=$(CC) JOBS=$(JOBS); for demo also MODEL=path/to/model.onnx"
 
-demo: $(READY) compiler ## check a real model (shufflenet) from import to compiled C, ONNX Runtime judged too
+demo: $(READY) compiler $(SHUFFLENET) ## check a real model (shufflenet) from import to compiled C, ONNX Runtime judged too
 	$(BIN)/assay check "$(MODEL)" --backend onnxruntime
 
 test: $(READY) compiler lint types ## lint, types and all tests but the long random runs and the benchmarks
@@ -60,6 +61,10 @@ wheel: $(READY) ## build the wheel and the source archive into dist/
 clean: ## remove the environment, the caches and what was built
 	rm -rf $(VENV) build dist *.egg-info .src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find semantics interp lower verify tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# the model that comes with the onnx package, whose weights are one number over and over, with weights that show something
+$(SHUFFLENET): $(READY)
+	@$(BIN)/python -m tests.zoo.light shufflenet -o $@
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import lgamma, log, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -109,26 +109,26 @@ def _distance(name: str, runs: Array, got: Array) -> Distance | None:
     t = float(times[at]) / sqrt(1 + 1 / len(runs))
     return Distance(
         name, at, float(off[at]), float(middle[at]), float(spread[at]), float(times[at]), float(far[at]) / most,
-        min(0.0, _log10_tail(t, len(runs) - 1) + log(2 * got.size, 10)),
+        min(0.0, log10_tail(t, len(runs) - 1) + log(2 * got.size, 10)),
     )  # fmt: skip
 
 
-def _log10_tail(t: float, degrees: int) -> float:
-    """The logarithm of a bound on the probability that Student's variable is above t > 0: its density there, times
-    t / (degrees - 1), which is at least the tail's integral of a density that falls as t ** -(degrees + 1)."""
+def log10_tail(t: float, degrees: int) -> float:
+    """The logarithm of a bound on the probability that Student's variable of more than one degree of freedom is above
+    t: from t on its density, times x / t, has an integral in closed form."""
     if not np.isfinite(t):
         return -np.inf
     if t <= 0:
         return 0.0
     n = degrees
     density = lgamma((n + 1) / 2) - lgamma(n / 2) - 0.5 * log(n * np.pi) - (n + 1) / 2 * log(1 + t * t / n)
-    return float((density + log((t * t + n) / (n * t))) / log(10))
+    return min(0.0, float((density + log((t * t + n) / ((n - 1) * t))) / log(10)))
 
 
 def spread_of(module: Module, inputs: Mapping[str, Any], runs: int = RUNS, seed: int = 0) -> Spread:
     """The outputs of several correct runs of a module on one set of inputs."""
     found: dict[str, list[Array]] = {}
-    scales: dict[int, float] = {}
+    scales: dict[int, Width] = {}
     for i in range(runs):
         try:
             made = graph.run(module, inputs, apply=Rounding(module, seed, i, scales).apply if i else None)
@@ -144,10 +144,10 @@ class Rounding(Attempt):
     """One correct run, by a seed: the adversary's, in which what a single rounding or an elementary function may be off
     is not computed element by element."""
 
-    def __init__(self, module: Module, seed: int, run: int, scales: dict[int, float]) -> None:
+    def __init__(self, module: Module, seed: int, run: int, scales: dict[int, Width]) -> None:
         super().__init__(module, np.random.default_rng([seed, run]), flush=False)
         self.scales = scales
-        """By the node's identity, how many units in the last place its operator's bound is wide, in the middle."""
+        """By the node's identity, how wide its operator's bound is."""
         self.node = 0
 
     def apply(self, node: Call | CallTIR, attrs: Attrs, args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
@@ -167,7 +167,8 @@ class Rounding(Attempt):
             return self.moved(made, np.abs(made), ulps)
         if self.node not in self.scales:
             self.scales[self.node] = _width(op.value(attrs, *(_exact(a) for a in args)))
-        return self.moved(made, _sizes(made), self.scales[self.node])
+        ulps, alone = self.scales[self.node]
+        return self.moved(made, np.abs(made) if alone else _sizes(made), ulps)
 
     def pieces(self, size: int) -> list[Array]:
         """The places 0 to size - 1 in random order, in at most two pieces."""
@@ -199,13 +200,27 @@ def _sizes(value: Array) -> Array:
     return np.asarray(size + (np.sqrt(np.mean(known * known)) if known.size else 0))
 
 
-def _width(allowed: Any) -> float:
-    """How wide a bound is, in units in the last place of `_sizes`: of half of the elements it is no wider."""
+Width: TypeAlias = tuple[float, bool]
+"""Units in the last place of each element alone, or else of `_sizes`."""
+
+
+def _width(allowed: Any) -> Width:
+    """How wide a bound is: of half of the elements it is no wider. Where it is much wider for some elements than for
+    others, in units of their own, there are sums in it that cancel: then it is told in units of the ordinary ones."""
     if not isinstance(allowed, Bounded):
-        return 0.0
-    size = _sizes(allowed.value) * (2 * allowed.of.unit_roundoff)
-    known = np.isfinite(allowed.radius) & np.isfinite(size) & (size > 0)
-    return float(np.median(allowed.radius[known] / size[known])) if known.any() else 0.0
+        return 0.0, True
+    with np.errstate(all="ignore"):
+        unit = 2 * allowed.of.unit_roundoff
+        alone = allowed.radius / (unit * np.abs(allowed.value))
+        alone = alone[np.isfinite(alone)]
+        if alone.size and np.quantile(alone, 0.95) <= CANCELS * np.median(alone):
+            return float(np.median(alone)), True
+        beside = allowed.radius / (unit * _sizes(allowed.value))
+        beside = beside[np.isfinite(beside)]
+    return (float(np.median(beside)) if beside.size else 0.0), False
+
+
+CANCELS = 8.0
 
 
 SIMPLE = {op.bound: 1.0 for op in OPERATORS.values() if op.bound.startswith("one rounding")} | {

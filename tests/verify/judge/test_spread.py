@@ -1,0 +1,114 @@
+"""How far correct runs lie apart: what is implausible, and that no correct run is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from assay.verify.backends import backend, subject_of_model
+from assay.verify.backends.protocol import Backend, call_prepared
+from assay.verify.judge.spread import FURTHEST, MULTIPLE, Distance, Spread, log10_tail, spread_of
+from assay.verify.oracle.adversarial import Adversary
+from tests.zoo import models
+
+CORRECT = ("onnxruntime", "onnxruntime:none", "numpy:wide", "numpy:reversed")
+
+
+def correct(adversaries: int, first: int = 0) -> Iterator[Backend]:
+    """Correct backends: those that are used, and adversaries, each of another seed."""
+    yield from (backend(name) for name in CORRECT)
+    yield from (Adversary(first + k, flush=False) for k in range(adversaries))
+
+
+def distances(name: str, seed: int, adversaries: int) -> Iterator[tuple[str, Distance]]:
+    """How far the outputs of correct backends on a model of the zoo are from its correct runs."""
+    model = models.model(name)
+    subject = subject_of_model(model)
+    inputs = models.inputs(model, seed)
+    spread = spread_of(subject.module, inputs, seed=seed)
+    assert not spread.stopped
+    for who in correct(adversaries, 1000 * seed):
+        outputs = call_prepared(who.name, who.prepare(subject, subject.outputs), inputs)
+        for output, value in outputs.items():
+            found = spread.distance(output, value)
+            if found is not None:
+                yield f"{who.name} {getattr(who, 'seed', '')}".strip(), found
+
+
+@pytest.mark.parametrize("name", ["bert", "squeezenet", "quantized", "mixer"])
+def test_no_correct_backend_is_implausible(name: str) -> None:
+    found = list(distances(name, 0, 4))
+    assert len(found) >= 8
+    assert not [(who, str(d)) for who, d in found if d.implausible]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", models.names())
+def test_no_set_of_outputs_of_correct_backends_is_implausible(name: str, seed: int) -> None:
+    """31 models, 8 sets of inputs, 41 correct runs of each: 10,168 sets of outputs; inputs and spread are shared."""
+    if name == "quantized-channels":
+        pytest.skip("onnxruntime rounds biases to whole numbers there, which is no freedom")
+    found = list(distances(name, seed, 37))
+    worst = max(found, key=lambda f: min(f[1].times / MULTIPLE, f[1].furthest / FURTHEST))
+    print(f"{name} {seed}: {len(found)} outputs, at most {max(d.times for _, d in found):.3g} and", end=" ")
+    print(f"{max(d.furthest for _, d in found):.3g} times; {worst[0]}")
+    assert not worst[1].implausible, f"{worst[0]}: {worst[1]}"
+
+
+def normal(runs: int, shape: tuple[int, ...], scale: float = 1e-3) -> Spread:
+    """Correct runs whose errors are normal."""
+    rng = np.random.default_rng(1)
+    made = [(1 + scale * rng.standard_normal(shape)).astype(np.float32) for _ in range(runs)]
+    return Spread({"y": made}, runs)
+
+
+def test_an_element_far_beyond_the_spread_is_implausible_and_named() -> None:
+    spread = normal(8, (10, 10))
+    got = spread.outputs["y"][0].copy()
+    near = spread.distance("y", got)
+    assert near is not None and not near.implausible and near.times < 4
+    got[3, 7] += np.float32(0.1)
+    far = spread.distance("y", got)
+    assert far is not None and far.implausible and far.index == (3, 7) and far.log10_odds < -6
+    assert "element (3, 7)" in str(far)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_where_correct_runs_have_one_is_implausible(value: float) -> None:
+    spread = normal(8, (5,))
+    got = spread.outputs["y"][0].copy()
+    got[2] = value
+    found = spread.distance("y", got)
+    assert found is not None and found.implausible and found.index == (2,)
+
+
+def test_elements_that_jump_in_correct_runs_may_jump() -> None:
+    """Of a rounded tensor few elements differ, by a whole step: a step elsewhere is nothing odd, ten steps are."""
+    rng = np.random.default_rng(0)
+    runs = [np.where(rng.random((100, 100)) < 1e-3, 1.25, 1.0).astype(np.float32) for _ in range(8)]
+    spread = Spread({"y": runs}, 8)
+    got = np.ones((100, 100), np.float32)
+    got[50, 50] = 1.25
+    near = spread.distance("y", got)
+    assert near is not None and not near.implausible
+    got[50, 50] = 3.5
+    far = spread.distance("y", got)
+    assert far is not None and far.implausible
+
+
+def test_whole_numbers_and_other_shapes_have_no_distance() -> None:
+    spread = Spread({"y": [np.arange(3)] * 8, "z": [np.zeros(2, np.float32)] * 8}, 8)
+    assert spread.distance("y", np.arange(3)) is None
+    assert spread.distance("z", np.zeros(3, np.float32)) is None
+    assert spread.distance("other", np.zeros(3, np.float32)) is None
+
+
+@pytest.mark.parametrize(
+    ("t", "degrees", "tail"), [(2.998, 7, 0.01), (5.408, 7, 0.0005), (4.303, 2, 0.025), (1.895, 7, 0.05)]
+)
+def test_the_odds_are_a_bound_on_students_tail(t: float, degrees: int, tail: float) -> None:
+    assert np.log10(tail) - 1e-3 <= log10_tail(t, degrees) <= np.log10(tail * 3)
+    assert log10_tail(np.inf, degrees) == -np.inf and log10_tail(0.0, degrees) == 0.0
