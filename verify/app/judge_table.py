@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from assay.verify.api.judge import Judgement
 from assay.verify.app.answers import answering, write_answer
+from assay.verify.app.judge_baseline import read_baseline
 from assay.verify.app.judge_json import backend_data, judgement_data
 from assay.verify.app.junit import TestCase, write_junit
 from assay.verify.app.showing import status
@@ -33,9 +35,19 @@ LEGEND = (
 )
 
 
-def show_judgement(what: str, as_json: bool, junit: Path | None, work: Callable[..., Judgement]) -> Exit:
+@dataclass(frozen=True)
+class Places:
+    """Where a judgement is written beside the terminal, and what it is compared with."""
+
+    junit: Path | None = None
+    report: Path | None = None
+    baseline: Path | None = None
+
+
+def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Judgement]) -> Exit:
     """Do the work and print what it finds, or write it as JSON at the end; the exit code."""
     out = Screen(stderr=as_json)
+    baseline = read_baseline(to.baseline) if to.baseline is not None else None
     answer: dict[str, Any] = {}
     with answering(answer), status() as tell:
 
@@ -44,6 +56,8 @@ def show_judgement(what: str, as_json: bool, junit: Path | None, work: Callable[
 
         def on_start(begun: Judgement) -> None:
             answer.update(judgement_data(what, begun))
+            if baseline is not None:
+                baseline.require_same(answer["digest"])
             if not as_json:
                 for line in opening(begun):
                     out.print(line)
@@ -54,13 +68,18 @@ def show_judgement(what: str, as_json: bool, junit: Path | None, work: Callable[
                 print_verdict(out, verdict)
 
         found = work(on_start=on_start, on_verdict=on_verdict, progress=progress)
-        if junit is not None:
-            write_junit(junit, f"assay judge {what}", judged_cases(found.verdicts))
+        if to.junit is not None:
+            write_junit(to.junit, f"assay judge {what}", judged_cases(found.verdicts))
+    data = judgement_data(what, found)
+    compared = baseline.compared(data["backends"]) if baseline is not None else None
+    code = found.exit if compared is None else compared.exit
     if as_json:
-        write_answer({**judgement_data(what, found), "exit": int(found.exit)})
-    else:
-        print_end(out, found.verdicts)
-    return found.exit
+        write_answer({**data, **({"baseline": compared.as_data()} if compared else {}), "exit": int(code)})
+        return code
+    print_end(out, found.verdicts)
+    for line in compared.lines() if compared else ():
+        out.print(line)
+    return code
 
 
 def opening(judgement: Judgement) -> list[str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import onnx
 import pytest
 
 from assay.verify.app import judge_table
+from assay.verify.app.judge_baseline import Baseline, findings
 from assay.verify.app.junit import TestCase, junit
 from assay.verify.app.terminal import Screen
+from assay.verify.backends import backend, subject_of_model
 from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, TensorError
 from assay.verify.oracle import Worst
 from tests.places import ROOT
@@ -71,6 +75,69 @@ def test_what_is_not_there_is_told_before_the_model_is_read(
         assert said in capsys.readouterr().err
     assert assay(monkeypatch, "judge", model) == 2
     assert "who is judged?" in capsys.readouterr().err
+
+
+# --- baselines --------------------------------------------------------------------------------------------------------
+
+
+def test_a_baseline_lets_pass_what_it_has(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recording that is off in `b`; then in `a` too; then in `b` no more."""
+    right = backend("numpy").prepare(subject_of_model(two_outputs()), ["a", "b"])
+    x = np.ones((2, 3), np.float32)
+    made = {"x": x, **right({"x": x})}
+    out, before = model.with_name("out.npz"), model.with_name("before.json")
+
+    def judged(*names: str, more: tuple[object, ...] = ()) -> tuple[int, str]:
+        np.savez(out, **{n: v + (n in names) for n, v in made.items()})
+        code = assay(monkeypatch, "judge", model, "--recorded", out, *more)
+        return code, capsys.readouterr().out
+
+    code, text = judged("b", more=("--json",))
+    assert code == 1
+    before.write_text(text)
+    old = ("--baseline", before)
+    code, text = judged("b", more=old)
+    assert code == 0 and "0 new, 1 known, 0 mended" in text and "to b (Add sum)" in text
+    code, text = judged("a", "b", more=old)
+    assert code == 1 and "new since the baseline:" in text and "1 new, 1 known, 0 mended" in text
+    code, text = judged(more=(*old, "--json"))
+    found = json.loads(text)
+    assert (code, found["exit"], found["holds"]) == (0, 0, True)
+    assert [f["outcome"] for f in found["baseline"]["mended"]] == ["wrong"]
+    assert found["baseline"]["new"] == found["baseline"]["known"] == []
+
+    another = two_outputs()
+    another.graph.node[1].op_type = "Abs"
+    onnx.save(another, model)
+    assert assay(monkeypatch, "judge", model, "--recorded", out, *old) == 2
+    assert "is of another model" in capsys.readouterr().err
+    for text in ("{", "[]", '{"digest": "", "backends": [{}]}'):
+        before.write_text(text)
+        assert assay(monkeypatch, "judge", model, "--recorded", out, *old) == 2
+        assert "is no baseline" in capsys.readouterr().err
+    before.unlink()
+    assert assay(monkeypatch, "judge", model, "--recorded", out, *old) == 2
+    assert "no such file [judge.C4]" in capsys.readouterr().err
+
+
+def test_findings_are_of_kinds_and_places() -> None:
+    piece = {"title": "p", "verdict": {"outcome": "wrong"}}
+    data: dict[str, Any] = {
+        "name": "x",
+        "outcome": "wrong",
+        "samples": [
+            {"sample": "random 2", "outcome": "wrong", "pieces": [piece], "outputs": []},
+            {"sample": "ties", "outcome": "undecided", "pieces": [], "outputs": []},
+        ],
+    }
+    ended = {"name": "y", "outcome": "died", "samples": []}
+    assert [*findings([data, ended])] == [("x", "random", "p", "wrong"), ("y", "", "", "died")]
+    old = Baseline(Path("b"), "", findings([ended, {**ended, "name": "gone"}]))
+    compared = old.compared([data, {**ended, "outcome": "refused"}])
+    assert [f.outcome for f in compared.new] == ["wrong", "refused"] and compared.exit == 1
+    assert [f.backend for f in compared.mended] == ["y"]  # nobody judged `gone` again
 
 
 # --- the table --------------------------------------------------------------------------------------------------------

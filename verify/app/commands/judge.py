@@ -58,12 +58,20 @@ def judge(
         typer.Option("--junit", metavar="FILE", help="write a test for each set of inputs and output, as JUnit's XML"),
     ] = None,
     patience: Patience = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            "--baseline",
+            metavar="FILE",
+            help="what --json wrote before: only what it has not counts to the exit code",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge backends on MODEL, what was recorded of one, or a second program: is what they give what its definition
     allows? Nothing is lowered."""
     from assay.verify.api.judge import DEFAULT_KINDS, judge as judge_program
-    from assay.verify.app.judge_table import show_judgement
+    from assay.verify.app.judge_table import Places, show_judgement
     from assay.verify.border.inputs import load_npz
 
     work = partial(
@@ -72,4 +80,4 @@ def judge(
         kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only,
         patience=patience,
     )  # fmt: skip
-    raise typer.Exit(show_judgement(str(model), as_json, junit, work))
+    raise typer.Exit(show_judgement(str(model), as_json, Places(junit, None, baseline), work))

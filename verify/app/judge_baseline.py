@@ -1,0 +1,120 @@
+"""What is new since an earlier judgement (specs/verify.md, "judge")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from assay.semantics.errors import Invalid
+from assay.semantics.files import read_text
+from assay.verify.exits import OF_OUTCOME, Exit, gravest
+from assay.verify.judge.outcome import GOOD, SAYS_NOTHING
+
+
+class Finding(NamedTuple):
+    """Something that is not right: of which backend, on which kind of data, in which piece or output ("" where it has
+    no place), and the verdict."""
+
+    backend: str
+    kind: str
+    place: str
+    outcome: str
+
+    def __str__(self) -> str:
+        on = f" on {self.kind}" if self.kind else ""
+        return f"{self.backend} is {self.outcome}{on}{f': {self.place}' if self.place else ''}"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is not right now, and was not then: each finding is `new`, `known` or `mended`."""
+
+    new: list[Finding] = field(default_factory=list)
+    known: list[Finding] = field(default_factory=list)
+    mended: list[Finding] = field(default_factory=list)
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code, to which only what is new counts."""
+        return gravest(OF_OUTCOME[f.outcome] for f in self.new)
+
+    def lines(self) -> list[str]:
+        """The comparison for people."""
+        told = [f"new since the baseline: {f}" for f in self.new] + [f"mended: {f}" for f in self.mended]
+        told += [f"known: {f}" for f in self.known]
+        return [*told, f"{len(self.new)} new, {len(self.known)} known, {len(self.mended)} mended"]
+
+    def as_data(self) -> dict[str, list[dict[str, str]]]:
+        """The comparison for machines."""
+        return {n: [f._asdict() for f in getattr(self, n)] for n in ("new", "known", "mended")}
+
+
+def findings(backends: Iterable[Mapping[str, Any]]) -> dict[Finding, None]:
+    """What is not right, of backends as `--json` has them."""
+    found: dict[Finding, None] = {}
+    for b in backends:
+        if b["outcome"] in GOOD:
+            continue
+        if not b["samples"]:
+            found[Finding(b["name"], "", "", b["outcome"])] = None
+        for s in b["samples"]:
+            outcome = s["outcome"]
+            if outcome in GOOD or (outcome in SAYS_NOTHING and outcome != b["outcome"]):
+                continue
+            places = [p["title"] for p in s["pieces"] if p["verdict"]["outcome"] == "wrong"]
+            places = places or [o["tensor"] for o in s["outputs"] if o["outcome"] == outcome] or [""]
+            found.update((Finding(b["name"], _kind(s["sample"]), p, outcome), None) for p in places)
+    return found
+
+
+def _kind(sample: str) -> str:
+    """A kind of data, of whichever run."""
+    kind, space, run = sample.rpartition(" ")
+    return kind if space and run.isdecimal() else sample
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """An earlier judgement, as `--json` wrote it."""
+
+    path: Path
+    digest: str
+    found: Mapping[Finding, None]
+
+    def require_same(self, digest: str) -> None:
+        """Invalid (judge.C4): it is of another model."""
+        if digest != self.digest:
+            raise Invalid(
+                "is of another model: its digest is not that of this one; judge this one with --json, and keep that",
+                where=str(self.path), label="judge.C4",
+            )  # fmt: skip
+
+    def compared(self, backends: Iterable[Mapping[str, Any]]) -> Compared:
+        """What of a judgement is new, known, or mended: was not right and is, where it was judged again."""
+        several = list(backends)
+        now = findings(several)
+        again = {(b["name"], k) for b in several for k in ("", *(_kind(s["sample"]) for s in b["samples"]))}
+        return Compared(
+            [f for f in now if f not in self.found],
+            [f for f in now if f in self.found],
+            [f for f in self.found if f not in now and (f.backend, f.kind) in again],
+        )
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The baseline in a file. Invalid (judge.C4): it cannot be read, or is none."""
+    try:
+        data = json.loads(read_text(path))
+        return Baseline(path, str(data["digest"]), findings(data["backends"]))
+    except FileNotFoundError:
+        raise Invalid("no such file", where=str(path), label="judge.C4") from None
+    except OSError as wrong:
+        raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(path), label="judge.C4") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+        said = f"{type(wrong).__name__}: {wrong}"[:200]
+        raise Invalid(
+            f"is no baseline, which is what assay judge --json writes ({said})", where=str(path), label="judge.C4"
+        ) from None
