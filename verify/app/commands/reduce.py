@@ -41,7 +41,7 @@ def reduce(
         typer.Option(
             "--kinds",
             metavar="KIND,...",
-            help="the kinds of data that are tried: integers, random, specials, cancelling, large; by default all",
+            help="the kinds of data that are tried, such as random,large; by default all",
             show_default=False,
         ),
     ] = "",
