@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from assay.semantics.module import Module as Module
     from assay.verify import strategies as strategies
     from assay.verify.api.check import Report as Report, build as build, check as check, verify as verify
-    from assay.verify.api.judge import Judgement as Judgement, judge as judge
+    from assay.verify.api.judge import judge as judge
     from assay.verify.api.plan import MemoryPlan as MemoryPlan, plan as plan
     from assay.verify.api.programs import load as load
     from assay.verify.api.prove import Proofs as Proofs, prove as prove
     from assay.verify.api.run import run as run
     from assay.verify.backends.protocol import Backend as Backend
+    from assay.verify.judge.judgement import Judgement as Judgement
 
     __version__: str
 
@@ -49,12 +50,13 @@ _HOMES = {
     "assay.semantics.module": ("Module",),
     "assay.semantics.text.brief": ("text_for_people",),
     "assay.verify.api.check": ("Report", "build", "check"),
-    "assay.verify.api.judge": ("Judgement", "judge"),
+    "assay.verify.api.judge": ("judge",),
     "assay.verify.api.plan": ("MemoryPlan", "plan"),
     "assay.verify.api.programs": ("load",),
     "assay.verify.api.prove": ("Proofs", "prove"),
     "assay.verify.api.run": ("run",),
     "assay.verify.backends.protocol": ("Backend",),
+    "assay.verify.judge.judgement": ("Judgement",),
 }  # fmt: skip
 """The module of each name that is no module itself."""
 _MODULES = {"builder": "assay.semantics.builder", "strategies": "assay.verify.strategies", "verify": "assay.verify"}

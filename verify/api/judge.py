@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
@@ -18,12 +18,14 @@ from assay.semantics.types import symbols
 from assay.verify.api.check import Backends, Progress, named_backends
 from assay.verify.api.programs import Inputs, Program, input_arrays, opened, with_inputs
 from assay.verify.app.check import sized
+from assay.verify.app.judge_report import write_judged
+from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
-from assay.verify.exits import Exit, gravest
+from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.recorded import recording_of
 from assay.verify.judge.run import JudgeRun
-from assay.verify.judge.samples import Sample, samples
+from assay.verify.judge.samples import samples
 from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
 from assay.verify.oracle.data import Kind
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
@@ -34,30 +36,6 @@ Recorded: TypeAlias = str | Path | Mapping[str, Any] | Sequence[str | Path | Map
 DEFAULT_KINDS: tuple[Kind, ...] = ("random", "integers", "cancelling", "large", "specials", "ties")
 SIZES = ((2, 7, 5, 3, 11, 13), (1, 16, 32, 24, 40, 48), (1, 64, 64), (1, 128, 96), (1, 224, 224), (1,))
 """Sizes that are tried for symbolic dims, in this order: different ones first, so that axes cannot be mixed up."""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What was found of each backend; the sizes that were chosen, by the names of the symbolic dims; the sets of inputs
-    in the order in which they were run."""
-
-    verdicts: tuple[BackendVerdict, ...]
-    chosen: Mapping[str, int]
-    samples: tuple[Sample, ...]
-    subject: Subject
-    seed: int = 0
-    source: str = ""
-    """The name of the model's file, "" where it has none."""
-
-    @property
-    def exit(self) -> Exit:
-        """The exit code of a command that found only this."""
-        return gravest(v.exit for v in self.verdicts)
-
-    @property
-    def holds(self) -> bool | None:
-        """True if every backend is right, False if one is wrong, None if of one it is not known."""
-        return {Exit.HOLDS: True, Exit.WRONG: False}.get(self.exit)
 
 
 def judge(
@@ -73,6 +51,7 @@ def judge(
     seed: int = 0,
     exclude: str | Sequence[str] = (),
     sound_only: bool = False,
+    page: str | Path | None = None,
     patience: float | None = None,
     on_start: Callable[[Judgement], None] | None = None,
     on_verdict: Callable[[BackendVerdict], None] | None = None,
@@ -85,6 +64,7 @@ def judge(
 
     Inputs that are not given are made, `runs` sets of each of `kinds` (see `assay.verify.oracle.data`). Sizes of
     symbolic dims are those of the inputs, or of `dims`, or are chosen. `exclude` names rights that no backend has;
+    `page` is a directory for the page of `assay judge --report`, with every tensor that a backend shows.
     `sound_only` leaves out what rests on a model of how correct runs differ. `patience` is how many seconds a backend
     may take for one answer, by default 600. `on_start` gets the judgement while it has
     no verdict yet, `on_verdict` each verdict as it is found.
@@ -92,6 +72,8 @@ def judge(
     Invalid: the program, an input or an option cannot be used. Unsupported: an operator is not known.
     """
     EVERYTHING_KEPT.excluding(exclude)
+    if page is not None:
+        require_place(Path(page))
     chosen_kinds = _kinds(kinds)
     named = named_backends(backends, False, patience)
     if not named and second is None and not recorded:
@@ -124,7 +106,8 @@ def judge(
     begun = Judgement((), chosen, made, subject, seed, source)
     if on_start is not None:
         on_start(begun)
-    run = JudgeRun(subject, made, others, source, seed, sound_only, list(exclude))
+    run = JudgeRun(subject, made, others, source, seed, sound_only, excluded=list(exclude))
+    run.detailed = page is not None
     if progress is not None:
         run.progress = progress
     if on_verdict is not None and found:
@@ -134,7 +117,10 @@ def judge(
         if on_verdict is not None:
             on_verdict(verdict)
     order = [v.name for v in found if v.proved] + [who.name for who in others]
-    return replace(begun, verdicts=tuple(sorted(found, key=lambda v: order.index(v.name))))
+    judgement = replace(begun, verdicts=tuple(sorted(found, key=lambda v: order.index(v.name))))
+    if page is not None:
+        write_judged(Path(page), judgement)
+    return judgement
 
 
 def recorded_arrays(recorded: Recorded) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from assay.verify.api.judge import Judgement
+from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, as_data
 
 

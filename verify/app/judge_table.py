@@ -10,15 +10,15 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from assay.verify.api.judge import Judgement
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.judge_baseline import read_baseline
 from assay.verify.app.judge_json import backend_data, judgement_data
 from assay.verify.app.junit import TestCase, write_junit
 from assay.verify.app.showing import status
 from assay.verify.app.terminal import Screen, cell, printable
-from assay.verify.evidence import listed, plural
+from assay.verify.evidence import listed
 from assay.verify.exits import Exit
+from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import GRAVEST, BackendVerdict, SampleVerdict, TensorError
 
 MOST_ROWS = 24
@@ -40,7 +40,6 @@ class Places:
     """Where a judgement is written beside the terminal, and what it is compared with."""
 
     junit: Path | None = None
-    report: Path | None = None
     baseline: Path | None = None
 
 
@@ -59,7 +58,7 @@ def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Jud
             if baseline is not None:
                 baseline.require_same(answer["digest"])
             if not as_json:
-                for line in opening(begun):
+                for line in begun.opening():
                     out.print(line)
 
         def on_verdict(verdict: BackendVerdict) -> None:
@@ -80,17 +79,6 @@ def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Jud
     for line in compared.lines() if compared else ():
         out.print(line)
     return code
-
-
-def opening(judgement: Judgement) -> list[str]:
-    """What is judged on what."""
-    nodes = judgement.subject.model.graph.node
-    lines = [f"{plural(len(nodes), 'node')} of {plural(len({n.op_type for n in nodes}), 'operator')}"]
-    if judgement.chosen:
-        sizes = ", ".join(f"{name}={size}" for name, size in judgement.chosen.items())
-        lines[0] += f"; sizes chosen: {sizes} (others with --dim)"
-    lines.append(f"{plural(len(judgement.samples), 'set')} of inputs: {', '.join(s.name for s in judgement.samples)}")
-    return lines
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

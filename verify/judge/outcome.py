@@ -27,6 +27,11 @@ SAYS_NOTHING = ("unpredictable", "undecided", "refused")
 """Verdicts that say nothing of a backend where the inputs were made for it."""
 
 
+BINS = 18
+"""Bins of a histogram of errors: none, up to 1, 2, 4, ... 2^15 units in the last place, and all beyond."""
+FURTHEST_SHOWN = 5
+
+
 @dataclass(frozen=True)
 class TensorError:
     """How far a tensor is from the middle of what is allowed, in units in the last place of its dtype there: at the
@@ -47,6 +52,10 @@ class TensorError:
     reference: str = "definition"
     """What it is compared with: the middle of the definition's bounds or, where these exclude nothing, of correct
     runs."""
+    histogram: Sequence[int] = ()
+    """How many elements are in each of `BINS`."""
+    furthest: Sequence[tuple[tuple[int, ...], Any, Any, float]] = ()
+    """The elements that are furthest off: where, what is there, the middle, and the error."""
 
 
 def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
@@ -72,11 +81,33 @@ def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(off)), off.shape))
     bound = float("inf") if nothing[at] else float(radius[at] / unit[at])
     finite = off[np.isfinite(off)]
+    far = np.argsort(-off, axis=None, kind="stable")[:FURTHEST_SHOWN]
+    places = [tuple(int(i) for i in np.unravel_index(int(f), off.shape)) for f in far if off.flat[f] > 0]
     return TensorError(
         tensor, at, element_number(got[at], of), element_number(want[at], of), float(off[at]),
         bound, float(finite.mean()) if finite.size else float("inf"),
-        int(np.count_nonzero(~same & (radius == 0))), got.size,
+        int(np.count_nonzero(~same & (radius == 0))), got.size, histogram=_histogram(off),
+        furthest=[(i, element_number(got[i], of), element_number(want[i], of), float(off[i])) for i in places],
     )  # fmt: skip
+
+
+def _histogram(off: Array) -> list[int]:
+    with np.errstate(divide="ignore"):
+        place = np.where(off > 0, np.ceil(np.log2(np.maximum(off, 1.0))) + 1, 0)
+    counts = np.bincount(np.minimum(place, BINS - 1).astype(np.int64).ravel(), minlength=BINS)
+    return [int(c) for c in counts]
+
+
+@dataclass(frozen=True)
+class ShownTensor:
+    """The verdict on a tensor that a backend shows, on the operands that it shows: by what operator it is made, by
+    which layer it was judged, and its error."""
+
+    tensor: str
+    maker: str
+    outcome: str
+    layer: str
+    error: TensorError | None
 
 
 @dataclass(frozen=True)
@@ -106,6 +137,8 @@ class SampleVerdict:
     errors: Sequence[TensorError] = ()
     distances: Sequence[Distance] = ()
     pieces: Sequence[PieceFinding] = ()
+    tensors: Sequence[ShownTensor] = ()
+    """Every tensor that the backend shows, where that was asked for."""
 
     def of_output(self, tensor: str) -> str:
         """The verdict on one output: that on the set of inputs, but where this is of something else."""

@@ -26,6 +26,7 @@ from assay.verify.judge.piecewise import Piecewise
 from assay.verify.judge.recorded import Recording
 from assay.verify.judge.samples import Sample
 from assay.verify.judge.spread import Distance, Spread, spread_of
+from assay.verify.judge.tensors import shown_tensors
 from assay.verify.judge.two_programs import SecondProgram, judge_second
 from assay.verify.oracle import Accepts, Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
@@ -76,6 +77,8 @@ class JudgeRun:
     source: str = ""
     seed: int = 0
     sound_only: bool = False
+    detailed: bool = False
+    """Whether every tensor that a backend shows is told."""
     excluded: Sequence[str] = ()
     progress: Progress = lambda what, done, total: None
     spreads: dict[int, Spread] = field(default_factory=dict)
@@ -178,6 +181,11 @@ class JudgeRun:
                 shown = self._shown(each, sample)
                 verdict = oracle.judge(expected, outputs, shown) if shown else verdict
             first[i, k] = self._first(sample, verdict, expected, outputs)
+            if self.detailed and isinstance(outputs, Mapping):
+                shown = shown or self._shown(each, sample)
+                first[i, k] = replace(
+                    first[i, k], tensors=shown_tensors(oracle, expected, shown, verdict.outcome == "wrong")
+                )
 
     def _first(self, sample: Sample, verdict: Verdict, expected: Expected, outputs: Outputs) -> SampleVerdict:
         errors: list[TensorError] = []

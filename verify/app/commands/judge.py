@@ -58,6 +58,12 @@ def judge(
         typer.Option("--junit", metavar="FILE", help="write a test for each set of inputs and output, as JUnit's XML"),
     ] = None,
     patience: Patience = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="DIR", help="write DIR/index.html: every tensor, its errors, and the graph by verdict"
+        ),
+    ] = None,
     baseline: Annotated[
         Path | None,
         typer.Option(
@@ -77,7 +83,7 @@ def judge(
     work = partial(
         judge_program, model, backend, load_npz(inputs) if inputs else {}, second=second,
         recorded=recorded, dims=parse_dims(dim),
-        kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only,
+        kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only, page=report,
         patience=patience,
     )  # fmt: skip
-    raise typer.Exit(show_judgement(str(model), as_json, Places(junit, None, baseline), work))
+    raise typer.Exit(show_judgement(str(model), as_json, Places(junit, baseline), work))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, open_regular
+from assay.verify.app.report import judged
 from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import MARK, page
 from assay.verify.border.files import replace_text
@@ -25,22 +27,32 @@ def require_place(directory: Path) -> None:
     for name in (PAGE, DATA):
         path = directory / name
         if path.is_dir() or (path.exists() and not _is_ours(directory)):
-            raise Invalid("is there already, and not from assay check --report", where=str(path), label="report.C2")
+            raise Invalid(
+                "is there already, and not from assay check --report or assay judge --report",
+                where=str(path),
+                label="report.C2",
+            )
 
 
 def _is_ours(directory: Path) -> bool:
     """Whether the page in a directory is one that may be replaced."""
+    marks = [MARK.encode(), judged.MARK.encode()]
     try:
         with open_regular(directory / PAGE) as file:
-            return file.read(len(MARK)) == MARK.encode()
+            return file.read(max(map(len, marks))).startswith(tuple(marks))
     except OSError:
         return False
 
 
 def write_report(directory: Path, report: CheckReport) -> Path:
     """Write a report; the path of its page. Each file appears whole or not at all. Invalid: nothing can be written."""
+    return write_page(directory, page(report), report.as_data())
+
+
+def write_page(directory: Path, text: str, data: Any) -> Path:
+    """Write a page and its data, as `write_report` does."""
     require_place(directory)
-    contents = {PAGE: page(report), DATA: json.dumps(report.as_data(), separators=(",", ":")) + "\n"}
+    contents = {PAGE: text, DATA: json.dumps(data, separators=(",", ":")) + "\n"}
     try:
         directory_at(directory)
     except OSError as wrong:

@@ -1,0 +1,46 @@
+"""All that was found of those that were judged on one program (specs/verify.md, "judge")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.verify.backends.protocol import Subject
+from assay.verify.evidence import plural
+from assay.verify.exits import Exit, gravest
+from assay.verify.judge.outcome import BackendVerdict
+from assay.verify.judge.samples import Sample
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was found of each backend; the sizes that were chosen, by the names of the symbolic dims; the sets of inputs
+    in the order in which they were run."""
+
+    verdicts: tuple[BackendVerdict, ...]
+    chosen: Mapping[str, int]
+    samples: tuple[Sample, ...]
+    subject: Subject
+    seed: int = 0
+    source: str = ""
+    """The name of the model's file, "" where it has none."""
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that found only this."""
+        return gravest(v.exit for v in self.verdicts)
+
+    @property
+    def holds(self) -> bool | None:
+        """True if every backend is right, False if one is wrong, None if of one it is not known."""
+        return {Exit.HOLDS: True, Exit.WRONG: False}.get(self.exit)
+
+    def opening(self) -> list[str]:
+        """What is judged on what, in words."""
+        nodes = self.subject.model.graph.node
+        lines = [f"{plural(len(nodes), 'node')} of {plural(len({n.op_type for n in nodes}), 'operator')}"]
+        if self.chosen:
+            sizes = ", ".join(f"{name}={size}" for name, size in self.chosen.items())
+            lines[0] += f"; sizes chosen: {sizes} (others with --dim)"
+        lines.append(f"{plural(len(self.samples), 'set')} of inputs: {', '.join(s.name for s in self.samples)}")
+        return lines
