@@ -277,17 +277,28 @@ class JudgeRun:
             made = replace(made, rests=_rests(each.backend, made.rests))
         elif made.outcome == "wrong":
             made = replace(made, rule=self._rule(made, None))
-        if far is None or self.sound_only or made.outcome == "wrong":
+        if self.sound_only or made.outcome == "wrong":
             return made
+        stale = self._stale(each, k)
+        if far is None:
+            return replace(made, outcome="implausible", rests="", detail=stale) if stale else made
         odds = f"at most one correct run in 10^{-far.log10_odds:.0f} would, were their errors normal"
-        detail = "; ".join(filter(None, [str(far), odds, self._stale(each, k)]))
-        place = made.culprit or listed([f.title for f in made.pieces if f.verdict.outcome == "wrong"])
-        return replace(made, outcome="implausible", rests="", detail=detail, culprit=place)
+        detail = "; ".join(filter(None, [str(far), odds, stale]))
+        return replace(made, outcome="implausible", rests="", detail=detail)
 
     def _stale(self, each: Judged, k: int) -> str:
-        """On which other inputs a backend gave the same bits, if on any."""
-        same = [self.runs[i].name for i, o in enumerate(each.outputs) if i < k and _same(o, each.outputs[k])]
-        return f"these are the bits that it gave on the inputs {same[0]!r}" if same else ""
+        """What is odd where a backend gave the bits of earlier inputs again and the definition gives others: "" where
+        nothing is."""
+        for i in range(k):
+            if self.runs[k].kind != AGAIN and _same(each.outputs[i], each.outputs[k]):
+                one, other = self._spread(i), self._spread(k)
+                moved = [n for n, v in other.outputs.items() if n in one.outputs and _differ(one.outputs[n][0], v[0])]
+                if moved:
+                    return (
+                        f"these are the bits that it gave on the inputs {self.runs[i].name!r}, and {listed(moved)} of"
+                        f" the definition {'is' if len(moved) == 1 else 'are'} another there"
+                    )
+        return ""
 
     def _with_pieces(self, first: SampleVerdict, k: int, coverage: Coverage, near: str) -> SampleVerdict:
         """The verdict on one set of inputs with what pieces show."""
@@ -368,6 +379,16 @@ def _near(distances: Sequence[Distance], spread: Spread) -> str:
     if not distances:
         return f"have no spread to compare with{': ' + spread.stopped if spread.stopped else ''}"
     return f"within {max(d.times for d in distances):.2g} times the spread of {spread.runs} correct runs"
+
+
+DIFFERING = 4
+"""Elements of floats that the definition gives differently on two sets of inputs: that a backend gives all of them
+alike is no accident."""
+
+
+def _differ(one: Array, other: Array) -> bool:
+    moved = one.shape == other.shape and one.dtype.kind not in "biu"
+    return moved and int(np.count_nonzero(one != other)) >= DIFFERING
 
 
 def _same(one: Outputs | None, other: Outputs | None) -> bool:
