@@ -201,7 +201,8 @@ def test_an_argument_of_a_wrong_type_is_invalid(
 def _functions() -> Iterator[Callable[..., Any]]:
     from assay.verify.api.check import verify
 
-    yield from (assay.load, assay.run, assay.check, assay.build, assay.prove, assay.plan, for_python(verify))
+    yield from (assay.load, assay.run, assay.check, assay.judge, assay.build, assay.prove, assay.plan)
+    yield for_python(verify)
 
 
 def test_every_parameter_is_of_a_type_that_is_checked() -> None:

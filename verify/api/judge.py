@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, cycle
 from pathlib import Path
@@ -12,9 +12,10 @@ import numpy as np
 import onnx
 
 from assay.interp import graph
+from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.semantics.errors import AssayError, Invalid, Trap
 from assay.semantics.module import Module
-from assay.semantics.types import symbols
+from assay.semantics.types import Type, symbols
 from assay.verify.api.check import Backends, Progress, named_backends
 from assay.verify.api.programs import Inputs, Program, input_arrays, opened, with_inputs
 from assay.verify.app.check import sized
@@ -25,7 +26,7 @@ from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.recorded import recording_of
 from assay.verify.judge.run import JudgeRun
-from assay.verify.judge.samples import samples
+from assay.verify.judge.samples import input_sets
 from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
 from assay.verify.oracle.data import Kind
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
@@ -85,7 +86,7 @@ def judge(
     given = _with_recorded(program, input_arrays(inputs), recordings)
     program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
     subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
-    made = tuple(samples(subject.module, given, chosen_kinds, runs, seed))
+    made = tuple(input_sets(subject.module, given, chosen_kinds, runs, seed))
     others: list[Backend] = [who for _, who in named]
     for name, arrays in recordings.items():
         missing = [p.name for p in subject.module.main.params if p.name not in given]
@@ -196,16 +197,19 @@ def with_chosen_sizes(
 ) -> tuple[Subject, dict[str, int]]:
     """A program whose symbolic dims are numbers, and those of them that were chosen: the first of `SIZES` on which it
     runs. What the last of them fails with is raised where there is none."""
-    first = _subject(program, sizes, source)
-    free = list(dict.fromkeys(s.name for p in first.module.main.params for s in symbols(p.type)))
+    if isinstance(program, Module):
+        types: Iterable[Type] = [p.type for p in program.main.params]
+    else:
+        types = declared_inputs(program.graph)[0].values()
+    free = list(dict.fromkeys(s.name for t in types for s in symbols(t) if s.name not in sizes))
     if not free:
-        return first, {}
+        return _subject(program, sizes, source), {}
     wrong: Exception | None = None
     for some in SIZES:
         chosen = dict(zip(free, chain(some[:1], cycle(some[1:] or some)), strict=False))
         try:
             subject = _subject(program, {**sizes, **chosen}, source)
-            ordinary = next(samples(subject.module, given, ["random"], 1, seed))
+            ordinary = next(input_sets(subject.module, given, ["random"], 1, seed))
             graph.run(subject.module, ordinary.inputs)
         except (Invalid, Trap) as why:
             wrong = wrong or why

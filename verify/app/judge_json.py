@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 
 from assay.verify.judge.judgement import Judgement
-from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, as_data
+from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, verdict_data
 
 
 def judgement_data(what: str, judgement: Judgement) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def backend_data(verdict: BackendVerdict) -> dict[str, Any]:
 
 
 def _sample_data(sample: SampleVerdict) -> dict[str, Any]:
-    made: dict[str, Any] = as_data(sample)
+    made: dict[str, Any] = verdict_data(sample)
     outputs = [{**e, "outcome": sample.of_output(e["tensor"])} for e in made.pop("errors")]
     return {**made, "outputs": outputs}
 

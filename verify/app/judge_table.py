@@ -86,7 +86,7 @@ def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Jud
 Row = tuple[SampleVerdict, TensorError | None]
 
 
-def rows_of(verdict: BackendVerdict) -> list[Row]:
+def table_rows(verdict: BackendVerdict) -> list[Row]:
     """Each set of inputs with each output, the gravest first."""
     rows: list[Row] = [(s, e) for s in verdict.samples for e in (s.errors or (None,))]
     return sorted(rows, key=lambda row: GRAVEST.index(word(row)))
@@ -100,7 +100,7 @@ def word(row: Row) -> str:
 
 def print_verdict(out: Screen, verdict: BackendVerdict) -> None:
     """The table of one backend and its closing line."""
-    rows = rows_of(verdict)
+    rows = table_rows(verdict)
     out.print(Text(f"\n{printable(verdict.name)}", "bold"))
     if rows:
         out.print(_table(out.width, rows[:MOST_ROWS]))

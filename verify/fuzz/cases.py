@@ -20,7 +20,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.types import symbols
 from assay.semantics.walk import post_order
 from assay.verify.backends import subject_of_module
-from assay.verify.fuzz.onnx_names import OnnxExample, imported, varied
+from assay.verify.fuzz.onnx_names import OnnxExample, imported, varied_example
 from assay.verify.strategies.avoiding import others
 from assay.verify.strategies.choosing import Tape, by_random
 from assay.verify.strategies.features import Features, static_operators
@@ -124,8 +124,8 @@ def made(recipe: Recipe, tape: Tape) -> FuzzCase:
 
 
 def _of_onnx(examples: Sequence[OnnxExample], tape: Tape) -> FuzzCase:
-    """An example that is one of ONNX's own, varied."""
-    made = varied(tape, examples)
+    """An example that is one of ONNX's own, varied_example."""
+    made = varied_example(tape, examples)
     module = imported(made.model)
     assert module is not None, "what cannot be imported is no example"
     return FuzzCase(module, made.inputs, tuple(tape.taken), made.model)

@@ -50,8 +50,8 @@ class StoredFailure:
 
     def program(self) -> tuple[Program, dict[str, Any]]:
         """The program as it was judged, a model or a module, and the inputs, read from their files."""
-        model, text = beside(self.path, ".onnx"), beside(self.path, ".py")
-        return load_model(model) if self.is_model else load_text(text), load_npz(beside(self.path, ".npz"))
+        model, text = file_beside(self.path, ".onnx"), file_beside(self.path, ".py")
+        return load_model(model) if self.is_model else load_text(text), load_npz(file_beside(self.path, ".npz"))
 
 
 class Corpus:
@@ -78,12 +78,12 @@ class Corpus:
             "picks": list(case.picks), "recipe": recipe.as_data(), "avoided": list(recipe.avoided),
             "program": "text" if case.model is None else "onnx",
         }  # fmt: skip
-        write_module(case.module, beside(path, ".py"))
+        write_module(case.module, file_beside(path, ".py"))
         inputs = plain(case.inputs)
-        save(beside(path, ".npz"), inputs)
+        save(file_beside(path, ".npz"), inputs)
         model = as_model(case)
         if model is not None:
-            replace_file(beside(path, ".onnx"), lambda at: at.write_bytes(model.SerializeToString()))
+            replace_file(file_beside(path, ".onnx"), lambda at: at.write_bytes(model.SerializeToString()))
         write_failure_test(self.directory, name, target, Failed(result.kind, result.detail), model, inputs)
         replace_text(path, json.dumps(data, indent=1) + "\n")  # last: with it the failure is there
         return path
@@ -131,7 +131,7 @@ def name_of(target: str, result: Result, operators: tuple[str, ...]) -> str:
     return _plain(f"{target}-{result.kind}-{by}") + "-" + hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
-def beside(path: Path, ending: str) -> Path:
+def file_beside(path: Path, ending: str) -> Path:
     """The file of a failure with another ending; a dot in its name is no ending."""
     return path.with_name(path.name.removesuffix(".json") + ending)
 

@@ -161,7 +161,7 @@ def imported(model: onnx.ModelProto) -> Module | None:
         return None
 
 
-def varied(pick: Pick, examples: Sequence[OnnxExample]) -> OnnxExample:
+def varied_example(pick: Pick, examples: Sequence[OnnxExample]) -> OnnxExample:
     """One of the examples with other contents, and with another element type or without an attribute where it is still
     a model: the first example as it stands is the simplest."""
     example = one_of(pick, examples)

@@ -104,7 +104,7 @@ def judge_examples(task: Task) -> Iterator[ExampleReport]:
             if result.key not in known or not result.culprit:
                 picks, result = simplest(of, task.recipe, case, result, task.seconds)
                 known.add(result.key)
-            reduced, result = smaller(of, again(task.recipe, picks), result, task.seconds)
+            reduced, result = reduced_failure(of, again(task.recipe, picks), result, task.seconds)
             report.failures.append(Failure(number, result, picks, reduced))
         yield report
 
@@ -134,7 +134,7 @@ def simplest(
     return picks, judged(of, (last := again(recipe, picks)).program, last.inputs) if best is not result else result
 
 
-def smaller(
+def reduced_failure(
     of: Target, case: FuzzCase, result: Result, seconds: float
 ) -> tuple[tuple[bytes, dict[str, Any]] | None, Result]:
     """A failure of a backend as a model of fewer elements and rounder numbers (`assay reduce`), and what came of that;

@@ -15,7 +15,7 @@ import numpy as np
 from assay.semantics.walk import Worklist
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces
 from assay.verify.judge.outcome import PieceFinding
-from assay.verify.judge.pieces import Dataflow, Piece, node_title
+from assay.verify.judge.pieces import Dataflow, Piece, onnx_title
 from assay.verify.judge.piecewise import Piecewise, Tensors
 from assay.verify.oracle import Verdict, oracle_of
 
@@ -43,7 +43,7 @@ def pieces_between(flow: Dataflow, known: Collection[str]) -> Iterator[Piece]:
 
 def between_title(flow: Dataflow, piece: Piece) -> str:
     """A piece for people: the tensor that it makes, of how many nodes, and from what."""
-    last = node_title(flow.nodes[flow.makers[piece.outputs[0]]])
+    last = onnx_title(flow.nodes[flow.makers[piece.outputs[0]]])
     if len(piece.nodes) == 1:
         return f"{last}, tensor {piece.outputs[0]}"
     given = [n for n in piece.inputs if n not in flow.settled]
@@ -78,7 +78,7 @@ def note(flow: Dataflow, coverage: Coverage, piece: Piece, sample: str, verdict:
             (flow.makers[n], v) for v in piece.nodes for n in flow.reads[v] if n in flow.makers and n in piece.inputs
         )
         return None
-    names = tuple(node_title(flow.nodes[i]) for i in piece.nodes)
+    names = tuple(onnx_title(flow.nodes[i]) for i in piece.nodes)
     made = PieceFinding(between_title(flow, piece), names, sample, verdict)
     (coverage.wrong if verdict.outcome == "wrong" else coverage.unsure).append(made)
     return made

@@ -15,11 +15,11 @@ from assay.verify.backends import Backend
 from assay.verify.backends.protocol import OUTCOMES, Prepared, Subject
 from assay.verify.evidence import plural
 from assay.verify.judge.outcome import PieceFinding
-from assay.verify.judge.pieces import Dataflow, Piece, node_title
+from assay.verify.judge.pieces import Dataflow, Piece, onnx_title
 from assay.verify.judge.piecewise import Case, Piecewise, Tensors
 from assay.verify.oracle import Accepts, Verdict, oracle_of
 from assay.verify.oracle.layers import BITWISE
-from assay.verify.oracle.trial import outputs_of
+from assay.verify.oracle.trial import run_outputs
 
 NARROWED = 3
 """How many wrong windows of one run are narrowed down; the others are named as they are."""
@@ -47,10 +47,10 @@ class Coverage:
         edges = sorted(flow.edges - self.edges)
         lone = [i for i in range(len(flow.nodes)) if i not in self.nodes]
         if lone:
-            return f"{plural(len(lone), 'node')}, {node_title(flow.nodes[lone[0]])} among them"
+            return f"{plural(len(lone), 'node')}, {onnx_title(flow.nodes[lone[0]])} among them"
         if edges:
             u, v = edges[0]
-            pair = f"{node_title(flow.nodes[u])} with {node_title(flow.nodes[v])}"
+            pair = f"{onnx_title(flow.nodes[u])} with {onnx_title(flow.nodes[v])}"
             return f"{plural(len(edges), 'pair')} of neighbours together, {pair} among them"
         return ""
 
@@ -111,7 +111,7 @@ class _Window:
         try:
             if id(subject) not in self.prepared:
                 self.prepared[id(subject)] = subject, self.judged.backend.prepare(subject, subject.outputs)
-            outputs = outputs_of(self.judged.backend, self.prepared[id(subject)][1], case.expected, case.inputs)
+            outputs = run_outputs(self.judged.backend, self.prepared[id(subject)][1], case.expected, case.inputs)
         except AssayError as why:
             if why.label == "backend.C8":
                 return Verdict("wrong", BITWISE, why.message)
@@ -170,6 +170,6 @@ class _Window:
 
     def _note(self, to: list[PieceFinding], piece: Piece, k: int, verdict: Verdict) -> None:
         flow = self.run.flow
-        names = tuple(node_title(flow.nodes[i]) for i in piece.nodes)
+        names = tuple(onnx_title(flow.nodes[i]) for i in piece.nodes)
         if all(names != f.nodes for f in to):
             to.append(PieceFinding(flow.title(piece), names, self.samples[k], verdict))

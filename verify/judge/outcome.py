@@ -252,14 +252,14 @@ def gravest_of(outcomes: Iterable[str]) -> str:
     return next((o for o in GRAVEST if o in found), "right")
 
 
-def as_data(found: Any) -> Any:
+def verdict_data(found: Any) -> Any:
     """A verdict as plain data, for JSON: numbers that JSON does not have as texts."""
     if hasattr(found, "__dataclass_fields__"):
-        return {n: as_data(getattr(found, n)) for n in found.__dataclass_fields__}
+        return {n: verdict_data(getattr(found, n)) for n in found.__dataclass_fields__}
     if isinstance(found, Mapping):
-        return {str(k): as_data(v) for k, v in found.items()}
+        return {str(k): verdict_data(v) for k, v in found.items()}
     if isinstance(found, (list, tuple)):
-        return [as_data(v) for v in found]
+        return [verdict_data(v) for v in found]
     if isinstance(found, (float, np.floating)) and not np.isfinite(found):
         return str(float(found))
     return found.item() if isinstance(found, np.generic) else found

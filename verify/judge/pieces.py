@@ -190,7 +190,7 @@ class Dataflow:
 
     def title(self, piece: Piece) -> str:
         """A piece for people: how many nodes, and its first and last that compute."""
-        names = [node_title(self.nodes[i]) for i in piece.nodes]
+        names = [onnx_title(self.nodes[i]) for i in piece.nodes]
         if len(names) <= 3:
             return ", ".join(names)
         return f"{len(names)} nodes from {names[0]} to {names[-1]}"
@@ -202,7 +202,7 @@ DRAWS = frozenset(
 """Operators that give something else each time."""
 
 
-def node_title(node: NodeProto) -> str:
+def onnx_title(node: NodeProto) -> str:
     """A node for people: its operator and its name, or what it makes."""
     return f"{node.op_type} {node.name or next(iter(node.output), '')!s}".strip()
 

@@ -21,7 +21,7 @@ from assay.verify.evidence import listed
 from assay.verify.judge.between import judge_between
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces, judge_pieces
 from assay.verify.judge.outcome import BackendVerdict, PieceFinding, SampleVerdict, TensorError, tensor_error
-from assay.verify.judge.pieces import Dataflow, node_title
+from assay.verify.judge.pieces import Dataflow, onnx_title
 from assay.verify.judge.piecewise import Piecewise
 from assay.verify.judge.recorded import Recording
 from assay.verify.judge.samples import Sample
@@ -324,7 +324,7 @@ class JudgeRun:
         """The rule that is broken, and what the standard calls the operators in question."""
         model = self.subject.model
         versions = {o.domain: o.version for o in model.opset_import}
-        found = [n for n in model.graph.node if piece is not None and node_title(n) in piece.nodes] or [
+        found = [n for n in model.graph.node if piece is not None and onnx_title(n) in piece.nodes] or [
             n for n in model.graph.node if wrong.worst is not None and wrong.worst.tensor in n.output
         ]
         names = dict.fromkeys(called for n in found if (called := _in_standard(n, versions)))

@@ -34,7 +34,7 @@ class Sample:
         return self.kind if self.run == 0 else f"{self.kind} {self.run + 1}"
 
 
-def samples(
+def input_sets(
     module: Module, given: Mapping[str, Array], kinds: Sequence[Kind], runs: int, seed: int
 ) -> Iterator[Sample]:
     """Sets of inputs of each kind: those that are given, the others made by the seed, no set twice: where there are no

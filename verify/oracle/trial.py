@@ -137,10 +137,10 @@ def _first_run(subject: Subject, backend: Backend, first: Expected) -> tuple[Pre
         prepared = backend.prepare(subject, subject.outputs)
     except Trap as trap:
         return lambda inputs: {}, trap
-    return prepared, outputs_of(backend, prepared, first)
+    return prepared, run_outputs(backend, prepared, first)
 
 
-def outputs_of(backend: Backend, run: Prepared, on: Expected, inputs: Mapping[str, Array] | None = None) -> Outputs:
+def run_outputs(backend: Backend, run: Prepared, on: Expected, inputs: Mapping[str, Array] | None = None) -> Outputs:
     """What came of a run on the inputs, or on those that it takes where some of them are constants of the module. What
     it raised is a trap of no kind where the program itself fails. Raises what else it raises."""
     try:
@@ -156,7 +156,7 @@ def outputs_of(backend: Backend, run: Prepared, on: Expected, inputs: Mapping[st
 def _told_of(when: str, backend: Backend, run: Prepared, on: Expected) -> Outputs:
     """What came of a run that is not the first. A crash says when it was."""
     try:
-        return outputs_of(backend, run, on)
+        return run_outputs(backend, run, on)
     except Unsupported as wrong:
         if wrong.label in FATAL:
             wrong.told_of(when)

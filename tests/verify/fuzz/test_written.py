@@ -20,7 +20,15 @@ from assay.verify.fuzz import targets
 from assay.verify.fuzz.campaign import Campaign, Plan, replay_corpus
 from assay.verify.fuzz.cases import Recipe, again, campaign_example
 from assay.verify.fuzz.corpus import Corpus
-from assay.verify.fuzz.onnx_names import OnnxExample, chosen_operators, examples_of, exported, ours, undeclared, varied
+from assay.verify.fuzz.onnx_names import (
+    OnnxExample,
+    chosen_operators,
+    examples_of,
+    exported,
+    ours,
+    undeclared,
+    varied_example,
+)
 from assay.verify.fuzz.targets import BackendTarget
 from assay.verify.fuzz.worker import ExampleReport, Task, judge_examples
 from assay.verify.strategies.choosing import Tape
@@ -174,7 +182,7 @@ def test_an_operator_that_none_of_ours_is() -> None:
         attributes.add(len(case.model.graph.node[0].attribute))
         assert again(recipe, case.picks).picks == case.picks
     assert kinds == {"float32", "float64", "float16", "bfloat16"} and attributes == {0, 1}
-    simplest = varied(Tape(), recipe.examples[0][1])
+    simplest = varied_example(Tape(), recipe.examples[0][1])
     assert simplest.inputs["x"].dtype == np.float32 and simplest.inputs["x"].reshape(-1).tolist() == [1, 2, 3, 4]
     campaign = Campaign(Plan("numpy", recipe, examples=12), None)
     campaign.run(Here())

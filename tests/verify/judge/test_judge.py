@@ -144,3 +144,15 @@ def test_check_tells_of_a_deep_model_what_judge_does() -> None:
     found = assay.check(model, inputs, backends=[Fused(), "onnxruntime"], stop_after="import")
     assert found.verdicts == {"fused": "wrong", "onnxruntime": "right"}
     assert "nodes from" in found.lines[1].evidence.detail
+
+
+def test_a_model_that_runs_at_no_size_that_is_tried_asks_for_one() -> None:
+    x = onnx.helper.make_tensor_value_info("x", 1, ["n"])
+    y = onnx.helper.make_tensor_value_info("y", 1, [6, "m"])
+    shape = onnx.numpy_helper.from_array(np.int64([6, 17]), "shape")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Reshape", ["x", "shape"], ["y"])], "g", [x], [y], [shape])
+    model = onnx.helper.make_model(graph)
+    with pytest.raises(assay.Invalid, match="say them with --dim, for n") as wrong:
+        judge(model, ["numpy"])
+    assert wrong.value.label == "judge.C1"
+    assert judge(model, ["numpy"], dims={"n": 102}).holds

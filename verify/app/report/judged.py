@@ -9,7 +9,7 @@ from importlib.resources import files
 from assay.verify.app.report.plot import STYLE, html_escaped
 from assay.verify.evidence import plural
 from assay.verify.judge.outcome import GOOD, GRAVEST, BackendVerdict, SampleVerdict, TensorError
-from assay.verify.judge.pieces import Dataflow, node_title
+from assay.verify.judge.pieces import Dataflow, onnx_title
 
 MARK = "<!doctype html>\n<!-- written by assay judge --report -->"
 """How every page begins."""
@@ -100,7 +100,7 @@ def node_words(flow: Dataflow, verdict: BackendVerdict) -> list[str]:
     found: list[set[str]] = [set() for _ in flow.nodes]
     titles: dict[str, list[int]] = {}
     for i, node in enumerate(flow.nodes):
-        titles.setdefault(node_title(node), []).append(i)
+        titles.setdefault(onnx_title(node), []).append(i)
     for sample in verdict.samples:
         for piece in sample.pieces:
             for name in piece.nodes:
@@ -128,7 +128,7 @@ def _graph(flow: Dataflow, verdict: BackendVerdict) -> Iterator[str]:
     lines = "".join(_edge(place[u], place[v], depth[v] - depth[u]) for u, v in sorted(flow.edges))
     boxes = "".join(
         f'<rect class="{word}" x="{x}" y="{y}" width="{BOX}" height="{BOX}" rx="2">'
-        f"<title>{html_escaped(node_title(node))}: {'not judged by itself' if word == 'none' else word}</title></rect>"
+        f"<title>{html_escaped(onnx_title(node))}: {'not judged by itself' if word == 'none' else word}</title></rect>"
         for node, word, (x, y) in zip(flow.nodes, words, place, strict=True)
     )
     about = f"{plural(len(flow.nodes), 'node')}, of which {sum(w not in GOOD for w in words)} are not shown to be right"
