@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
@@ -13,14 +14,18 @@ from rich.text import Text
 from assay.verify.api.check import Report
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.check import Line
+from assay.verify.app.junit import TestCase, write_junit
 from assay.verify.app.terminal import Screen, cell
+from assay.verify.border.files import require_place
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit
 
 
-def show_run(what: str, seed: int, as_json: bool, work: Callable[..., Report]) -> Exit:
+def show_run(what: str, seed: int, as_json: bool, work: Callable[..., Report], junit: Path | None = None) -> Exit:
     """Do the work, which tells its lines `on_line` and how far it is as `progress`: print each line as it comes, or all
-    as JSON at the end; the exit code."""
+    as JSON at the end, and as JUnit's XML to `junit`; the exit code."""
+    if junit is not None:
+        require_place(junit)
     out = Screen(stderr=as_json)
     done: list[Line] = []
     answer: dict[str, Any] = {}  # empty until the first line is begun: what is wrong before then has no lines
@@ -40,9 +45,18 @@ def show_run(what: str, seed: int, as_json: bool, work: Callable[..., Report]) -
                 print_line(out, line)
 
         found = work(on_line=on_line, progress=progress)
+        if junit is not None:
+            write_junit(junit, f"assay check {what}", map(line_case, found.lines))
     if as_json:
         write_answer(answer)
     return found.exit
+
+
+def line_case(line: Line) -> TestCase:
+    """A line of the table as a test: one that does not hold has failed, one that decides nothing is skipped."""
+    evidence = line.evidence
+    outcome = evidence.outcome or {True: "right", False: "wrong", None: "undecided"}[evidence.holds]
+    return TestCase("assay check", line.stage, outcome, evidence.detail, line.seconds)
 
 
 def print_line(out: Screen, line: Line) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -9,6 +10,16 @@ from typing import Any
 
 from assay.semantics.files import cannot_write, written_at
 from assay.verify import children
+
+
+def require_place(path: Path) -> None:
+    """Invalid (output.C1): no file can be written there. It is asked before the long work, not behind it."""
+    try:
+        place = written_at(path)
+        if not place.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    except OSError as wrong:
+        raise cannot_write(wrong, path) from None
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from assay.semantics.errors import AssayError, Invalid
-from assay.semantics.files import cannot_write, written_at
 from assay.semantics.text.module_text import parse
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.junit import write_junit
@@ -23,7 +21,7 @@ from assay.verify.app.spending import require_seconds
 from assay.verify.app.terminal import Screen
 from assay.verify.backends import Isolated, subject_of_module
 from assay.verify.backends.registry import require_known
-from assay.verify.border.files import replace_text
+from assay.verify.border.files import replace_text, require_place
 from assay.verify.conform.cases import VERDICTS, CaseResult, ConformCase
 from assay.verify.conform.junit_cases import junit_cases
 from assay.verify.conform.kept import KeptResults
@@ -128,17 +126,7 @@ def _require(request: ConformRequest) -> None:
         require_known(name)
     for path in (request.junit, request.badge):
         if path is not None:
-            _require_place(path)
-
-
-def _require_place(path: Path) -> None:
-    """Invalid (output.C1): no file can be written there. It is asked before the long work, not behind it."""
-    try:
-        place = written_at(path)
-        if not place.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    except OSError as wrong:
-        raise cannot_write(wrong, path) from None
+            require_place(path)
 
 
 def _suites(request: ConformRequest) -> tuple[str, ...]:

@@ -77,6 +77,25 @@ def test_what_is_not_there_is_told_before_the_model_is_read(
     assert "who is judged?" in capsys.readouterr().err
 
 
+def test_the_lines_of_check_are_tests_too(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.ones((2, 3), np.float32)
+    right = backend("numpy").prepare(subject_of_model(two_outputs()), ["a", "b"])({"x": x})
+    np.savez(model.with_name("in.npz"), x=x)
+    np.savez(model.with_name("out.npz"), a=right["a"], b=right["b"] + 1)
+    words = ["--inputs", model.with_name("in.npz"), "--expected", model.with_name("out.npz"), "--stop-after", "import"]
+    to = model.with_name("j.xml")
+    assert assay(monkeypatch, "check", model, *words, "--junit", to) == 1
+    (suite,) = ElementTree.parse(to).getroot()
+    assert [(t.get("name"), [c.tag for c in t]) for t in suite] == [("import", []), ("expected", ["failure"])]
+    assert "b element" in (suite[1][0].text or "")
+    for command in ("check", "judge"):
+        place = model.with_name("no-such-directory") / "j.xml"
+        assert assay(monkeypatch, command, model, "--backend", "numpy", "--junit", place) == 2
+        assert "[output.C1]" in capsys.readouterr().err
+
+
 # --- baselines --------------------------------------------------------------------------------------------------------
 
 

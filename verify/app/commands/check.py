@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Patience, Seed, held, parse_dims
+from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Junit, Model, Patience, Seed, held, parse_dims
 
 
 @held
@@ -60,6 +60,7 @@ def check(
         bool,
         typer.Option("--per-kernel", help="with --backend tvm: judge each call of a kernel by TVM's machine, instead"),
     ] = False,
+    junit: Junit = None,
     patience: Patience = None,
     as_json: AsJson = False,
 ) -> None:
@@ -89,4 +90,4 @@ def check(
         page=report,
         **how,
     )
-    raise typer.Exit(show_run(str(model), seed, as_json, work))
+    raise typer.Exit(show_run(str(model), seed, as_json, work, junit))

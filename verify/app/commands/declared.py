@@ -47,6 +47,10 @@ Patience = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
+Junit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="write what was found as JUnit's XML, a test for each part"),
+]
 Pools = Annotated[
     str,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Patience, Seed, held, parse_dims
+from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Junit, Model, Patience, Seed, held, parse_dims
 
 
 @held
@@ -53,10 +53,7 @@ def judge(
         bool,
         typer.Option("--sound-only", help="say nothing that rests on how far correct runs lie apart (implausible)"),
     ] = False,
-    junit: Annotated[
-        Path | None,
-        typer.Option("--junit", metavar="FILE", help="write a test for each set of inputs and output, as JUnit's XML"),
-    ] = None,
+    junit: Junit = None,
     patience: Patience = None,
     report: Annotated[
         Path | None,
