@@ -98,7 +98,7 @@ def judge(
         others.append(recording_of(subject, name, arrays))
     found: list[BackendVerdict] = []
     if second is not None:
-        name, other = _second(second, subject, made[0].inputs, seed)
+        name, other = _second(second, subject, made[0].inputs, seed, chosen)
         require_same_interface(subject, other, name)
         if not unproved(subject, other):
             found.append(BackendVerdict(name, proved="proved to be the same for every input of these sizes"))
@@ -154,7 +154,9 @@ def _with_recorded(
     return found
 
 
-def _second(program: Program, first: Subject, inputs: Mapping[str, Array], seed: int) -> tuple[str, Subject]:
+def _second(
+    program: Program, first: Subject, inputs: Mapping[str, Array], seed: int, chosen: Mapping[str, int]
+) -> tuple[str, Subject]:
     """The second program at the sizes of the first, and its name. Invalid (judge.C3): it does not take its inputs."""
     other, source = opened(program)
     name = source or "the second program"
@@ -162,8 +164,10 @@ def _second(program: Program, first: Subject, inputs: Mapping[str, Array], seed:
         other, _, _, sizes = with_inputs(other, dict(inputs), {}, seed, source)
     except Invalid as why:
         there = ", ".join(f"{p.name}: {p.type}" for p in first.module.main.params)
+        other_sizes = "".join(f"; {n}={size} was chosen, others with --dim" for n, size in chosen.items())
         raise Invalid(
-            f"{name} does not take the inputs of the first program, {there}: {why.message}", label="judge.C3"
+            f"{name} does not take the inputs of the first program, {there}: {why.message}{other_sizes}",
+            label="judge.C3",
         ) from why
     return name, _subject(other, sizes, source)
 

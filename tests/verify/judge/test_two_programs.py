@@ -147,6 +147,20 @@ def test_interfaces_that_are_not_the_same(
     assert said in err and "[judge.C3]" in err
 
 
+def sized(batch: str | int) -> onnx.ModelProto:
+    """The last operator of the model alone."""
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, [batch, 4]) for n in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Reciprocal", ["x"], ["y"])], "g", [x], [y])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_sizes_are_those_of_the_first_program() -> None:
+    assert assay.judge(sized("N"), second=sized("batch")).verdicts[0].proved
+    assert assay.judge(sized("N"), second=sized(5), dims={"N": 5}).holds
+    with pytest.raises(assay.Invalid, match="axis 0 of input 'x' is 2, expected 5; N=2 was chosen, others with"):
+        assay.judge(sized("N"), second=sized(5))
+
+
 def test_an_output_that_is_not_there(first: Path) -> None:
     second = deep()
     second.graph.output[0].name = "h3"

@@ -17,7 +17,7 @@ def judge(
     second: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[SECOND]", help="a second program: does it mean what the first does?", show_default=False
+            metavar="SECOND", help="a second program: does it mean what the first does?", show_default=False
         ),
     ] = None,
     backend: Annotated[
