@@ -22,6 +22,8 @@ from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 KEPT = 16
 """How many programs stay prepared."""
+MOST = 128 << 20
+"""Bytes of their models beside the one that is prepared last: a session takes some times as much."""
 LONGEST = 10_000
 """Characters of a text that says why something failed."""
 
@@ -35,10 +37,11 @@ def main() -> None:
 
 @dataclass
 class Served:
-    """What the process holds: backends by name, and programs that stay prepared, with whose they are."""
+    """What the process holds: backends by name, and programs that stay prepared, with whose they are and the bytes of
+    their models."""
 
     backends: dict[str, Backend] = field(default_factory=dict)
-    prepared: dict[int, tuple[str, Prepared]] = field(default_factory=dict)
+    prepared: dict[int, tuple[str, Prepared, int]] = field(default_factory=dict)
 
     def backend(self, name: str) -> Backend:
         """The backend of that name; one of another package is held to the protocol."""
@@ -87,14 +90,15 @@ def handle(request: tuple[Any, ...], served: Served) -> Any:
             return {"accepts": accepts.by_name}
         case ("prepare", number, name, data, dims, wanted):
             subject = UnreadSubject(onnx.load_model_from_string(data), dims)
-            while len(served.prepared) >= KEPT:
-                del served.prepared[next(iter(served.prepared))]
-            served.prepared[number] = name, served.backend(name).prepare(subject, wanted)
+            kept = served.prepared
+            while len(kept) >= KEPT or (kept and sum(size for *_, size in kept.values()) + len(data) > MOST):
+                del kept[next(iter(kept))]
+            kept[number] = name, served.backend(name).prepare(subject, wanted), len(data)
             return None
         case ("run", number, inputs):
             if number not in served.prepared:
                 return None
-            name, run = served.prepared[number]
+            name, run, _ = served.prepared[number]
             return call_prepared(name, run, inputs)
 
 

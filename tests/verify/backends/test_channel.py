@@ -15,6 +15,7 @@ import onnx
 import pytest
 
 from assay.semantics.errors import Unsupported
+from assay.verify.backends import child
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
 from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import Died, attempt, subject_of_model
@@ -158,3 +159,24 @@ def test_whatever_is_changed_is_a_value_or_garbled() -> None:
         except Garbled:
             refused += 1
     assert refused > 1_500
+
+
+def test_programs_stay_prepared_as_far_as_their_models_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest go; the one that is prepared last stays, whatever its size."""
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Neg", ["x"], ["y"])],
+            "g",
+            [onnx.helper.make_tensor_value_info("x", 1, [1])],
+            [onnx.helper.make_tensor_value_info("y", 1, [1])],
+        )
+    ).SerializeToString()
+    served = child.Served()
+    for most, kept in ((len(model) * 3, [3, 4, 5]), (len(model) - 1, [5])):
+        monkeypatch.setattr(child, "MOST", most)
+        for number in range(6):
+            served.prepared.pop(number, None)
+            child.handle(("prepare", number, "numpy", model, {}, ["y"]), served)
+        assert sorted(served.prepared) == kept
+    assert child.handle(("run", 0, {"x": np.ones(1, np.float32)}), served) is None
+    assert child.handle(("run", 5, {"x": np.ones(1, np.float32)}), served)["y"] == -1
