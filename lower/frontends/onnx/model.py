@@ -32,6 +32,7 @@ from assay.lower.frontends.onnx.node import Array, Builder, Evaluate, Node, Refu
 from assay.lower.frontends.onnx.operators import DOMAINS
 from assay.lower.frontends.onnx.operators.strings import strings_rule
 from assay.lower.frontends.onnx.reading import Source, domain_of, load_model, opsets_of, read_model
+from assay.lower.frontends.onnx.registered import attributes, registered
 from assay.lower.frontends.onnx.schema import attributes_of, check_operands, printable, schema_of, text
 from assay.lower.frontends.onnx.string_table import Strings, text_names, texts_of, without_strings
 from assay.lower.frontends.onnx.tensors import array_of
@@ -40,8 +41,9 @@ from assay.semantics.dtypes import DType
 from assay.semantics.errors import BudgetSpent, Invalid, Span, Unsupported, placed
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
+from assay.semantics.operator import Operator
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, TupleType
 
 MOST_INLINED = 1_000_000
 """Nodes that come from function bodies. Functions that call each other can make more of a few bytes than fits."""
@@ -270,6 +272,9 @@ class _Importer:
                 " of which the model imports no operator set",
                 label="onnx.C2",
             )
+        own = registered(domain, name) if domain not in DOMAINS else None
+        if own is not None:
+            return _fields(own, [o for o in operands if o is not None], node, where)
         schema = schema_of(name, domain, frame.opsets[domain])
         rule = DOMAINS.get(domain, {}).get(name)
         is_text = [o in self.builder.texts for o in operands]
@@ -386,6 +391,14 @@ class _Importer:
 def _operand(of: Expr) -> DType | str:
     """What the schema's check is told of an operand's type."""
     return of.type.dtype if isinstance(of.type, TensorType) else onnx_name(of.type)
+
+
+def _fields(op: Operator, operands: Sequence[Expr], node: NodeProto, where: Span) -> list[Result | None]:
+    """The results of an operator that another package registers."""
+    made = graph.call(op, *operands, span=where, **attributes(node))
+    if not isinstance(made.type, TupleType):
+        return [made]
+    return [graph.get(made, i) for i in range(len(made.type.fields))]
 
 
 def _place(node: NodeProto) -> str:
