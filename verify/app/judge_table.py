@@ -16,7 +16,7 @@ from assay.verify.app.judge_json import backend_data, judgement_data
 from assay.verify.app.junit import TestCase, write_junit
 from assay.verify.app.showing import status
 from assay.verify.app.terminal import Screen, cell, printable
-from assay.verify.border.files import require_place
+from assay.verify.border.files import require_file_place
 from assay.verify.evidence import listed
 from assay.verify.exits import Exit
 from assay.verify.judge.judgement import Judgement
@@ -48,7 +48,7 @@ def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Jud
     """Do the work and print what it finds, or write it as JSON at the end; the exit code."""
     out = Screen(stderr=as_json)
     if to.junit is not None:
-        require_place(to.junit)
+        require_file_place(to.junit)
     baseline = read_baseline(to.baseline) if to.baseline is not None else None
     answer: dict[str, Any] = {}
     with answering(answer), status() as tell:

@@ -16,7 +16,7 @@ from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.check import Line
 from assay.verify.app.junit import TestCase, write_junit
 from assay.verify.app.terminal import Screen, cell
-from assay.verify.border.files import require_place
+from assay.verify.border.files import require_file_place
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit
 
@@ -25,7 +25,7 @@ def show_run(what: str, seed: int, as_json: bool, work: Callable[..., Report], j
     """Do the work, which tells its lines `on_line` and how far it is as `progress`: print each line as it comes, or all
     as JSON at the end, and as JUnit's XML to `junit`; the exit code."""
     if junit is not None:
-        require_place(junit)
+        require_file_place(junit)
     out = Screen(stderr=as_json)
     done: list[Line] = []
     answer: dict[str, Any] = {}  # empty until the first line is begun: what is wrong before then has no lines

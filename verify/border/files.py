@@ -12,7 +12,7 @@ from assay.semantics.files import cannot_write, written_at
 from assay.verify import children
 
 
-def require_place(path: Path) -> None:
+def require_file_place(path: Path) -> None:
     """Invalid (output.C1): no file can be written there. It is asked before the long work, not behind it."""
     try:
         place = written_at(path)

@@ -21,7 +21,7 @@ from assay.verify.app.spending import require_seconds
 from assay.verify.app.terminal import Screen
 from assay.verify.backends import Isolated, subject_of_module
 from assay.verify.backends.registry import require_known
-from assay.verify.border.files import replace_text, require_place
+from assay.verify.border.files import replace_text, require_file_place
 from assay.verify.conform.cases import VERDICTS, CaseResult, ConformCase
 from assay.verify.conform.junit_cases import junit_cases
 from assay.verify.conform.kept import KeptResults
@@ -126,7 +126,7 @@ def _require(request: ConformRequest) -> None:
         require_known(name)
     for path in (request.junit, request.badge):
         if path is not None:
-            require_place(path)
+            require_file_place(path)
 
 
 def _suites(request: ConformRequest) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from assay.lower.frontends.onnx.node import Array, Builder, Evaluate, Node, Refu
 from assay.lower.frontends.onnx.operators import DOMAINS
 from assay.lower.frontends.onnx.operators.strings import strings_rule
 from assay.lower.frontends.onnx.reading import Source, domain_of, load_model, opsets_of, read_model
-from assay.lower.frontends.onnx.registered import attributes, registered
+from assay.lower.frontends.onnx.registered import node_values, registered
 from assay.lower.frontends.onnx.schema import attributes_of, check_operands, printable, schema_of, text
 from assay.lower.frontends.onnx.string_table import Strings, text_names, texts_of, without_strings
 from assay.lower.frontends.onnx.tensors import array_of
@@ -395,7 +395,7 @@ def _operand(of: Expr) -> DType | str:
 
 def _fields(op: Operator, operands: Sequence[Expr], node: NodeProto, where: Span) -> list[Result | None]:
     """The results of an operator that another package registers."""
-    made = graph.call(op, *operands, span=where, **attributes(node))
+    made = graph.call(op, *operands, span=where, **node_values(node))
     if not isinstance(made.type, TupleType):
         return [made]
     return [graph.get(made, i) for i in range(len(made.type.fields))]

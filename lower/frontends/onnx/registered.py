@@ -68,7 +68,7 @@ def _said(entry: EntryPoint) -> str:
     return f"the operator {entry.name}, {entry.value} of {package},"
 
 
-def attributes(node: NodeProto) -> dict[str, Any]:
+def node_values(node: NodeProto) -> dict[str, Any]:
     """The attributes of a node of a registered operator, as Python has them: bytes are texts, lists are tuples."""
     return {a.name: _plain(helper.get_attribute_value(a)) for a in node.attribute}
 
