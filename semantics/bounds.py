@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.semantics.bounding import (
+    affine_rules as affine_rules,
     functions as functions,
     logic as logic,
     movement as movement,
@@ -78,8 +79,7 @@ def contains(bounds: Bounded, array: Any) -> npt.NDArray[np.bool_]:
 def erf(x: Any) -> Any:
     """The error function of an array, in its dtype, or of intervals."""
     if isinstance(x, Bounded):
-        with np.errstate(all="ignore"):
-            return pointwise.monotone("erf", pointwise.erf_array, x)
+        return x.by("erf")
     x = np.asarray(x)
     return pointwise.erf_array(x).astype(x.dtype)
 
@@ -92,7 +92,8 @@ def windows(x: Any, size: Sequence[int], strides: Sequence[int], dilation: Seque
     """
     if isinstance(x, Bounded):
         value = windows(x.raw, size, strides, dilation)
-        return Bounded(value, 0 if x.is_exact else windows(x.radius, size, strides, dilation), x.of)
+        made = Bounded(value, 0 if x.is_exact else windows(x.radius, size, strides, dilation), x.of)
+        return x.placed(made, lambda a: windows(a, size, strides, dilation))
     n = len(size)
     lead, spatial = x.shape[: x.ndim - n], x.shape[x.ndim - n :]
     spans = [d * (k - 1) + 1 for k, d in zip(size, dilation, strict=True)]
@@ -128,8 +129,7 @@ def widen(y: Any, terms: Callable[[], Sequence[Any]], *, roundings: int = 0, abs
         factor = gamma((roundings or len(values)) + SLACK, y.of)
         for term in values:
             total = total + factor * (np.abs(term.value) + term.radius)
-        radius = np.where(np.isfinite(y.value), y.radius + np.nan_to_num(total, nan=np.inf, posinf=np.inf), y.radius)
-        return Bounded(y.value, radius, y.of)
+        return y.widened(np.where(np.isfinite(y.value), np.nan_to_num(total, nan=np.inf, posinf=np.inf), 0.0))
 
 
 def cut_at_zero(y: Any) -> Any:

@@ -49,8 +49,10 @@ class Bounded(NDArrayOperatorsMixin):
     Elements without error take no memory for their radius, and exact arrays stay in their own dtype until used.
     """
 
-    __slots__ = ("_raw", "free", "given", "is_exact", "narrow", "of", "radius", "terms")
+    __slots__ = ("_raw", "free", "given", "is_exact", "named", "narrow", "of", "radius", "rounding", "terms")
     __array_priority__ = 1000
+    follows_errors = False
+    """Whether it says how its elements' errors hang together (`assay.semantics.bounding.affine`)."""
 
     def __init__(self, value: Any, radius: Any, of: DType, terms: int = 0) -> None:
         self._raw: Array = np.asarray(value)
@@ -65,6 +67,11 @@ class Bounded(NDArrayOperatorsMixin):
         """Which of the elements are that, where only some are; None for none."""
         self.narrow: DType | None = None
         """A narrower float whose numbers the elements are, of a tensor that was cast from it; None: any number."""
+        self.named: Bounded | None = None
+        """The same with symbols in place of what each element is off by, once somebody has asked for that."""
+        self.rounding: Floats | float | None = None
+        """How much of the radius comes of the last step's own roundings, whatever its operands in their intervals
+        are; None where nobody asked."""
         self.radius: Floats = np.broadcast_to(np.asarray(radius, np.float64), self._raw.shape)
 
     @staticmethod
@@ -173,6 +180,24 @@ class Bounded(NDArrayOperatorsMixin):
             return f"Bounded({self.shape}, {self.of})"
         return f"Bounded({self.value}, +-{self.radius}, {self.of})"
 
+    # --- as what follows ------------------------------------------------------------------------------------------
+
+    def widened(self, more: Any, terms: int | None = None) -> Bounded:
+        """The intervals, `more` wider to both sides; as the sum of so many `terms`, or of no more."""
+        made = Bounded(self.value, self.radius + more, self.of, terms or 0)
+        made.rounding = None if self.rounding is None else self.rounding + more
+        return made
+
+    def cut(self, value: Any, radius: Any) -> Bounded:
+        """Other intervals that hold all correct results of these too."""
+        made = Bounded(value, radius, self.of)
+        made.rounding = self.rounding
+        return made
+
+    def placed(self, made: Bounded, move: Callable[[Array], Array]) -> Bounded:
+        """`made`, which is these elements placed elsewhere by `move`."""
+        return made
+
     def __array__(self, *args: Any, **kwargs: Any) -> Array:
         raise Crash("intervals are no array; `value` has their centres")
 
@@ -197,13 +222,14 @@ class Bounded(NDArrayOperatorsMixin):
         with np.errstate(all="ignore"):
             return rule(*args, **kwargs)
 
-    def _method(self, of: Any, *args: Any, **kwargs: Any) -> Any:
+    def by(self, of: Any, *args: Any, **kwargs: Any) -> Any:
+        """What the rule of a function makes of these intervals and more arguments."""
         with np.errstate(all="ignore"):
             return FUNCTIONS[of](self, *args, **kwargs)
 
     def astype(self, to: Any, copy: bool = True) -> Any:
         """The intervals converted to dtype `to`, by the rule for `astype`; `copy` is there for NumPy's sake."""
-        return self._method("astype", dtype(to))
+        return self.by("astype", dtype(to))
 
     def reshape(self, *shape: Any) -> Bounded:
         """The same elements in another shape."""
@@ -227,31 +253,31 @@ class Bounded(NDArrayOperatorsMixin):
 
     def sum(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of a sum over `axis` in any order of its terms, as `np.sum`."""
-        return self._method(np.sum, axis, dtype, keepdims, **more)
+        return self.by(np.sum, axis, dtype, keepdims, **more)
 
     def mean(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
         """The bound of a mean over `axis` in any order of its terms, as `np.mean`."""
-        return self._method(np.mean, axis, dtype, keepdims)
+        return self.by(np.mean, axis, dtype, keepdims)
 
     def prod(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of a product over `axis` in any order of its factors, as `np.prod`."""
-        return self._method(np.prod, axis, dtype, keepdims, **more)
+        return self.by(np.prod, axis, dtype, keepdims, **more)
 
     def max(self, axis: Axis = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of the greatest element over `axis`, as `np.max`."""
-        return self._method(np.max, axis, keepdims, **more)
+        return self.by(np.max, axis, keepdims, **more)
 
     def min(self, axis: Axis = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of the least element over `axis`, as `np.min`."""
-        return self._method(np.min, axis, keepdims, **more)
+        return self.by(np.min, axis, keepdims, **more)
 
     def any(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Whether an element over `axis` is true, undecided where the intervals leave it open."""
-        return self._method(np.any, axis, keepdims)
+        return self.by(np.any, axis, keepdims)
 
     def all(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Whether every element over `axis` is true, undecided where the intervals leave it open."""
-        return self._method(np.all, axis, keepdims)
+        return self.by(np.all, axis, keepdims)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -265,7 +291,7 @@ def moved(x: Bounded, move: Callable[[Array], Array]) -> Bounded:
     made = Bounded(value, 0 if x.is_exact else move(x.radius), x.of, x.terms)
     made.given = None if x.given is None else np.asarray(move(x.given))
     made.narrow = x.narrow
-    return made
+    return x.placed(made, move)
 
 
 def coerce(*operands: Any) -> tuple[Bounded, ...]:

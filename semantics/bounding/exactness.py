@@ -35,7 +35,7 @@ def where_exact(name: str, out: Any, a: Any, b: Any) -> Any:
         result, left = _with_remainder(name, x, y, of is FLOAT64)
         held = np.asarray(result).astype(of.numpy).astype(np.float64) == result
         sure &= held & (left == 0) & (np.abs(result) >= of.smallest_normal) & (np.abs(result) <= float(of.max))
-    return Bounded(np.where(sure, result, out.value), np.where(sure, 0.0, out.radius), of)
+    return out.cut(np.where(sure, result, out.value), np.where(sure, 0.0, out.radius))
 
 
 def _with_remainder(name: str, x: Array, y: Array, wide: bool) -> tuple[Floats, Floats]:

@@ -134,7 +134,7 @@ def astype(x: Bounded, to: DType) -> Any:
         return x != zero
     if to.is_integer:
         return to_integer(x, to)
-    if _holds(to, x.of):
+    if holds(to, x.of):
         made = Bounded(x.raw, 0 if x.is_exact else x.radius, to)
         made.narrow = (x.narrow or x.of) if x.of.is_float else None
         return made
@@ -158,10 +158,10 @@ def _between_neighbours(result: Bounded, x: Bounded) -> Bounded:
         towards = np.where(wide < value, float(of.max), -float(of.max)).astype(of.numpy)
         other = np.nextafter(near, towards).astype(np.float64)
         far = np.where(wide == value, 0.0, np.maximum(np.abs(wide - value), np.abs(other - value)))
-    return Bounded(np.where(known, value, result.value), np.where(known, far, result.radius), of)
+    return result.cut(np.where(known, value, result.value), np.where(known, far, result.radius))
 
 
-def _holds(to: DType, of: DType) -> bool:
+def holds(to: DType, of: DType) -> bool:
     """Whether every value of `of` is one of `to`."""
     if of is BOOL:
         return has_sign(to)

@@ -74,7 +74,7 @@ def _taken_up(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
         if one.terms:
             more = more + gamma(one.terms, out.of) * (np.abs(other.value) + _spread(other))
     known = np.isfinite(out.value) & np.isfinite(more)
-    return Bounded(out.value, np.where(known, out.radius + more, out.radius), out.of, a.terms + b.terms + 1)
+    return out.widened(np.where(known, more, 0.0), a.terms + b.terms + 1)
 
 
 @implements(np.subtract)
@@ -148,7 +148,7 @@ def divide(a: Any, b: Any) -> Bounded:
         if pole.any():
             divisor = Bounded(b.value, np.where(pole, np.inf, b.radius), b.of)
     out = rounding_bound(
-        a.of, value, spread, (a, divisor), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a)
+        a.of, value, spread, (a, divisor, b), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a)
     )
     return _same_sign(out, a, b)
 
@@ -224,6 +224,12 @@ def erf_array(x: Array) -> Floats:
     return np.fromiter(map(math.erf, x.ravel().tolist()), np.float64, x.size).reshape(x.shape)
 
 
+@implements("erf")
+def erf(x: Bounded) -> Bounded:
+    """The error function, by its values at the ends of the interval."""
+    return monotone("erf", erf_array, x)
+
+
 @implements(np.power)
 def power(a: Any, b: Any) -> Bounded:
     """Monotone in either operand where the base is positive; other bases are for exact integer exponents."""
@@ -244,7 +250,7 @@ def power(a: Any, b: Any) -> Bounded:
     corners.append(np.where((low < 0) & (high > 0), np.where(known, 0.0, np.nan), corners[0]))
     spread = np.max([np.abs(c - value) for c in corners], axis=0)
     base = Bounded(np.broadcast_to(a.value, value.shape), np.where(known | never, a.radius, np.inf), a.of)
-    return rounding_bound(a.of, value, np.where(exact, 0.0, spread), (base, b), lambda: corners, relative=relative)
+    return rounding_bound(a.of, value, np.where(exact, 0.0, spread), (base, b, a), lambda: corners, relative=relative)
 
 
 # --- exact -------------------------------------------------------------------------------------------------------

@@ -46,16 +46,21 @@ def rounding_bound(
     limit = float(of.max) / (1 + 4 * np.max(factor, initial=0.0))
     fits = has_sign(of) and bool(reach.max(initial=0.0) <= limit)
     radius: Floats = np.asarray(reach * factor)
-    radius += spread
     if underflows:
         low = reach < of.smallest_normal
         if low.any():
             low &= ~np.asarray(zero()) if of is FLOAT64 else reach > 0
             radius += low * (2 * of.smallest_subnormal)
+    rounding = radius.copy() if any(x.follows_errors for x in operands) else None
+    radius += spread
     if not fits:
         bad = ~(reach <= limit) | (not has_sign(of))
         _repair(of, value, radius, bad, operands, corners, np.broadcast_to(factor, value.shape)[bad], relative is None)
-    return Bounded(value, radius, of)
+        if rounding is not None:
+            rounding[bad] = np.inf
+    made = Bounded(value, radius, of)
+    made.rounding = rounding
+    return made
 
 
 def _repair(
@@ -115,7 +120,7 @@ def not_below(x: Bounded, floor: Any, where: Any = True) -> Bounded:
     cut = below & (half >= 0) & np.isfinite(half)
     # a floor of 0 is met exactly
     radius = half + np.abs(floor) * (4 * U64)
-    return Bounded(np.where(cut, floor + half, x.value), np.where(cut, radius, x.radius), x.of)
+    return x.cut(np.where(cut, floor + half, x.value), np.where(cut, radius, x.radius))
 
 
 def not_below_zero(x: Bounded, where: Any = True) -> Bounded:

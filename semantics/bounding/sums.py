@@ -71,7 +71,9 @@ def _sum(x: Bounded, axes: tuple[int, ...], keepdims: bool, slack: int) -> Bound
     value = np.sum(v, axis=axes, keepdims=keepdims)
     if terms <= 1:
         radius = np.sum(x.radius, axis=axes, keepdims=keepdims)
-        return Bounded(value, 0 if x.is_exact else radius, x.of)
+        out = Bounded(value, 0 if x.is_exact else radius, x.of)
+        out.rounding = 0.0
+        return out
     factor = gamma(terms + slack, x.of) if x.of.is_float else 0.0
     size = np.abs(v) if x.is_exact else np.abs(v) + x.radius
     radius = factor * np.sum(size, axis=axes, keepdims=keepdims)
@@ -88,6 +90,8 @@ def _sum(x: Bounded, axes: tuple[int, ...], keepdims: bool, slack: int) -> Bound
         out = not_below_zero(out, (v >= x.radius).all(axis=axes, keepdims=keepdims))
     if x.of.is_float:
         out.terms = terms + slack  # a sum and one more term is a sum (rule M9.8)
+    if x.follows_errors:
+        out.rounding = factor * np.sum(size, axis=axes, keepdims=keepdims)
     return out
 
 
@@ -233,6 +237,8 @@ def matmul(a: Any, b: Any) -> Bounded:
 
     out = _finished(a.of, value, radius, terms, factor, special)
     out.terms = terms + SLACK
+    if a.follows_errors or b.follows_errors:
+        out.rounding = factor * np.matmul(u_size, v_size + b.radius) + 2 * terms * a.of.smallest_subnormal
     return out
 
 

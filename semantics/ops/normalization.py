@@ -21,6 +21,8 @@ from assay.semantics.scalar import provably_equal, show
 from assay.semantics.types import TensorType
 
 FLOAT = ("float",)
+FLOOR = 1024.0
+"""So far below the greatest element nothing is left of an exponential."""
 
 
 def _is_number(value: object, least: float = float("-inf")) -> bool:
@@ -63,7 +65,11 @@ def _or_folded(y: Any, x: Any, average: Any, scale: Callable[[], Any], *more: An
 def _softmax(attrs: Attrs, x: Any) -> Any:
     if x.size == 0:
         return x
-    e = np.exp(x - np.max(x, axis=attrs["axis"], keepdims=True))
+    peak = np.max(x, axis=attrs["axis"], keepdims=True)
+    if isinstance(x, Bounded):
+        # a masked element may be as low as the dtype goes, and overflow; below this floor e is 0 in every dtype
+        x = np.maximum(x, Bounded(peak.value - (FLOOR + np.abs(peak.value) / FLOOR), peak.radius, x.of))
+    e = np.exp(x - peak)
     return e / total(e, (attrs["axis"],), True)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from assay.interp.values import Data, Shape, Value
 from assay.lower.frontends.onnx.containers import any_dtype
+from assay.semantics.bounding.affine import Exhausted
+from assay.semantics.bounds import Bounded
 from assay.semantics.builder.prelude import LIST, OPTION
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.module import Module
@@ -20,6 +22,7 @@ from assay.verify.backends.protocol import as_tensor
 from assay.verify.border.values import LENGTH, NONE, from_value
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.findings import TensorFinding
+from assay.verify.oracle.follows import Follows, narrowed
 from assay.verify.oracle.layers import BITWISE, INTEGERS, excused, judge_result
 from assay.verify.oracle.left_open import Silence
 from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integers
@@ -42,6 +45,8 @@ class Expected:
     flushing: bool = False
     named: Named = field(default_factory=Named)
     walk: BoundedRun = field(init=False)
+    unfollowed: str = field(init=False, default="")
+    """Why it was not followed how errors hang together, where the intervals say too little."""
 
     def __post_init__(self) -> None:
         self.walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing)
@@ -54,7 +59,25 @@ class Expected:
         except (Trap, Unpredictable) as why:
             return why
         # a run that decides by an element that is open, which is one of ours here, may be anything (rule M9.9)
-        return self.opened[1] if self.walk.narrowed and isinstance(self.opened[1], Unpredictable) else found
+        if self.walk.narrowed and isinstance(self.opened[1], Unpredictable):
+            return self.opened[1]
+        return self._followed(found) if self.walk.mixed and any(map(_says_little, found.values())) else found
+
+    def _followed(self, found: dict[str, Value]) -> dict[str, Value]:
+        """Outputs with narrower intervals, by a run that follows how errors hang together."""
+        walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing, follows=Follows())
+        try:
+            by = walk.run(self.inputs)
+        except Exhausted:
+            self.unfollowed = "too much hangs together to be followed"
+            return found
+        except (Trap, Unpredictable):
+            return found
+        made = {name: narrowed(value, by[name]) for name, value in found.items()}
+        for name, value in found.items():
+            if made[name] is not value and id(value) in self.walk.makers:
+                self.walk.makers[id(made[name])] = made[name], self.walk.makers[id(value)][1]
+        return made
 
     @cached_property
     def opened(self) -> tuple[Silence, Possible]:
@@ -129,6 +152,13 @@ class Expected:
             worst = worst_exact(name, only.value, got)
             return replace(finding, layer=INTEGERS, wrong=str(worst) if worst else "", worst=worst, unknown=None)
         return finding
+
+
+def _says_little(value: Value) -> bool:
+    """Whether an output has intervals that exclude nothing."""
+    if isinstance(value, tuple):
+        return any(map(_says_little, value))
+    return isinstance(value, Bounded) and value.of.is_float and bool(value.vacuous.any())
 
 
 def _leaves(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp.values import Value
+from assay.semantics.bounding import core
 from assay.semantics.bounds import Bounded
 from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
@@ -41,9 +42,8 @@ def marked(op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value],
             continue
         assert isinstance(part, Bounded)
         if any(part is a for a in args):
-            narrow = part.narrow
-            parts[i] = part = Bounded(part.raw, 0 if part.is_exact else part.radius, part.of, part.terms)
-            part.narrow = narrow
+            parts[i] = part = core.moved(part, lambda a: a)
+            part.given = None
         zeros = part.raw == 0
         free = zeros if moved is None else zeros & (moved[i] != 0)
         part.free = free if free.any() else None

@@ -22,6 +22,7 @@ from assay.verify.oracle.declarations import EVERYTHING_KEPT, SPLIT, Accepts, op
 from assay.verify.oracle.dot import TERMS
 from assay.verify.oracle.excess_precision import Kept, own
 from assay.verify.oracle.findings import Applied, TensorFinding
+from assay.verify.oracle.follows import Follows, mixes
 from assay.verify.oracle.inner_overflow import Inside
 from assay.verify.oracle.layers import DECIDES, excused, judge_result
 from assay.verify.oracle.left_open import Silence, closed
@@ -71,6 +72,10 @@ class BoundedRun:
     kept: Kept = field(default_factory=Kept)
     narrowed: bool = False
     """Whether an element is open, and was taken for what our definition gives."""
+    follows: Follows | None = None
+    """What errors hang together by, where that is followed."""
+    mixed: bool = False
+    """Whether a contraction mixed what was not exact."""
     inside: Inside = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,9 +92,13 @@ class BoundedRun:
         """Compute a node with bounds and judge the given tensors that it makes, which are used from there on."""
         found = meant(node, attrs, self.module)
         op, given = found if found is not None else (None, {})
-        used = args = self.inside.read(node, args)
+        args = self.inside.read(node, args)
+        used: Sequence[Value] = args
         if self.flushing and (op is None or op.family not in MOVES):
             used = [open_subnormals(a) if isinstance(a, Bounded) else a for a in args]
+        self.mixed |= mixes(op, used)
+        if self.follows is not None:
+            used = self.follows.operands(node, op, used)
         result = self.kept.apply(op, given, used, ordinary) if self.accepts.holds else ordinary(*used)
         if self.flushing and (op is None or op.family not in MOVES):
             result = self.opened(op, given, args, result)

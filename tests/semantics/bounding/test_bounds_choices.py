@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.semantics.bounding.movement import _holds
+from assay.semantics.bounding.movement import holds
 from assay.semantics.bounds import Bounded, contains, hull
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.errors import Crash, Trap, Unpredictable
@@ -203,9 +203,9 @@ def test_a_dtype_holds_another_if_it_has_all_of_its_numbers(to: DType) -> None:
         brute = np.array_equal(values.astype(to.numpy).astype(np.float64), values, equal_nan=True)
         if of.name == "float8_e8m0fnu":  # a scale, of which is said no more than must be
             brute = to is FLOAT64
-        assert _holds(to, of) == brute, (to, of)
-    assert _holds(FLOAT64, DTYPES["int32"]) and not _holds(FLOAT32, DTYPES["int32"]) and not _holds(FLOAT64, INT64)
-    assert _holds(to, BOOL)
+        assert holds(to, of) == brute, (to, of)
+    assert holds(FLOAT64, DTYPES["int32"]) and not holds(FLOAT32, DTYPES["int32"]) and not holds(FLOAT64, INT64)
+    assert holds(to, BOOL)
 
 
 def test_an_exact_number_stays_exact_in_what_holds_it() -> None:

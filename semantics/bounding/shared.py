@@ -1,0 +1,144 @@
+"""The errors that the elements of tensors share: for each symbol of a run, a number for each element
+(specs/semantics.md, "Errors that hang together").
+
+What only moves, repeats or scales elements is remembered and not carried out: a chain of elementwise functions of one
+tensor costs no more than the tensor has elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.bounding.core import Array, Floats
+
+PIECE = 1 << 19
+"""Numbers that are worked on at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """For each of the symbols `ids`, which ascend, a row of `base`. Element i has the column `places[i]`, none where
+    that is below 0, times `scale[i]`; without `places` its own."""
+
+    ids: Array
+    base: Floats
+    shape: tuple[int, ...]
+    places: Array | None = None
+    scale: Floats | None = None
+    sums: list[Floats] = field(default_factory=list)
+
+    @staticmethod
+    def none(shape: tuple[int, ...]) -> Errors:
+        """No symbols."""
+        return Errors(np.zeros(0, np.int64), np.zeros((0, int(np.prod(shape)))), shape)
+
+    @property
+    def size(self) -> int:
+        """How many numbers they are, one for each symbol and element."""
+        return len(self.ids) * int(np.prod(self.shape))
+
+    @property
+    def columns(self) -> Floats:
+        """The sum of magnitudes over all symbols, for each column of the base."""
+        if not self.sums:
+            self.sums.append(total(self.base))
+        return self.sums[0]
+
+    @cached_property
+    def reach(self) -> Floats:
+        """The sum of magnitudes over all symbols, for each element."""
+        found = self.columns if self.places is None else _taken(self.columns, self.places)
+        found = found.reshape(self.shape)
+        return found if self.scale is None else np.asarray(found * np.abs(self.scale))
+
+    def at(self, places: Array) -> Errors:
+        """Those of elements at flat places; below 0 stands one without errors."""
+        scale = None if self.scale is None else _taken(self.scale.ravel(), places).reshape(places.shape)
+        inner = places if self.places is None else np.where(places < 0, -1, self.places.ravel()[places])
+        return replace(self, shape=places.shape, places=inner, scale=scale)
+
+    def times(self, by: Any) -> Errors:
+        """Each element's times a number."""
+        scale = np.broadcast_to(by if self.scale is None else self.scale * by, self.shape)
+        return replace(self, scale=scale)
+
+    def part(self, some: Any) -> Floats:
+        """The rows `some`, of the shape of the elements."""
+        found = self.base[some]
+        if self.places is not None:
+            found = _taken(found, self.places)
+        found = found.reshape(len(found), *self.shape)
+        return found if self.scale is None else np.asarray(found * self.scale)
+
+    def pieces(self) -> Iterator[slice]:
+        """The rows, some at a time."""
+        step = max(1, PIECE // max(1, int(np.prod(self.shape))))
+        return (slice(i, min(i + step, len(self.ids))) for i in range(0, len(self.ids), step))
+
+    def is_on(self, other: Errors) -> bool:
+        """Whether elements have the same columns, scaled in other ways."""
+        same = self.places is other.places or (
+            self.places is not None and other.places is not None and np.array_equal(self.places, other.places)
+        )
+        return self.base is other.base and self.shape == other.shape and same
+
+    def without(self, where: Array) -> Errors:
+        """None where it is said."""
+        return self.times(np.where(where, 0.0, 1.0)) if where.any() else self
+
+
+def _taken(rows_: Floats, places: Array) -> Floats:
+    """Columns at places, 0 where these are below 0."""
+    flat = places.ravel()
+    found = np.take(rows_, flat, axis=-1)
+    none = np.flatnonzero(flat < 0)
+    if none.size:
+        found[..., none] = 0.0
+    return found
+
+
+def total(errors: Floats) -> Floats:
+    """The sum of magnitudes over the rows, a few at a time."""
+    out = np.zeros(errors.shape[1:])
+    step = max(1, (1 << 16) // max(1, out.size))
+    for i in range(0, len(errors), step):
+        out += np.abs(errors[i : i + step]).sum(axis=0)
+    return out
+
+
+def union(many: Sequence[Array]) -> Array:
+    """All symbols of several tensors, ascending."""
+    first = max(many, key=len, default=np.zeros(0, np.int64))
+    for ids in many:
+        if ids is not first:
+            first = ids if len(ids) == len(first) and np.array_equal(ids, first) else np.union1d(first, ids)
+    return first
+
+
+def rows(ids: Array, some: Array) -> Any:
+    """Where some symbols are among `ids`."""
+    at = np.searchsorted(ids, some)
+    if len(at) and at[-1] - at[0] == len(at) - 1:
+        return slice(int(at[0]), int(at[-1]) + 1)
+    return at
+
+
+def summed(parts: Sequence[Errors]) -> Errors:
+    """The sum of errors of elements of one shape."""
+    first = parts[0]
+    if all(p.is_on(first) for p in parts):
+        scales = [np.ones(()) if p.scale is None else p.scale for p in parts]
+        return replace(first, scale=np.broadcast_to(sum(scales[1:], scales[0]), first.shape))
+    ids = union([p.ids for p in parts])
+    base = np.zeros((len(ids), *first.shape))
+    for p in parts:
+        to = rows(ids, p.ids)
+        for some in p.pieces():
+            here = slice(to.start + some.start, to.start + some.stop) if isinstance(to, slice) else to[some]
+            base[here] += p.part(some)
+    return Errors(ids, base.reshape(len(ids), int(np.prod(first.shape))), first.shape)

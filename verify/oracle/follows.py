@@ -1,0 +1,85 @@
+"""Where a run of a program with bounds follows how errors hang together (specs/verify.md, "Errors that hang together").
+
+What an operand of a contraction is off by gets a symbol for each element, which all that is computed from it shares: a
+contraction mixes errors, and where these are mixed again only their signs say what cancels. All else that rounds is the
+own error of each element, for every reader anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from assay.interp.values import Value
+from assay.semantics.bounding.affine import Symbols
+from assay.semantics.bounds import Bounded
+from assay.semantics.graph import Call, CallTIR, Constant, Expr
+from assay.semantics.operator import Operator
+from assay.verify.oracle.scaled_integers import MOVES
+
+LIMIT = 1 << 23
+"""How many numbers the errors of one tensor may be: 64 MiB."""
+BUDGET = 6e8
+"""How many numbers may be computed for all of them: some seconds."""
+FOLDED = frozenset({"multiply", "divide", "negative", "nn.batch_norm"})
+"""What may be folded into a contraction that reads it, and into another one that reads it too need not be."""
+
+
+def symbols() -> Symbols:
+    """No symbols yet."""
+    return Symbols(LIMIT, BUDGET)
+
+
+@dataclass
+class Follows:
+    """Gives the operands of contractions their symbols."""
+
+    symbols: Symbols = field(default_factory=symbols)
+
+    def operands(self, node: Call | CallTIR, op: Operator | None, args: Sequence[Value]) -> Sequence[Value]:
+        """The operands of a call, as it reads them."""
+        if not mixes(op, args) or not isinstance(node, Call):
+            return args
+        return [
+            self._named(a, shared=_is_stored(e)) if isinstance(a, Bounded) and not a.is_exact else a
+            for a, e in zip(args, node.args, strict=True)
+        ]
+
+    def _named(self, x: Bounded, shared: bool) -> Bounded:
+        """The operand with symbols: the same ones for each contraction that reads it, if it is one value to all."""
+        if not shared:
+            return self.symbols.named(x)
+        if x.named is None:
+            x.named = self.symbols.named(x)
+        return x.named
+
+
+def mixes(op: Operator | None, args: Sequence[Value]) -> bool:
+    """Whether a call mixes errors: a contraction, of what is not exact."""
+    inexact = any(isinstance(a, Bounded) and a.of.is_float and not a.is_decided for a in args)
+    return op is not None and op.family == "contraction" and inexact
+
+
+def _is_stored(made: Expr) -> bool:
+    """Whether a tensor is one value to all contractions that read it: none can take in the step that makes it."""
+    while isinstance(made, Call) and isinstance(made.op, Operator) and made.op.family in MOVES and made.args:
+        made = made.args[0]
+    if isinstance(made, Call) and isinstance(made.op, Operator):
+        return made.op.name not in FOLDED
+    return isinstance(made, Constant)
+
+
+def narrowed(wide: Value, by: Value) -> Value:
+    """An output with the intervals of another run where these are narrower."""
+    if isinstance(wide, tuple) and isinstance(by, tuple):
+        return tuple(narrowed(w, b) for w, b in zip(wide, by, strict=True))
+    if not isinstance(wide, Bounded) or not isinstance(by, Bounded) or not wide.of.is_float:
+        return wide
+    better = by.radius < wide.radius
+    if not better.any():
+        return wide
+    made = Bounded(np.where(better, by.value, wide.value), np.where(better, by.radius, wide.radius), wide.of)
+    made.free, made.narrow = wide.free, wide.narrow
+    return made
