@@ -32,7 +32,7 @@ WIDER = 1.5
 
 
 class Exhausted(Exception):
-    """The work that a run may do is done."""
+    """Errors are not followed any further; the message says why."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Symbols:
         """So many numbers are computed."""
         self.work += numbers
         if self.work > self.budget:
-            raise Exhausted
+            raise Exhausted(f"there are more than {self.budget:.0e} numbers to compute")
 
     def named(self, x: Bounded) -> Bounded:
         """`x` with symbols in place of its rest, one for each element; as it is, where these would be too many."""

@@ -389,7 +389,9 @@ def _moved_parts(made: Bounded, parts: Sequence[Bounded], places: Array) -> Boun
     base, first = np.zeros((len(ids), sum(x.size for x in parts))), 0
     for x in parts:
         if isinstance(x, Followed) and len(x.shared.ids):
-            base[rows(ids, x.shared.ids), first : first + x.size] = x.shared.part(slice(None)).reshape(len(x.shared.ids), x.size)
+            base[rows(ids, x.shared.ids), first : first + x.size] = x.shared.part(slice(None)).reshape(
+                len(x.shared.ids), x.size
+            )
         first += x.size
     followed[0].symbols.spend(base.size)
     centre, rest = (np.concatenate([form(x)[i].ravel() for x in parts]) for i in range(2))

@@ -14,7 +14,7 @@ from assay.lower.frontends.onnx.containers import any_dtype
 from assay.semantics.bounding.affine import Exhausted
 from assay.semantics.bounds import Bounded
 from assay.semantics.builder.prelude import LIST, OPTION
-from assay.semantics.errors import Trap, Unpredictable
+from assay.semantics.errors import Crash, Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.semantics.types import DataType
 from assay.semantics.walk import Worklist
@@ -47,6 +47,8 @@ class Expected:
     walk: BoundedRun = field(init=False)
     unfollowed: str = field(init=False, default="")
     """Why it was not followed how errors hang together, where the intervals say too little."""
+    is_followed: bool = field(init=False, default=False)
+    """Whether an output's interval is narrower because it was."""
 
     def __post_init__(self) -> None:
         self.walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing)
@@ -68,13 +70,14 @@ class Expected:
         walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing, follows=Follows())
         try:
             by = walk.run(self.inputs)
-        except Exhausted:
-            self.unfollowed = "too much hangs together to be followed"
+        except Exhausted as why:
+            self.unfollowed = str(why)
             return found
         except (Trap, Unpredictable):
             return found
         made = {name: narrowed(value, by[name]) for name, value in found.items()}
         for name, value in found.items():
+            self.is_followed |= made[name] is not value
             if made[name] is not value and id(value) in self.walk.makers:
                 self.walk.makers[id(made[name])] = made[name], self.walk.makers[id(value)][1]
         return made
@@ -83,22 +86,29 @@ class Expected:
     def opened(self) -> tuple[Silence, Possible]:
         """What is left open on the way, and what may come of it."""
         nodes = self.named.openings(self.module, self.inputs, {}, self.accepts, self.flushing)
-        walk = OpenWalk(
-            self.module,
-            self.named.places,
-            accepts=self.accepts,
-            flushing=self.flushing,
-            silence=Silence(nodes, nodes=self.named.nodes),
-        )
-        try:
-            return walk.silence, walk.run(self.inputs)
-        except (Trap, Unpredictable) as why:
-            return walk.silence, why
+        ways = [Follows(), None] if self.is_followed else [None]
+        for follows in ways:
+            silence = Silence(nodes, nodes=self.named.nodes)
+            walk = OpenWalk(
+                self.module,
+                self.named.places,
+                accepts=self.accepts,
+                flushing=self.flushing,
+                follows=follows,
+                silence=silence,
+            )
+            try:
+                return silence, walk.run(self.inputs)
+            except (Trap, Unpredictable) as why:
+                return silence, why
+            except Exhausted:
+                continue  # without following, as the last way is
+        raise Crash("the last way to run follows nothing")
 
     def excused(self, found: Mapping[str, TensorFinding], outputs: Mapping[str, Any]) -> dict[str, TensorFinding]:
         """The findings with those that are wrong judged by what a standard leaves open too."""
         silence, possible = self.opened
-        if not isinstance(possible, dict):
+        if not isinstance(possible, dict) or not silence.entries:
             return dict(found)
         leaves = _leaves(self.module, possible, outputs)
         made = dict(found)

@@ -1,4 +1,4 @@
-"""Where a run of a program with bounds follows how errors hang together (specs/verify.md, "Errors that hang together").
+"""Where a run of a program with bounds follows how errors hang together (specs/verify.md, "Errors that are followed").
 
 What an operand of a contraction is off by gets a symbol for each element, which all that is computed from it shares: a
 contraction mixes errors, and where these are mixed again only their signs say what cancels. All else that rounds is the
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from assay.interp.values import Value
-from assay.semantics.bounding.affine import Symbols
+from assay.semantics.bounding.affine import Exhausted, Symbols
 from assay.semantics.bounds import Bounded
 from assay.semantics.graph import Call, CallTIR, Constant, Expr
 from assay.semantics.operator import Operator
@@ -22,7 +22,9 @@ from assay.verify.oracle.scaled_integers import MOVES
 LIMIT = 1 << 23
 """How many numbers the errors of one tensor may be: 64 MiB."""
 BUDGET = 6e8
-"""How many numbers may be computed for all of them: some seconds."""
+"""How many numbers may be computed for all of them: about as many seconds as there are hundreds of millions."""
+LOST = 4
+"""So many operands of contractions that say nothing end it."""
 FOLDED = frozenset({"multiply", "divide", "negative", "nn.batch_norm"})
 """What may be folded into a contraction that reads it, and into another one that reads it too need not be."""
 
@@ -37,6 +39,7 @@ class Follows:
     """Gives the operands of contractions their symbols."""
 
     symbols: Symbols = field(default_factory=symbols)
+    lost: int = 0
 
     def operands(self, node: Call | CallTIR, op: Operator | None, args: Sequence[Value]) -> Sequence[Value]:
         """The operands of a call, as it reads them."""
@@ -49,17 +52,23 @@ class Follows:
 
     def _named(self, x: Bounded, shared: bool) -> Bounded:
         """The operand with symbols: the same ones for each contraction that reads it, if it is one value to all."""
-        if not shared:
-            return self.symbols.named(x)
-        if x.named is None:
-            x.named = self.symbols.named(x)
-        return x.named
+        if shared and x.named is not None:
+            return x.named
+        self.lost += bool(x.vacuous.all())
+        if self.lost == LOST:
+            raise Exhausted("the roundings of its first layers may move the operands of later ones anywhere")
+        named = self.symbols.named(x)
+        if shared:
+            x.named = named
+        return named
 
 
 def mixes(op: Operator | None, args: Sequence[Value]) -> bool:
-    """Whether a call mixes errors: a contraction, of what is not exact."""
-    inexact = any(isinstance(a, Bounded) and a.of.is_float and not a.is_decided for a in args)
-    return op is not None and op.family == "contraction" and inexact
+    """Whether a call mixes errors that can be followed: a contraction, of what is not exact and not too large."""
+    if op is None or op.family != "contraction":
+        return False
+    floats = [a for a in args if isinstance(a, Bounded) and a.of.is_float]
+    return any(0 < a.size**2 <= LIMIT and not a.is_decided for a in floats)
 
 
 def _is_stored(made: Expr) -> bool:

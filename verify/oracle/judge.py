@@ -144,7 +144,9 @@ class Oracle:
                 return Verdict("unpredictable", GRAPH, str(expected.opened[1]), judged=len(rebased))
         if wrong is not None:
             return Verdict("wrong", wrong.layer, f"output {wrong.wrong}", wrong.worst, judged=len(rebased))
-        return self._not_wrong(possible, found, rebased, outputs, theirs, stopped)
+        why = f"; errors that hang together were not followed to the end: {expected.unfollowed}"
+        unfollowed = why if expected.unfollowed else ""
+        return self._not_wrong(possible, found, rebased, outputs, theirs, stopped, unfollowed)
 
     def _rebase(self, expected: Expected, theirs: Mapping[str, Array]) -> tuple[dict[str, TensorFinding], str]:
         """Findings on the backend's own tensors, and why there are no more of them if the run stopped."""
@@ -185,7 +187,7 @@ class Oracle:
     def _not_wrong(
         self, possible: Possible, found: Mapping[str, TensorFinding], rebased: Mapping[str, TensorFinding],
         outputs: Mapping[str, Any],
-        theirs: Mapping[str, Array], stopped: str,
+        theirs: Mapping[str, Array], stopped: str, unfollowed: str,
     ) -> Verdict:  # fmt: skip
         """Right, if every output is: inside an interval that says something, or, bit for bit, what a chain of operators
         gave that were each found right."""
@@ -208,7 +210,7 @@ class Oracle:
             of = plural(sum(f.size for f in found.values()), "element")
             said.append(
                 f"nothing is known of {unknown} of {of}: the graph's intervals there exclude nothing, or leave a"
-                " decision open"
+                f" decision open{unfollowed}"
             )
         silent = dict.fromkeys(e for f in (*rebased.values(), *found.values()) for e in f.silent)
         if silent:

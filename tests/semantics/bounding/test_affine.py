@@ -100,7 +100,9 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-def _operands(rng: np.random.Generator, size: float, mixes: bool) -> tuple[Bounded, Bounded, Array, tuple[Array, Array, Array]]:
+def _operands(
+    rng: np.random.Generator, size: float, mixes: bool
+) -> tuple[Bounded, Bounded, Array, tuple[Array, Array, Array]]:
     """Two tensors of shape (2, 4), the radius of their symbols, and what makes them. If it `mixes`, they share symbols;
     else each element is its own symbol, and there is no rest."""
     x = rng.standard_normal((1, 6 if mixes else 16)).astype(np.float32)
@@ -110,13 +112,13 @@ def _operands(rng: np.random.Generator, size: float, mixes: bool) -> tuple[Bound
     mixed = np.matmul(named, Bounded.exact(w)) if mixes else named
     assert isinstance(mixed, Followed)
     a, b = (mixed[:, i : i + 8].reshape(2, 4) for i in (0, 8))
-    return a, b, radius, (x, radius, w)
+    return a, b, radius, x, w
 
 
 def _leaves(function: Function, seed: int, size: float, slip: float = 0.0) -> list[str]:
     """How the function, rounded by `slip`, leaves its form or its interval, on symbols at their ends and between."""
     rng = np.random.default_rng(seed)
-    a, b, radius, (x, _, w) = _operands(rng, size, mixes=not slip)
+    a, b, radius, x, w = _operands(rng, size, mixes=not slip)
     with np.errstate(all="ignore"):
         made = function(a, b)
     assert isinstance(made, Followed), "errors are not followed"

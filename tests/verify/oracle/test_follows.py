@@ -1,0 +1,132 @@
+"""Errors that hang together, followed through whole programs: right and nasty runs stay inside, and deep models get
+bounds that exclude something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.interp import graph
+from assay.semantics.bounding import affine, affine_rules
+from assay.semantics.bounds import Bounded, contains
+from assay.semantics.builder import tensor
+from assay.semantics.module import Module
+from assay.verify.backends import subject_of_model
+from assay.verify.judge.spread import Rounding
+from assay.verify.oracle import Accepts, Expected, Oracle, follows
+from assay.verify.oracle.adversarial import Attempt
+from assay.verify.oracle.follows import Follows
+from assay.verify.oracle.walk import BoundedRun
+from tests.verify.oracle import numeric_operators as operators
+from tests.zoo import models
+
+
+def _layers(b: Any, x: Any, *weights: Any) -> Any:
+    """A residual chain with what deep models have: a normalisation, an activation, a gate, a softmax."""
+    for i, w in enumerate(weights):
+        y = b.matmul(x, w)
+        match i % 4:
+            case 0:
+                y = b.nn.relu(y)
+            case 1:
+                y = b.multiply(y, b.sigmoid(y))
+            case 2:
+                y = b.nn.softmax(y)
+            case _:
+                y = b.tanh(b.subtract(y, b.mean(y, axis=(-1,), keepdims=True)))
+        x = b.add(x, y)
+    return x
+
+
+def _chain(depth: int, width: int = 8) -> Module:
+    return operators.one(_layers, x=tensor(3, width), **{f"w{i}": tensor(width, width) for i in range(depth)})
+
+
+def _right_runs(module: Module, inputs: Any, seeds: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [Attempt(module, np.random.default_rng(s), False).run(inputs) for s in range(seeds)]
+    return [*found, *(Rounding(module, 0, i, {}).run(inputs) for i in range(1, seeds + 1))]
+
+
+def _outside(module: Module, inputs: Any, seeds: int) -> tuple[int, int]:
+    """How many runs that are right leave the bounds, and how many elements of them say something."""
+    allowed = BoundedRun(module, follows=Follows()).run(inputs)
+    wide = BoundedRun(module).run(inputs)
+    says, left = 0, 0
+    for name, bounds in allowed.items():
+        assert isinstance(bounds, affine.Followed)
+        plain = wide[name]
+        assert isinstance(plain, Bounded)
+        both = follows.narrowed(plain, bounds)
+        assert isinstance(both, Bounded) and (both.radius <= plain.radius).all()
+        says += int((~bounds.vacuous).sum())
+        left += sum(not contains(bounds, run[name]).all() for run in _right_runs(module, inputs, seeds))
+    return left, says
+
+
+def test_right_runs_of_chains_stay_inside() -> None:
+    for depth in (3, 6):
+        module = _chain(depth)
+        for seed in range(3):
+            inputs = Oracle(module).inputs("random", seed)
+            inputs = {n: (a / (4 if n != "x" else 1)).astype(a.dtype) for n, a in inputs.items()}
+            left, says = _outside(module, inputs, 6)
+            assert left == 0 and says > 0
+
+
+def test_a_rounding_that_is_dropped_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: what an operator rounds is not counted where its errors are followed."""
+    real = affine.finished
+
+    def dropped(made: Bounded, symbols: Any, errors: Any, centre: Any, rest: Any) -> Bounded:
+        return real(made, symbols, errors, centre, rest * 1e-3)
+
+    for module in (affine, affine_rules):
+        monkeypatch.setattr(module, "finished", dropped)
+    module_ = _chain(3)
+    inputs = Oracle(module_).inputs("random", 0)
+    assert _outside(module_, inputs, 6)[0] > 0
+
+
+@pytest.mark.parametrize("name", ["resnet18", "squeezenet"])
+def test_a_deep_model_has_bounds_that_exclude_something(name: str) -> None:
+    model = models.model(name)
+    subject = subject_of_model(model)
+    inputs = models.inputs(model, 5)
+    allowed = Expected(subject.module, inputs)
+    assert isinstance(allowed.possible, dict) and not allowed.unfollowed
+    before = BoundedRun(subject.module).run(inputs)
+    for output, bounds in allowed.possible.items():
+        plain = before[output]
+        assert isinstance(bounds, Bounded) and isinstance(plain, Bounded)
+        assert plain.vacuous.all() and not bounds.vacuous.any()
+        assert np.median(bounds.radius) < 0.05 * np.abs(bounds.value).max()
+    for run in _right_runs(subject.module, inputs, 2):
+        assert all(contains(b, run[n]).all() for n, b in allowed.possible.items() if isinstance(b, Bounded))
+    oracle = Oracle(subject.module)
+    right = graph.run(subject.module, inputs)
+    assert oracle.judge(allowed, right).outcome == "right"
+    wrong = {n: np.asarray(v) + np.float32(0.1) for n, v in right.items()}
+    assert oracle.judge(allowed, wrong).outcome == "wrong"
+
+
+@pytest.mark.parametrize(("name", "value"), [("BUDGET", 1e6), ("LOST", 1)])
+def test_what_is_not_followed_is_said(name: str, value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follows, name, value)
+    model = models.model("resnet18" if name == "BUDGET" else "densenet")
+    subject = subject_of_model(model)
+    allowed = Expected(subject.module, models.inputs(model))
+    verdict = Oracle(subject.module).judge(allowed, graph.run(subject.module, allowed.inputs))
+    assert verdict.outcome == "undecided" and allowed.unfollowed in verdict.detail
+    assert "not followed to the end" in verdict.detail and allowed.unfollowed
+
+
+def test_what_a_backend_may_do_beside_is_allowed_for() -> None:
+    """A backend that flushes gets wider bounds, and they hold what it gives."""
+    module = _chain(4)
+    inputs = {n: (a * np.float32(1e-19)).astype(a.dtype) for n, a in Oracle(module).inputs("random", 1).items()}
+    allowed = BoundedRun(module, accepts=Accepts(flushes=True), flushing=True, follows=Follows()).run(inputs)
+    for seed in range(4):
+        run = Attempt(module, np.random.default_rng(seed), True).run(inputs)
+        assert all(contains(b, run[n]).all() for n, b in allowed.items() if isinstance(b, Bounded))
