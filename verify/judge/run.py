@@ -82,6 +82,8 @@ class JudgeRun:
     excluded: Sequence[str] = ()
     progress: Progress = lambda what, done, total: None
     spreads: dict[int, Spread] = field(default_factory=dict)
+    follows: bool = True
+    """Whether it is worth while to follow how errors hang together."""
     known: dict[int, Expected] = field(default_factory=dict)
     """What may come of sets of inputs, by their place, as far as it is known beforehand."""
     unseen: str = ""
@@ -162,7 +164,7 @@ class JudgeRun:
         """Judge the outputs of one set of inputs by bounds of the whole program and, where these say nothing, by every
         tensor that a backend shows."""
         self.progress(f"bounds on {sample.name}", k, len(self.runs))
-        expected = self.known.get(k) or Expected(self.subject.module, sample.inputs)
+        expected = self.known.get(k) or Expected(self.subject.module, sample.inputs, follows=self.follows)
         for i, each in enumerate(judged):
             outputs = each.outputs[k] if k < len(each.outputs) else None
             if outputs is None:
@@ -181,6 +183,7 @@ class JudgeRun:
                 shown = self._shown(each, sample)
                 verdict = oracle.judge(expected, outputs, shown) if shown else verdict
             first[i, k] = self._first(sample, verdict, expected, outputs)
+            self.follows &= not expected.unfollowed  # on other inputs it is as much
             if self.detailed and isinstance(outputs, Mapping):
                 shown = shown or self._shown(each, sample)
                 first[i, k] = replace(

@@ -44,6 +44,8 @@ class Expected:
     accepts: Accepts = EVERYTHING_KEPT
     flushing: bool = False
     named: Named = field(default_factory=Named)
+    follows: bool = False
+    """Whether it is followed how errors hang together, where intervals exclude nothing."""
     walk: BoundedRun = field(init=False)
     unfollowed: str = field(init=False, default="")
     """Why it was not followed how errors hang together, where the intervals say too little."""
@@ -63,7 +65,8 @@ class Expected:
         # a run that decides by an element that is open, which is one of ours here, may be anything (rule M9.9)
         if self.walk.narrowed and isinstance(self.opened[1], Unpredictable):
             return self.opened[1]
-        return self._followed(found) if self.walk.mixed and any(map(_says_little, found.values())) else found
+        wanted = self.follows and self.walk.mixed and any(map(_says_little, found.values()))
+        return self._followed(found) if wanted else found
 
     def _followed(self, found: dict[str, Value]) -> dict[str, Value]:
         """Outputs with narrower intervals, by a run that follows how errors hang together."""

@@ -69,7 +69,7 @@ class Oracle:
                     inputs.named = self.named
                     vars(inputs).pop("opened", None)
                 return inputs
-            inputs = inputs.inputs
+            return Expected(self.module, inputs.inputs, self.accepts, flushing, self.named, inputs.follows)
         return Expected(self.module, inputs, self.accepts, flushing, self.named)
 
     def inputs(

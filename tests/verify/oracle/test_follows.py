@@ -94,7 +94,7 @@ def test_a_deep_model_has_bounds_that_exclude_something(name: str) -> None:
     model = models.model(name)
     subject = subject_of_model(model)
     inputs = models.inputs(model, 5)
-    allowed = Expected(subject.module, inputs)
+    allowed = Expected(subject.module, inputs, follows=True)
     assert isinstance(allowed.possible, dict) and not allowed.unfollowed
     before = BoundedRun(subject.module).run(inputs)
     for output, bounds in allowed.possible.items():
@@ -116,7 +116,7 @@ def test_what_is_not_followed_is_said(name: str, value: float, monkeypatch: pyte
     monkeypatch.setattr(follows, name, value)
     model = models.model("resnet18" if name == "BUDGET" else "densenet")
     subject = subject_of_model(model)
-    allowed = Expected(subject.module, models.inputs(model))
+    allowed = Expected(subject.module, models.inputs(model), follows=True)
     verdict = Oracle(subject.module).judge(allowed, graph.run(subject.module, allowed.inputs))
     assert verdict.outcome == "undecided" and allowed.unfollowed in verdict.detail
     assert "not followed to the end" in verdict.detail and allowed.unfollowed
