@@ -51,7 +51,7 @@ class TensorError:
     """How many times the spread of correct runs it is off where that is most; None where there is no spread."""
     reference: str = "definition"
     """What it is compared with: the middle of the definition's bounds or, where these exclude nothing, of correct
-    runs."""
+    runs, or our own run alone."""
     histogram: Sequence[int] = ()
     """How many elements are in each of `BINS`."""
     furthest: Sequence[tuple[tuple[int, ...], Any, Any, float]] = ()

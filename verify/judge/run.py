@@ -269,7 +269,9 @@ class JudgeRun:
             first = replace(first, rests=_rests(each.backend, first.rests))
         if not isinstance(outputs, Mapping) or (coverage is None and not any(np.isinf(e.bound) for e in first.errors)):
             return replace(first, rule=self._rule(first, None) if first.outcome == "wrong" else "")
-        spread = self._spread(k)
+        # tensors that are each right on the backend's own operands are a correct run: it needs no others beside it
+        alone = coverage is None and first.rests == "tensors"
+        spread = spread_of(self.subject.module, self.runs[k].inputs, runs=1) if alone else self._spread(k)
         found = (spread.distance(n, v) for n, v in outputs.items() if isinstance(v, np.ndarray))
         distances = [d for d in found if d is not None]
         far = max((d for d in distances if d.implausible), key=lambda d: d.times, default=None)
@@ -360,10 +362,10 @@ def _beside(error: TensorError, outputs: Any, spread: Spread, distances: Sequenc
     """The error of an output of which bounds say nothing, from the middle of correct runs."""
     times = next((d.times for d in distances if d.tensor == error.tensor), None)
     got, middle = outputs[error.tensor], spread.middle(error.tensor)
-    if not np.isinf(error.bound) or middle is None or times is None:
+    if not np.isinf(error.bound) or middle is None or not dtype(got.dtype).is_float:
         return replace(error, times=times)
     made = tensor_error(error.tensor, Bounded(middle, np.inf, dtype(got.dtype)), got)
-    return replace(made or error, times=times, reference="correct runs")
+    return replace(made or error, times=times, reference="correct runs" if times is not None else "our run")
 
 
 def _sized(subject: Subject) -> frozenset[str]:

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.interp import graph
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Trap
 from assay.semantics.graph import Call, Expr, Var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -53,11 +56,62 @@ def input_sets(
             rng = np.random.default_rng([seed, run, 1])
             ids = {n: _ids(module, n, size, rng) for n, size in tables.items() if n not in given}
             held = {**{n: a for n, a in ids.items() if a is not None}, **given}
-            made = Sample(kind, run, make_inputs(module, kind, seed + run, {}, held))
+            made = Sample(kind, run, _made(module, kind, seed + run, held, rng))
             bits = b"".join(np.asarray(a).tobytes() for a in made.inputs.values())
             if bits not in met:
                 yield made
             met.add(bits)
+
+
+def _made(module: Module, kind: Kind, seed: int, held: Mapping[str, Array], rng: np.random.Generator) -> dict[str, Any]:
+    """Inputs of a kind; whole numbers of that kind too where the program takes them."""
+    made = make_inputs(module, kind, seed, {}, held)
+    for name, value in made.items():
+        if kind == "specials" and name not in held and isinstance(value, np.ndarray):
+            made[name] = _with_special(value, rng)
+    free = {n: v for n, v in made.items() if n not in held and isinstance(v, np.ndarray)}
+    found = {n: _whole(kind, v, rng) for n, v in free.items()}
+    whole = {n: v for n, v in found.items() if v is not None}
+    if whole:
+        try:
+            graph.run(module, {**made, **whole})
+        except Trap:
+            return made
+    return {**made, **whole}
+
+
+def _with_special(value: Array, rng: np.random.Generator) -> Array:
+    """Floats among which there is NaN, an infinity, or a zero with a sign at least."""
+    if not value.size or not dtype(value.dtype).is_float:
+        return value
+    wide = value.astype(np.float64)
+    if not np.isfinite(wide).all() or np.signbit(wide[wide == 0]).any():
+        return value
+    chosen = value.copy().reshape(-1)
+    chosen[rng.integers(value.size)] = rng.choice([np.nan, np.inf, -np.inf, -0.0])
+    return chosen.reshape(value.shape)
+
+
+def _whole(kind: Kind, value: Array, rng: np.random.Generator) -> Array | None:
+    """Whole numbers of a kind, of that shape; None where zeros and ones are the kind, and for what is no integer."""
+    of = dtype(value.dtype)
+    if not of.is_integer or kind == "random":
+        return None
+    low, high = int(of.min), int(of.max)
+    match kind:
+        case "large":
+            least, most = low, high
+        case "specials":
+            some = [low, high, 0, 1, *([-1, low + 1] if low < 0 else [high - 1])]
+            return np.asarray(np.array(some, of.numpy)[rng.integers(0, len(some), value.shape)])
+        case "cancelling":
+            least, most = -100, 101
+        case "ties":
+            least, most = -1, 2
+        case _:
+            least, most = -9, 10
+    wide = np.uint64 if low == 0 else np.int64
+    return np.asarray(rng.integers(max(least, low), min(most, high), value.shape, wide).astype(of.numpy))
 
 
 def _ids(module: Module, name: str, size: int, rng: np.random.Generator) -> Array | None:

@@ -81,9 +81,9 @@ class Spread:
 
     def distance(self, name: str, got: Array) -> Distance | None:
         """How far a float output is from the correct runs; None where that says nothing: it is of whole numbers, has no
-        element that is finite in all of them, or is of another shape."""
+        element that is finite in all of them, is of another shape, or there are no two runs."""
         runs = self.outputs.get(name, ())
-        if not runs or got.shape != runs[0].shape or got.dtype != runs[0].dtype or not dtype(got.dtype).is_float:
+        if len(runs) < 2 or got.shape != runs[0].shape or got.dtype != runs[0].dtype or not dtype(got.dtype).is_float:
             return None
         with np.errstate(all="ignore"):
             return _distance(name, np.stack([r.astype(np.float64) for r in runs]), got)

@@ -136,7 +136,16 @@ def _specials(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Ar
 
 
 def _ties(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
-    return (rng.integers(-5, 6, shape) / 2).astype(of.numpy)
+    made = rng.integers(-5, 6, shape) / 2
+    if shape and shape[-1] > 1 and made.size:  # in half of the rows the greatest is there twice
+        rows = made.reshape(-1, shape[-1])
+        twice = rng.random(len(rows)) < 0.5
+        first = rows.argmax(axis=1)
+        other = (first + rng.integers(1, shape[-1], len(rows))) % shape[-1]
+        at = np.flatnonzero(twice)
+        rows[at, other[at]] = rows[at, first[at]]
+        made = rows.reshape(shape)
+    return made.astype(of.numpy)
 
 
 _FLOATS: dict[str, Maker] = {
