@@ -131,11 +131,11 @@ def _table(width: int, rows: Sequence[Row]) -> Table:
     return table
 
 
-def middle(name: str, room: int) -> str:
-    """A name that fits, cut in its middle."""
+def middle(name: str, room: int) -> Text:
+    """A name that fits, cut in its middle; what is in brackets in it is no markup."""
     if len(name) <= room:
-        return name
-    return f"{name[: (room - 1) // 2]}…{name[-(room - 1 - (room - 1) // 2) :]}"
+        return Text(name)
+    return Text(f"{name[: (room - 1) // 2]}…{name[-(room - 1 - (room - 1) // 2) :]}")
 
 
 def _cells(row: Row) -> tuple[str, ...]:

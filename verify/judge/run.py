@@ -164,7 +164,7 @@ class JudgeRun:
         """Judge the outputs of one set of inputs by bounds of the whole program and, where these say nothing, by every
         tensor that a backend shows."""
         self.progress(f"bounds on {sample.name}", k, len(self.runs))
-        expected = self.known.get(k) or Expected(self.subject.module, sample.inputs, follows=self.follows)
+        expected = self.known.get(k) or Expected(self.subject.module, sample.inputs)
         for i, each in enumerate(judged):
             outputs = each.outputs[k] if k < len(each.outputs) else None
             if outputs is None:
@@ -183,7 +183,6 @@ class JudgeRun:
                 shown = self._shown(each, sample)
                 verdict = oracle.judge(expected, outputs, shown) if shown else verdict
             first[i, k] = self._first(sample, verdict, expected, outputs)
-            self.follows &= not expected.unfollowed  # on other inputs it is as much
             if self.detailed and isinstance(outputs, Mapping):
                 shown = shown or self._shown(each, sample)
                 first[i, k] = replace(
@@ -282,14 +281,38 @@ class JudgeRun:
             made = replace(made, rests=_rests(each.backend, made.rests))
         elif made.outcome == "wrong":
             made = replace(made, rule=self._rule(made, None))
-        if self.sound_only or made.outcome == "wrong":
+        if made.outcome == "wrong":
             return made
+        detail = "" if self.sound_only else self._implausible(each, k, far)
+        if detail or made.outcome == "undecided":
+            made = self._followed(each, k, made)
+        if not detail or made.outcome == "wrong":
+            return made
+        return replace(made, outcome="implausible", rests="", detail=detail)
+
+    def _implausible(self, each: Judged, k: int, far: Distance | None) -> str:
+        """What is odd about outputs beside correct runs, "" where nothing is."""
         stale = self._stale(each, k)
         if far is None:
-            return replace(made, outcome="implausible", rests="", detail=stale) if stale else made
+            return stale
         odds = f"at most one correct run in 10^{-far.log10_odds:.0f} would, were their errors normal"
-        detail = "; ".join(filter(None, [str(far), odds, stale]))
-        return replace(made, outcome="implausible", rests="", detail=detail)
+        return "; ".join(filter(None, [str(far), odds, stale]))
+
+    def _followed(self, each: Judged, k: int, first: SampleVerdict) -> SampleVerdict:
+        """The verdict by bounds that follow how errors hang together, which takes much longer; as it was, where these
+        say nothing."""
+        outputs, oracle = each.outputs[k], each.oracle
+        if not self.follows or not isinstance(outputs, Mapping) or oracle is None:
+            return first
+        self.progress(f"errors followed on {self.runs[k].name}", 0, 0)
+        expected = oracle.expected(Expected(self.subject.module, self.runs[k].inputs, follows=True))
+        verdict = oracle.judge(expected, outputs)
+        self.follows &= not expected.unfollowed  # on other inputs it is as much
+        if verdict.outcome not in ("right", "open", "wrong"):
+            return first
+        found = self._first(self.runs[k], verdict, expected, outputs)
+        found = replace(found, distances=first.distances, pieces=first.pieces)
+        return replace(found, rule=self._rule(found, None)) if found.outcome == "wrong" else found
 
     def _stale(self, each: Judged, k: int) -> str:
         """What is odd where a backend gave the bits of earlier inputs again and the definition gives others: "" where

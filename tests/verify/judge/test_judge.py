@@ -135,7 +135,7 @@ def test_inputs_that_are_given_are_run_with_others_in_between() -> None:
     found = judge(model, [Stale(), "numpy"], inputs=models.inputs(model))
     stale, right = found.verdicts
     assert [s.sample for s in stale.samples] == ["given", "others"] and [s.outcome for s in stale.samples][0] == "right"
-    assert stale.outcome == "implausible" and right.outcome == "right"
+    assert stale.outcome == "wrong" and right.outcome == "right"
 
 
 def test_check_tells_of_a_deep_model_what_judge_does() -> None:
@@ -156,3 +156,36 @@ def test_a_model_that_runs_at_no_size_that_is_tried_asks_for_one() -> None:
         judge(model, ["numpy"])
     assert wrong.value.label == "judge.C1"
     assert judge(model, ["numpy"], dims={"n": 102}).holds
+
+
+def test_whole_numbers_are_of_every_kind_too() -> None:
+    """A backend that gives zero whatever it gets, and one that keeps what it gave first, are right on zeros alone."""
+    a, b, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.INT32, [3, 4]) for n in "aby")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Mul", ["a", "b"], ["y"])], "g", [a, b], [y])
+    model = onnx.helper.make_model(graph)
+
+    @dataclass
+    class Zeros:
+        name: str = "zeros"
+
+        def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+            run = backend("numpy").prepare(subject, wanted)
+            return lambda inputs: {n: v * (abs(v) > 1) for n, v in run(inputs).items()}
+
+    found = judge(model, ["numpy", Zeros()])
+    right, zeros = found.verdicts
+    assert right.outcome in ("right", "open") and zeros.outcome == "wrong"
+    held = {s.kind: s.inputs["a"] for s in found.samples}
+    assert held["integers"].min() < 0 and np.abs(held["large"].astype(np.int64)).max() > 1 << 24
+    assert {-(2**31), 2**31 - 1} & set(held["specials"].reshape(-1).tolist())
+
+
+def test_specials_and_ties_hold_what_their_name_says() -> None:
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, [2, 2]) for n in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    found = judge(onnx.helper.make_model(graph), ["numpy"], runs=8).samples
+    for sample in found:
+        value = sample.inputs["x"]
+        if sample.kind == "specials":
+            assert not np.isfinite(value).all() or np.signbit(value[value == 0]).any()
+    assert any((s.inputs["x"][:, 0] == s.inputs["x"][:, 1]).any() for s in found if s.kind == "ties")

@@ -231,3 +231,16 @@ def test_junit_has_no_character_that_xml_has_not() -> None:
     root = ElementTree.fromstring(text.encode())
     assert (root.get("failures"), root.get("errors"), root.get("tests")) == ("1", "1", "2")
     assert root[0][0][0].text == "wrong: <&> \\x01"
+
+
+def test_names_in_brackets_are_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = onnx.helper.make_tensor_value_info("x", 1, [2])
+    names = ["y[/]", "[red]z[/red]"]
+    outputs = [onnx.helper.make_tensor_value_info(n, 1, [2]) for n in names]
+    nodes = [onnx.helper.make_node("Neg", ["x"], [n]) for n in names]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [x], outputs)), tmp_path / "m.onnx")
+    assert assay(monkeypatch, "judge", tmp_path / "m.onnx", "--backend", "numpy", "--kinds", "random") == 0
+    said = capsys.readouterr().out
+    assert all(n in said for n in names)
