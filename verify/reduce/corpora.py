@@ -31,7 +31,9 @@ def reduce_corpus(
     failures = [f for f in Corpus(directory).failures() if backend in ("", f.target)]
     if not failures:
         of = f" of {backend}" if backend else ""
-        raise Invalid(f"the corpus has no failure{of}", where=str(directory), label="reduce.C3")
+        raise Invalid(
+            f"a directory is taken for a corpus, and this has no failure{of}", where=str(directory), label="reduce.C3"
+        )
     path = output / DONE
     done = _done(path)
     for stored in failures:

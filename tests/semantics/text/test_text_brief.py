@@ -67,10 +67,11 @@ def test_constants_of_tensor_functions_too() -> None:
 
 
 def test_a_huge_module_costs_little() -> None:
-    module = chain(200_000)
     begin = time.process_time()
+    module = chain(200_000)
+    made = time.process_time()
     said = repr(module)
-    assert time.process_time() - begin < 2 and len(said) < 1_000
+    assert time.process_time() - made < made - begin and len(said) < 1_000, "it costs less than making it"
     assert "main: Callable" in said and "more than 10,000 nodes" in said
 
 
