@@ -208,7 +208,7 @@ def with_chosen_sizes(
     free = list(dict.fromkeys(s.name for t in types for s in symbols(t) if s.name not in sizes))
     if not free:
         return _subject(program, sizes, source), {}
-    wrong: Exception | None = None
+    wrong: list[AssayError] = []
     for some in SIZES:
         chosen = dict(zip(free, chain(some[:1], cycle(some[1:] or some)), strict=False))
         try:
@@ -216,12 +216,14 @@ def with_chosen_sizes(
             ordinary = next(input_sets(subject.module, given, ["random"], 1, seed))
             graph.run(subject.module, ordinary.inputs)
         except (Invalid, Trap) as why:
-            wrong = wrong or why
+            wrong.append(why)
             continue
         return subject, chosen
-    assert wrong is not None
+    if len({why.message for why in wrong}) == 1:  # whatever the sizes are
+        raise wrong[0]
     raise Invalid(
-        f"no sizes were found on which it runs; say them with --dim, for {', '.join(free)}: {wrong}", label="judge.C1"
+        f"no sizes were found on which it runs; say them with --dim, for {', '.join(free)}: {wrong[0]}",
+        label="judge.C1",
     )
 
 

@@ -11,9 +11,12 @@ import onnx
 import pytest
 
 import assay
+from assay.semantics.errors import Unsupported
 from assay.verify.api.judge import judge
 from assay.verify.backends import Subject, backend, subject_of_model
 from assay.verify.backends.protocol import Prepared, cannot
+from assay.verify.judge.run import JudgeRun
+from assay.verify.judge.samples import Sample
 from tests.zoo import models
 
 
@@ -189,3 +192,34 @@ def test_specials_and_ties_hold_what_their_name_says() -> None:
         if sample.kind == "specials":
             assert not np.isfinite(value).all() or np.signbit(value[value == 0]).any()
     assert any((s.inputs["x"][:, 0] == s.inputs["x"][:, 1]).any() for s in found if s.kind == "ties")
+
+
+def test_a_backend_that_takes_too_long_is_not_asked_again() -> None:
+    @dataclass
+    class Late:
+        name: str = "late"
+        runs: int = 0
+
+        def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+            def run(inputs: Mapping[str, Any]) -> dict[str, Any]:
+                self.runs += 1
+                raise Unsupported("took more than 1 second", label="backend.C6")
+
+            return run
+
+    late = Late()
+    subject = subject_of_model(models.model("tcn"))
+    inputs = models.inputs(subject.model)
+    samples = [Sample("random", i, {n: a + np.float32(i) for n, a in inputs.items()}) for i in range(3)]
+    found = {v.name: v for v in JudgeRun(subject, samples, [late, backend("numpy")]).verdicts()}
+    assert late.runs == 1 and found["late"].outcome == "late" and found["numpy"].outcome == "right"
+
+
+def test_a_mistake_that_no_size_mends_is_told_itself() -> None:
+    x = onnx.helper.make_tensor_value_info("x", 1, ["n"])
+    y = onnx.helper.make_tensor_value_info("y", 1, ["n"])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "g", [x], [y])
+    for options in ({"inputs": {"z": np.ones(3, np.float32)}}, {"dims": {"m": 3}}):
+        with pytest.raises(assay.Invalid) as wrong:
+            judge(onnx.helper.make_model(graph), ["numpy"], **options)
+        assert wrong.value.label != "judge.C1" and "no sizes were found" not in str(wrong.value)
