@@ -68,9 +68,9 @@ def test_what_a_backend_keeps_from_run_to_run(backend: str, when: str, ask: Any)
     code, holds, line = ask(shallow(), backend)
     assert (code, holds) == (1, False) and when in line["detail"] and line["outcome"] == "wrong"
     code, holds, line = ask(deep(), backend)
-    assert (code, holds, line["outcome"]) == (1, False, "implausible")
-    said = "times their spread" if backend == "later" else "the bits that it gave on the inputs 'given'"
-    assert said in line["detail"]
+    # of what it gave on others bounds that follow errors know enough; a million is beyond the spread
+    assert (code, holds, line["outcome"]) == (1, False, "implausible" if backend == "later" else "wrong")
+    assert ("times their spread" if backend == "later" else "(others)") in line["detail"]
     subject = subject_of_model(deep())
     inputs = Oracle(subject.module).inputs("random")
     assert judge_backend(subject, find_backend("numpy"), inputs).outcome == "right"
