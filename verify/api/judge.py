@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, cycle
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -28,7 +28,7 @@ from assay.verify.judge.recorded import recording_of
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import input_sets
 from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
-from assay.verify.oracle.data import Kind
+from assay.verify.oracle.data import Kind, kinds_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
 Array = np.ndarray[Any, Any]
@@ -75,13 +75,14 @@ def judge(
     EVERYTHING_KEPT.excluding(exclude)
     if page is not None:
         require_place(Path(page))
-    chosen_kinds = _kinds(kinds)
+    chosen_kinds = kinds_of(kinds) or DEFAULT_KINDS
     named = named_backends(backends, False, patience)
     if not named and second is None and not recorded:
         raise Invalid("who is judged? Give --backend NAME, a second program or --recorded OUT.npz", label="cli.C3")
     recordings = recorded_arrays(recorded)
     for _, who in named:
-        _require_installed(who)
+        if isinstance(who, Isolated):
+            who.require_installed()
     program, source = opened(model)
     given = _with_recorded(program, input_arrays(inputs), recordings)
     program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
@@ -170,30 +171,6 @@ def _second(
             label="judge.C3",
         ) from why
     return name, _subject(other, sizes, source)
-
-
-def _require_installed(who: Backend) -> None:
-    """Invalid (backend.C1): the tool of a backend that has a name is not installed. It is asked for next to nothing,
-    before anything long begins; what else it says to that, it says of the model too."""
-    if not isinstance(who, Isolated):
-        return
-    x, y = (onnx.helper.make_tensor_value_info(n, 1, [1]) for n in "xy")
-    least = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "least", [x], [y])
-    opset = [onnx.helper.make_opsetid("", 13)]
-    try:
-        who.prepare(subject_of_model(onnx.helper.make_model(least, opset_imports=opset, ir_version=8)), ["y"])
-    except AssayError as why:
-        if why.label == "backend.C1":
-            raise
-
-
-def _kinds(given: str | Sequence[str]) -> tuple[Kind, ...]:
-    names = [n for n in given.split(",") if n] if isinstance(given, str) else list(given)
-    known = get_args(Kind)
-    for name in names:
-        if name not in known:
-            raise Invalid(f"no kind of data {name!r}; there are {', '.join(known)}", label="oracle.C1")
-    return tuple(dict.fromkeys(names)) or DEFAULT_KINDS  # type: ignore[arg-type]
 
 
 def with_chosen_sizes(

@@ -23,11 +23,13 @@ from itertools import count
 from types import TracebackType
 from typing import IO, Any
 
-from assay.semantics.errors import Crash, EnvironmentFailure, Invalid, Trap, Unsupported
+import onnx
+
+from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid, Trap, Unsupported
 from assay.semantics.files import on_disk
 from assay.verify import children
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.backends.protocol import OUTCOMES, Array, Crashed, Prepared, Subject
+from assay.verify.backends.protocol import OUTCOMES, Array, Crashed, Prepared, Subject, UnreadSubject
 from assay.verify.backends.registry import BACKENDS, require_known
 from assay.verify.oracle.declarations import Accepts
 
@@ -76,6 +78,19 @@ class Isolated:
             _ = self.accepts
         except Invalid as wrong:
             if wrong.label not in OUTCOMES:
+                raise
+
+    def require_installed(self) -> None:
+        """The same, and Invalid (backend.C1) where its tool is not installed: it is asked for next to nothing. Whatever
+        else it says to that, it says of any program too."""
+        self.require()
+        x, y = (onnx.helper.make_tensor_value_info(n, 1, [1]) for n in "xy")
+        least = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "least", [x], [y])
+        model = onnx.helper.make_model(least, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+        try:
+            self.prepare(UnreadSubject(model, {}), ["y"])
+        except AssayError as why:
+            if why.label == "backend.C1":
                 raise
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:

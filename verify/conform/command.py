@@ -12,14 +12,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from assay.semantics.errors import AssayError, Invalid
-from assay.semantics.text.module_text import parse
+from assay.semantics.errors import Invalid
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.junit import write_junit
 from assay.verify.app.showing import status
 from assay.verify.app.spending import require_seconds
 from assay.verify.app.terminal import Screen
-from assay.verify.backends import Isolated, subject_of_module
+from assay.verify.backends import Isolated
 from assay.verify.backends.registry import require_known
 from assay.verify.border.files import replace_text, require_file_place
 from assay.verify.conform.cases import VERDICTS, CaseResult, ConformCase
@@ -97,7 +96,8 @@ def _started(request: ConformRequest, tell: Callable[[str], None]) -> Pool:
     names = dict.fromkeys(request.backends)
     for name in names:
         tell(f"starting {name}")
-        require_installed(name, request.patience)
+        with Isolated(name, request.patience) as who:
+            who.require_installed()
     return Pool(request.jobs or _cores(), 300.0 + CALLS * request.patience * len(names), judge_cases)
 
 
@@ -158,24 +158,6 @@ def version_of(name: str) -> str:
         return version(package) if package is not None else ""
     except PackageNotFoundError:
         return ""
-
-
-def require_installed(name: str, patience: float) -> None:
-    """Invalid: the backend's tool is not installed (backend.C1), or what has the name is none (backend.C4). Whatever
-    else it says of a small program says nothing here."""
-    module = parse(
-        "@R.function\n"
-        'def main(x: R.Tensor((1,), dtype="float32")) -> R.Tensor((1,), dtype="float32"):\n'
-        "    return R.negative(x)\n"
-    )
-    with Isolated(name, patience) as backend:
-        backend.require()
-        try:
-            subject = subject_of_module(module)
-            backend.prepare(subject, subject.outputs)
-        except AssayError as wrong:
-            if wrong.label == "backend.C1":
-                raise
 
 
 @dataclass

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from math import isfinite
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from assay.verify.backends import Backend, Prepared, Subject
 from assay.verify.backends.protocol import OUTCOMES, UnreadSubject, call_prepared
 from assay.verify.border.values import to_arrays
 from assay.verify.conform.cases import NOT_JUDGED, CaseResult, ConformCase, NotJudged, Posed
+from assay.verify.judge.outcome import verdict_data
 from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
 
 FAULT = "a fault in Assay"
@@ -118,21 +118,11 @@ class _Run:
 
 
 def _judged(base: CaseResult, verdict: Verdict) -> CaseResult:
-    worst: dict[str, Any] = {}
-    if verdict.worst is not None:
-        worst = {n: _plain(v) for n, v in asdict(verdict.worst).items()}
+    worst: dict[str, Any] = verdict_data(verdict.worst) if verdict.worst is not None else {}
     return replace(
         base, verdict=verdict.outcome, detail=verdict.detail, layer=verdict.layer, culprit=verdict.culprit or "",
         worst=worst,
     )  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    """A part of the worst element for JSON, which has no NaN and no infinity: those are texts."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, tuple):
-        return list(value)
-    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def _why_not(wrong: Exception) -> tuple[str, str]:

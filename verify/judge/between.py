@@ -6,13 +6,12 @@ its bounds are those of a shallow program, however deep the model is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from assay.semantics.walk import Worklist
+from assay.verify.backends.protocol import Prepared, Subject
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces
 from assay.verify.judge.outcome import PieceFinding
 from assay.verify.judge.pieces import Dataflow, Piece, onnx_title
@@ -22,14 +21,31 @@ from assay.verify.oracle import Verdict, oracle_of
 Array = np.ndarray[Any, Any]
 
 
-def piece_to(flow: Dataflow, names: Collection[str], known: Collection[str]) -> Piece:
-    """The smallest piece that makes tensors of one node from known ones."""
-    work = Worklist((flow.makers[n] for n in names), key=lambda i: i)
-    nodes: list[int] = []
-    for at in work:
-        nodes.append(at)
-        work.add(flow.makers[n] for n in flow.reads[at] if n in flow.makers and n not in known)
-    return replace(flow.piece(nodes), outputs=tuple(names))
+@runtime_checkable
+class Told(Protocol):
+    """What is judged by tensors that are known of it, and runs no pieces: a recording, a second program. As a backend
+    it keeps nothing from run to run. `rests` is what a verdict on it rests on, and `once` whether it is of one set of
+    inputs, the first."""
+
+    rests: str
+    once: bool
+
+    @property
+    def name(self) -> str:
+        """How a person calls it."""
+        ...
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """As a backend prepares."""
+        ...
+
+    def shown(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Its tensors on these inputs, by name."""
+        ...
+
+    def judge_between(self, run: Piecewise, sample: str, judged: JudgedInPieces, k: int, is_wrong: bool) -> None:
+        """Judge the pieces between its tensors on one set of inputs; `is_wrong` where its outputs are known to be."""
+        ...
 
 
 def pieces_between(flow: Dataflow, known: Collection[str]) -> Iterator[Piece]:
@@ -38,7 +54,7 @@ def pieces_between(flow: Dataflow, known: Collection[str]) -> Iterator[Piece]:
     for node in flow.nodes:
         names = [n for n in node.output if n in known]
         if names:
-            yield piece_to(flow, names, known)
+            yield flow.piece_to(names, known)
 
 
 def between_title(flow: Dataflow, piece: Piece) -> str:
@@ -68,17 +84,11 @@ def verdict_between(run: Piecewise, judged: JudgedInPieces, k: int, piece: Piece
     return oracle_of(case.subject, judged.accepts).judge(case.expected, {n: shown[n] for n in piece.outputs})
 
 
-def note(flow: Dataflow, coverage: Coverage, piece: Piece, sample: str, verdict: Verdict) -> PieceFinding | None:
-    """Keep what is said of a piece; what is given where a finding was made."""
+def note(flow: Dataflow, coverage: Coverage, piece: Piece, sample: str, verdict: Verdict) -> PieceFinding:
+    """Keep what is said of a piece, and give it. With one that is right the edges are that lead into it from what is
+    known."""
     coverage.judged += 1
-    if verdict.outcome in ("right", "open"):
-        coverage.nodes.update(piece.nodes)
-        coverage.edges.update(flow.held(piece))
-        coverage.edges.update(
-            (flow.makers[n], v) for v in piece.nodes for n in flow.reads[v] if n in flow.makers and n in piece.inputs
-        )
-        return None
-    names = tuple(onnx_title(flow.nodes[i]) for i in piece.nodes)
-    made = PieceFinding(between_title(flow, piece), names, sample, verdict)
-    (coverage.wrong if verdict.outcome == "wrong" else coverage.unsure).append(made)
-    return made
+    found = PieceFinding(between_title(flow, piece), flow.names(piece), sample, verdict)
+    into = {(flow.makers[n], v) for v in piece.nodes for n in flow.reads[v] if n in flow.makers and n in piece.inputs}
+    coverage.add(flow, piece, found, into)
+    return found

@@ -7,7 +7,7 @@ smaller one is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.semantics.errors import AssayError, Trap
@@ -41,6 +41,19 @@ class Coverage:
     """What of the first piece is as the standard leaves open."""
     stopped: str = ""
     """Why it is not all of the model, "" where it is."""
+
+    def add(self, flow: Dataflow, piece: Piece, found: PieceFinding, into: Collection[tuple[int, int]] = ()) -> None:
+        """Keep what is said of a piece. What is right holds its nodes, the edges between them, and those `into` it."""
+        verdict = found.verdict
+        if verdict.outcome in ("right", "open"):
+            self.nodes.update(piece.nodes)
+            self.edges.update(flow.held(piece), into)
+            if verdict.outcome == "open":
+                self.opened = self.opened or f"{found.title}: {verdict.detail}"
+            return
+        to = self.wrong if verdict.outcome == "wrong" else self.unsure
+        if all(found.nodes != f.nodes for f in to):
+            to.append(found)
 
     def missing(self, flow: Dataflow) -> str:
         """What no piece has shown to be right, "" where that is nothing."""
@@ -90,18 +103,13 @@ class _Window:
                 continue
             verdict = self.verdict(cases[k])
             coverage.judged += 1
-            if verdict.outcome in ("right", "open"):
-                self._holds(coverage, piece, verdict)
-                continue
-            inner: Tensors | None = None
-            if verdict.outcome == "wrong" and len(coverage.wrong) >= NARROWED:
-                self._note(coverage.wrong, piece, k, verdict)
-                continue
-            inner = self._inside(piece, k)
+            told = verdict.outcome in ("right", "open")
+            told |= verdict.outcome == "wrong" and len(coverage.wrong) >= NARROWED
+            inner = None if told else self._inside(piece, k)
             if inner is None:
-                self._note(coverage.wrong if verdict.outcome == "wrong" else coverage.unsure, piece, k, verdict)
+                self._add(coverage, piece, k, verdict)
             elif verdict.outcome == "wrong":
-                self._note(coverage.wrong, *self._narrowed(piece, k, inner, verdict))
+                self._narrow(coverage, piece, k, inner, verdict)
             else:
                 self._decide(coverage, piece, k, inner, verdict)
 
@@ -131,8 +139,8 @@ class _Window:
         cases, _ = self.run.evaluated(part, {k: inner})
         return self.verdict(cases[k]) if k in cases else None
 
-    def _narrowed(self, piece: Piece, k: int, inner: Tensors, verdict: Verdict) -> tuple[Piece, int, Verdict]:
-        """The smallest piece found that is wrong by itself."""
+    def _narrow(self, coverage: Coverage, piece: Piece, k: int, inner: Tensors, verdict: Verdict) -> None:
+        """Keep the smallest piece found that is wrong by itself."""
         found = True
         while found:
             found = False
@@ -141,35 +149,28 @@ class _Window:
                 if smaller is not None and smaller.outcome == "wrong":
                     piece, verdict, found = part, smaller, True
                     break
-        return piece, k, verdict
+        self._add(coverage, piece, k, verdict)
 
     def _decide(self, coverage: Coverage, piece: Piece, k: int, inner: Tensors, verdict: Verdict) -> None:
         """Judge the parts of a piece of which nothing is known, and theirs."""
-        parts = list(self.run.flow.parts(piece))
+        flow = self.run.flow
+        parts = list(flow.parts(piece))
         if not parts:
-            self._note(coverage.unsure, piece, k, verdict)
+            self._add(coverage, piece, k, verdict)
         for part in parts:
-            if set(part.nodes) <= coverage.nodes and self.run.flow.held(part) <= coverage.edges:
+            if set(part.nodes) <= coverage.nodes and flow.held(part) <= coverage.edges:
                 continue
             found = self._part(part, k, inner)
             if found is None:
                 return
             coverage.judged += 1
             if found.outcome in ("right", "open"):
-                self._holds(coverage, part, found)
+                self._add(coverage, part, k, found)
             elif found.outcome == "wrong":
-                self._note(coverage.wrong, *self._narrowed(part, k, inner, found))
+                self._narrow(coverage, part, k, inner, found)
             else:
                 self._decide(coverage, part, k, inner, found)
 
-    def _holds(self, coverage: Coverage, piece: Piece, verdict: Verdict) -> None:
-        if verdict.outcome == "open":
-            coverage.opened = coverage.opened or f"{self.run.flow.title(piece)}: {verdict.detail}"
-        coverage.nodes.update(piece.nodes)
-        coverage.edges.update(self.run.flow.held(piece))
-
-    def _note(self, to: list[PieceFinding], piece: Piece, k: int, verdict: Verdict) -> None:
+    def _add(self, coverage: Coverage, piece: Piece, k: int, verdict: Verdict) -> None:
         flow = self.run.flow
-        names = tuple(onnx_title(flow.nodes[i]) for i in piece.nodes)
-        if all(names != f.nodes for f in to):
-            to.append(PieceFinding(flow.title(piece), names, self.samples[k], verdict))
+        coverage.add(flow, piece, PieceFinding(flow.title(piece), flow.names(piece), self.samples[k], verdict))

@@ -147,6 +147,8 @@ class SampleVerdict:
         if self.worst is not None and self.worst.tensor == tensor:
             return self.outcome
         error = next((e for e in self.errors if e.tensor == tensor), None)
+        if self.worst is not None and all(e.tensor != self.worst.tensor for e in self.errors):
+            return self.outcome  # what is wrong is within the model: no output is known to be right
         if error is not None and error.error > error.bound:
             return "wrong"
         if any(d.tensor == tensor and d.implausible for d in self.distances):
@@ -166,6 +168,8 @@ class BackendVerdict:
     seconds: float = 0.0
     unseen: str = ""
     """What the runs could not show of what it keeps from run to run."""
+    hidden: str | None = None
+    """Why intermediate tensors are not to be had, where they are not; "" where that was refused."""
     proved: str = ""
     """Of a second program: what is proved, which needs no runs."""
 
@@ -221,7 +225,8 @@ class BackendVerdict:
         but = f", but for what the standard leaves open, on {opened.sample}: {opened.detail}" if opened else ""
         said = f"; nothing could be told on {listed([s.sample for s in self.silent])}" if self.silent else ""
         why = f": {self.silent[0].detail}" if self.silent else ""
-        unseen = f"; not shown is whether it keeps something from run to run: {self.unseen}" if self.unseen else ""
+        unseen = f"; its intermediate tensors are not to be had: {self.hidden}" if self.hidden else ""
+        unseen += f"; not shown is whether it keeps something from run to run: {self.unseen}" if self.unseen else ""
         return f"{self.name} is right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}{unseen}"
 
 

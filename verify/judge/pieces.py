@@ -8,13 +8,14 @@ edge, so that whatever a backend makes of two neighbours it makes in one of them
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from assay.lower.frontends.onnx.control import reads
+from assay.lower.frontends.onnx.operators import draws
 from assay.semantics.walk import Worklist
 
 CELL = 12
@@ -100,7 +101,7 @@ class Dataflow:
             if node.domain in ("", "ai.onnx") and node.op_type in ("Shape", "Size"):
                 is_known = all(n in sized for n in names)
             else:
-                is_known = all(n in known for n in names) and node.op_type not in DRAWS
+                is_known = all(n in known for n in names) and node.op_type not in draws.TABLE
             if is_known:
                 known.update(n for n in node.output if n)
                 sized.update(n for n in node.output if n)
@@ -115,6 +116,15 @@ class Dataflow:
         given = dict.fromkeys(n for i in chosen for n in self.reads[i] if n not in here and n not in self.stored)
         shown = [n for n in made if n in self.results or any(r not in inside for r in self.readers.get(n, ()))]
         return Piece(tuple(chosen), tuple(given), tuple(shown))
+
+    def piece_to(self, names: Collection[str], known: Collection[str]) -> Piece:
+        """The smallest piece that makes these tensors, its only outputs, from known ones."""
+        work = Worklist((self.makers[n] for n in names), key=lambda i: i)
+        nodes: list[int] = []
+        for at in work:
+            nodes.append(at)
+            work.add(self.makers[n] for n in self.reads[at] if n in self.makers and n not in known)
+        return replace(self.piece(nodes), outputs=tuple(names))
 
     def held(self, piece: Piece) -> frozenset[tuple[int, int]]:
         """The edges between nodes of a piece."""
@@ -169,11 +179,8 @@ class Dataflow:
         for u, v in sorted(self.held(piece) - held):
             yield self.piece((u, v))
 
-    def model_of(
-        self, piece: Piece, types: Mapping[str, TypeProto], known: Mapping[str, TensorProto], more: Collection[str] = ()
-    ) -> ModelProto:
-        """The piece as a model: its inputs have these types, `known` stands as an initializer where it is an input, and
-        `more` of its tensors are outputs too."""
+    def model_of(self, piece: Piece, types: Mapping[str, TypeProto], known: Mapping[str, TensorProto]) -> ModelProto:
+        """The piece as a model: its inputs have these types, and `known` stands as an initializer where it is one."""
         graph = GraphProto(name=self.model.graph.name or "piece")
         graph.node.extend(self.nodes[i] for i in piece.nodes)
         wanted = {n for i in piece.nodes for n in self.reads[i]}
@@ -181,25 +188,23 @@ class Dataflow:
         graph.initializer.extend(known[n] for n in piece.inputs if n in known)
         graph.input.extend(onnx.ValueInfoProto(name=n, type=types[n]) for n in piece.inputs if n not in known)
         declared = {o.name: o for o in self.model.graph.output}
-        for name in dict.fromkeys((*piece.outputs, *more)):
+        for name in piece.outputs:
             graph.output.append(declared[name] if name in declared else onnx.ValueInfoProto(name=name))
         made = ModelProto(ir_version=self.model.ir_version, producer_name=self.model.producer_name, graph=graph)
         made.opset_import.extend(self.model.opset_import)
         made.functions.extend(self.model.functions)
         return made
 
+    def names(self, piece: Piece) -> tuple[str, ...]:
+        """The nodes of a piece for people."""
+        return tuple(onnx_title(self.nodes[i]) for i in piece.nodes)
+
     def title(self, piece: Piece) -> str:
-        """A piece for people: how many nodes, and its first and last that compute."""
-        names = [onnx_title(self.nodes[i]) for i in piece.nodes]
+        """A piece for people: how many nodes, and the first and the last of them."""
+        names = self.names(piece)
         if len(names) <= 3:
             return ", ".join(names)
         return f"{len(names)} nodes from {names[0]} to {names[-1]}"
-
-
-DRAWS = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
-)
-"""Operators that give something else each time."""
 
 
 def onnx_title(node: NodeProto) -> str:

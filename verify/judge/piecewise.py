@@ -7,7 +7,7 @@ the windows before gave by our definition; so its intervals are those of a shall
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from assay.interp.values import Value
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
-from assay.semantics.walk import Worklist, post_order
+from assay.semantics.walk import post_order
 from assay.verify.backends.protocol import Subject
 from assay.verify.judge.pieces import Dataflow, Piece, Window
 from assay.verify.oracle import Expected
@@ -73,40 +73,37 @@ class Piecewise:
         cases: dict[int, Case] = {}
         made: dict[int, dict[str, Array]] = {}
         subject: Subject | None = None
+        alone = False
         hidden: Collection[str] = ()
         for k, tensors in given.items():
             if k in self.stopped:
                 continue
             try:
-                if subject is None or subject.module.main.attrs.get("of"):
-                    subject = self.subject(piece, tensors)
+                if subject is None or alone:
+                    subject, alone = self.subject(piece, tensors)
                     hidden = _unseen(subject, [n for n in wanted if n not in piece.outputs])
-                cases[k], made[k] = _evaluated(piece, subject, tensors, [n for n in wanted if n not in hidden])
+                cases[k], made[k] = _evaluated(subject, tensors, [n for n in wanted if n not in hidden])
                 made[k] |= self._hidden(piece, tensors, hidden)
             except (Trap, Unsupported) as why:
                 self.stopped[k] = f"{self.flow.title(piece)}: {why}"
                 cases.pop(k, None)
         return cases, made
 
-    def subject(self, piece: Piece, given: Tensors) -> Subject:
-        """A piece as a program of its own. What is known before a run is a constant of it. Where the sizes of a result
-        depend on whole numbers among its inputs, the module has these as constants, and its main the attribute
-        `of`."""
+    def subject(self, piece: Piece, given: Tensors) -> tuple[Subject, bool]:
+        """A piece as a program of its own, and whether it is that of these tensors alone. What is known before a run
+        is a constant of it; so are, in the module, whole numbers among its inputs where sizes of results depend on
+        them."""
         types = {n: _type(given[n]) for n in piece.inputs}
         known = {n: numpy_helper.from_array(given[n], n) for n in piece.inputs if n in self.flow.settled}
         model = self.flow.model_of(piece, types, known)
         try:
-            return self._imported(model, model)
+            return self._imported(model, model), False
         except Invalid:
             numbers = {n: given[n] for n in piece.inputs if n not in known and _may_be_size(given[n])}
             if not numbers:
                 raise
-            bound = self.flow.model_of(
-                piece, types, known | {n: numpy_helper.from_array(a, n) for n, a in numbers.items()}
-            )
-            made = self._imported(bound, model)
-            main = replace(made.module.main, attrs={**made.module.main.attrs, "of": True})
-            return replace(made, module=made.module.with_(main=main))
+            stored = {n: numpy_helper.from_array(a, n) for n, a in numbers.items()}
+            return self._imported(self.flow.model_of(piece, types, known | stored), model), True
 
     def _imported(self, model: onnx.ModelProto, shown: onnx.ModelProto) -> Subject:
         tensors: dict[str, Expr] = {}
@@ -116,38 +113,35 @@ class Piecewise:
         """Tensors that the run of a piece does not show where they are made, as outputs of a run of their own."""
         if not names:
             return {}
-        inside = set(piece.nodes)
-        work = Worklist((self.flow.makers[n] for n in names), key=lambda i: i)
-        needed: list[int] = []
-        for i in work:
-            needed.append(i)
-            work.add(m for n in self.flow.reads[i] if (m := self.flow.makers.get(n, -1)) in inside)
-        part = self.flow.piece(needed)
+        part = self.flow.piece_to(names, piece.inputs)
         values = {n: given[n] for n in part.inputs}
         known = {n: numpy_helper.from_array(a, n) for n, a in values.items() if _may_be_size(a)}
-        model = self.flow.model_of(part, {n: _type(a) for n, a in values.items()}, known, names)
+        model = self.flow.model_of(part, {n: _type(a) for n, a in values.items()}, known)
         module = self._imported(model, model).module
         made = run(module, {p.name: values[p.name] for p in module.main.params})
         return {n: np.asarray(made[n]) for n in names}
 
 
-def _evaluated(
-    piece: Piece, subject: Subject, given: Tensors, wanted: Collection[str]
-) -> tuple[Case, dict[str, Array]]:
-    """A piece as a case, and tensors that it makes, by our definition."""
-    module, tensors = subject.module, subject.tensors
-    inputs = {p.name: given[p.name] for p in module.main.params}
-    where = places(module, {n: tensors[n] for n in wanted if n in tensors})
+def run_showing(subject: Subject, inputs: Tensors, names: Collection[str]) -> dict[str, Any]:
+    """The outputs of a run by our definition, and those of the named tensors that it shows where they are made."""
+    where = places(subject.module, {n: subject.tensors[n] for n in names if n in subject.tensors})
     made: dict[str, Any] = {}
 
     def seen(node: Expr, result: Value) -> None:
         for name, index in where.get(id(node), ()):
             made[name] = result[index] if index is not None and isinstance(result, tuple) else result
 
-    made.update(run(module, inputs, observe=seen))
-    values = {n: np.asarray(made[n]) if n in made else _known(tensors[n], given) for n in wanted}
+    made.update(run(subject.module, inputs, observe=seen))
+    return made
+
+
+def _evaluated(subject: Subject, given: Tensors, wanted: Collection[str]) -> tuple[Case, dict[str, Array]]:
+    """A piece as a case, and tensors that it makes, by our definition."""
+    inputs = {p.name: given[p.name] for p in subject.module.main.params}
+    made = run_showing(subject, inputs, wanted)
+    values = {n: np.asarray(made[n]) if n in made else _known(subject.tensors[n], given) for n in wanted}
     theirs = {i.name: given[i.name] for i in subject.model.graph.input}
-    return Case(subject, theirs, Expected(module, inputs)), values
+    return Case(subject, theirs, Expected(subject.module, inputs)), values
 
 
 def _unseen(subject: Subject, names: Iterable[str]) -> frozenset[str]:

@@ -13,6 +13,9 @@ from assay.semantics.errors import Invalid
 from assay.semantics.types import TensorType
 from assay.verify.backends.protocol import Prepared, Subject, cannot
 from assay.verify.evidence import listed
+from assay.verify.judge.between import judge_between
+from assay.verify.judge.by_pieces import JudgedInPieces
+from assay.verify.judge.piecewise import Piecewise
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 Array = np.ndarray[Any, Any]
@@ -26,6 +29,7 @@ class Recording:
     tensors: Mapping[str, Array]
     accepts: Accepts = EVERYTHING_KEPT
     rests: str = "recorded"
+    once: bool = True
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Give what was recorded, whatever the inputs are: there is one set, on which it was. Unsupported: a wanted
@@ -34,6 +38,14 @@ class Recording:
         if missing:
             raise cannot(self.name, f"{missing[0]} was not recorded")
         return lambda inputs: {n: self.tensors[n] for n in wanted}
+
+    def shown(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """All that was recorded."""
+        return self.tensors
+
+    def judge_between(self, run: Piecewise, sample: str, judged: JudgedInPieces, k: int, is_wrong: bool) -> None:
+        """Judge each recorded tensor on those of which it was made."""
+        judge_between(run, sample, judged, k, self.tensors)
 
 
 def recording_of(subject: Subject, name: str, arrays: Mapping[str, Array]) -> Recording:

@@ -97,8 +97,9 @@ def _distance(name: str, runs: Array, got: Array) -> Distance | None:
         return None
     middle = runs.mean(axis=0)
     each = np.where(known, runs - middle, 0.0)
-    own = np.sqrt((each**2).sum(axis=0) / (len(runs) - 1))
-    whole = sqrt(float((own[known] ** 2).mean()))
+    scale = float(np.abs(each).max()) or 1.0  # squares may overflow
+    own = scale * np.sqrt(((each / scale) ** 2).sum(axis=0) / (len(runs) - 1))
+    whole = scale * sqrt(float(((own[known] / scale) ** 2).mean()))
     ulp = of.unit_roundoff * np.maximum(np.abs(middle), of.smallest_normal)
     spread = np.maximum(np.maximum(own, whole / 4), ulp)
     far = np.abs(off - middle)
@@ -125,13 +126,18 @@ def log10_tail(t: float, degrees: int) -> float:
     return min(0.0, float((density + log((t * t + n) / ((n - 1) * t))) / log(10)))
 
 
-def spread_of(module: Module, inputs: Mapping[str, Any], runs: int = RUNS, seed: int = 0) -> Spread:
-    """The outputs of several correct runs of a module on one set of inputs."""
+def spread_of(
+    module: Module, inputs: Mapping[str, Any], runs: int = RUNS, seed: int = 0, flushes: bool = False
+) -> Spread:
+    """The outputs of several correct runs of a module on one set of inputs; of them, where somebody `flushes` subnormal
+    numbers, each second does."""
     found: dict[str, list[Array]] = {}
     scales: dict[int, Width] = {}
     for i in range(runs):
         try:
-            made = graph.run(module, inputs, apply=Rounding(module, seed, i, scales).apply if i else None)
+            made = graph.run(
+                module, inputs, apply=Rounding(module, seed, i, scales, flushes and i % 2 == 1).apply if i else None
+            )
         except (Trap, Unpredictable) as why:
             return Spread({}, runs, str(why))
         for name, value in made.items():
@@ -144,8 +150,8 @@ class Rounding(Attempt):
     """One correct run, by a seed: the adversary's, in which what a single rounding or an elementary function may be off
     is not computed element by element."""
 
-    def __init__(self, module: Module, seed: int, run: int, scales: dict[int, Width]) -> None:
-        super().__init__(module, np.random.default_rng([seed, run]), flush=False)
+    def __init__(self, module: Module, seed: int, run: int, scales: dict[int, Width], flush: bool = False) -> None:
+        super().__init__(module, np.random.default_rng([seed, run]), flush)
         self.scales = scales
         """By the node's identity, how wide its operator's bound is."""
         self.node = 0
@@ -164,7 +170,7 @@ class Rounding(Attempt):
             return super().noisy(op, attrs, args, ordinary)
         ulps = SIMPLE.get(op.bound)
         if ulps is not None:
-            return self.moved(made, np.abs(made), ulps)
+            return self.moved(made, np.abs(made), ulps, exact=ulps == ROUNDED)
         if self.node not in self.scales:
             self.scales[self.node] = _width(op.value(attrs, *(_exact(a) for a in args)))
         ulps, alone = self.scales[self.node]
@@ -176,9 +182,9 @@ class Rounding(Attempt):
         cut = int(self.rng.integers(size)) if size > 1 else 0
         return [p for p in (order[:cut], order[cut:]) if p.size]
 
-    def moved(self, value: Array, size: Any, ulps: float) -> Array:
-        """Numbers off by at most so many units in the last place of numbers of that size; what is whole, or no number,
-        stays: there it may be exact."""
+    def moved(self, value: Array, size: Any, ulps: float, exact: bool = True) -> Array:
+        """Numbers off by at most so many units in the last place of numbers of that size; what is no number stays, and
+        what is whole where that may be `exact`."""
         of = dtype(value.dtype)
         how = int(self.rng.integers(3))
         shape = value.shape
@@ -186,7 +192,8 @@ class Rounding(Attempt):
         place = self.rng.choice((-1.0, 1.0)) if how == 2 else place
         wide = value if of.bits >= 32 else value.astype(np.float32)
         made = (wide + size.astype(wide.dtype) * (2 * ulps * of.unit_roundoff * place)).astype(value.dtype)
-        return np.where((wide == np.rint(wide)) | ~np.isfinite(made), value, made)
+        stays = ~np.isfinite(made) | (wide == (np.rint(wide) if exact else 0))
+        return np.where(stays, value, made)
 
 
 def _exact(array: Array) -> Any:
@@ -221,9 +228,12 @@ def _width(allowed: Any) -> Width:
 
 
 CANCELS = 8.0
+"""How many times the median of an operator's bounds the widest are, in units of their own elements, where terms of it
+cancel."""
 
-
-SIMPLE = {op.bound: 1.0 for op in OPERATORS.values() if op.bound.startswith("one rounding")} | {
+ROUNDED = 1.0
+"""Units in the last place that one rounding may be off."""
+SIMPLE = {op.bound: ROUNDED for op in OPERATORS.values() if op.bound.startswith("one rounding")} | {
     op.bound: 4.0 for op in OPERATORS.values() if op.bound.startswith("4 ulp")
 }
 """The bounds of operators that are a number of units in the last place of the result, and how many."""

@@ -15,21 +15,18 @@ from typing import Any
 import numpy as np
 
 from assay.interp.graph import run
-from assay.interp.values import Value
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Expr
 from assay.semantics.leaves import output_leaves
 from assay.semantics.module import Module
 from assay.semantics.types import Type, same_type
 from assay.verify.backends.protocol import Prepared, Subject, cannot
 from assay.verify.evidence import listed
-from assay.verify.judge.between import note, piece_to, pieces_between, verdict_between
+from assay.verify.judge.between import note, pieces_between, verdict_between
 from assay.verify.judge.by_pieces import Coverage, JudgedInPieces
 from assay.verify.judge.outcome import PieceFinding
 from assay.verify.judge.pieces import Dataflow
-from assay.verify.judge.piecewise import Piecewise, Tensors
+from assay.verify.judge.piecewise import Piecewise, Tensors, run_showing
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
-from assay.verify.oracle.walk import places
 from assay.verify.simplify import differs
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +42,7 @@ class SecondProgram:
     subject: Subject
     accepts: Accepts = EVERYTHING_KEPT
     rests: str = "shared"
+    once: bool = False
 
     @cached_property
     def flow(self) -> Dataflow:
@@ -63,16 +61,12 @@ class SecondProgram:
 
     def shown(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Its tensors by name on some inputs, those that a run shows where they are made, and its outputs."""
-        module = self.subject.module
-        where = places(module, self.subject.tensors)
-        made: dict[str, Any] = {}
-
-        def seen(node: Expr, result: Value) -> None:
-            for name, index in where.get(id(node), ()):
-                made[name] = result[index] if index is not None and isinstance(result, tuple) else result
-
-        made.update(run(module, inputs, observe=seen))
+        made = run_showing(self.subject, inputs, self.subject.tensors)
         return {n: v for n, v in made.items() if isinstance(v, np.ndarray)}
+
+    def judge_between(self, run: Piecewise, sample: str, judged: JudgedInPieces, k: int, is_wrong: bool) -> None:
+        """Judge what it gives between tensors that both programs have."""
+        judge_second(run, sample, judged, k, self, is_wrong)
 
 
 def require_same_interface(first: Subject, second: Subject, name: str) -> None:
@@ -125,7 +119,7 @@ def comparable(first: Dataflow, second: Dataflow, shared: Collection[str]) -> li
         for name in list(kept):
             if name not in kept:
                 continue
-            reads, given = {*piece_to(first, [name], kept).inputs}, _given(second, name, kept)
+            reads, given = {*first.piece_to([name], kept).inputs}, _given(second, name, kept)
             if given <= reads:
                 continue
             # a larger piece of the first may read what the second does; else the tensor stands for something else
@@ -140,7 +134,7 @@ def comparable(first: Dataflow, second: Dataflow, shared: Collection[str]) -> li
 def _given(flow: Dataflow, name: str, known: Collection[str]) -> set[str]:
     if name not in flow.makers:
         return {name} - {*flow.stored}
-    return {*piece_to(flow, [name], known).inputs}
+    return {*flow.piece_to([name], known).inputs}
 
 
 def judge_second(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,6 +25,16 @@ PRIMES = (5, 7, 3, 11, 13, 2, 17, 19, 23, 29, 31, 37)
 TRIES = 8
 
 
+def kinds_of(named: str | Iterable[str]) -> tuple[Kind, ...]:
+    """The kinds of data of these names, or of a text of names with commas between. Invalid (oracle.C1): there is none
+    of a name."""
+    names = [n for n in named.split(",") if n] if isinstance(named, str) else list(named)
+    for name in names:
+        if name not in KINDS:
+            raise Invalid(f"no kind of data {name!r}; there are {', '.join(KINDS)}", label="oracle.C1")
+    return tuple(k for n in dict.fromkeys(names) for k in KINDS if k == n)
+
+
 def make_inputs(
     module: Module, kind: Kind, seed: int, dims: Mapping[str, int], given: Mapping[str, Array] | None = None
 ) -> dict[str, Array]:
@@ -40,8 +50,7 @@ def make_inputs(
     Integers are small and not negative, for they may be indices; if main traps on them others are tried. Invalid
     (input.C6): a parameter is no tensor, shape or tuple of these, or a symbolic size has no value that agrees.
     """
-    if kind not in KINDS:
-        raise Invalid(f"no kind of data {kind!r}; there are {', '.join(KINDS)}", label="oracle.C1")
+    kinds_of([kind])
     given = given or {}
     sizes = _sizes(module, dims, given)
     made: dict[str, Array] = {}

@@ -15,7 +15,7 @@ import onnx
 import onnx.defs
 
 from assay.interp import graph
-from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
 from assay.semantics.left_open.entries import BY_OPERATOR
 from assay.verify.backends.protocol import FAILED, FATAL, UNASKED, Backend, Prepared, Subject, as_tensor, call_prepared
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
@@ -124,9 +124,9 @@ def _runs(
     yield Run("", first, outputs, theirs)
     if between is not None and others is not None:
         own = _if_taken(backend, shown, between) if shown is not None else None
-        yield Run(BETWEEN, between, others, _tensors(own))
-    if isinstance(again, Trap) or not _same(outputs, again):
-        theirs = _tensors(call_prepared(backend.name, shown, first.inputs)) if shown is not None else {}
+        yield Run(BETWEEN, between, others, as_tensors(own))
+    if isinstance(again, Trap) or not same_bits(outputs, again):
+        theirs = as_tensors(call_prepared(backend.name, shown, first.inputs)) if shown is not None else {}
         yield Run("in a second run", first, again, theirs)
 
 
@@ -148,9 +148,14 @@ def run_outputs(backend: Backend, run: Prepared, on: Expected, inputs: Mapping[s
     except Trap as trap:
         return trap
     except Unsupported as wrong:
-        if wrong.label not in FAILED or not isinstance(on.possible, Trap):
+        if not fails_as_must(wrong, on):
             raise
         return Trap("", wrong.message)
+
+
+def fails_as_must(wrong: AssayError, on: Expected) -> bool:
+    """Whether a run failed, in whatever way, where the program itself fails."""
+    return wrong.label in FAILED and isinstance(on.possible, Trap)
 
 
 def _told_of(when: str, backend: Backend, run: Prepared, on: Expected) -> Outputs:
@@ -168,10 +173,9 @@ def _shown(
 ) -> tuple[Prepared | None, dict[str, Array]]:
     """The backend prepared for every tensor of the model, and these; None where it cannot show them, as not every
     backend can. What it raises then, which nobody who only wants outputs would see, is put into `hidden`."""
-    made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
     try:
-        shown = backend.prepare(subject, made)
-        return shown, _tensors(call_prepared(backend.name, shown, first.inputs))
+        shown = backend.prepare(subject, tensors_of(subject))
+        return shown, as_tensors(call_prepared(backend.name, shown, first.inputs))
     except Trap as trap:
         hidden.append(str(trap))
     except Unsupported as wrong:
@@ -179,6 +183,11 @@ def _shown(
             raise
         hidden += [wrong.message] if wrong.label != "backend.C2" else []
     return None, {}
+
+
+def tensors_of(subject: Subject) -> list[str]:
+    """The names of the tensors that the nodes of a model make, as far as they have a meaning of their own here."""
+    return [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
 
 
 def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Outputs | None:
@@ -194,10 +203,10 @@ def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Outputs |
 def _is_own(run: Run) -> bool:
     """Whether its outputs are what it shows when it is asked for all tensors, as far as it can be."""
     given = {} if isinstance(run.outputs, Trap) else run.outputs
-    return all(n not in run.theirs or _same({n: v}, {n: run.theirs[n]}) for n, v in given.items())
+    return all(n not in run.theirs or same_bits({n: v}, {n: run.theirs[n]}) for n, v in given.items())
 
 
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def same_bits(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two runs gave the same bits."""
     if one.keys() != other.keys():
         return False
@@ -212,7 +221,7 @@ def _bits(value: Any) -> Any:
     )
 
 
-def _tensors(given: Outputs | None) -> dict[str, Array]:
+def as_tensors(given: Outputs | None) -> dict[str, Array]:
     """What a backend gives for tensors of the model, whatever it is; none where it failed."""
     return {} if given is None or isinstance(given, Trap) else {n: as_tensor(v) for n, v in given.items()}
 

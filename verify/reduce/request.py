@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,7 +23,7 @@ from assay.verify.border.inputs import load_npz
 from assay.verify.exits import gravest
 from assay.verify.fuzz.corpus import StoredFailure
 from assay.verify.fuzz.targets import OURS
-from assay.verify.oracle.data import KINDS, Kind
+from assay.verify.oracle.data import Kind, kinds_of
 from assay.verify.reduce.command import USUAL, reduce_model
 from assay.verify.reduce.corpora import reduce_corpus
 from assay.verify.reduce.finding import SOUGHT
@@ -51,13 +51,7 @@ class ReduceRequest:
     @property
     def wanted_kinds(self) -> tuple[Kind, ...]:
         """The kinds of data. Invalid (oracle.C1): there is none of that name."""
-        if not self.kinds:
-            return USUAL
-        named = [k for k in self.kinds.split(",") if k]
-        for kind in named:
-            if kind not in get_args(Kind):
-                raise Invalid(f"no kind of data {kind!r}; there are {', '.join(KINDS)}", label="oracle.C1")
-        return tuple(k for n in named for k in KINDS if k == n)
+        return kinds_of(self.kinds) or USUAL
 
     @property
     def sought(self) -> tuple[str, ...]:

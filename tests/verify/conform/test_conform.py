@@ -453,6 +453,8 @@ class _InThisProcess:
 
     def require(self) -> None: ...
 
+    require_installed = Isolated.require_installed
+
     def prepare(self, subject: Any, wanted: Any) -> Any:
         return self.backend.prepare(subject, wanted)
 

@@ -15,6 +15,7 @@ from assay.semantics.errors import Unsupported
 from assay.verify.api.judge import judge
 from assay.verify.backends import Subject, backend, subject_of_model
 from assay.verify.backends.protocol import Prepared, cannot
+from assay.verify.judge.by_pieces import JudgedInPieces
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample
 from tests.zoo import models
@@ -56,10 +57,15 @@ class Stale:
     """The NumPy backend, which gives the outputs of its first run again."""
 
     name: str = "stale"
+    shows: bool = True
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        if not self.shows and set(wanted) - set(subject.outputs):
+            raise cannot(self.name, "it has outputs only")
         run = backend("numpy").prepare(subject, wanted)
         kept: dict[str, Any] = {}
+        if not self.shows and len(subject.model.graph.node) < 100:
+            return run  # pieces are right
 
         def act(inputs: Mapping[str, Any]) -> dict[str, Any]:
             kept.update({} if kept else run(inputs))
@@ -85,9 +91,60 @@ def test_a_fault_that_exists_only_after_fusion_is_named_to_its_nodes() -> None:
 
 def test_state_that_stays_from_run_to_run_is_wrong() -> None:
     found = judge(models.model("mixer"), [Stale()], kinds=["random", "integers"])
+    assert [s.outcome for s in found.verdicts[0].samples] == ["right", "wrong"]
+
+
+def test_state_that_stays_in_outputs_alone_is_implausible() -> None:
+    found = judge(models.model("mixer"), [Stale(shows=False)], kinds=["random", "integers"])
     assert found.verdicts[0].outcome == "implausible"
     assert found.verdicts[0].samples[0].outcome == "right"
     assert "the bits that it gave on the inputs 'random'" in found.verdicts[0].closing()
+
+
+def row_norm(epsilon: float) -> onnx.ModelProto:
+    """A layer norm of single operators, of which the bounds of the whole say something."""
+    x, y = (onnx.helper.make_tensor_value_info(n, 1, [4, 512]) for n in "xy")
+    stored = [onnx.numpy_helper.from_array(np.array(v), n) for n, v in (("e", np.float32(epsilon)), ("last", [1]))]
+    steps = (("ReduceMean", "x last", "mean"), ("Sub", "x mean", "d"), ("Mul", "d d", "dd"),
+             ("ReduceMean", "dd last", "var"), ("Add", "var e", "v"), ("Sqrt", "v", "s"),
+             ("Div", "d s", "y"))  # fmt: skip
+    nodes = [onnx.helper.make_node(op, reads.split(), [made]) for op, reads, made in steps]
+    graph = onnx.helper.make_graph(nodes, "norm", [x], [y], stored)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+
+
+@dataclass
+class OtherEpsilon:
+    """The NumPy backend, which takes another epsilon, and shows outputs only."""
+
+    name: str = "epsilon"
+    epsilon: float = 1e-6
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        if set(wanted) - set(subject.outputs):
+            raise cannot(self.name, "it has outputs only")
+        return backend("numpy").prepare(subject_of_model(row_norm(self.epsilon)), wanted)
+
+
+def test_what_bounds_of_the_whole_allow_is_looked_at_beside_correct_runs() -> None:
+    """The error of another epsilon is far within the bound of a cancelling variance."""
+    x = {"x": (np.random.default_rng(0).standard_normal((4, 512)) / 2).astype(np.float32)}
+    found = judge(row_norm(1e-5), [OtherEpsilon(), OtherEpsilon("kept", 1e-5)], x)
+    assert [v.samples[0].outcome for v in found.verdicts] == ["implausible", "right"]
+    sound = judge(row_norm(1e-5), [OtherEpsilon()], x, sound_only=True)
+    assert sound.verdicts[0].samples[0].outcome == "right"
+
+
+def test_rights_that_are_excluded_are_excluded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    met: list[bool] = []
+
+    def seen(run: Any, samples: Any, judged: Sequence[JudgedInPieces], progress: Any) -> None:
+        met.extend(j.accepts.wider for j in judged)
+
+    monkeypatch.setattr("assay.verify.judge.run.judge_pieces", seen)
+    for excluded in ((), ("kept-wider",)):
+        judge(models.model("bert"), ["onnxruntime"], kinds=["random"], exclude=excluded)
+    assert met == [True, False]
 
 
 def test_sizes_are_chosen_and_named() -> None:

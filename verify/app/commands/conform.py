@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, held
+from assay.verify.app.commands.declared import AsJson, Junit, held
 
 
 @held
@@ -36,9 +36,7 @@ def conform(
             "--only", metavar="PATTERN", help="the cases whose name this regular expression finds", show_default=False
         ),
     ] = "",
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE.xml", help="write the results as JUnit's XML")
-    ] = None,
+    junit: Junit = None,
     badge: Annotated[
         Path | None,
         typer.Option("--badge", metavar="FILE.json", help="write the numbers of a badge, as shields.io takes them"),
