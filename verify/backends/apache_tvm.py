@@ -9,57 +9,60 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed, with_outputs
+from assay.verify.backends.tvm_pipelines import LONGEST, CompileFailed, Step, compile_plan, plan_of, steps_of
+
+INTERNAL = "InternalError"
+"""What TVM raises where an invariant of its own is broken, by its documentation."""
 
 
 @dataclass(frozen=True)
 class Tvm:
-    """One of TVM's pipelines for the CPU: the one that `tvm.compile` takes by default, which fuses nothing, or that of
-    its target, which folds constants and fuses. Initializers become constants."""
+    """TVM with passes and pipelines of its own, by a list of their names; without one the pipeline that `tvm.compile`
+    takes by default, which fuses nothing. Initializers become constants."""
 
     name: str
-    of_target: bool = False
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def named(cls, name: str, variant: str) -> Tvm:
+        """The backend `tvm:LIST`. Invalid (backend.C3): the list is not of its form."""
+        return cls(name, steps_of(variant))
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
-        """Import and compile the model with TVM. Invalid: TVM is not installed (backend.C1) or cannot do it
-        (backend.C2)."""
+        """Import and compile the model with TVM. Invalid: TVM is not installed (backend.C1), cannot do it
+        (backend.C2), or has no such passes (backend.C3)."""
         try:
             import tvm
-            from tvm import relax
             from tvm.relax.frontend.onnx import from_onnx
         except ImportError:
             raise Invalid("the backend tvm is not installed; pip install 'assay[tvm]'", label="backend.C1") from None
         names = list(wanted)
         params = [p.name for p in subject.module.main.params]
-        device = tvm.cpu()
+        device, target = tvm.cpu(), tvm.target.Target("llvm")
+        plan = plan_of(self.steps, target)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of its checks, which it goes on after
                 module = from_onnx(with_outputs(subject.model, names), keep_params_in_input=False)
-            target = tvm.target.Target("llvm")
-            if self.of_target:
-                with target:
-                    pipeline = relax.get_default_pipeline(target)
-                built = tvm.compile(module, target, relax_pipeline=pipeline)
-            else:
-                built = tvm.compile(module, target)
-            machine = relax.VirtualMachine(built, device)
-        except tvm.error.InternalError as wrong:  # a broken invariant of TVM's own, by its documentation
-            raise crashed(self.name, Raised(wrong)) from wrong
         except Exception as wrong:
-            # its importer and passes raise whatever they like
-            raise cannot(self.name, wrong) from wrong
+            # its importer raises whatever it likes
+            raise self._failed(Raised(wrong), f"its importer of ONNX, {Raised(wrong).place_in('tvm')}") from wrong
+        try:
+            machine = compile_plan(module, plan, target)
+        except CompileFailed as failed:
+            raise self._failed(failed.raised, failed.part) from failed
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             try:
                 arrays = [np.array(inputs[n], order="C") for n in params]
                 given = [tvm.runtime.tensor(a, device) for a in arrays]
                 result: Any = machine["main"](*given)
-            except tvm.error.InternalError as wrong:
-                raise crashed(self.name, Raised(wrong)) from wrong
             except Exception as wrong:
+                if type(wrong).__name__ == INTERNAL:
+                    raise crashed(self.name, Raised(wrong), "its machine") from wrong
                 raise run_failed(self.name, wrong) from wrong
             results = list(result) if type(result).__name__ in ("Array", "list", "tuple") else [result]
             odd = [type(r).__name__ for r in results if not hasattr(r, "numpy")]
@@ -69,3 +72,9 @@ class Tvm:
             return {n: np.asarray(r.numpy()) for n, r in zip(names, results, strict=True)}
 
         return run
+
+    def _failed(self, raised: Raised, where: str) -> Unsupported:
+        """What to raise where a part of TVM fails: it crashed if it calls that a fault of its own."""
+        if raised.kind == INTERNAL:
+            return crashed(self.name, raised, where)
+        return cannot(self.name, f"{where} fails: {str(raised)[:LONGEST]}")

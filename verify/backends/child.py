@@ -14,10 +14,11 @@ from typing import IO, Any
 import onnx
 
 from assay.semantics.errors import EnvironmentFailure, Invalid, Trap, Unsupported
-from assay.verify.backends import BACKENDS, Backend, backend
+from assay.verify.backends import Backend, backend
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.protocol import Crashed, Prepared, UnreadSubject, call_prepared
+from assay.verify.backends.registry import of_ours
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 KEPT = 16
@@ -46,7 +47,8 @@ class Served:
     def backend(self, name: str) -> Backend:
         """The backend of that name; one of another package is held to the protocol."""
         if name not in self.backends:
-            self.backends[name] = BACKENDS[name] if name in BACKENDS else InProcess(backend(name))
+            ours = of_ours(name)
+            self.backends[name] = InProcess(backend(name)) if ours is None else ours
         return self.backends[name]
 
 

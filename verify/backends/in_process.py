@@ -69,4 +69,4 @@ class InProcess:
                 return cannot(self.name, wrong)
             case wrong if isinstance(wrong, self.declared.traps):
                 return Trap("", raised.first_line)
-        return crashed(self.name, raised, self.declared.package)
+        return crashed(self.name, raised, raised.place_in(self.declared.package))

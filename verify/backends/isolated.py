@@ -29,8 +29,8 @@ from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invali
 from assay.semantics.files import on_disk
 from assay.verify import children
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.backends.protocol import OUTCOMES, Array, Crashed, Prepared, Subject, UnreadSubject
-from assay.verify.backends.registry import BACKENDS, require_known
+from assay.verify.backends.protocol import ABSENT, OUTCOMES, Array, Crashed, Prepared, Subject, UnreadSubject
+from assay.verify.backends.registry import of_ours, require_known
 from assay.verify.oracle.declarations import Accepts
 
 LARGEST = 1 << 34
@@ -59,8 +59,8 @@ class Isolated:
     def accepts(self) -> Accepts:
         """The freedoms that the backend declares. Invalid: what has this name is no backend (backend.C4), or there is
         none of this name (backend.C3)."""
-        if self.name in BACKENDS:
-            return Accepts.of(getattr(BACKENDS[self.name], "accepts", None))
+        if (ours := of_ours(self.name)) is not None:
+            return Accepts.of(getattr(ours, "accepts", None))
         match self._ask(("describe", self.name)):
             case {"accepts": dict(said)}:
                 try:
@@ -81,8 +81,8 @@ class Isolated:
                 raise
 
     def require_installed(self) -> None:
-        """The same, and Invalid (backend.C1) where its tool is not installed: it is asked for next to nothing. Whatever
-        else it says to that, it says of any program too."""
+        """The same, and Invalid where its tool is not installed (backend.C1), or has no pass of a name that it has
+        (backend.C3): it is asked for next to nothing. Whatever else it says to that, it says of any program too."""
         self.require()
         x, y = (onnx.helper.make_tensor_value_info(n, 1, [1]) for n in "xy")
         least = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "least", [x], [y])
@@ -90,7 +90,7 @@ class Isolated:
         try:
             self.prepare(UnreadSubject(model, {}), ["y"])
         except AssayError as why:
-            if why.label == "backend.C1":
+            if why.label in ABSENT:
                 raise
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
@@ -143,9 +143,9 @@ class Isolated:
                 raise Crashed(message, raised, place)
             case ("trap", str(kind), str(message)):
                 raise Trap(kind, message)
-            case ("environment", str(message), str(label)) if self.name in BACKENDS:
+            case ("environment", str(message), str(label)) if of_ours(self.name) is not None:
                 raise EnvironmentFailure(message, label=label)
-            case ("crash", str(message)) if self.name in BACKENDS:
+            case ("crash", str(message)) if of_ours(self.name) is not None:
                 raise Crash(f"the backend {self.name} in its process: {message}")
             case _:
                 raise self._garbled("neither tensors nor a reason")

@@ -67,7 +67,7 @@ class OnnxRuntime:
         of_its_own = type(wrong).__module__.startswith("onnxruntime")
         kind = type(wrong).__name__
         if of_its_own and kind in INTERNAL:
-            return crashed(self.name, Raised(wrong))
+            return crashed(self.name, Raised(wrong), Raised(wrong).place_in(""))
         if of_its_own and kind != "NotImplemented" and "while running" in Raised(wrong).first_line:
             return run_failed(self.name, wrong)
         return cannot(self.name, wrong) if of_its_own or isinstance(wrong, (RuntimeError, ValueError)) else wrong

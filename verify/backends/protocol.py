@@ -147,6 +147,8 @@ OUTCOMES = {
 FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refused")
 FAILED = ("backend.C10", "backend.C11")
 """Failures that are what must be, where the program itself fails."""
+ABSENT = ("backend.C1", "backend.C3")
+"""Failures that have nothing to do with the program: there is no such backend here."""
 UNASKED = ("backend.C7", "backend.C10")
 """Faults that do not count when a backend is asked for intermediate tensors, which its users do not ask for."""
 
@@ -241,9 +243,8 @@ def run_failed(name: str, why: str | BaseException) -> Unsupported:
     return Unsupported(f"the backend {name} fails on these inputs: {_said(why)}", label="backend.C11")
 
 
-def crashed(name: str, raised: Raised, package: str = "") -> Crashed:
-    """What to raise where a backend raised what it should not (backend.C10), with the place in its own `package`."""
-    place = raised.place_in(package)
+def crashed(name: str, raised: Raised, place: str) -> Crashed:
+    """What to raise where a backend raised what it should not (backend.C10), with the place in it."""
     message = f"the backend {name} raised {str(raised)[:LONGEST]}" + (f" ({place})" if place else "")
     return Crashed(message, raised.kind, place)
 

@@ -94,7 +94,7 @@ class Torch:
         """A crash where PyTorch says that it is one, a refusal where it says that, and `otherwise` else."""
         raised = Raised(wrong)
         if "INTERNAL ASSERT FAILED" in str(raised) or raised.kind.startswith("Internal"):
-            return crashed(self.name, raised)
+            return crashed(self.name, raised, raised.place_in(""))
         return (cannot if isinstance(wrong, NotImplementedError) else otherwise)(self.name, wrong)
 
 

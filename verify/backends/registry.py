@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 
 from assay.semantics.errors import Invalid
@@ -30,11 +31,22 @@ BUILT_IN: tuple[Backend, ...] = (
     Torch("torch"),
     Torch("torch:core", core=True),
     Tvm("tvm"),
-    Tvm("tvm:cpu", of_target=True),
+    Tvm.named("tvm:cpu", "cpu"),
     *NUMPY,
     *C,
 )
 BACKENDS: dict[str, Backend] = {b.name: b for b in BUILT_IN}
+FAMILIES: dict[str, Callable[[str, str], Backend]] = {"tvm": Tvm.named}
+"""Backends of ours that take what stands behind their name and a colon: what makes one of the whole name and that."""
+
+
+def of_ours(name: str) -> Backend | None:
+    """The backend of ours of that name, if it is one. Invalid (backend.C3): what stands behind the colon is not of its
+    form."""
+    family, colon, variant = name.partition(":")
+    if name in BACKENDS or not colon or family not in FAMILIES:
+        return BACKENDS.get(name)
+    return FAMILIES[family](name, variant)
 
 
 def _registered() -> dict[str, list[EntryPoint]]:
@@ -62,17 +74,19 @@ PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 def require_known(name: str) -> None:
     """Invalid (backend.C3): nothing has this name. Whether a package gives a backend, and what is at MODULE:NAME, is
     not looked at: that would run its code."""
-    if name not in BACKENDS and not is_place(name) and name not in _registered():
+    if of_ours(name) is None and not is_place(name) and name not in _registered():
         raise Invalid(
-            f"no backend {name!r}; there are {', '.join(names())}; or MODULE:NAME, a Python object", label="backend.C3"
+            f"no backend {name!r}; there are {', '.join(names())}; tvm:PASS,PASS,...; or MODULE:NAME, a Python object",
+            label="backend.C3",
         )
 
 
 def backend(name: str) -> Backend:
     """The backend of that name, or what is at MODULE:NAME, its module imported as Python would from the working
     directory. Invalid where there is none (backend.C3), or where who registers it does not give one (backend.C4)."""
-    if name in BACKENDS:
-        return BACKENDS[name]
+    ours = of_ours(name)
+    if ours is not None:
+        return ours
     require_known(name)
     entries = _registered().get(name)
     if not entries:

@@ -14,7 +14,7 @@ import numpy as np
 from assay.lower.frontends.onnx.string_table import Strings
 from assay.semantics.errors import AssayError, BudgetSpent, Crash, EnvironmentFailure, Trap, Unsupported
 from assay.verify.backends import Backend, Prepared, Subject
-from assay.verify.backends.protocol import OUTCOMES, UnreadSubject, call_prepared
+from assay.verify.backends.protocol import ABSENT, OUTCOMES, UnreadSubject, call_prepared
 from assay.verify.border.values import to_arrays
 from assay.verify.conform.cases import NOT_JUDGED, CaseResult, ConformCase, NotJudged, Posed
 from assay.verify.judge.outcome import verdict_data
@@ -70,7 +70,7 @@ class _Run:
         try:
             verdict = judge_backend(posed.subject, who, self.expected, others=False)
         except AssayError as wrong:
-            if wrong.label == "backend.C1":
+            if wrong.label in ABSENT:
                 raise
             if OUTCOMES.get(wrong.label) == "refused" and self._takes_original(backend):
                 return replace(base, reason=FORM, detail=wrong.message)

@@ -154,7 +154,7 @@ class Campaign:
         self.open -= set(report.numbers)
         failures, report.failures = report.failures, []
         if report.unusable:
-            raise Invalid(report.unusable, label="backend.C1")
+            raise Invalid(report.unusable[1], label=report.unusable[0])
         report.numbers = ()
         self.pending += report.evidence
         report.evidence = []

@@ -14,11 +14,9 @@ from typing import Any
 from assay.semantics.errors import AssayError
 from assay.semantics.module import Module
 from assay.verify.backends import Isolated, subject_of_model, subject_of_module
-from assay.verify.backends.protocol import OUTCOMES
+from assay.verify.backends.protocol import ABSENT, OUTCOMES
 from assay.verify.fuzz.targets import FAILURES, OURS, Program, judged
 from assay.verify.oracle import judge_backend
-
-ABSENT = ("backend.C1", "backend.C3")
 
 
 @dataclass(frozen=True)

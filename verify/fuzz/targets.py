@@ -27,7 +27,7 @@ from assay.verify.backends.declared import declared_by
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.protocol import FATAL, OUTCOMES, Crashed
-from assay.verify.backends.registry import BACKENDS, is_place
+from assay.verify.backends.registry import is_place, of_ours
 from assay.verify.evidence import Context
 from assay.verify.fuzz.onnx_names import undeclared
 from assay.verify.oracle import Oracle, Verdict, judge_backend
@@ -187,12 +187,12 @@ def target(name: str) -> Target:
     """The target of that name. Invalid (fuzz.C1): there is none."""
     if name in OURS:
         return OURS[name]
-    if name not in backend_names() and not is_place(name):
+    if of_ours(name) is None and name not in backend_names() and not is_place(name):
         raise Invalid(f"no backend {name!r} to judge; there are {', '.join(target_names())}", label="fuzz.C1")
     found = backend(name)
     if isinstance(found, OnnxRuntime):
         return BackendTarget(replace(found, threads=1))
-    return BackendTarget(found if name in BACKENDS else InProcess(found))
+    return BackendTarget(InProcess(found) if of_ours(name) is None else found)
 
 
 def judged(of: Target, module: Program, inputs: Mapping[str, Any]) -> Result:

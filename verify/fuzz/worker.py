@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.semantics.errors import AssayError, Invalid
+from assay.verify.backends.protocol import ABSENT
 from assay.verify.fuzz.cases import FuzzCase, Recipe, again, as_model, campaign_example
 from assay.verify.fuzz.learning import Evidence, evidence_of
 from assay.verify.fuzz.targets import FAILURES, BackendTarget, Result, Target, judged, plain, target
@@ -59,8 +60,8 @@ class ExampleReport:
     failures: list[Failure] = field(default_factory=list)
     evidence: list[tuple[int, list[Evidence]]] = field(default_factory=list)
     """By the examples' numbers, what they say of refusals."""
-    unusable: str = ""
-    """Why nobody can be judged here: the backend is not installed."""
+    unusable: tuple[str, str] | None = None
+    """Why nobody can be judged here, as a label and in words: there is no such backend."""
 
     def add(self, other: ExampleReport) -> None:
         """Add the counts and failures of another report."""
@@ -96,8 +97,8 @@ def judge_examples(task: Task) -> Iterator[ExampleReport]:
         report.operators.update(case.operators)
         report.constructs.update(case.constructs)
         report.layers[result.where] += bool(result.where)
-        if result.where == "backend.C1":
-            report.unusable = result.detail
+        if result.where in ABSENT:
+            report.unusable = (result.where, result.detail)
         report.evidence.append((number, evidence_of(of, case, result)))
         if result.failed:
             picks = case.picks

@@ -9,28 +9,32 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx, load_model
-from assay.lower.frontends.tvm import from_tvm
-from assay.lower.frontends.tvm.objects import Object
-from assay.semantics.errors import Invalid, Unsupported
+from assay.lower.frontends.tvm.objects import Object, unique_name
+from assay.lower.frontends.tvm.scalars import VariableTable
+from assay.lower.frontends.tvm.types import Types
+from assay.semantics.errors import Invalid
 from assay.semantics.files import read_text
 from assay.semantics.module import Module
+from assay.semantics.types import Type
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.terminal import Screen
 from assay.verify.app.text_run import run_inputs
+from assay.verify.backends.apache_tvm import Tvm
+from assay.verify.backends.registry import of_ours
 from assay.verify.border.inputs import all_dims, complete
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.exits import Exit
 from assay.verify.tvm.kernels import judge_calls
 from assay.verify.tvm.passes import Judge, verdicts
-from assay.verify.tvm.peer import PIPELINES, Array, from_onnx, from_script, frozen, relax, tvm_target
-from assay.verify.tvm.watch import FINAL, NESTED, watch
+from assay.verify.tvm.peer import PIPELINES, Array, from_onnx, from_script, frozen, main_of, pipeline_of
+from assay.verify.tvm.watch import FINAL, NESTED, Compilation, watch
 
 
 @dataclass(frozen=True)
@@ -46,50 +50,22 @@ class TvmRequest:
 
 
 def judge_inside(request: TvmRequest, backends: Sequence[str], out: Screen, as_json: bool) -> int:
-    """Judge a model inside TVM in both of its pipelines, and say so; the exit code."""
-    if list(backends) != ["tvm"]:
-        raise Invalid("--per-pass and --per-kernel look inside one backend: --backend tvm", label="cli.C3")
+    """Judge a model inside TVM, by the passes that each backend names (both pipelines of `tvm`), and say so; the exit
+    code. Invalid: a backend is not TVM (cli.C3), or TVM has no such passes (backend.C3)."""
+    pipelines = pipelines_of(backends)
+    for pipeline in pipelines:
+        pipeline_of(pipeline)
     mod, arguments, meant = load_tvm(request)
     data: list[dict[str, Any]] = []
     answer: dict[str, Any] = {"model": str(request.model), "seed": request.seed, "holds": True, "judged": data}
     with answering(answer):
-        for pipeline in PIPELINES:
+        for pipeline in pipelines:
             trace = watch(mod, pipeline)
-            if request.per_pass:
-                passes = list(verdicts(trace, Judge(arguments, meant)))
-                wrong = next((v for v in passes if v.wrong), None)
-                data.append(
-                    {"pipeline": pipeline, "passes": [asdict(v) for v in passes], "first": wrong and wrong.name}
-                )
-                lines = [str(v) for v in passes if v.how not in ("same", "begin")]
-                say(
-                    out,
-                    as_json,
-                    f"{pipeline}, {len(passes)} stages: {counted(v.how for v in passes)}",
-                    lines,
-                    str(wrong) if wrong else None,
-                )
-                answer["holds"] = both(answer["holds"], known(v.how for v in passes), wrong is not None)
-            if request.per_kernel:
-                report = judge_calls(trace, arguments, name=pipeline)
-                first = report.first
-                data.append(
-                    {
-                        "pipeline": pipeline,
-                        "calls": [asdict(v) for v in report.verdicts],
-                        "first": first and first.index,
-                        "flow": report.flow,
-                    }
-                )
-                lines = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
-                say(
-                    out,
-                    as_json,
-                    f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}",
-                    lines,
-                    str(first) if first else None,
-                )
-                answer["holds"] = both(answer["holds"], known(v.how for v in report.verdicts), first is not None)
+            for lines in judged_inside(request, trace, pipeline, arguments, meant):
+                data.append({"pipeline": pipeline, **lines.data})
+                answer["holds"] = both(answer["holds"], known(lines.hows), lines.wrong is not None)
+                if not as_json:
+                    say(out, pipeline, lines)
     ends = (
         f"not judged one by one: passes inside of {', '.join(NESTED)}, which compile functions of their own, and those"
         f" from {FINAL} on, where a tensor function takes handles; what they do shows in the stage around them and in"
@@ -102,7 +78,53 @@ def judge_inside(request: TvmRequest, backends: Sequence[str], out: Screen, as_j
     return Exit.HOLDS if answer["holds"] else Exit.WRONG if answer["holds"] is False else Exit.UNDECIDED
 
 
-def known(kinds: Iterator[str]) -> bool:
+def pipelines_of(backends: Sequence[str]) -> list[str]:
+    """What is judged of the backends `tvm` and `tvm:LIST`: passes and pipelines by name. Invalid (cli.C3): another
+    backend."""
+    if not backends or any(not isinstance(of_ours(b), Tvm) for b in backends):
+        raise Invalid(
+            "--per-pass and --per-kernel look inside TVM: --backend tvm, or --backend tvm:PASS,PASS,...", label="cli.C3"
+        )
+    found = [name for b in backends for name in ([b.partition(":")[2]] if ":" in b else PIPELINES)]
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class JudgedLines:
+    """What is said of one pipeline: of how many things there are verdicts, their words, a line for each that is told,
+    the first that is wrong, and all as data."""
+
+    what: str
+    hows: tuple[str, ...]
+    told: Sequence[str]
+    wrong: str | None
+    data: dict[str, Any]
+
+
+def judged_inside(
+    request: TvmRequest, trace: Compilation, pipeline: str, arguments: list[Any], meant: Module | None
+) -> Iterator[JudgedLines]:
+    """The verdicts on the passes of a compilation and on the calls of its kernels, as they are asked for."""
+    if request.per_pass:
+        passes = tuple(verdicts(trace, Judge(arguments, meant)))
+        wrong = next((v for v in passes if v.wrong), None)
+        told = [str(v) for v in passes if v.how != "same" and (v.how != "begin" or v.detail)]
+        data: dict[str, Any] = {"passes": [asdict(v) for v in passes], "first": wrong and wrong.name}
+        yield JudgedLines("stages", tuple(v.how for v in passes), told, str(wrong) if wrong else None, data)
+    if request.per_kernel and trace.failed is not None:
+        if not request.per_pass:
+            failed = f"{trace.failed.culprit}: fails: {trace.failed.said}"
+            yield JudgedLines("calls of kernels", (), [], failed, {"calls": [], "failed": failed})
+    elif request.per_kernel:
+        report = judge_calls(trace, arguments, name=pipeline)
+        first = report.first
+        told = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
+        data = {"calls": [asdict(v) for v in report.verdicts], "first": first and first.index, "flow": report.flow}
+        hows = tuple(v.how for v in report.verdicts)
+        yield JudgedLines("calls of kernels", hows, told, str(first) if first else None, data)
+
+
+def known(kinds: Iterable[str]) -> bool:
     """Whether something was shown, and nothing is undecided or was not read."""
     found = set(kinds)
     return bool(found & {"same", "rounded", "right"}) and "undecided" not in found
@@ -115,13 +137,15 @@ def both(before: bool | None, shown: bool, wrong: bool) -> bool | None:
     return True if before and shown else None
 
 
-def say(out: Screen, as_json: bool, head: str, lines: Sequence[str], wrong: str | None) -> None:
+def say(out: Screen, pipeline: str, judged: JudgedLines) -> None:
     """One table as lines: how many verdicts of each kind there are, those that are not plainly right, the first wrong
     one."""
-    if as_json:
-        return
-    for line in (head, *(f"  {line}" for line in lines), *([f"FAILS first: {wrong}"] if wrong else [])):
-        out.print(line)
+    counts = counted(iter(judged.hows))
+    out.print(f"{pipeline}, {len(judged.hows)} {judged.what}" + (f": {counts}" if counts else ""))
+    for line in judged.told:
+        out.print(f"  {line}")
+    if judged.wrong:
+        out.print(f"FAILS first: {judged.wrong}")
 
 
 def counted(kinds: Iterator[str]) -> str:
@@ -133,16 +157,8 @@ def load_tvm(request: TvmRequest) -> tuple[Object, list[Any], Module | None]:
     """TVM's module, arguments for its `main`, and what it means where the model says that."""
     if request.model.suffix == ".py":
         mod = from_script(module_text(request.model))
-        try:
-            main = from_tvm(mod).main
-        except (
-            Unsupported
-        ):  # an operator of Relax that our graph language does not have is a tensor function after this
-            with tvm_target():
-                main = from_tvm(relax().transform.LegalizeOps()(mod)).main
-        types = {p.name: p.type for p in main.params}
-        inputs = run_inputs(types, request.inputs, request.seed, request.dims)
-        return mod, [inputs[p.name] for p in main.params], None
+        inputs = run_inputs(main_types(mod), request.inputs, request.seed, request.dims)
+        return mod, list(inputs.values()), None
     taken = with_given_defaults(load_model(request.model), request.inputs, dict(request.dims))
     model, dims = taken.model, all_dims(taken.model, taken.inputs, request.dims)
     meant = import_onnx(model, evaluate=evaluate, dims=dims, source=request.model.name)
@@ -151,6 +167,12 @@ def load_tvm(request: TvmRequest) -> tuple[Object, list[Any], Module | None]:
     if len(left) != len(inputs):  # TVM's frontend wants sizes, axes and scalars stored in the model
         meant = import_onnx(model, evaluate=evaluate, dims=dims, source=request.model.name)
     return from_onnx(model), [left[p.name] for p in meant.main.params], meant
+
+
+def main_types(mod: Object) -> dict[str, Type]:
+    """The types that `main` declares for its parameters, by name; nothing else of the module is read."""
+    types, names = Types(VariableTable(), "main"), set[str]()
+    return {unique_name(str(p.name), names): types.read(p.ty) for p in main_of(mod).params}
 
 
 def module_text(path: Path) -> str:

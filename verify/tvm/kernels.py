@@ -132,6 +132,8 @@ def run_recorded(
         if type_key(f) == "tirx.PrimFunc"
     }
     recording = KernelRecording(frozenset(names), poison)
+    if trace.failed is not None:
+        raise trace.failed
     trace.machine.set_instrument(recording)
     given = [as_tvm(a) for a in arguments]
     return recording, call_main(trace.machine, given), given
@@ -199,7 +201,7 @@ def judge_kernels(
     """Compile a `tvm.IRModule`, run it on `arguments`, and judge every call of a kernel.
 
     The definition of a kernel is its tensor function as the graph calls it, or with `flat` as it is just before it
-    becomes a function of handles. Invalid (backend.C2) where TVM refuses the module or the run fails.
+    becomes a function of handles. Invalid (backend.C2) where TVM does not compile the module or the run fails.
     """
     trace = watch(mod, pipeline)
     return judge_calls(trace, arguments, flat, poison, pipeline if isinstance(pipeline, str) else "given")

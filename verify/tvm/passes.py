@@ -24,9 +24,9 @@ from assay.verify.tvm.watch import Compilation, WatchedPass, outputs, watch
 
 How = Literal["begin", "same", "rounded", "undecided", "changed", "refused", "fails", "claims", "not read"]
 """*begin*: what the others are compared with. *same*: bit for bit. *rounded*: rounded otherwise, inside what is
-allowed. *undecided*: other numbers, and no bounds are known. *changed*: another meaning. *refused*: the module is
-ill-formed, such as a memory plan whose live tensors overlap. *claims*: the same values, but blocks that touch other
-than what they say. *fails*: the compiled code ends with an error. *not read*: our import does not handle it; nothing is
+allowed. *undecided*: other numbers, and no bounds are known. *changed*: another meaning. *refused*: it is ill-formed,
+such as a memory plan whose live tensors overlap. *claims*: the same values, but blocks that touch other than what they
+say. *fails*: a pass or the compiled code ends with an error. *not read*: our import does not handle it; nothing is
 claimed."""
 
 WRONG: tuple[How, ...] = ("changed", "refused", "fails")
@@ -279,6 +279,9 @@ def verdicts(trace: Compilation, judge: Judge) -> Iterator[JudgedPass]:
         if judged.how == "refused" and judged.why in DEADLY:
             deadly = stage.name
         yield judged
+    if trace.failed is not None:
+        yield JudgedPass(trace.failed.culprit, "fails", trace.failed.said)
+        return
     if deadly:
         yield JudgedPass(
             "the compiled code", "not read", f"it is not run: by {deadly} it uses memory that is not there"
@@ -306,9 +309,9 @@ def judge_passes(
 ) -> PassReport:
     """Compile a `tvm.IRModule` and judge it after each pass, on `arguments` (arrays, or shapes as tuples of sizes).
 
-    `pipeline` is one of `PIPELINES` or passes of TVM. `meant` says what the module means where it is more than the
-    module itself: the ONNX model that it was imported from; then the import is judged too. Invalid (backend.C2) where
-    TVM refuses the module.
+    `pipeline` is passes and pipelines by their names, or a pass of TVM. `meant` says what the module means where it is
+    more than the module itself: the ONNX model that it was imported from; then the import is judged too. A pass that
+    fails is the last verdict.
     """
     trace = watch(mod, pipeline)
     return PassReport(

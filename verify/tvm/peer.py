@@ -13,6 +13,7 @@ from onnx import numpy_helper
 
 from assay.lower.frontends.tvm.objects import Object, require_tvm, type_key
 from assay.semantics.errors import Invalid
+from assay.verify.backends.tvm_pipelines import Plan, plan_of, steps_of
 
 Array = np.ndarray[Any, Any]
 
@@ -38,15 +39,9 @@ def tvm_target() -> Any:
     return tvm().target.Target("llvm")
 
 
-def pipeline_of(name: str) -> Any:
-    """The passes of a pipeline by its name. Invalid (tvm.C20) for another name."""
-    match name:
-        case "default":
-            return relax().pipeline.default_build_pipeline()
-        case "cpu":
-            return relax().get_default_pipeline(tvm_target())
-        case _:
-            raise Invalid(f"no pipeline {name!r}; there are {', '.join(PIPELINES)}", label="tvm.C20")
+def pipeline_of(name: str) -> Plan:
+    """Passes and pipelines by their names. Invalid (backend.C3) where TVM has none of a name."""
+    return plan_of(steps_of(name), tvm_target())
 
 
 def structural_hash(mod: Object) -> int:
@@ -135,16 +130,6 @@ def main_of(mod: Object) -> Object:
         if str(name.name_hint) == "main":
             return f
     raise Invalid("the module has no function main", label="backend.C2")
-
-
-def compile_module(mod: Object, passes: Any, instruments: Sequence[Any] = ()) -> Any:
-    """The virtual machine of a compiled module. Invalid (backend.C2) where TVM refuses it."""
-    try:
-        with tvm().transform.PassContext(instruments=list(instruments)):
-            code = tvm().compile(mod, tvm_target(), relax_pipeline=passes)
-        return relax().VirtualMachine(code, tvm().cpu())
-    except Exception as wrong:  # noqa: BLE001
-        raise Invalid(f"TVM does not compile this module: {first_line(wrong)}", label="backend.C2") from None
 
 
 def call(machine: Any, arguments: Sequence[Any]) -> Any:

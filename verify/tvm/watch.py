@@ -15,7 +15,8 @@ import numpy as np
 
 from assay.interp.graph.kernel_calls import flat
 from assay.lower.frontends.tvm.objects import Object, handle, type_key
-from assay.verify.tvm.peer import Array, as_numpy, call, compile_module, pipeline_of, structural_hash, tvm
+from assay.verify.backends.tvm_pipelines import CompileFailed, Plan, compile_plan, innermost
+from assay.verify.tvm.peer import Array, as_numpy, call, pipeline_of, structural_hash, tvm, tvm_target
 
 FINAL = "tirx.MakePackedAPI"
 """From this pass on a tensor function is a function of handles: what it means as TVM's tensors is no longer said."""
@@ -51,11 +52,12 @@ class WatchedPass:
 
 @dataclass
 class Compilation:
-    """The passes of one compilation, in the order in which they ended, and the machine that it made."""
+    """The passes of one compilation, in the order in which they ended, and the machine that it made, or what failed."""
 
     source: Object
     passed: list[Passed] = field(default_factory=list)
     machine: Any = None
+    failed: CompileFailed | None = None
 
     def stages(self) -> Iterator[WatchedPass]:
         """The module itself, and what each pass that changed it made of it, up to what is read."""
@@ -93,10 +95,11 @@ def _hashes(
 
 
 def watch(mod: Object, pipeline: Any = "default", mutations: bool = False) -> Compilation:
-    """Compile a module and keep what each pass made of it. `pipeline` is one of `PIPELINES` or passes of TVM.
+    """Compile a module and keep what each pass made of it. `pipeline` is passes and pipelines by their names, or a pass
+    of TVM.
 
-    With `mutations` each module that a pass is given is hashed before and after. Invalid (backend.C2) where TVM refuses
-    the module.
+    With `mutations` each module that a pass is given is hashed before and after. Where TVM does not compile the module,
+    what was made until then is kept, and what failed.
     """
     trace = Compilation(mod)
     open_: list[tuple[str, Object, int]] = []
@@ -106,16 +109,24 @@ def watch(mod: Object, pipeline: Any = "default", mutations: bool = False) -> Co
             open_.append((str(info.name), before, structural_hash(before) if mutations else 0))
 
         def run_after_pass(self, after: Any, info: Any) -> None:
-            name, before, key = open_.pop()
+            at = innermost([n for n, _, _ in open_], str(info.name))
+            name, before, key = open_[at]
+            del open_[at:]  # those inside of it have failed, and it went on after
             mutated = mutations and structural_hash(before) != key
             trace.passed.append(Passed(name, tuple(n for n, _, _ in open_), before, after, mutated))
 
     instrument = tvm().ir.instrument.pass_instrument(Watch)()
-    passes = pipeline_of(pipeline) if isinstance(pipeline, str) else pipeline
-    trace.machine = compile_module(mod, passes, [instrument])
+    plan = pipeline_of(pipeline) if isinstance(pipeline, str) else Plan((pipeline,))
+    try:
+        trace.machine = compile_plan(mod, plan, tvm_target(), [instrument])
+    except CompileFailed as failed:
+        trace.failed = failed
     return trace
 
 
 def outputs(trace: Compilation, arguments: list[Any]) -> tuple[Array, ...]:
-    """What the compiled code computes: the tensors of its result, left to right."""
+    """What the compiled code computes: the tensors of its result, left to right. CompileFailed (backend.C2) where there
+    is none."""
+    if trace.failed is not None:
+        raise trace.failed
     return tuple(np.asarray(v) for v in flat([as_numpy(call(trace.machine, arguments))]))

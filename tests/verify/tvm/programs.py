@@ -26,14 +26,14 @@ from assay.lower.frontends.tvm.objects import Object
 from assay.semantics.errors import Invalid
 from assay.verify.tvm.kernels import DEADLY, judge_calls
 from assay.verify.tvm.passes import Judge, verdicts
-from assay.verify.tvm.peer import PIPELINES, Array, pipeline_of, relax, tvm
+from assay.verify.tvm.peer import PIPELINES, Array, relax, tvm
 from assay.verify.tvm.watch import watch
 
 SHAPES = ((2, 3), (6,), (3, 2), (4,), (2, 2), (1, 6), (12,), (3, 4))
 TYPES = ("float32", "float32", "float32", "int64", "int32", "uint8", "bool", "float16")
 ROWS = 5
 """The size that a symbolic batch has in the inputs."""
-IN_PLACE = "in place"
+IN_PLACE = "DataflowUseInplaceCalls,default"
 """The default pipeline behind DataflowUseInplaceCalls."""
 
 Value = tuple[Any, tuple[Any, ...], str]
@@ -243,20 +243,15 @@ def program(seed: int, length: int = 16) -> tuple[Object, list[Array]]:
     return builder.get(), arrays
 
 
-def passes_of(name: str) -> Any:
-    """A pipeline by its name, `IN_PLACE` too."""
-    if name != IN_PLACE:
-        return pipeline_of(name)
-    return tvm().transform.Sequential([relax().transform.DataflowUseInplaceCalls(), pipeline_of("default")])
-
-
 def judge_program(seed: int, name: str) -> tuple[list[str], str]:
     """What is wrong with one program in one pipeline; and what our import refuses though the results are right.
 
     Invalid (backend.C2) where TVM refuses it.
     """
     mod, arguments = program(seed)
-    trace = watch(mod, passes_of(name))
+    trace = watch(mod, name)
+    if trace.failed is not None:
+        raise trace.failed
     judged = list(verdicts(trace, Judge(arguments)))
     found = [str(v) for v in judged if v.wrong and v.how != "refused"]
     refused = next((str(v) for v in judged if v.how == "refused"), "")

@@ -12,7 +12,7 @@ pytest.importorskip("tvm", reason="the peer apache-tvm is not installed")
 
 from assay.verify.tvm import judge_passes
 from assay.verify.tvm.passes import PassReport, repeated
-from tests.verify.tvm.programs import IN_PLACE, passes_of
+from tests.verify.tvm.programs import IN_PLACE
 from tests.verify.tvm.tvm_faults import program
 
 pytestmark = [pytest.mark.peer]
@@ -29,7 +29,7 @@ def dataflow(*lines: str) -> Any:
 
 
 def behind_in_place(*lines: str) -> PassReport:
-    return judge_passes(dataflow(*lines), [X], passes_of(IN_PLACE))
+    return judge_passes(dataflow(*lines), [X], IN_PLACE)
 
 
 @pytest.mark.parametrize(

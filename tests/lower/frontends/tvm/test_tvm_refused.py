@@ -162,7 +162,7 @@ BROKEN: dict[str, tuple[str, Callable[[], object]]] = {
     ),
     "an argument too many": ("tvm.C22", lambda: run_main(Module({"main": function([X], X)}), [ONE, ONE], None)),
     "elements of several sizes on intervals": ("tvm.C24", lambda: bounds_of_kernel(several_sizes(), [ONE])),
-    "a pipeline that there is not": ("tvm.C20", lambda: pipeline_of("nothing")),
+    "a pipeline that there is not": ("backend.C3", lambda: pipeline_of("nothing")),
 }
 
 
