@@ -13,6 +13,7 @@ import onnx
 
 from assay.interp import graph
 from assay.lower.frontends.onnx.interface import declared_inputs
+from assay.lower.frontends.onnx.known import without_meaning
 from assay.semantics.errors import AssayError, Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.types import Type, symbols
@@ -22,6 +23,8 @@ from assay.verify.app.check import sized
 from assay.verify.app.judge_report import write_judged
 from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
+from assay.verify.backends.protocol import Ran, UnreadSubject, attempt
+from assay.verify.judge.around import Cut, judge_around
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.recorded import recording_of
@@ -70,6 +73,9 @@ def judge(
     may take for one answer, by default 600. `on_start` gets the judgement while it has
     no verdict yet, `on_verdict` each verdict as it is found.
 
+    Nodes of the main graph whose operator has no meaning here are left out, and what they give is taken as a backend
+    gives it.
+
     Invalid: the program, an input or an option cannot be used. Unsupported: an operator is not known.
     """
     EVERYTHING_KEPT.excluding(exclude)
@@ -86,9 +92,17 @@ def judge(
     program, source = opened(model)
     given = _with_recorded(program, input_arrays(inputs), recordings)
     program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
-    subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
-    made = tuple(input_sets(subject.module, given, chosen_kinds, runs, seed))
     others: list[Backend] = [who for _, who in named]
+    cut = None
+    if isinstance(program, onnx.ModelProto) and second is None and not recordings:
+        cut = Cut(program, places) if (places := without_meaning(program)) else None
+    if cut is None:
+        subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
+    else:
+        subject, chosen = sized_by_run(cut, others, sizes, given, seed)
+    made = tuple(input_sets(subject.module, given, chosen_kinds, runs, seed))
+    if cut is not None:
+        subject = UnreadSubject(cut.model, {**sizes, **chosen})
     for name, arrays in recordings.items():
         missing = [p.name for p in subject.module.main.params if p.name not in given]
         if missing:
@@ -114,7 +128,8 @@ def judge(
         run.progress = progress
     if on_verdict is not None and found:
         on_verdict(found[0])
-    for verdict in run.verdicts() if others else ():
+    verdicts = run.verdicts() if cut is None else judge_around(cut, subject.dims, made, others, run)
+    for verdict in verdicts if others else ():
         found.append(verdict)
         if on_verdict is not None:
             on_verdict(verdict)
@@ -173,11 +188,33 @@ def _second(
     return name, _subject(other, sizes, source)
 
 
-def with_chosen_sizes(
-    program: onnx.ModelProto | Module, sizes: Mapping[str, int], given: Mapping[str, Array], source: str, seed: int
+def sized_by_run(
+    cut: Cut, backends: Sequence[Backend], sizes: Mapping[str, int], given: Mapping[str, Array], seed: int
 ) -> tuple[Subject, dict[str, int]]:
-    """A program whose symbolic dims are numbers, and those of them that were chosen: the first of `SIZES` on which it
-    runs. What the last of them fails with is raised where there is none."""
+    """The inputs alone of a model that our definition cannot run, and sizes that are chosen for them: the first of
+    `SIZES` on which a backend runs it, else the first of all."""
+    found: list[tuple[Subject, dict[str, int]]] = []
+    for some in SIZES:
+        inputs = cut.inputs_only()
+        subject, chosen = with_chosen_sizes(inputs, sizes, given, "", seed, [some])
+        found.append((subject, chosen))
+        whole = UnreadSubject(cut.model, {**sizes, **chosen})
+        ordinary = next(input_sets(subject.module, given, ["random"], 1, seed))
+        if not chosen or any(isinstance(attempt(b, whole, whole.outputs, ordinary.inputs), Ran) for b in backends):
+            return found[-1]
+    return found[0]
+
+
+def with_chosen_sizes(
+    program: onnx.ModelProto | Module,
+    sizes: Mapping[str, int],
+    given: Mapping[str, Array],
+    source: str,
+    seed: int,
+    among: Sequence[Sequence[int]] = SIZES,
+) -> tuple[Subject, dict[str, int]]:
+    """A program whose symbolic dims are numbers, and those of them that were chosen: the first `among` these on which
+    it runs. What the last of them fails with is raised where there is none."""
     if isinstance(program, Module):
         types: Iterable[Type] = [p.type for p in program.main.params]
     else:
@@ -186,7 +223,7 @@ def with_chosen_sizes(
     if not free:
         return _subject(program, sizes, source), {}
     wrong: list[AssayError] = []
-    for some in SIZES:
+    for some in among:
         chosen = dict(zip(free, chain(some[:1], cycle(some[1:] or some)), strict=False))
         try:
             subject = _subject(program, {**sizes, **chosen}, source)

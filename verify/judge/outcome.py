@@ -172,6 +172,8 @@ class BackendVerdict:
     """Why intermediate tensors are not to be had, where they are not; "" where that was refused."""
     proved: str = ""
     """Of a second program: what is proved, which needs no runs."""
+    around: str = ""
+    """The nodes that have no meaning here, around which it was judged."""
 
     @property
     def outcome(self) -> str:
@@ -179,6 +181,11 @@ class BackendVerdict:
         anything."""
         if self.ended or self.proved:
             return self.ended or "right"
+        found = self._gravest
+        return "undecided" if self.around and found in GOOD else found
+
+    @property
+    def _gravest(self) -> str:
         telling = [s for s in self.samples if s.outcome not in SAYS_NOTHING or s.sample.startswith(("given", "random"))]
         return gravest_of(s.outcome for s in telling or self.samples)
 
@@ -201,7 +208,11 @@ class BackendVerdict:
         if self.proved:
             return f"{self.name} is right: {self.proved}"
         if outcome in GOOD:
-            return self._good()
+            return f"{self.name} is {self._good()}"
+        if self._gravest in GOOD:
+            return (
+                f"{self.name} is undecided: nothing says the meaning of {self.around}; around that it is {self._good()}"
+            )
         there = [s for s in self.samples if s.outcome == outcome]
         first, of = there[0], plural(len(self.samples), "set")
         on = f"on {len(there)} of {of} of inputs ({listed([s.sample for s in there])})"
@@ -211,6 +222,7 @@ class BackendVerdict:
         silent = [s.sample for s in self.silent if s.outcome != outcome]
         more = f"; right on {listed(rest)}" if rest else ""
         more += f"; nothing could be told on {listed(silent)}" if silent else ""
+        more += f"; not judged is what has no meaning here: {self.around}" if self.around else ""
         return f"{self.name} {_SAID[outcome]} {on}{where}: {first.detail}{rule}{_WHY.get(outcome, '')}{more}"
 
     def _good(self) -> str:
@@ -227,7 +239,7 @@ class BackendVerdict:
         why = f": {self.silent[0].detail}" if self.silent else ""
         unseen = f"; its intermediate tensors are not to be had: {self.hidden}" if self.hidden else ""
         unseen += f"; not shown is whether it keeps something from run to run: {self.unseen}" if self.unseen else ""
-        return f"{self.name} is right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}{unseen}"
+        return f"right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}{unseen}"
 
 
 GOOD = ("right", "open")

@@ -93,7 +93,7 @@ class Piecewise:
         """A piece as a program of its own, and whether it is that of these tensors alone. What is known before a run
         is a constant of it; so are, in the module, whole numbers among its inputs where sizes of results depend on
         them."""
-        types = {n: _type(given[n]) for n in piece.inputs}
+        types = {n: type_of(given[n]) for n in piece.inputs}
         known = {n: numpy_helper.from_array(given[n], n) for n in piece.inputs if n in self.flow.settled}
         model = self.flow.model_of(piece, types, known)
         try:
@@ -116,7 +116,7 @@ class Piecewise:
         part = self.flow.piece_to(names, piece.inputs)
         values = {n: given[n] for n in part.inputs}
         known = {n: numpy_helper.from_array(a, n) for n, a in values.items() if _may_be_size(a)}
-        model = self.flow.model_of(part, {n: _type(a) for n, a in values.items()}, known)
+        model = self.flow.model_of(part, {n: type_of(a) for n, a in values.items()}, known)
         module = self._imported(model, model).module
         made = run(module, {p.name: values[p.name] for p in module.main.params})
         return {n: np.asarray(made[n]) for n in names}
@@ -170,6 +170,7 @@ def _may_be_size(array: Array) -> bool:
     return array.dtype.kind in "iub" and array.size <= MOST_SIZES
 
 
-def _type(array: Array) -> TypeProto:
+def type_of(array: Array) -> TypeProto:
+    """What ONNX calls the type of an array."""
     of = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
     return onnx.helper.make_tensor_type_proto(of, array.shape)

@@ -52,6 +52,8 @@ class JudgeRun:
     detailed: bool = False
     """Whether every tensor that a backend shows is told."""
     excluded: Sequence[str] = ()
+    others: bool = True
+    """Whether other inputs are sought beside the only ones."""
     progress: Progress = lambda what, done, total: None
     spreads: dict[tuple[int, bool], Spread] = field(default_factory=dict)
     follows: bool = True
@@ -65,7 +67,7 @@ class JudgeRun:
         """What is said of each backend, as soon as it is known: at once of those that give nothing, then of those that
         the whole decides, then of the others."""
         asked = [Candidate(b, self.subject, self.excluded) for b in self.backends]
-        if len(self.samples) == 1 and not all(a.told and a.told.once for a in asked):
+        if self.others and len(self.samples) == 1 and not all(a.told and a.told.once for a in asked):
             self._find_others()
         for each in asked:
             each.verdict.unseen = "" if each.told else self.unseen

@@ -95,7 +95,7 @@ def _distance(name: str, runs: Array, got: Array) -> Distance | None:
     known = np.isfinite(runs).all(axis=0)
     if not known.any():
         return None
-    middle = runs.mean(axis=0)
+    middle = np.where(known, runs.mean(axis=0), 0.0)
     each = np.where(known, runs - middle, 0.0)
     scale = float(np.abs(each).max()) or 1.0  # squares may overflow
     own = scale * np.sqrt(((each / scale) ** 2).sum(axis=0) / (len(runs) - 1))
