@@ -18,12 +18,12 @@ from assay.semantics.errors import AssayError, Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.types import Type, symbols
 from assay.verify.api.check import Backends, Progress, named_backends
-from assay.verify.api.programs import Inputs, Program, input_arrays, opened, with_inputs
+from assay.verify.api.programs import Inputs, Program, input_arrays, opened_outside, with_inputs
 from assay.verify.app.check import sized
 from assay.verify.app.judge_report import write_judged
 from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
-from assay.verify.backends.protocol import Ran, UnreadSubject, attempt
+from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding
 from assay.verify.judge.around import Cut, judge_around
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
@@ -89,7 +89,7 @@ def judge(
     for _, who in named:
         if isinstance(who, Isolated):
             who.require_installed()
-    program, source = opened(model)
+    program, source, files = opened_outside(model)
     given = _with_recorded(program, input_arrays(inputs), recordings)
     program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
     others: list[Backend] = [who for _, who in named]
@@ -103,6 +103,7 @@ def judge(
     made = tuple(input_sets(subject.module, given, chosen_kinds, runs, seed))
     if cut is not None:
         subject = UnreadSubject(cut.model, {**sizes, **chosen})
+    subject = holding(subject, files)
     for name, arrays in recordings.items():
         missing = [p.name for p in subject.module.main.params if p.name not in given]
         if missing:
@@ -174,7 +175,7 @@ def _second(
     program: Program, first: Subject, inputs: Mapping[str, Array], seed: int, chosen: Mapping[str, int]
 ) -> tuple[str, Subject]:
     """The second program at the sizes of the first, and its name. Invalid (judge.C3): it does not take its inputs."""
-    other, source = opened(program)
+    other, source, files = opened_outside(program)
     name = source or "the second program"
     try:
         other, _, _, sizes = with_inputs(other, dict(inputs), {}, seed, source)
@@ -185,7 +186,7 @@ def _second(
             f"{name} does not take the inputs of the first program, {there}: {why.message}{other_sizes}",
             label="judge.C3",
         ) from why
-    return name, _subject(other, sizes, source)
+    return name, holding(_subject(other, sizes, source), files)
 
 
 def sized_by_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -12,8 +13,14 @@ import onnx
 
 from assay.interp.graph import evaluate
 from assay.lower.constants.binding import with_given_constants
+from assay.lower.frontends.onnx.data_files import DataFile
 from assay.lower.frontends.onnx.model import import_onnx, load_model
+from assay.lower.frontends.onnx.outside import with_data_outside
+from assay.lower.frontends.onnx.reading import read_model
+from assay.semantics.errors import placed
+from assay.semantics.files import on_disk
 from assay.semantics.module import Module
+from assay.verify import children
 from assay.verify.app.certificate import Bound, load_bound, module_digest
 from assay.verify.app.check import sized
 from assay.verify.app.text_run import is_text, load_either, load_text
@@ -46,6 +53,40 @@ def opened(program: Program) -> tuple[onnx.ModelProto | Module, str]:
     if isinstance(program, str | Path):
         return load_either(Path(program)), Path(program).name
     return program, ""
+
+
+def opened_outside(program: Program) -> tuple[onnx.ModelProto | Module, str, tuple[DataFile, ...]]:
+    """What `opened` gives, with the large tensors of an ONNX model in files, and these files: to be held while the
+    model is used. Those that are written for it are removed when nobody holds them. Raises what `with_data_outside`
+    does."""
+    folder: Path | None = None
+    match program:
+        case Module():
+            return program, "", ()
+        case onnx.ModelProto():
+            name, model = "", program
+        case _:
+            if is_text(Path(program)):
+                return *opened(program), ()
+            source = read_model(program)
+            name, model, folder = source.name, source.model, source.folder
+    written: list[Path] = []
+
+    def new_folder() -> Path:
+        written.append(children.new_folder())
+        return written[-1]
+
+    try:
+        with on_disk(), placed(name):
+            light, files = with_data_outside(model, folder, new_folder)
+    except BaseException:
+        for place in written:
+            children.remove_folder(place)
+        raise
+    for place in written:
+        own = next(f for f in files if f.path.parent == place.resolve())
+        weakref.finalize(own, children.remove_folder, place)
+    return light, name, files
 
 
 def bound_of(program: Program) -> tuple[onnx.ModelProto | Module, str, Bound]:

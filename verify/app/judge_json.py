@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx
 
+from assay.lower.frontends.onnx.outside import PLACE, data_of, without
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, verdict_data
 
@@ -48,9 +49,16 @@ def model_digest(model: onnx.ModelProto) -> str:
     a message of its format can be."""
     graph = model.graph
     found = hashlib.sha256()
-    for kind in (model.opset_import, model.functions, graph.input, graph.output, graph.node, graph.initializer):
+    for kind in (model.opset_import, model.functions, graph.input, graph.output, graph.node):
         for part in kind:
-            text = part.SerializeToString(deterministic=True)
-            found.update(len(text).to_bytes(8, "little") + text)
+            _add(found, part.SerializeToString(deterministic=True))
         found.update(b"\n")
+    for tensor in graph.initializer:  # the same wherever its bytes are
+        _add(found, without(tensor, {"raw_data", *PLACE}).SerializeToString(deterministic=True))
+        _add(found, data_of(tensor))
     return found.hexdigest()
+
+
+def _add(to: Any, part: bytes | memoryview) -> None:
+    to.update(len(part).to_bytes(8, "little"))
+    to.update(part)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.lower.frontends.onnx.outside import with_data_inside
 from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed, with_outputs
@@ -46,7 +47,7 @@ class Tvm:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of its checks, which it goes on after
-                module = from_onnx(with_outputs(subject.model, names), keep_params_in_input=False)
+                module = from_onnx(with_outputs(with_data_inside(subject.model), names), keep_params_in_input=False)
         except Exception as wrong:
             # its importer raises whatever it likes
             raise self._failed(Raised(wrong), f"its importer of ONNX, {Raised(wrong).place_in('tvm')}") from wrong

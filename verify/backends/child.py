@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 import onnx
 
+from assay.lower.frontends.onnx.data_files import DataFile, mapped_file
+from assay.lower.frontends.onnx.outside import size_of
 from assay.semantics.errors import EnvironmentFailure, Invalid, Trap, Unsupported
+from assay.semantics.files import on_disk
 from assay.verify.backends import Backend, backend
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
 from assay.verify.backends.in_process import InProcess
@@ -36,13 +41,23 @@ def main() -> None:
         answer_requests(requests, answers)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A program that stays prepared: by the backend of a name, of a model of so many bytes, of which some are in
+    files."""
+
+    name: str
+    run: Prepared
+    size: int
+    files: Sequence[DataFile]
+
+
 @dataclass
 class Served:
-    """What the process holds: backends by name, and programs that stay prepared, with whose they are and the bytes of
-    their models."""
+    """What the process holds: backends by name, and programs that stay prepared."""
 
     backends: dict[str, Backend] = field(default_factory=dict)
-    prepared: dict[int, tuple[str, Prepared, int]] = field(default_factory=dict)
+    prepared: dict[int, Kept] = field(default_factory=dict)
 
     def backend(self, name: str) -> Backend:
         """The backend of that name; one of another package is held to the protocol."""
@@ -90,18 +105,22 @@ def handle(request: tuple[Any, ...], served: Served) -> Any:
         case ("describe", name):
             accepts: Accepts = getattr(served.backend(name), "accepts", EVERYTHING_KEPT)
             return {"accepts": accepts.by_name}
-        case ("prepare", number, name, data, dims, wanted):
-            subject = UnreadSubject(onnx.load_model_from_string(data), dims)
+        case ("prepare", number, name, data, dims, wanted, paths):
+            with on_disk():
+                files = [mapped_file(Path(path)) for path in paths]
+            model = onnx.load_model_from_string(data)
+            size = size_of(model)
             kept = served.prepared
-            while len(kept) >= KEPT or (kept and sum(size for *_, size in kept.values()) + len(data) > MOST):
+            while len(kept) >= KEPT or (kept and sum(k.size for k in kept.values()) + size > MOST):
                 del kept[next(iter(kept))]
-            kept[number] = name, served.backend(name).prepare(subject, wanted), len(data)
+            run = served.backend(name).prepare(UnreadSubject(model, dims), wanted)
+            kept[number] = Kept(name, run, size, files)
             return None
         case ("run", number, inputs):
             if number not in served.prepared:
                 return None
-            name, run, _ = served.prepared[number]
-            return call_prepared(name, run, inputs)
+            one = served.prepared[number]
+            return call_prepared(one.name, one.run, inputs)
 
 
 if __name__ == "__main__":

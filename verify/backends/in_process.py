@@ -10,7 +10,7 @@ from typing import TypeVar
 from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid, Trap, Unpredictable, Unsupported
 from assay.verify.app.foreign import Raised, foreign
 from assay.verify.backends.declared import Declared, declared_by
-from assay.verify.backends.protocol import Backend, Prepared, Subject, cannot, crashed
+from assay.verify.backends.protocol import Backend, Prepared, Subject, cannot, crashed, whole
 from assay.verify.oracle.declarations import Accepts
 
 Made = TypeVar("Made")
@@ -44,6 +44,7 @@ class InProcess:
         missing = self._guarded(lambda: self.declared.undeclared(subject.model))
         if missing:
             raise cannot(self.name, missing)
+        subject = whole(subject)
         made = self._guarded(lambda: self.backend.prepare(subject, wanted), preparing=True)
         if not callable(made):
             raise Unsupported(

@@ -25,6 +25,7 @@ from typing import IO, Any
 
 import onnx
 
+from assay.lower.frontends.onnx.outside import files_of
 from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid, Trap, Unsupported
 from assay.semantics.files import on_disk
 from assay.verify import children
@@ -96,7 +97,9 @@ class Isolated:
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Prepare in the other process; a run prepares once more if that process has been replaced."""
         number = next(self._numbers)
-        request = ("prepare", number, self.name, subject.model.SerializeToString(), dict(subject.dims), list(wanted))
+        model = subject.model
+        files = list(files_of(model))
+        request = ("prepare", number, self.name, model.SerializeToString(), dict(subject.dims), list(wanted), files)
         self._ask(request)
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.lower.frontends.onnx.outside import make_relative
 from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
@@ -40,10 +41,13 @@ class OnnxRuntime:
         options.intra_op_num_threads = self.threads
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, self.level)
         names = list(wanted)
+        model = with_outputs(subject.model, names)
+        if (folder := make_relative(model)) is not None:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+        data: bytes = model.SerializeToString()
+        del model
         try:
-            session = ort.InferenceSession(
-                with_outputs(subject.model, names).SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
+            session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as wrong:  # noqa: BLE001  (told apart by its class, and raised)
             raise self._failure(wrong) from None
         exotic = [v for v in (*session.get_inputs(), *session.get_outputs()) if v.type in EXOTIC]

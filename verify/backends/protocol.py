@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -13,7 +13,9 @@ import numpy as np
 import onnx
 
 from assay.interp.graph import evaluate
+from assay.lower.frontends.onnx.data_files import DataFile
 from assay.lower.frontends.onnx.model import import_onnx
+from assay.lower.frontends.onnx.outside import with_data_inside, without
 from assay.lower.frontends.onnx.tensors import number_of
 from assay.lower.onnx_export import export_onnx
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
@@ -41,11 +43,29 @@ class Subject:
     model: onnx.ModelProto
     tensors: Mapping[str, Expr] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
+    files: Sequence[DataFile] = ()
+    """Held while it is used: `model` may say of its large initializers that they lie in these files. A backend gets all
+    of them in the model, but one of ours that can read them there."""
 
     @property
     def outputs(self) -> list[str]:
         """The names of the outputs."""
         return [o.name for o in self.model.graph.output]
+
+
+def holding(subject: Subject, files: Sequence[DataFile]) -> Subject:
+    """The same subject, which holds these files."""
+    made = copy.copy(subject)
+    vars(made)["files"] = tuple(files)
+    return made
+
+
+def whole(subject: Subject) -> Subject:
+    """The subject with all data in its model, which other people's code can read."""
+    model = with_data_inside(subject.model)
+    if model is subject.model:
+        return subject
+    return UnreadSubject(model, subject.dims) if isinstance(subject, UnreadSubject) else replace(subject, model=model)
 
 
 def subject_of_model(model: onnx.ModelProto, dims: Mapping[str, int] | None = None, source: str = "") -> Subject:
@@ -60,7 +80,7 @@ class UnreadSubject(Subject):
     what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises."""
 
     def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int]) -> None:
-        vars(self).update(model=model, dims=dict(dims))
+        vars(self).update(model=model, dims=dict(dims), files=())
 
     @cached_property
     def _read(self) -> Subject:
@@ -267,7 +287,7 @@ def with_outputs(
             shape = [d if isinstance(d, int) else str(d) for d in node.type.shape]
             info = onnx.helper.make_tensor_value_info(name, number_of(node.type.dtype), shape)
             declared.setdefault(name, info)
-    changed = copy.deepcopy(model)
-    del changed.graph.output[:]
+    changed = without(model, {"graph"})
+    changed.graph.CopyFrom(without(model.graph, {"output"}))
     changed.graph.output.extend(declared.get(n, onnx.ValueInfoProto(name=n)) for n in names)
     return changed

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.lower.frontends.onnx.outside import with_data_inside
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, run_failed, with_outputs
 
 
@@ -24,7 +25,7 @@ class Reference:
 
         names = list(wanted)
         try:
-            evaluator = ReferenceEvaluator(with_outputs(subject.model, names))
+            evaluator = ReferenceEvaluator(with_outputs(with_data_inside(subject.model), names))
         except Exception as wrong:
             raise cannot(self.name, wrong) from wrong
 

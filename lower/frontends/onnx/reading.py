@@ -57,14 +57,20 @@ def load_model(path: str | Path) -> ModelProto:
     """
     source = read_model(path)
     for tensor in tensors_of(source.model):
-        if tensor.data_location == TensorProto.EXTERNAL:
-            name = text(tensor.name, "an initializer's name")
-            with placed(Span(source.name, name)):
-                data = external_bytes(tensor, f"initializer {name!r}", source.folder)
-            tensor.raw_data = data
-            tensor.ClearField("data_location")
-            tensor.ClearField("external_data")
+        with placed(Span(source.name, text(tensor.name, "an initializer's name"))):
+            put_inside(tensor, source.folder)
     return source.model
+
+
+def put_inside(tensor: TensorProto, folder: Path | None) -> None:
+    """Put the data of a tensor into it, where that is in a file. Invalid (onnx.C10) where it cannot be had."""
+    if tensor.data_location != TensorProto.EXTERNAL:
+        return
+    name = text(tensor.name, "an initializer's name")
+    data = bytes(external_bytes(tensor, f"initializer {name!r}", folder))
+    tensor.raw_data = data
+    tensor.ClearField("data_location")
+    tensor.ClearField("external_data")
 
 
 def tensors_of(model: ModelProto) -> Iterator[TensorProto]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from assay.lower.frontends.onnx.data_files import held_bytes
 from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
@@ -98,7 +102,7 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None) -> Array:
     return whole.astype(of.numpy).reshape(shape)
 
 
-def _from_bytes(data: bytes, of: DType, shape: tuple[int, ...], what: str) -> Array:
+def _from_bytes(data: bytes | memoryview, of: DType, shape: tuple[int, ...], what: str) -> Array:
     """Little-endian elements; narrow ones lie two or four to a byte, the first in the lowest bits."""
     count = prod(shape)
     packed = 1 < of.bits < 8
@@ -109,7 +113,7 @@ def _from_bytes(data: bytes, of: DType, shape: tuple[int, ...], what: str) -> Ar
             label="onnx.C9",
         )
     if packed:
-        stored = TensorProto(data_type=number_of(of), dims=shape, raw_data=data)
+        stored = TensorProto(data_type=number_of(of), dims=shape, raw_data=bytes(data))
         return np.asarray(numpy_helper.to_array(stored))
     array = np.frombuffer(data, np.uint8 if of.kind == "bool" else of.numpy)
     if sys.byteorder == "big":
@@ -119,9 +123,37 @@ def _from_bytes(data: bytes, of: DType, shape: tuple[int, ...], what: str) -> Ar
     return array.reshape(shape)
 
 
-def external_bytes(tensor: TensorProto, what: str, folder: Path | None) -> bytes:
-    """The bytes of a tensor whose data is in a file beside the model."""
-    info = {e.key: e.value for e in tensor.external_data}
+@dataclass(frozen=True)
+class Place:
+    """Where the bytes of a tensor are: a regular file that has them."""
+
+    path: Path
+    offset: int
+    length: int
+
+
+def external_bytes(tensor: TensorProto, what: str, folder: Path | None) -> bytes | memoryview:
+    """The bytes of a tensor whose data is in a file beside the model, or in one that is held (`data_files`)."""
+    if (held := bytes_held(tensor)) is not None:
+        return held
+    at = external_place(tensor, what, folder)
+    with _reading(what, at.path.name), open_regular(at.path) as file:
+        file.seek(at.offset)
+        data: bytes = file.read(at.length)
+    return data
+
+
+def bytes_held(tensor: TensorProto) -> memoryview | None:
+    """The bytes of a tensor whose data is in a file that is held, by its whole path; else None."""
+    info = _described(tensor)
+    if not all(is_size(info.get(key, "")) for key in ("offset", "length")):
+        return None
+    return held_bytes(info.get("location", ""), int(info["offset"]), int(info["length"]))
+
+
+def external_place(tensor: TensorProto, what: str, folder: Path | None) -> Place:
+    """Where the data of a tensor is, in a file beside the model. Invalid (onnx.C10): it cannot be there."""
+    info = _described(tensor)
     if not all(isinstance(part, str) for pair in info.items() for part in pair):  # protobuf hands out such bytes unread
         raise Invalid(f"{what} says where its data is in bytes that are not UTF-8", label="onnx.C1")
     location = info.get("location", "")
@@ -144,17 +176,24 @@ def external_bytes(tensor: TensorProto, what: str, folder: Path | None) -> bytes
             message = f"{what} has the data {key} {info[key][:40]!r}; a number of bytes in the digits 0 to 9 is wanted"
             raise Invalid(message, label="onnx.C10")
     offset, length = int(info.get("offset", "0")), int(info.get("length", "-1"))
+    with _reading(what, location), open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+    if offset + max(length, 0) > size:
+        raise Invalid(
+            f"{what} has {max(length, 0)} bytes at {offset} of {location!r}, a file of {size} bytes",
+            label="onnx.C10",
+        )
+    return Place(path, offset, length if length >= 0 else size - offset)
+
+
+def _described(tensor: TensorProto) -> dict[str, str]:
+    return {e.key: e.value for e in tensor.external_data}
+
+
+@contextmanager
+def _reading(what: str, location: str) -> Iterator[None]:
     try:
-        with open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if offset + max(length, 0) > size:
-                raise Invalid(
-                    f"{what} has {max(length, 0)} bytes at {offset} of {location!r}, a file of {size} bytes",
-                    label="onnx.C10",
-                )
-            file.seek(offset)
-            data: bytes = file.read(length)
-            return data
+        yield
     except OSError as wrong:
         raise Invalid(
             f"{what} has its data in {location!r}, which cannot be read: {wrong.strerror}", label="onnx.C10"
