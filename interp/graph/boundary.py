@@ -52,6 +52,12 @@ def _given(value: Any, of: types.Type, what: Path, lift: Callable[[Value], Value
                 array = np.asarray(value)
                 dtype(array.dtype)
             except (ValueError, Invalid):
+                held = getattr(value, "dtype", None)
+                if isinstance(held, np.dtype) and not held.isnative:
+                    raise Invalid(
+                        f"{shown(what)} is in the other byte order: give it as .astype('{held.newbyteorder('=')}')",
+                        label="input.C3",
+                    ) from None
                 raise Invalid(f"{shown(what)} is no array of numbers, expected {of}", label="input.C3") from None
             return lift(array)
         case types.ShapeType() if isinstance(value, Shape):

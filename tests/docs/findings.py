@@ -67,7 +67,7 @@ def _lines(who: str, name: str) -> Iterator[str]:
 
 
 def _given(case: Case, who: str) -> str:
-    return "an error" if case.verdicts[who] == "refused" else GIVES[case.name][who]
+    return GIVES[case.name][who]
 
 
 def _said(source: str) -> str:

@@ -67,6 +67,8 @@ def test_what_is_given_becomes_arrays_shapes_and_tuples() -> None:
     assert given((2**63 - 1,), ShapeType((N,)), "x") == Shape((2**63 - 1,))
     with pytest.raises(Invalid, match="input 'x'.1 is no array of numbers"):
         given(([1.0], object()), TupleType((f32(1), f32())), "input 'x'")
+    with pytest.raises(Invalid, match=r"is in the other byte order: give it as .astype\('float32'\)"):
+        given(np.ones(3, np.dtype(np.float32).newbyteorder()), f32(3), "input 'x'")
     assert {d for d in unsized(f32(N, 3)).shape if isinstance(d, int)} == set()  # type: ignore[attr-defined]
 
 

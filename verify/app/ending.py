@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -39,10 +40,10 @@ def described_end(wrong: BaseException) -> tuple[str, Exit]:
             return str(wrong), of_error(wrong)
         case MemoryError():
             return "not enough memory", of_error(wrong)
+        case Terminated(number=signal.SIGINT) | KeyboardInterrupt():
+            return "interrupted", Exit.INTERRUPTED
         case Terminated():
             return f"ended by {wrong}", Exit.TERMINATED
-        case KeyboardInterrupt():
-            return "interrupted", Exit.INTERRUPTED
         case OSError() if wrong.errno in SURROUNDINGS:
             return f"{wrong.strerror}{f': {wrong.filename}' if wrong.filename else ''}", Exit.ENVIRONMENT
         case _:  # the last resort: a person gets a line, not a traceback

@@ -52,7 +52,7 @@ class Stop(BaseException):
 
 
 class Terminated(BaseException):
-    """SIGTERM or SIGHUP: the run ends as by Ctrl-C, cleaned up."""
+    """SIGTERM, SIGHUP or, once a command has let it through, SIGINT: the run ends, cleaned up."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)

@@ -28,6 +28,7 @@ import onnx
 from assay.lower.frontends.onnx.outside import files_of
 from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid, Trap, Unsupported
 from assay.semantics.files import on_disk
+from assay.semantics.types import TensorType
 from assay.verify import children
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
 from assay.verify.backends.protocol import ABSENT, OUTCOMES, Array, Crashed, Prepared, Subject, UnreadSubject
@@ -101,12 +102,13 @@ class Isolated:
         files = list(files_of(model))
         request = ("prepare", number, self.name, model.SerializeToString(), dict(subject.dims), list(wanted), files)
         self._ask(request)
+        most = _longest(subject, wanted)
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
-            answer = self._ask(("run", number, dict(inputs)))
+            answer = self._ask(("run", number, dict(inputs)), most)
             if answer is None:  # it is another process by now, or it has prepared much else
                 self._ask(request)
-                answer = self._ask(("run", number, dict(inputs)))
+                answer = self._ask(("run", number, dict(inputs)), most)
             if not isinstance(answer, dict) or any(isinstance(v, (bytes, bool, int, str)) for v in answer.values()):
                 raise self._garbled("no tensors by name")
             return answer
@@ -133,10 +135,10 @@ class Isolated:
 
     # --- talking
 
-    def _ask(self, request: tuple[Any, ...]) -> Any:
-        """The answer to one request."""
+    def _ask(self, request: tuple[Any, ...], most: int = LARGEST) -> Any:
+        """The answer to one request, of so many bytes at most."""
         process = self._running()
-        match self._answer(process, request, self.seconds):
+        match self._answer(process, request, self.seconds, most):
             case ("done", value):
                 return value
             case ("invalid", str(message), str(label), bool(unsupported)):
@@ -153,12 +155,14 @@ class Isolated:
             case _:
                 raise self._garbled("neither tensors nor a reason")
 
-    def _answer(self, process: subprocess.Popen[bytes], request: tuple[Any, ...], seconds: float) -> Any:
+    def _answer(
+        self, process: subprocess.Popen[bytes], request: tuple[Any, ...], seconds: float, most: int = LARGEST
+    ) -> Any:
         """What the process answers, whatever that is."""
         deadline = time.monotonic() + seconds
         try:
             self._send(process, pack(request), deadline)
-            sizes = lengths(self._receive(process, HEAD.size, deadline), LARGEST)
+            sizes = lengths(self._receive(process, HEAD.size, deadline), most)
             return unpack(*(self._receive(process, size, deadline) for size in sizes))
         except (BrokenPipeError, EOFError):
             raise self._died(process) from None
@@ -228,3 +232,13 @@ class Isolated:
         self.close()
         last = f"; its last words: {said[-1][:200]}" if said else ""
         return Unsupported(f"the process of backend {self.name} died {why}{last}", label="backend.C5")
+
+
+def _longest(subject: Subject, wanted: Sequence[str]) -> int:
+    """How many bytes an answer with these tensors may have: some times what they have, as far as that is known."""
+    if isinstance(subject, UnreadSubject):
+        return LARGEST
+    types = [subject.tensors[n].type if n in subject.tensors else None for n in wanted]
+    sizes = [t.nbytes if isinstance(t, TensorType) and t.is_static else None for t in types]
+    known = [size for size in sizes if size is not None]
+    return LARGEST if len(known) < len(sizes) else min(LARGEST, (64 << 20) + 8 * sum(known))

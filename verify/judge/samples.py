@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp import graph
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Trap
 from assay.semantics.graph import Call, Expr, Var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
-from assay.verify.oracle.data import Kind, make_inputs
+from assay.verify.oracle.data import Kind, make_inputs, takes
 
 Array = np.ndarray[Any, Any]
 MOST_IDS = 50_000
@@ -72,12 +70,7 @@ def _made(module: Module, kind: Kind, seed: int, held: Mapping[str, Array], rng:
     free = {n: v for n, v in made.items() if n not in held and isinstance(v, np.ndarray)}
     found = {n: _whole(kind, v, rng) for n, v in free.items()}
     whole = {n: v for n, v in found.items() if v is not None}
-    if whole:
-        try:
-            graph.run(module, {**made, **whole})
-        except Trap:
-            return made
-    return {**made, **whole}
+    return {**made, **whole} if whole and takes(module, {**made, **whole}, kind == "specials") else made
 
 
 def _with_special(value: Array, rng: np.random.Generator) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,7 +12,9 @@ from assay.interp.graph.kernel_calls import flat
 from assay.interp.values import Shape
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Trap
+from assay.semantics.graph import Call, CallTIR
 from assay.semantics.module import Module
+from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol, evaluate_dim
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.verify.border.inputs import dims_of
@@ -21,6 +23,7 @@ from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integ
 Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random", "specials", "cancelling", "large", "ties"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+DIVIDES = ("truncate_divide", "floor_divide")
 PRIMES = (5, 7, 3, 11, 13, 2, 17, 19, 23, 29, 31, 37)
 TRIES = 8
 
@@ -61,12 +64,26 @@ def make_inputs(
         else:
             made = {p.name: _value(p.type, sizes, rng, _FLOATS[kind], attempt, p.name) for p in module.main.params}
         made.update(given)
-        try:
-            graph.run(module, made)
-        except Trap:
-            continue
-        break
+        if takes(module, made, whole=kind == "specials"):
+            break
     return made
+
+
+def takes(module: Module, inputs: Mapping[str, Any], whole: bool = False) -> bool:
+    """Whether a program runs on inputs and, unless on the `whole` of what may be, divides no whole numbers by zero: of
+    that a standard says nothing, and many backends fail."""
+
+    def apply(node: Call | CallTIR, attrs: Any, args: Sequence[Any], ordinary: Callable[..., Any]) -> Any:
+        if isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name in DIVIDES:
+            if args[1].dtype.kind in "iu" and not args[1].all():
+                raise Trap("", "a division of whole numbers by zero")
+        return ordinary(*args)
+
+    try:
+        graph.run(module, inputs, apply=None if whole else apply)
+    except Trap:
+        return False
+    return True
 
 
 def _sizes(module: Module, dims: Mapping[str, int], given: Mapping[str, Array]) -> dict[Symbol, int]:

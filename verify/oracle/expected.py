@@ -15,6 +15,8 @@ from assay.semantics.bounding.affine import Exhausted
 from assay.semantics.bounds import Bounded
 from assay.semantics.builder.prelude import LIST, OPTION
 from assay.semantics.errors import Crash, Trap, Unpredictable
+from assay.semantics.left_open import Entry
+from assay.semantics.left_open.entries import BY_NAME
 from assay.semantics.module import Module
 from assay.semantics.types import DataType
 from assay.semantics.walk import Worklist
@@ -107,6 +109,11 @@ class Expected:
             except Exhausted:
                 continue  # without following, as the last way is
         raise Crash("the last way to run follows nothing")
+
+    @property
+    def may_fail(self) -> Entry | None:
+        """What is left open on the way in such a manner that a run may fail or be refused; None where nothing is."""
+        return next((BY_NAME[e] for e in self.opened[0].entries if BY_NAME[e].fails), None)
 
     def excused(self, found: Mapping[str, TensorFinding], outputs: Mapping[str, Any]) -> dict[str, TensorFinding]:
         """The findings with those that are wrong judged by what a standard leaves open too."""

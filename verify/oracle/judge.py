@@ -263,6 +263,10 @@ def _failed(expected: Expected, trap: Trap) -> Verdict:
         return Verdict("wrong", BITWISE, f"fails with {trap}, must fail with {possible}")
     if isinstance(possible, Unpredictable):
         return Verdict("undecided" if possible.label in UNDECIDED else "unpredictable", "", str(possible))
+    allows = expected.may_fail
+    if allows is not None:
+        why = f"{allows.name}: {allows.condition} ({allows.source})"
+        return Verdict("open", BITWISE, f"fails, as the standard leaves open, {why}: {trap.message}")
     if expected.opened[0].entries:
         return Verdict("undecided", "", f"fails with {trap}, where the standard leaves open what comes of an element")
     return Verdict("wrong", BITWISE, f"fails where it must not: {trap}")

@@ -148,14 +148,14 @@ def run_outputs(backend: Backend, run: Prepared, on: Expected, inputs: Mapping[s
     except Trap as trap:
         return trap
     except Unsupported as wrong:
-        if not fails_as_must(wrong, on):
+        if not fails_as_may_be(wrong, on):
             raise
         return Trap("", wrong.message)
 
 
-def fails_as_must(wrong: AssayError, on: Expected) -> bool:
-    """Whether a run failed, in whatever way, where the program itself fails."""
-    return wrong.label in FAILED and isinstance(on.possible, Trap)
+def fails_as_may_be(wrong: AssayError, on: Expected) -> bool:
+    """Whether a run failed, in whatever way, where the program itself fails, or where it may."""
+    return wrong.label in FAILED and (isinstance(on.possible, Trap) or on.may_fail is not None)
 
 
 def _told_of(when: str, backend: Backend, run: Prepared, on: Expected) -> Outputs:

@@ -68,3 +68,13 @@ def two_outputs() -> onnx.ModelProto:
     weights = np.array([[0.5, -1, 0.25], [2, 0.75, -0.5], [1, -0.25, 3]], np.float32)
     graph = onnx.helper.make_graph(nodes, "two", [x], outputs, [onnx.numpy_helper.from_array(weights, "w")])
     return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+@dataclass
+class Endless:
+    """Gives many megabytes where a few bytes are wanted."""
+
+    name: str = "endless"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        return lambda inputs: {n: np.zeros(20 << 20, np.float32) for n in wanted}

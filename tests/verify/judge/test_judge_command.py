@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,12 +12,14 @@ import numpy as np
 import onnx
 import pytest
 
+from assay.verify.api.judge import judge
 from assay.verify.app import judge_table
 from assay.verify.app.judge_baseline import Baseline, findings
 from assay.verify.app.junit import TestCase, junit
 from assay.verify.app.terminal import Screen
 from assay.verify.backends import backend, subject_of_model
 from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, TensorError
+from assay.verify.judge.run import JudgeRun
 from assay.verify.oracle import Worst
 from tests.places import ROOT
 from tests.verify.app.test_cli import assay
@@ -244,3 +247,67 @@ def test_names_in_brackets_are_names(
     assert assay(monkeypatch, "judge", tmp_path / "m.onnx", "--backend", "numpy", "--kinds", "random") == 0
     said = capsys.readouterr().out
     assert all(n in said for n in names)
+
+
+# --- what ends it early, and what does not ----------------------------------------------------------------------------
+
+
+def test_an_answer_that_is_much_too_long_is_that_backends_own_fault(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    words = ["judge", model, "--backend", f"{PLANTED}:Endless", "--backend", "numpy", "--kinds", "random", "--json"]
+    assert assay(monkeypatch, *words) == 1
+    endless, numpy = json.loads(capsys.readouterr().out)["backends"]
+    assert endless["outcome"] == "died" and "bytes; at most 6" in endless["closing"]
+    assert numpy["outcome"] == "right"
+
+
+def test_what_was_found_before_an_interruption_is_written(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(self: JudgeRun) -> Iterator[BackendVerdict]:
+        yield next(whole(self))
+        raise KeyboardInterrupt
+
+    whole = JudgeRun.verdicts
+    monkeypatch.setattr(JudgeRun, "verdicts", interrupted)
+    words = ["judge", model, "--backend", "numpy", "--backend", "numpy:wide", "--kinds", "random", "--json"]
+    assert assay(monkeypatch, *words) == 130
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert (found["error"], found["exit"], found["holds"]) == ("interrupted", 130, None)
+    assert [b["name"] for b in found["backends"]] == ["numpy"] and "assay: interrupted" in told.err
+
+
+def quotients(tmp_path: Path) -> Path:
+    """A division of whole numbers."""
+    a, b, y = (onnx.helper.make_tensor_value_info(n, onnx.TensorProto.INT64, [4]) for n in "aby")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Div", ["a", "b"], ["y"])], "g", [a, b], [y])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8),
+              tmp_path / "div.onnx")  # fmt: skip
+    return tmp_path / "div.onnx"
+
+
+def test_a_failure_is_open_where_that_is_left_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "in.npz", a=np.array([1, 2, 3, 4]), b=np.array([1, 0, 1, 1]))
+    words = ["judge", quotients(tmp_path), "--backend", "onnxruntime", "--inputs", tmp_path / "in.npz", "--json"]
+    assert assay(monkeypatch, *words) == 0
+    (found,) = json.loads(capsys.readouterr().out)["backends"]
+    assert found["samples"][0]["outcome"] == "open"
+    assert "fails, as the standard leaves open, division: an integer is divided by 0" in found["samples"][0]["detail"]
+
+
+def test_data_that_are_made_divide_by_zero_in_the_special_set_at_most(tmp_path: Path) -> None:
+    found = judge(str(quotients(tmp_path)), ["numpy"])
+    assert len(found.samples) >= 4
+    assert all(s.inputs["b"].all() for s in found.samples if s.kind != "specials")
+
+
+def test_rows_say_wrong_where_what_is_wrong_lies_within_the_model() -> None:
+    errors = [TensorError(n, (0,), 1.0, 1.0, 0.0, bound, 0.0, 0, 4) for n, bound in (("a", 2.0), ("b", np.inf))]
+    inside = Worst("hidden", (0,), 1.0, 2.0, 2.0, 4.0)
+    sample = SampleVerdict("random", "wrong", "", "", inside, errors=errors)
+    assert [sample.of_output(n) for n in "ab"] == ["wrong", "wrong"]

@@ -100,6 +100,19 @@ def test_elements_that_jump_in_correct_runs_may_jump() -> None:
     assert far is not None and far.implausible
 
 
+def test_elements_that_are_no_numbers_in_correct_runs_say_nothing_of_others() -> None:
+    runs = [np.array([np.inf, np.nan, 1 + k * 1e-7], np.float32) for k in range(8)]
+    found = Spread({"y": runs}, 8).distance("y", np.array([3.0, np.inf, 1.0], np.float32))
+    assert found is not None and found.index == (2,) and found.times < 4
+
+
+def test_spreads_whose_squares_overflow_are_numbers() -> None:
+    rng = np.random.default_rng(0)
+    runs = [1e200 * (1 + 1e-3 * rng.standard_normal(9)) for _ in range(8)]
+    found = Spread({"y": runs}, 8).distance("y", runs[0] * 2)
+    assert found is not None and found.implausible and np.isfinite(found.times)
+
+
 def test_whole_numbers_and_other_shapes_have_no_distance() -> None:
     spread = Spread({"y": [np.arange(3)] * 8, "z": [np.zeros(2, np.float32)] * 8}, 8)
     assert spread.distance("y", np.arange(3)) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import Parameter, signature
@@ -15,7 +16,7 @@ from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
 from assay.verify.api.how import DEFAULTS
 from assay.verify.app.ending import last_words
-from assay.verify.app.spending import SECONDS, default_memory, parse_memory, parse_seconds, spending
+from assay.verify.app.spending import SECONDS, Terminated, default_memory, parse_memory, parse_seconds, spending
 from assay.verify.app.stages import SKIPPABLE
 
 Model = Annotated[
@@ -169,7 +170,12 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
         if "how" in own.parameters:
             options["how"] = {name: options.pop(name) for name in LOWERING}
         with spending(most, seconds, chosen=bool(timeout), last_words=last_words):
-            command(*args, **options)
+            try:
+                command(*args, **options)
+            except KeyboardInterrupt as wrong:  # typer would end the process without a word
+                end = Terminated(signal.SIGINT)
+                end.__dict__.update(wrong.__dict__)
+                raise end from wrong
 
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
