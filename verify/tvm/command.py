@@ -125,9 +125,9 @@ def judged_inside(
 
 
 def known(kinds: Iterable[str]) -> bool:
-    """Whether something was shown, and nothing is undecided or was not read."""
-    found = set(kinds)
-    return bool(found & {"same", "rounded", "right"}) and "undecided" not in found
+    """Whether something was shown, nothing is undecided, and the module itself was read."""
+    found = list(kinds)
+    return bool({*found} & {"same", "rounded", "right"}) and "undecided" not in found and found[0] != "not read"
 
 
 def both(before: bool | None, shown: bool, wrong: bool) -> bool | None:

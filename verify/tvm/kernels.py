@@ -26,6 +26,7 @@ from assay.verify.legalize import why_outside
 from assay.verify.tvm.intervals import known_bounds
 from assay.verify.tvm.meaning import KernelCall, beyond, mismatched, observed, run_kernel
 from assay.verify.tvm.peer import Array, as_tvm, call as call_main, is_tensor, relax
+from assay.verify.tvm.results import declared_results
 from assay.verify.tvm.watch import Compilation, WatchedPass, watch
 
 How = Literal["right", "rounded", "undecided", "wrong", "overwritten", "undefined", "not judged"]
@@ -223,8 +224,12 @@ def judge_calls(
     if [recording.calls[k].name for k in mine] != [of for of, _, _ in expected]:
         flow, mine = "operands are not followed: the machine calls other kernels than the last stage that is read", []
     known = dict(zip(mine, expected, strict=True)) if mine else {}
+    results = declared_results(s.module for s in graphs)
     verdicts: list[CallVerdict] = []
     for k, live in enumerate(recording.calls):
+        if odd := changed_operand(live, results.get(live.name)):
+            verdicts.append(CallVerdict(k, live.name, "wrong", odd))
+            continue
         if k in known and (odd := overwritten(k, recording.calls, known, arguments)):
             verdicts.append(CallVerdict(k, live.name, "overwritten", odd))
             continue
@@ -243,6 +248,20 @@ def judge_calls(
         except Invalid as left:
             verdicts.append(CallVerdict(k, live.name, "not judged", str(left)))
     return KernelReport(name, tuple(verdicts), flow)
+
+
+def changed_operand(live: Live, results: frozenset[int] | None) -> str | None:
+    """Which operand a call has changed that is no result of it, nor lies where one does; None where it has changed
+    none, or nothing says what its results are."""
+    if results is None:
+        return None
+    memory = [live.places[i] for i in results if i < len(live.places)]
+    for i, (was, now) in enumerate(zip(live.before, live.after, strict=True)):
+        if i in results or not isinstance(was, np.ndarray) or same_bits(was, now):
+            continue
+        if not any(meet(live.places[i], place) for place in memory):
+            return f"it changes its operand {i} in place, which is no result of the call: {why_outside(was, now)}"
+    return None
 
 
 def either_way(outputs: tuple[int, ...]) -> list[KernelUse]:
@@ -314,11 +333,19 @@ def _same_memory(a: Array, b: Array) -> bool:
     return a.size == b.size > 0 and a.__array_interface__["data"][0] == b.__array_interface__["data"][0]
 
 
+def meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two places in memory have a byte in common."""
+    return min(one[1], other[1]) > 0 and one[0] < other[0] + other[1] and other[0] < one[0] + one[1]
+
+
 def _writer(place: tuple[int, int], calls: Sequence[Live], first: int = 0) -> str:
     """The first of some calls that wrote to that memory."""
     for k, c in enumerate(calls):
         for i, (address, size) in enumerate(c.places):
-            meets = size and address < place[0] + place[1] and place[0] < address + size
-            if meets and isinstance(c.after[i], np.ndarray) and c.before[i].tobytes() != c.after[i].tobytes():
+            if (
+                meet((address, size), place)
+                and isinstance(c.after[i], np.ndarray)
+                and c.before[i].tobytes() != c.after[i].tobytes()
+            ):
                 return f"; call {first + k} of {c.name} wrote there"
     return "; its memory was allocated anew"

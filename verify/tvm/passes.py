@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from assay.interp.values import same_bits
 from assay.lower.frontends.tvm import ReadModule, read_tvm
+from assay.lower.frontends.tvm.function_state import AS_DECLARED
 from assay.lower.frontends.tvm.kernels import Kernels, KernelUse
 from assay.lower.frontends.tvm.objects import Object, type_key
 from assay.lower.frontends.tvm.scalars import VariableTable
@@ -30,6 +31,14 @@ say. *fails*: a pass or the compiled code ends with an error. *not read*: our im
 claimed."""
 
 WRONG: tuple[How, ...] = ("changed", "refused", "fails")
+
+UNNOTICED = ("out of bounds", "unwritten read", "unwritten output")
+"""Kinds of traps on memory: compiled code goes on."""
+
+MISTYPED = "tvm.C11"
+"""A variable that TVM says to be of another type than its value is."""
+ILL_FORMED = (MISTYPED, "tvm.C5")
+"""What is wrong with a module that no pass has changed, too; a tensor function that changes an operand is another."""
 
 BRANCHES = "tvm.P5"
 """What our import refuses though a run may be right: memory written in a branch and allocated outside of it."""
@@ -91,6 +100,10 @@ class Judge:
     """How each tensor function is called, since the last stage with graph functions."""
     calls: dict[str, list[KernelCall]] = field(default_factory=dict)
     """The calls of each tensor function, by TVM's name, with what it last gave."""
+    lost: bool = False
+    """Whether a stage has lost the trap of the one before, and was told so."""
+    ill: str = ""
+    """The label of what made the stage before ill-formed: a fault is told once."""
     claims: str = ""
     """What blocks were seen to claim wrongly in the stage before: it is told once."""
     skipped: list[str] = field(default_factory=list)
@@ -103,15 +116,17 @@ class Judge:
     def stage(self, stage: WatchedPass) -> JudgedPass:
         """The verdict on one stage."""
         try:
-            return self.graph(stage) if stage.graph else self.kernels(stage)
-        except Unsupported as left:
-            self.skipped.append(stage.name)
-            return JudgedPass(stage.name, "not read", str(left), changed=stage.changed)
+            judged = self.graph(stage) if stage.graph else self.kernels(stage)
+            self.ill = ""
+            return judged
         except Invalid as wrong:
-            begin = self.last is None
-            if begin or wrong.label == BRANCHES:
+            unknown = isinstance(wrong, Unsupported) or self.last is None
+            if wrong.label == BRANCHES or unknown and wrong.label not in ILL_FORMED:
                 self.skipped.append(stage.name)
                 return JudgedPass(stage.name, "not read", str(wrong), changed=stage.changed)
+            again, self.ill = self.ill == wrong.label, wrong.label
+            if again:
+                return JudgedPass(stage.name, "same", f"it is ill-formed too: {wrong}", changed=stage.changed)
             return JudgedPass(
                 stage.name, "refused", self.after(str(wrong)), self.blamed(stage), stage.changed, wrong.label
             )
@@ -127,6 +142,8 @@ class Judge:
         reading = read_tvm(stage.module)
         rules.check(reading.module)
         got = observed(reading.module, self.arguments)
+        if got.trap is not None and AS_DECLARED in str(got.trap.where):
+            raise Invalid(got.trap.message, where=got.trap.where, label=MISTYPED)
         before, old, again = self.last, self.reading, self.trapped
         how, detail = self.compare(before, old, got, reading)
         if again and got.trap is not None:
@@ -137,6 +154,7 @@ class Judge:
         elif got.claims and got.claims != self.claims:
             how, detail = "claims", got.claims
         self.claims = got.claims
+        self.lost = self.lost or how == "changed" and before is not None and before.trap is not None
         self.trapped = before is not None and before.trap is None and got.trap is not None
         self.skipped = []
         if not self.trapped:
@@ -161,7 +179,11 @@ class Judge:
             return ("changed", wrong) if wrong else ("begin", "")
         if before.trap is not None:
             if got.trap is not None:
-                return "same", f"it traps: {got.trap}" if got.trap.kind != before.trap.kind else ""
+                lost = got.trap.kind in UNNOTICED and before.trap.kind not in UNNOTICED
+                said = f"it traps: {got.trap}" + (
+                    f", where compiled code goes on; before, {before.trap}" if lost else ""
+                )
+                return "changed" if lost else "same", said if got.trap.kind != before.trap.kind else ""
             return "changed", f"it no longer traps, as it did: {before.trap}"
         if got.trap is not None:
             return "changed", f"it traps: {got.trap}"
@@ -233,8 +255,10 @@ class Judge:
         name = "the compiled code"
         if self.last is None or self.reading is None:
             return JudgedPass(name, "not read", "no stage was read")
-        if self.last.trap is not None:
+        if self.last.trap is not None and not (self.lost and self.last.trap.kind in UNNOTICED):
             return JudgedPass(name, "changed", f"it gives a result; must trap: {self.last.trap}")
+        if self.last.trap is not None:
+            return JudgedPass(name, "same", f"it goes on: {self.last.trap}")
         if len(got) == len(self.last.values) and all(map(same_bits, self.last.values, got)):
             return JudgedPass(name, "same")
         how, detail = self.rounded(self.last, self.reading, got)

@@ -27,6 +27,10 @@ NUMBERS = ("ir.IntImm", "ir.FloatImm")
 VIEWS = ("relax.reshape", "relax.memory.view")
 """Operators whose result is the memory of their operand."""
 
+OF_NOTHING = ("max.C3", "min.C3")
+"""What has no value over an axis of the fixed size 0. To TVM that is a program like any other, which traps here when
+it runs."""
+
 TIR = ("relax.call_tir", "relax.call_tir_with_grad", "relax.call_tir_inplace")
 
 
@@ -141,8 +145,14 @@ class Calls:
                 operands.append(plain_value(a))
             else:
                 operands.append(self.reader.types.scalars.dim(a))
+        of, attrs, span = name.removeprefix("relax."), attributes(o.attrs), self.reader.span()
         with placed(self.reader.place()):
-            made = from_relax(name.removeprefix("relax."), operands, attributes(o.attrs), self.reader.span())
+            try:
+                made = from_relax(of, operands, attrs, span)
+            except Invalid as wrong:
+                if wrong.label not in OF_NOTHING:
+                    raise
+                made = from_relax(of, [measured(operands[0]), *operands[1:]], attrs, span)
         # a reshape is a view of its operand's memory once memory is allocated
         return held(made, parts if name in VIEWS else ())
 
@@ -326,6 +336,13 @@ class Calls:
         if type_key(o) != "relax.expr.ExternFunc":
             raise self.unsupported(f"a packed call of {type_key(o)}")
         return str(o.global_symbol)
+
+
+def measured(x: Expr) -> Expr:
+    """A tensor whose sizes that are 0 are known when the program runs."""
+    assert isinstance(x.type, TensorType)
+    sizes = tuple(d if d != 0 else Symbol(f"none{k}") for k, d in enumerate(x.type.shape))
+    return graph.match_cast(x, TensorType(sizes, x.type.dtype), x.span)
 
 
 def tuple_fields(o: Object) -> list[Object]:

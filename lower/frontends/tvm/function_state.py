@@ -19,6 +19,10 @@ Steps: TypeAlias = Task[Any]
 """A part of the reading: it yields the parts that it needs, and returns a value."""
 
 
+AS_DECLARED = ", as TVM declares it"
+"""What follows the name of a variable in the place of a check that its value has the type that TVM says."""
+
+
 @dataclass
 class FunctionState:
     """What is known while one graph function is read."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from assay.lower.frontends.tvm.calls import Calls
-from assay.lower.frontends.tvm.function_state import FunctionState, Steps
+from assay.lower.frontends.tvm.function_state import AS_DECLARED, FunctionState, Steps
 from assay.lower.frontends.tvm.memory import Group, Held, cells_of, held
 from assay.lower.frontends.tvm.objects import Object, attributes, handle, op_name, type_key, unique_name
 from assay.lower.frontends.tvm.signatures import Signatures
@@ -144,7 +144,7 @@ class FunctionReader(FunctionState):
             return value
         if not compatible(wanted, value.type):
             raise self.invalid(f"declared {wanted}, but its value is {value.type}", "tvm.C11")
-        return graph.match_cast(value, wanted, self.span())
+        return graph.match_cast(value, wanted, Span(self.name, f"{self.at}{AS_DECLARED}"))
 
     # --- expressions ---------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Expr
 from assay.semantics.ops.common import normalize_axis
 from assay.semantics.ops.sizes import ceil_div, product
-from assay.semantics.scalar import Const, Dim, Expr as Scalar, simplify
+from assay.semantics.scalar import Const, Dim, Expr as Scalar, apply, simplify
 from assay.semantics.text.relax.build import (
     MISSING,
     Build,
@@ -92,7 +92,8 @@ def _split(b: Build, x: Expr, indices_or_sections: Any, axis: int) -> Expr:
         if isinstance(sections[-1], int) and sections[-1] < 0:
             raise b.unsupported(f"an axis of {size} in {cuts} sections")
     else:
-        sections = [simplify(q - p) for p, q in pairwise([0, *cuts, size])]
+        ends = [min(c, size) if isinstance(c, int) and isinstance(size, int) else apply("min", c, size) for c in cuts]
+        sections = [simplify(q - p) for p, q in pairwise([0, *ends, size])]
     return b.call("split", x, sections=tuple(sections), axis=axis)
 
 

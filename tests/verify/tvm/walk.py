@@ -6,27 +6,9 @@ from collections.abc import Iterator
 
 from assay.lower.frontends.tvm.objects import Object, handle, op_name, type_key
 from assay.semantics.walk import Worklist, occurrences
+from assay.verify.tvm.results import parts
 
 VARS = ("ir.Var", "relax.expr.DataflowVar")
-
-
-def parts(o: Object) -> list[Object]:
-    """The expressions directly in an expression."""
-    match type_key(o):
-        case "relax.expr.Function":
-            return [o.body]
-        case "relax.expr.SeqExpr":
-            return [*(b.value for block in o.blocks for b in block.bindings), o.body]
-        case "relax.expr.If":
-            return [o.cond, o.true_branch, o.false_branch]
-        case "ir.Call":
-            return [o.op, *o.args]
-        case "ir.Tuple":
-            return list(o.fields)
-        case "ir.TupleGetItem":
-            return [o.tuple_value]
-        case _:
-            return []
 
 
 def bindings(function: Object) -> Iterator[tuple[Object, Object]]:
