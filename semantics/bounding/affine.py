@@ -22,7 +22,7 @@ import numpy as np
 
 from assay.semantics.bounding.core import Array, Bounded, Floats
 from assay.semantics.bounding.model import U64
-from assay.semantics.bounding.shared import Errors, summed
+from assay.semantics.bounding.shared import COARSE, LARGEST, SMALLEST, Errors, summed
 from assay.semantics.dtypes import FLOAT64
 
 SLIP = 32 * U64
@@ -56,19 +56,20 @@ class Symbols:
         if x.size == 0 or x.size**2 > self.limit or not x.of.is_float or x.of is FLOAT64:
             return x
         rest = x.rest if isinstance(x, Followed) else x.radius
-        new = np.flatnonzero((rest > 0) & np.isfinite(rest))
+        new = np.flatnonzero((rest > 0) & (rest <= LARGEST))
         if not new.size:
             return x
         self.spend(new.size * x.size)
         old = x.kept(self.limit // x.size - new.size) if isinstance(x, Followed) else None
         rest = old.rest if old is not None else rest
-        block = np.zeros((new.size, x.size))
-        block[np.arange(new.size), new] = rest.ravel()[new]
+        block = np.zeros((new.size, x.size), np.float32)
+        block[np.arange(new.size), new] = rest.ravel()[new] * (1 + COARSE) + SMALLEST
         own = Errors(np.arange(self.count, self.count + new.size), block, x.shape)
         self.count += new.size
-        left = np.where(np.isfinite(rest), 0.0, rest)
+        left = np.where(rest <= LARGEST, 0.0, rest)
         if old is None:
             return Followed(x, self, own, x.value, left)
+        left = left + COARSE * old.shared.reach + len(old.shared.ids) * SMALLEST
         return Followed(x, self, summed([old.shared, own]), old.centre, left)
 
 
@@ -96,7 +97,8 @@ class Followed(Bounded):
         gone = Errors(shared.ids[least], shared.part(least).reshape(len(least), self.size), self.shape)
         left = Errors(shared.ids[stays], shared.part(stays).reshape(len(stays), self.size), self.shape)
         self.symbols.spend(shared.size)
-        return Followed(self, self.symbols, left, self.centre, self.rest + gone.reach * (1 + len(least) * SLIP))
+        off = COARSE * shared.reach + len(shared.ids) * SMALLEST
+        return Followed(self, self.symbols, left, self.centre, self.rest + gone.reach + off)
 
     def widened(self, more: Any, terms: int | None = None) -> Bounded:
         """See `Bounded`."""
@@ -177,10 +179,12 @@ def elementwise(made: Bounded, base: Any, parts: Sequence[Part], left: Any, exac
         slip = slip + np.abs(by) * (reach + x.radius + np.abs(off))
         if isinstance(x, Followed) and len(x.shared.ids):
             shared.append(_spread_to(x.shared, made.shape).times(by))
-    rest = np.broadcast_to(rest + SLIP * slip, made.shape)
+    rest = rest + SLIP * slip
     errors = summed(shared) if shared else Errors.none(made.shape)
     if shared and errors.base is not shared[0].base:
         symbols.spend(errors.size)
+        rest = rest + COARSE * sum(e.reach for e in shared) + len(errors.ids) * SMALLEST
+    rest = np.broadcast_to(rest, made.shape)
     return finished(made, symbols, errors, centre, rest)
 
 
@@ -196,7 +200,7 @@ def finished(made: Bounded, symbols: Symbols, errors: Errors, centre: Any, rest:
     numbers, or something may overflow, the element is its interval."""
     reach = errors.reach
     wide = reach + rest
-    worse = ~(wide <= WIDER * made.radius) | ~np.isfinite(centre + made.value + made.radius)
+    worse = ~(wide <= WIDER * made.radius) | ~np.isfinite(centre + made.value + made.radius) | ~(reach <= LARGEST)
     if worse.any():
         errors = errors.without(worse)
         centre, rest = np.where(worse, made.value, centre), np.where(worse, made.radius, rest)

@@ -16,7 +16,7 @@ from assay.semantics.bounding.affine import RULES, SLIP, Followed, elementwise, 
 from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, is_same, moved
 from assay.semantics.bounding.movement import holds
 from assay.semantics.bounding.pointwise import erf_array, rounded_literal
-from assay.semantics.bounding.shared import Errors, rows, union
+from assay.semantics.bounding.shared import COARSE, SMALLEST, Coarse, Errors, rows, union
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -292,13 +292,19 @@ def total(made: Bounded, x: Followed, axis: Any = None, dtype: Any = None, keepd
     count = max(1, x.size // max(1, made.size))
     shared = _each(made, x.shared, lambda e: np.sum(e, axis=tuple(a + 1 for a in axes), keepdims=bool(keepdims)))
     x.symbols.spend(x.shared.size)
-    slip = SLIP * count * np.sum(np.abs(x.centre) + x.shared.reach, **how)
+    slip = SLIP * count * np.sum(np.abs(x.centre), **how) + coarse(count) * np.sum(x.shared.reach, **how)
+    slip = slip + count * len(shared.ids) * SMALLEST
     return finished(made, x.symbols, shared, np.sum(x.centre, **how), np.sum(x.rest, **how) + made.rounding + slip)
 
 
-def _each(made: Bounded, shared: Errors, linear: Callable[[Floats], Any]) -> Errors:
+def coarse(terms: int) -> float:
+    """What a sum of products of so many numbers of `Errors` may be off by, as a part of all magnitudes."""
+    return COARSE * (terms / 4 + 4)
+
+
+def _each(made: Bounded, shared: Errors, linear: Callable[[Coarse], Any]) -> Errors:
     """What a linear function makes of the errors."""
-    base = np.empty((len(shared.ids), made.size))
+    base = np.empty((len(shared.ids), made.size), np.float32)
     for some in shared.pieces():
         base[some] = np.reshape(linear(shared.part(some)), (some.stop - some.start, made.size))
     return Errors(shared.ids, base, made.shape)
@@ -334,29 +340,39 @@ def matmul(made: Bounded, a: Any, b: Any) -> Bounded:
     if not b.is_exact:
         centre = centre + np.matmul(u, b_mid - v)
         rest = rest + np.matmul(a.radius, b.radius)
-        rest = rest + np.matmul(np.abs(u), b_rest + slip * (np.abs(b_mid - v) + b_reach + b.radius))
-    rest = rest + np.matmul(a_rest + slip * (np.abs(a_mid) + np.abs(u) + a_reach + a.radius), np.abs(v))
-    ids = union([x.shared.ids for x in (a, b) if isinstance(x, Followed)])
-    base = np.zeros((len(ids), made.size))
-    for x, product in ((a, lambda e: _times(_padded(e, made.ndim), v)), (b, lambda e: _by(u, _padded(e, made.ndim)))):
-        if isinstance(x, Followed) and len(x.shared.ids):
+        off = slip * (np.abs(b_mid - v) + b.radius) + coarse(terms) * b_reach
+        rest = rest + np.matmul(np.abs(u), b_rest + off)
+    off = slip * (np.abs(a_mid) + np.abs(u) + a.radius) + coarse(terms) * a_reach
+    rest = rest + np.matmul(a_rest + off, np.abs(v))
+    followed = [x for x in (a, b) if isinstance(x, Followed) and len(x.shared.ids)]
+    ids = union([x.shared.ids for x in followed])
+    size = np.matmul(np.abs(u) + 1 + a_reach, np.abs(v) + 1 + b_reach)
+    rest = rest + len(ids) * SMALLEST * size
+    base = np.zeros((len(ids), made.size), np.float32)
+    left, right = u.astype(np.float32), v.astype(np.float32)
+    products: Any = (
+        (a, lambda e: _times(_padded(e, made.ndim), right)),
+        (b, lambda e: _by(left, _padded(e, made.ndim))),
+    )
+    for x, product in products:
+        if any(x is f for f in followed):
             symbols.spend(x.shared.size + len(x.shared.ids) * made.size)
             base[rows(ids, x.shared.ids)] += _each(made, x.shared, product).base
     return finished(made, symbols, Errors(ids, base, made.shape), centre, rest)
 
 
-def _padded(errors: Floats, ndim: int) -> Floats:
+def _padded(errors: Coarse, ndim: int) -> Coarse:
     return errors.reshape(len(errors), *(1,) * (ndim + 1 - errors.ndim), *errors.shape[1:])
 
 
-def _times(errors: Floats, v: Floats) -> Any:
+def _times(errors: Coarse, v: Coarse) -> Any:
     """A product with one matrix is one product, not one for each row."""
     if v.ndim == 2:
         return np.matmul(errors.reshape(-1, errors.shape[-1]), v).reshape(*errors.shape[:-1], v.shape[1])
     return np.matmul(errors, v)
 
 
-def _by(u: Floats, errors: Floats) -> Any:
+def _by(u: Coarse, errors: Coarse) -> Any:
     """A product with rows of few elements, as of a convolution that takes each channel by itself, is a sum."""
     if u.shape[-2] > 1 or u.shape[-1] > 64:
         return np.matmul(u, errors)
@@ -386,7 +402,7 @@ def _moved_parts(made: Bounded, parts: Sequence[Bounded], places: Array) -> Boun
     """`made`, of elements of several tensors: `places` count through all of them, one after another."""
     followed = [x for x in parts if isinstance(x, Followed)]
     ids = union([x.shared.ids for x in followed])
-    base, first = np.zeros((len(ids), sum(x.size for x in parts))), 0
+    base, first = np.zeros((len(ids), sum(x.size for x in parts)), np.float32), 0
     for x in parts:
         if isinstance(x, Followed) and len(x.shared.ids):
             base[rows(ids, x.shared.ids), first : first + x.size] = x.shared.part(slice(None)).reshape(
@@ -394,7 +410,8 @@ def _moved_parts(made: Bounded, parts: Sequence[Bounded], places: Array) -> Boun
             )
         first += x.size
     followed[0].symbols.spend(base.size)
-    centre, rest = (np.concatenate([form(x)[i].ravel() for x in parts]) for i in range(2))
+    centre, rest, reach = (np.concatenate([form(x)[i].ravel() for x in parts]) for i in range(3))
+    rest = rest + COARSE * reach + len(ids) * SMALLEST
     whole = Bounded(centre, rest, made.of)
     joined = Followed(whole, followed[0].symbols, Errors(ids, base, centre.shape), centre, rest)
     return joined.at(made, places)

@@ -3,6 +3,9 @@
 
 What only moves, repeats or scales elements is remembered and not carried out: a chain of elementwise functions of one
 tensor costs no more than the tensor has elements.
+
+The numbers are float32: errors of errors, which go into the rest of an element as what float64 rounds does. `COARSE` is
+what each use of them may be off by; sums of magnitudes are rounded upwards.
 """
 
 from __future__ import annotations
@@ -10,14 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from assay.semantics.bounding.core import Array, Floats
 
 PIECE = 1 << 19
 """Numbers that are worked on at a time."""
+Coarse: TypeAlias = npt.NDArray[np.float32]
+COARSE = 2.0**-22
+"""What a number that is moved, scaled and added to another may be off by, as a part of the magnitudes in it: three
+roundings to float32. A sum of n products of such numbers may be off by n + 4 times as much."""
+SMALLEST = 2.0**-148
+"""What it may be off by where it is too small for float32."""
+LARGEST = 1e30
+"""Errors from here on are not shared: float32 does not hold what may come of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +38,7 @@ class Errors:
     that is below 0, times `scale[i]`; without `places` its own."""
 
     ids: Array
-    base: Floats
+    base: Coarse
     shape: tuple[int, ...]
     places: Array | None = None
     scale: Floats | None = None
@@ -35,7 +47,7 @@ class Errors:
     @staticmethod
     def none(shape: tuple[int, ...]) -> Errors:
         """No symbols."""
-        return Errors(np.zeros(0, np.int64), np.zeros((0, int(np.prod(shape)))), shape)
+        return Errors(np.zeros(0, np.int64), np.zeros((0, int(np.prod(shape))), np.float32), shape)
 
     @property
     def size(self) -> int:
@@ -67,13 +79,21 @@ class Errors:
         scale = np.broadcast_to(by if self.scale is None else self.scale * by, self.shape)
         return replace(self, scale=scale)
 
-    def part(self, some: Any) -> Floats:
+    def part(self, some: Any) -> Coarse:
         """The rows `some`, of the shape of the elements."""
         found = self.base[some]
         if self.places is not None:
             found = _taken(found, self.places)
         found = found.reshape(len(found), *self.shape)
-        return found if self.scale is None else np.asarray(found * self.scale)
+        return found if self.scale is None else np.asarray(found * self._coarse_scale, np.float32)
+
+    @cached_property
+    def _coarse_scale(self) -> Array:
+        """The scale in float32, where that holds it."""
+        assert self.scale is not None
+        size = np.abs(self.scale)
+        fits = (size == 0) | ((size >= 1 / LARGEST) & (size <= LARGEST))
+        return self.scale.astype(np.float32) if fits.all() else self.scale
 
     def pieces(self) -> Iterator[slice]:
         """The rows, some at a time."""
@@ -102,13 +122,13 @@ def _taken(rows_: Floats, places: Array) -> Floats:
     return found
 
 
-def total(errors: Floats) -> Floats:
-    """The sum of magnitudes over the rows, a few at a time."""
+def total(errors: Coarse) -> Floats:
+    """The sum of magnitudes over the rows, no less, a few at a time."""
     out = np.zeros(errors.shape[1:])
-    step = max(1, (1 << 16) // max(1, out.size))
+    step = min(max(1, (1 << 16) // max(1, out.size)), 1 << 10)
     for i in range(0, len(errors), step):
         out += np.abs(errors[i : i + step]).sum(axis=0)
-    return out
+    return np.asarray(out * (1 + step * COARSE))
 
 
 def union(many: Sequence[Array]) -> Array:
@@ -135,7 +155,7 @@ def summed(parts: Sequence[Errors]) -> Errors:
         scales = [np.ones(()) if p.scale is None else p.scale for p in parts]
         return replace(first, scale=np.broadcast_to(sum(scales[1:], scales[0]), first.shape))
     ids = union([p.ids for p in parts])
-    base = np.zeros((len(ids), *first.shape))
+    base = np.zeros((len(ids), *first.shape), np.float32)
     for p in parts:
         to = rows(ids, p.ids)
         for some in p.pieces():
