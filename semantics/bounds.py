@@ -25,12 +25,15 @@ import numpy.typing as npt
 
 from assay.semantics.bounding import (
     affine_rules as affine_rules,
+    affine_sums as affine_sums,
+    affine_wholes as affine_wholes,
     functions as functions,
     logic as logic,
     movement as movement,
     pointwise as pointwise,
     sums as sums,
 )
+from assay.semantics.bounding.affine import as_a_whole as as_a_whole
 from assay.semantics.bounding.core import FUNCTIONS as FUNCTIONS, UFUNCS as UFUNCS, Bounded as Bounded
 from assay.semantics.bounding.exactness import where_exact as where_exact
 from assay.semantics.bounding.logic import hull as hull

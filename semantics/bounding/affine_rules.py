@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from assay.semantics.bounding.affine import RULES, SLIP, Followed, elementwise, finished, form
-from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, is_same, moved
+from assay.semantics.bounding.affine import RULES, SLIP, Followed, elementwise, form, second
+from assay.semantics.bounding.core import Array, Bounded, coerce, is_same, moved
 from assay.semantics.bounding.movement import holds
-from assay.semantics.bounding.pointwise import erf_array, rounded_literal
-from assay.semantics.bounding.shared import COARSE, SMALLEST, Coarse, Errors, rows, union
+from assay.semantics.bounding.pointwise import erf_array
+from assay.semantics.bounding.shared import COARSE, SMALLEST, Errors, rows, union
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
@@ -56,10 +56,18 @@ def subtract(made: Bounded, a: Any, b: Any) -> Bounded:
 def multiply(made: Bounded, a: Any, b: Any) -> Bounded:
     """The product of what both are off by is left out; of a square it is between 0 and the square of that."""
     if is_same(a, b):
-        half = a.radius**2 / 2
-        return elementwise(made, a.value**2 + half, [(2 * a.value, a)], half)
+        return _squared(made, a)
     a, b = coerce(a, b)
-    return elementwise(made, a.value * b.value, [(b.value, a), (a.value, b)], a.radius * b.radius)
+    left = a.radius * b.radius
+    return elementwise(made, a.value * b.value, [(b.value, a), (a.value, b)], left, joint=second(made, a, 1.0, b))
+
+
+def _squared(made: Bounded, x: Bounded) -> Bounded:
+    joint = second(made, x, 1.0)
+    if joint is not None and joint.is_worth_it:
+        return elementwise(made, x.value**2, [(2 * x.value, x)], x.radius**2, joint=joint)
+    half = x.radius**2 / 2
+    return elementwise(made, x.value**2 + half, [(2 * x.value, x)], half)
 
 
 @rule(np.square)
@@ -102,11 +110,13 @@ def positive(made: Bounded, x: Bounded) -> Bounded:
 # --- functions of one element: derivative, and half the largest second derivative times the square of the radius -----
 
 
-def _curved(f: Callable[[Any], Any], slope: Callable[[Any], Any], second: Callable[[Any, Any], Any]) -> Any:
+def _curved(f: Callable[[Any], Any], slope: Callable[[Any], Any], bends: Callable[[Any, Any], Any]) -> Any:
     def made_rule(made: Bounded, x: Bounded) -> Bounded:
         low, high = x.interval()
-        left = np.where(x.radius == 0, 0.0, second(low, high) * x.radius**2 / 2)
-        return elementwise(made, f(x.value), [(slope(x.value), x)], np.where(np.isnan(left), np.inf, left))
+        bend = np.where(x.radius == 0, 0.0, bends(low, high) / 2)
+        left = np.where(x.radius == 0, 0.0, bend * x.radius**2)
+        left = np.where(np.isnan(left), np.inf, left)
+        return elementwise(made, f(x.value), [(slope(x.value), x)], left, joint=second(made, x, bend))
 
     return made_rule
 
@@ -147,14 +157,15 @@ def power(made: Bounded, a: Any, b: Any) -> Bounded:
     n, p = b.value, a.value
     if not b.is_decided or not isinstance(a, Followed):
         return made
-    if (n == 2).all():
-        half = a.radius**2 / 2
-        return elementwise(made, p * p + half, [(2 * p, a)], half)
+    if (n == 2).all() and made.shape == a.shape:
+        return _squared(made, a)
     low, high = a.interval()
     known = (low > 0) | ((np.rint(n) == n) & (n >= 2))
     most = np.maximum(np.abs(low) ** (n - 2), np.abs(high) ** (n - 2))
-    left = np.where(known, np.abs(n * (n - 1)) * most * a.radius**2 / 2, np.inf)
-    return elementwise(made, np.power(p, n), [(n * np.power(p, n - 1), a)], np.where(a.radius == 0, 0.0, left))
+    bend = np.where(a.radius == 0, 0.0, np.where(known, np.abs(n * (n - 1)) * most / 2, np.inf))
+    left = np.where(a.radius == 0, 0.0, bend * a.radius**2)
+    joint = second(made, a, bend) if made.shape == a.shape else None
+    return elementwise(made, np.power(p, n), [(n * np.power(p, n - 1), a)], left, joint=joint)
 
 
 # --- choices -----------------------------------------------------------------------------------------------------
@@ -273,126 +284,6 @@ def _extreme(made: Bounded, x: Followed, axis: Any, keepdims: bool, more: Any, s
     if not keepdims:
         chosen, above = chosen.squeeze(axis), above.squeeze(axis)
     return elementwise(made, chosen.value + sign * above / 2, [(1.0, chosen)], above / 2 * (1 + SLIP), exact=True)
-
-
-# --- sums ------------------------------------------------------------------------------------------------------------
-
-
-def _axes(x: Bounded, axis: Any) -> tuple[int, ...]:
-    return tuple(range(x.ndim)) if axis is None else tuple(int(a) % x.ndim for a in np.atleast_1d(axis))
-
-
-@rule(np.sum)
-def total(made: Bounded, x: Followed, axis: Any = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
-    """Exact but for the roundings."""
-    if made.rounding is None:
-        return made
-    axes = _axes(x, axis)
-    how: Any = {"axis": axes, "keepdims": bool(keepdims)}
-    count = max(1, x.size // max(1, made.size))
-    shared = _each(made, x.shared, lambda e: np.sum(e, axis=tuple(a + 1 for a in axes), keepdims=bool(keepdims)))
-    x.symbols.spend(x.shared.size)
-    slip = SLIP * count * np.sum(np.abs(x.centre), **how) + coarse(count) * np.sum(x.shared.reach, **how)
-    slip = slip + count * len(shared.ids) * SMALLEST
-    return finished(made, x.symbols, shared, np.sum(x.centre, **how), np.sum(x.rest, **how) + made.rounding + slip)
-
-
-def coarse(terms: int) -> float:
-    """What a sum of products of so many numbers of `Errors` may be off by, as a part of all magnitudes."""
-    return COARSE * (terms / 4 + 4)
-
-
-def _each(made: Bounded, shared: Errors, linear: Callable[[Coarse], Any]) -> Errors:
-    """What a linear function makes of the errors."""
-    base = np.empty((len(shared.ids), made.size), np.float32)
-    for some in shared.pieces():
-        base[some] = np.reshape(linear(shared.part(some)), (some.stop - some.start, made.size))
-    return Errors(shared.ids, base, made.shape)
-
-
-@rule(np.mean)
-def mean(made: Any, x: Followed, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The sum over the count."""
-    count = int(np.prod([x.shape[a] for a in _axes(x, axis)]))
-    if not count or not isinstance(made, Bounded):
-        return made
-    summed: Any = x.sum(axis=axis, keepdims=bool(keepdims))
-    if not isinstance(summed, Followed) or summed.rounding is None:
-        return made
-    # a mean may round twice more than a sum
-    return np.divide(summed.widened(summed.rounding * (3 / count)), rounded_literal(x, count))
-
-
-@rule(np.matmul)
-def matmul(made: Bounded, a: Any, b: Any) -> Bounded:
-    """The product of what both are off by is left out."""
-    if made.rounding is None:
-        return made
-    a, b = coerce(a, b)
-    if a.ndim < 2 or b.ndim < 2:
-        return made
-    symbols = (a if isinstance(a, Followed) else b).symbols
-    u, v = a.value, b.value
-    (a_mid, a_rest, a_reach), (b_mid, b_rest, b_reach) = form(a), form(b)
-    centre, rest = np.matmul(a_mid, v), made.rounding
-    terms = a.shape[-1]
-    slip = SLIP * terms
-    if not b.is_exact:
-        centre = centre + np.matmul(u, b_mid - v)
-        rest = rest + np.matmul(a.radius, b.radius)
-        off = slip * (np.abs(b_mid - v) + b.radius) + coarse(terms) * b_reach
-        rest = rest + np.matmul(np.abs(u), b_rest + off)
-    off = slip * (np.abs(a_mid) + np.abs(u) + a.radius) + coarse(terms) * a_reach
-    rest = rest + np.matmul(a_rest + off, np.abs(v))
-    followed = [x for x in (a, b) if isinstance(x, Followed) and len(x.shared.ids)]
-    ids = union([x.shared.ids for x in followed])
-    size = np.matmul(np.abs(u) + 1 + a_reach, np.abs(v) + 1 + b_reach)
-    rest = rest + len(ids) * SMALLEST * size
-    base = np.zeros((len(ids), made.size), np.float32)
-    left, right = u.astype(np.float32), v.astype(np.float32)
-    products: Any = (
-        (a, lambda e: _times(_padded(e, made.ndim), right)),
-        (b, lambda e: _by(left, _padded(e, made.ndim))),
-    )
-    for x, product in products:
-        if any(x is f for f in followed):
-            symbols.spend(x.shared.size + len(x.shared.ids) * made.size)
-            base[rows(ids, x.shared.ids)] += _each(made, x.shared, product).base
-    return finished(made, symbols, Errors(ids, base, made.shape), centre, rest)
-
-
-def _padded(errors: Coarse, ndim: int) -> Coarse:
-    return errors.reshape(len(errors), *(1,) * (ndim + 1 - errors.ndim), *errors.shape[1:])
-
-
-def _times(errors: Coarse, v: Coarse) -> Any:
-    """A product with one matrix is one product, not one for each row."""
-    if v.ndim == 2:
-        return np.matmul(errors.reshape(-1, errors.shape[-1]), v).reshape(*errors.shape[:-1], v.shape[1])
-    return np.matmul(errors, v)
-
-
-def _by(u: Coarse, errors: Coarse) -> Any:
-    """A product with rows of few elements, as of a convolution that takes each channel by itself, is a sum."""
-    if u.shape[-2] > 1 or u.shape[-1] > 64:
-        return np.matmul(u, errors)
-    made: Any = 0.0
-    for k in range(u.shape[-1]):
-        made = made + u[..., 0, k, None] * errors[..., k, :]
-    return made
-
-
-@rule(np.tensordot)
-def tensordot(made: Bounded, a: Any, b: Any, axes: Any = 2) -> Any:
-    """One matmul, as that of intervals is."""
-    a, b = coerce(a, b)
-    if isinstance(axes, int):
-        axes = (range(a.ndim - axes, a.ndim), range(axes))
-    first, second = ([n % x.ndim for n in s] for s, x in zip(axes, (a, b), strict=True))
-    left = a.transpose([*(n for n in range(a.ndim) if n not in first), *first])
-    right = b.transpose([*second, *(n for n in range(b.ndim) if n not in second)])
-    terms = int(np.prod([a.shape[n] for n in first]))
-    return np.matmul(left.reshape(-1, terms), right.reshape(terms, -1)).reshape(made.shape)
 
 
 # --- movement --------------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ class Errors:
     places: Array | None = None
     scale: Floats | None = None
     sums: list[Floats] = field(default_factory=list)
+    jointly: list[Floats] = field(default_factory=list)
 
     @staticmethod
     def none(shape: tuple[int, ...]) -> Errors:
@@ -72,7 +73,7 @@ class Errors:
         """Those of elements at flat places; below 0 stands one without errors."""
         scale = None if self.scale is None else _taken(self.scale.ravel(), places).reshape(places.shape)
         inner = places if self.places is None else np.where(places < 0, -1, self.places.ravel()[places])
-        return replace(self, shape=places.shape, places=inner, scale=scale)
+        return replace(self, shape=places.shape, places=inner, scale=scale, jointly=[])
 
     def times(self, by: Any) -> Errors:
         """Each element's times a number."""
@@ -94,6 +95,18 @@ class Errors:
         size = np.abs(self.scale)
         fits = (size == 0) | ((size >= 1 / LARGEST) & (size <= LARGEST))
         return self.scale.astype(np.float32) if fits.all() else self.scale
+
+    @property
+    def squares(self) -> Floats:
+        """For each row along the last axis, a bound of the sum of the squares of its errors, each as a part of its
+        reach: no more than there are elements, and much less where these cannot all be as far off at once.
+
+        By Cauchy and Schwarz the square of sum g_k e_k, for a direction v, is at most sum d_k times
+        sum (g_k v)^2 / d_k, whatever the weights d_k above 0 are; here they are the lengths of the g_k.
+        """
+        if not self.jointly:
+            self.jointly.append(_squares(replace(self, scale=None)))
+        return self.jointly[0]
 
     def pieces(self) -> Iterator[slice]:
         """The rows, some at a time."""
@@ -162,3 +175,23 @@ def summed(parts: Sequence[Errors]) -> Errors:
             here = slice(to.start + some.start, to.start + some.stop) if isinstance(to, slice) else to[some]
             base[here] += p.part(some)
     return Errors(ids, base.reshape(len(ids), int(np.prod(first.shape))), first.shape)
+
+
+def _squares(errors: Errors) -> Floats:
+    count, rows_ = errors.shape[-1], errors.shape[:-1]
+    by = errors.reach.reshape(-1, count)
+    part = np.where(by > 0, 1 / np.where(by > 0, by, 1.0), 0.0).astype(np.float32)
+    gram, lengths, most = np.zeros((len(by), count, count)), np.zeros(len(by)), 1
+    for some in errors.pieces():
+        e = np.moveaxis(errors.part(some).reshape(-1, *by.shape), 0, 1) * part[:, None]
+        length = np.sqrt(np.einsum("rmi,rmi->rm", e, e, dtype=np.float32))
+        e *= np.where(length > 0, 1 / np.sqrt(np.where(length > 0, length, 1.0)), 0.0)[..., None].astype(np.float32)
+        gram += np.matmul(np.swapaxes(e, 1, 2), e)
+        lengths += length.sum(axis=1, dtype=np.float64)
+        most = max(most, e.shape[1])
+    known = np.isfinite(gram).all(axis=(1, 2)) & np.isfinite(lengths)
+    gram[~known] = 0.0
+    trace = np.trace(gram, axis1=1, axis2=2)
+    largest = np.linalg.eigvalsh(gram)[:, -1] + trace * COARSE * (most + 32)
+    bound = np.where(known, np.maximum(largest, 0.0) * lengths * (1 + 64 * COARSE), count)
+    return np.minimum(bound, count).reshape(*rows_, 1)

@@ -16,6 +16,7 @@ import numpy as np
 from assay.semantics.bits import quiet
 from assay.semantics.bounds import (
     Bounded,
+    as_a_whole,
     difference,
     elementary,
     erf,
@@ -80,6 +81,10 @@ def _power(attrs: Attrs, a: Any, b: Any) -> Any:
 
 
 def _sigmoid(attrs: Attrs, x: Any) -> Any:
+    return as_a_whole("sigmoid", _logistic, x)
+
+
+def _logistic(x: Any) -> Any:
     one = x.dtype.type(1)
     e = np.exp(-np.abs(x))  # of a negative number only, so that nothing overflows
     # 1 / (1 + exp(-x)) is in use, where exp(-x) may overflow, and 1/2 + tanh(x / 2) / 2, whose error is absolute
@@ -112,7 +117,8 @@ def gelu_tanh(x: Any, root: float = math.sqrt(2 / math.pi), cubic: float = 0.044
 
 
 def _leakyrelu(attrs: Attrs, x: Any) -> Any:
-    return np.where(x >= x.dtype.type(0), x, _number(attrs["alpha"], dtype(x.dtype)) * x)
+    alpha = _number(attrs["alpha"], dtype(x.dtype))
+    return as_a_whole("leakyrelu", lambda x: np.where(x >= x.dtype.type(0), x, alpha * x), x, alpha=float(alpha))
 
 
 def _clip(attrs: Attrs, x: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounds import Bounded, cut_at_zero, rounded_literal, widen
+from assay.semantics.bounds import Bounded, as_a_whole, cut_at_zero, rounded_literal, widen
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import normalize_axis, require_kind, same_dtype
 from assay.semantics.ops.reduction import accumulator, total
@@ -63,8 +63,10 @@ def _or_folded(y: Any, x: Any, average: Any, scale: Callable[[], Any], *more: An
 
 
 def _softmax(attrs: Attrs, x: Any) -> Any:
-    if x.size == 0:
-        return x
+    return x if x.size == 0 else as_a_whole("softmax", lambda x: _shares(attrs, x), x, axis=attrs["axis"])
+
+
+def _shares(attrs: Attrs, x: Any) -> Any:
     peak = np.max(x, axis=attrs["axis"], keepdims=True)
     if isinstance(x, Bounded):
         # a masked element may be as low as the dtype goes, and overflow; below this floor e is 0 in every dtype
@@ -176,9 +178,17 @@ BATCH_NORM = Operator(
 
 
 def _layer_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any = None) -> Any:
-    axes = tuple(a % x.ndim for a in attrs["axes"])
     if x.size == 0:
         return x
+    axes = tuple(a % x.ndim for a in attrs["axes"])
+
+    def formula(x: Any, gamma: Any, beta: Any) -> Any:
+        return _standardized(attrs, axes, x, gamma, beta)
+
+    return as_a_whole("layer_norm", formula, x, gamma, beta, axes=axes, epsilon=attrs["epsilon"])
+
+
+def _standardized(attrs: Attrs, axes: tuple[int, ...], x: Any, gamma: Any, beta: Any) -> Any:
     average = mean(x, axes)
     centred = x - average
     if isinstance(centred, Bounded):

@@ -19,10 +19,10 @@ from assay.semantics.graph import Call, CallTIR, Constant, Expr
 from assay.semantics.operator import Operator
 from assay.verify.oracle.scaled_integers import MOVES
 
-LIMIT = 1 << 23
+LIMIT = 1 << 24
 """How many numbers the errors of one tensor may be: 64 MiB."""
-BUDGET = 4.5e8
-"""How many numbers may be computed for all of them: about as many seconds as there are hundreds of millions."""
+BUDGET = 8e9
+"""How many numbers may be computed for all of them: three or four seconds for each thousand million."""
 LOST = 4
 """So many operands of contractions that may be off by a part of FAR of their largest element end it."""
 FAR = 0.1

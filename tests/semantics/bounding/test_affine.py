@@ -45,6 +45,12 @@ def _sigmoid(a: Any, b: Any) -> Any:
     return operator("sigmoid").value({}, a) if isinstance(a, Bounded) else 1 / (1 + np.exp(-a))
 
 
+def _leakyrelu(a: Any, b: Any) -> Any:
+    if isinstance(a, Bounded):
+        return operator("nn.leakyrelu").value({"alpha": 0.125}, a)
+    return np.where(a >= 0, a, 0.125 * a)
+
+
 def _at_least(a: Any, number: float) -> Any:
     """a**2 + number, which is not below it."""
     return a * a + (np.float32(number) if isinstance(a, Bounded) else number)
@@ -97,6 +103,8 @@ FUNCTIONS: dict[str, Function] = {
     "softmax": _softmax,
     "layer norm": _layer_norm,
     "sigmoid": _sigmoid,
+    "leaky relu": _leakyrelu,
+    "leaky relu that rises": lambda a, b: -_leakyrelu(-a, b) * a.dtype.type(8),
 }
 
 
@@ -130,8 +138,11 @@ def _leaves(function: Function, seed: int, size: float, slip: float = 0.0) -> li
             real = np.asarray(function(*(mixed[:, i : i + 8].reshape(2, 4) for i in (0, 8))))
         for sign in (-1, 1):
             near = real * (1 + sign * slip)
-            form = made.centre + np.tensordot(e.ravel()[made.shared.ids], made.shared.part(slice(None)), 1)
-            if (np.abs(near - form) > made.rest * (1 + 1e-12) + 1e-15).any():
+            drawn = made.shared.ids < x.size  # a product of two of them has symbols of its own
+            part = made.shared.part(slice(None)).astype(np.float64)
+            form = made.centre + np.tensordot(e.ravel()[made.shared.ids[drawn]], part[drawn], 1)
+            rest = made.rest + np.abs(part[~drawn]).sum(axis=0)
+            if (np.abs(near - form) > rest * (1 + 1e-12) + 1e-15).any():
                 found.append("form")
             if (np.abs(near - made.value) > made.radius * (1 + 1e-12) + 1e-15).any():
                 found.append("interval")
@@ -175,6 +186,48 @@ def test_what_was_wrong_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(affine.RULES, np.add, unrounded)
     assert _leaves(FUNCTIONS["add"], 0, 1e-7, unit(FLOAT32) / 2)
+
+
+def _sigmoid_of(x: Array) -> Array:
+    return np.where(x >= 0, 1.0, np.exp(-np.abs(x))) / (1 + np.exp(-np.abs(x)))
+
+
+def _softmax_of(x: Array) -> Array:
+    return np.asarray(_softmax(x.astype(np.float64), None))
+
+
+GAIN, OFFSET = np.linspace(-2, 2, 8, dtype=np.float32), np.linspace(0, 1, 8, dtype=np.float32)
+
+
+def _layer_norm_of(x: Array) -> Array:
+    centred = x - x.mean(-1, keepdims=True)
+    return np.asarray(centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * GAIN + OFFSET)
+
+
+@pytest.mark.parametrize(
+    ("name", "attrs", "more", "real"),
+    [
+        ("sigmoid", {}, {}, _sigmoid_of),
+        ("leakyrelu", {"alpha": 0.125}, {"alpha": 0.125}, lambda x: np.where(x >= 0, x, 0.125 * x)),
+        ("softmax", {"axis": -1}, {"axis": -1}, _softmax_of),
+        ("layer_norm", {"axes": (-1,), "epsilon": 1e-5}, {"axes": (1,), "epsilon": 1e-5}, _layer_norm_of),
+    ],
+)
+def test_what_a_whole_function_rounds_is_what_its_formula_may(name: str, attrs: Any, more: Any, real: Any) -> None:
+    """What the rule of a whole function says that it rounds is no less than the interval of the formula, on numbers."""
+    op = operator(name if name == "sigmoid" else f"nn.{name}")
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, 1.0, 30.0):
+        x = Bounded.exact((scale * rng.standard_normal((50, 8))).astype(np.float32))
+        more_operands = [Bounded.exact(GAIN), Bounded.exact(OFFSET)] if name == "layer_norm" else []
+        made = op.value(attrs, x, *more_operands)
+        near = Symbols().named(Bounded(x.value, np.full(x.shape, 1e-30), FLOAT32))
+        off = made.radius + np.abs(made.value - real(x.value))
+        found = affine.WHOLES[name](made, near, *more_operands, **more)
+        assert isinstance(found, Followed) and not found.joints or name in ("softmax", "layer_norm")
+        rounding = made.rounding if name != "softmax" else found.rounding
+        assert (rounding >= off * (1 - 1e-9)).all()
+        assert not (rounding / 8 >= off).all(), "it says that anything is rounded"
 
 
 def test_what_is_mixed_twice_cancels() -> None:

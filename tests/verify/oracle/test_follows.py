@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from assay.interp import graph
-from assay.semantics.bounding import affine, affine_rules
+from assay.semantics.bounding import affine, affine_sums
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.builder import tensor
 from assay.semantics.module import Module
@@ -79,10 +79,10 @@ def test_a_rounding_that_is_dropped_is_seen(monkeypatch: pytest.MonkeyPatch) -> 
     """Planted: what an operator rounds is not counted where its errors are followed."""
     real = affine.finished
 
-    def dropped(made: Bounded, symbols: Any, errors: Any, centre: Any, rest: Any) -> Bounded:
-        return real(made, symbols, errors, centre, rest * 1e-3)
+    def dropped(made: Bounded, symbols: Any, errors: Any, centre: Any, rest: Any, *more: Any) -> Bounded:
+        return real(made, symbols, errors, centre, rest * 1e-3, *more)
 
-    for module in (affine, affine_rules):
+    for module in (affine, affine_sums):
         monkeypatch.setattr(module, "finished", dropped)
     module_ = _chain(3)
     inputs = Oracle(module_).inputs("random", 0)
