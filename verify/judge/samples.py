@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.dtypes import dtype
+from assay.semantics.dtypes import DType, dtype
 from assay.semantics.graph import Call, Expr, Var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
-from assay.verify.oracle.data import Kind, make_inputs, takes
+from assay.verify.oracle.data import Kind, between_codes, every_code, is_small, make_inputs, takes
 
 Array = np.ndarray[Any, Any]
 MOST_IDS = 50_000
@@ -64,6 +64,10 @@ def input_sets(
 def _made(module: Module, kind: Kind, seed: int, held: Mapping[str, Array], rng: np.random.Generator) -> dict[str, Any]:
     """Inputs of a kind; whole numbers of that kind too where the program takes them."""
     made = make_inputs(module, kind, seed, {}, held)
+    for name, to in narrowed(module).items():
+        if kind in ("specials", "ties") and name not in held:
+            data = (every_code if kind == "specials" else between_codes)(rng, made[name].shape, to)
+            made[name] = data.astype(made[name].dtype)
     for name, value in made.items():
         if kind == "specials" and name not in held and isinstance(value, np.ndarray):
             made[name] = _with_special(value, rng)
@@ -127,6 +131,21 @@ def indexed(module: Module) -> dict[str, int]:
                 if isinstance(size, int) and size > 1:
                     name = params[id(places)]
                     found[name] = min(size, found.get(name, size))
+    return found
+
+
+def narrowed(module: Module) -> dict[str, DType]:
+    """The inputs of floats that become floats of 8 bits at most as they are, each with the dtype: to show what becomes
+    of each number they are numbers of that dtype, or lie half way between two."""
+    params = {id(p): p for p in module.main.params}
+    found: dict[str, DType] = {}
+    for node in post_order(module.main.body):
+        if not (isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "astype"):
+            continue
+        origin, to = params.get(id(_origin(node.args[0]))), node.type
+        if origin is not None and isinstance(to, TensorType) and isinstance(origin.type, TensorType):
+            if is_small(to.dtype) and origin.type.dtype.is_float and not is_small(origin.type.dtype):
+                found.setdefault(origin.name, to.dtype)
     return found
 
 

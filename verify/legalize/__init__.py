@@ -313,8 +313,9 @@ def why_outside(allowed: Any, got: Array) -> str | None:
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), got.shape))
     low, high = allowed.interval()
     count = int(np.size(inside) - np.count_nonzero(inside))
+    among = f" among numbers of {allowed.narrow}" if allowed.narrow is not None else ""
     return (
-        f"element {at} is {float(got[at])!r}, allowed is [{float(low[at])!r}, {float(high[at])!r}]"
+        f"element {at} is {float(got[at])!r}, allowed is [{float(low[at])!r}, {float(high[at])!r}]{among}"
         f" ({count} of {got.size} outside)"
     )
 

@@ -48,7 +48,8 @@ def make_inputs(
     - cancelling: pairs of numbers that nearly cancel, and small ones beside large ones.
     - large: magnitudes over most of the dtype's range, such that squares are finite.
     - ties: halves and whole numbers, few and often the same, so that what is rounded, sorted or compared is at an edge.
-    - specials: zeros of both signs, infinities, NaN, subnormal numbers, the ends of the range, between ordinary ones.
+    - specials: zeros of both signs, infinities, NaN, subnormal numbers, the ends of the range, between ordinary ones;
+      of a dtype of 8 bits every code that there is, as far as the tensor has elements.
 
     Integers are small and not negative, for they may be indices; if main traps on them others are tried. Invalid
     (input.C6): a parameter is no tensor, shape or tuple of these, or a symbolic size has no value that agrees.
@@ -151,7 +152,38 @@ def _large(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array
     return np.asarray(size * rng.choice([-1.0, 1.0], shape)).astype(of.numpy)
 
 
+def codes(of: DType) -> Array:
+    """Every number that a float dtype of 8 bits at most has, its NaNs too."""
+    return np.arange(1 << of.bits, dtype=np.uint8).view(of.numpy)
+
+
+def is_small(of: DType) -> bool:
+    """Whether a dtype is a float of so few bits that data can hold all its numbers."""
+    return of.is_float and of.bits <= 8
+
+
+def every_code(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+    """Every number of a float dtype of 8 bits at most, in any order, as often as there is room; in a smaller tensor
+    some of them, none twice."""
+    return _each_of(rng, shape, codes(of))
+
+
+def between_codes(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+    """Float64s half way between neighbours in a float dtype of 8 bits at most, each as often as there is room."""
+    values = codes(of).astype(np.float64)
+    there = np.unique(values[np.isfinite(values)])
+    return _each_of(rng, shape, (there[1:] + there[:-1]) / 2)
+
+
+def _each_of(rng: np.random.Generator, shape: tuple[int, ...], some: Array) -> Array:
+    rounds = -(-int(np.prod(shape)) // some.size)
+    found = [some[rng.permutation(some.size)] for _ in range(rounds)]
+    return np.concatenate(found or [some])[: int(np.prod(shape))].reshape(shape)
+
+
 def _specials(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+    if is_small(of):
+        return every_code(rng, shape, of)
     least, tiny, top = of.smallest_normal, of.smallest_subnormal, float(of.max)
     some = [0.0, -0.0, np.inf, -np.inf, np.nan, tiny, -tiny, least, -least, least / 2, top, -top, 1.0, -1.0, 0.5, 2.0]
     plain = rng.standard_normal(shape)

@@ -14,11 +14,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx, load_model
 from assay.lower.frontends.tvm.objects import Object, unique_name
 from assay.lower.frontends.tvm.scalars import VariableTable
 from assay.lower.frontends.tvm.types import Types
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.files import read_text
 from assay.semantics.module import Module
@@ -31,6 +34,7 @@ from assay.verify.backends.registry import of_ours
 from assay.verify.border.inputs import all_dims, complete
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.exits import Exit
+from assay.verify.oracle.data import every_code, is_small
 from assay.verify.tvm.kernels import judge_calls
 from assay.verify.tvm.passes import Judge, verdicts
 from assay.verify.tvm.peer import PIPELINES, Array, from_onnx, from_script, frozen, main_of, pipeline_of
@@ -158,15 +162,26 @@ def load_tvm(request: TvmRequest) -> tuple[Object, list[Any], Module | None]:
     if request.model.suffix == ".py":
         mod = from_script(module_text(request.model))
         inputs = run_inputs(main_types(mod), request.inputs, request.seed, request.dims)
-        return mod, list(inputs.values()), None
+        return mod, list(with_codes(inputs, request).values()), None
     taken = with_given_defaults(load_model(request.model), request.inputs, dict(request.dims))
     model, dims = taken.model, all_dims(taken.model, taken.inputs, request.dims)
     meant = import_onnx(model, evaluate=evaluate, dims=dims, source=request.model.name)
-    inputs = complete(meant.main, taken.inputs, request.seed)
+    inputs = with_codes(complete(meant.main, taken.inputs, request.seed), request)
     model, left = frozen(model, inputs)
     if len(left) != len(inputs):  # TVM's frontend wants sizes, axes and scalars stored in the model
         meant = import_onnx(model, evaluate=evaluate, dims=dims, source=request.model.name)
     return from_onnx(model), [left[p.name] for p in meant.main.params], meant
+
+
+def with_codes(inputs: Mapping[str, Any], request: TvmRequest) -> dict[str, Any]:
+    """Inputs in which floats of 8 bits that are not given have every code."""
+    rng = np.random.default_rng(request.seed)
+    return {
+        n: every_code(rng, v.shape, dtype(v.dtype))
+        if n not in request.inputs and isinstance(v, np.ndarray) and is_small(dtype(v.dtype))
+        else v
+        for n, v in inputs.items()
+    }
 
 
 def main_types(mod: Object) -> dict[str, Type]:

@@ -126,7 +126,10 @@ def _joined(cells: Any, of: DType) -> Any:
         return np.array(list(cells.flat), of.numpy).reshape(cells.shape)
     parts = [x if isinstance(x, Bounded) else Bounded.exact(x) for x in cells.flat]
     value = np.array([float(p.value) for p in parts]).reshape(cells.shape)
-    return Bounded(value, np.array([float(p.radius) for p in parts]).reshape(cells.shape), of)
+    made = Bounded(value, np.array([float(p.radius) for p in parts]).reshape(cells.shape), of)
+    narrow = {p.narrow for p in parts}
+    made.narrow = narrow.pop() if len(narrow) == 1 else None
+    return made
 
 
 @dataclass(frozen=True)

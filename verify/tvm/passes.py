@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from assay.interp.values import same_bits
@@ -232,7 +233,7 @@ class Judge:
                 stage.name, "changed", f"{', '.join(missing)} is no longer there", missing[0], stage.changed
             )
         kernels = Kernels(functions, VariableTable(), set(functions))
-        for name, calls in self.calls.items():
+        for name, calls in [*self.calls.items()]:
             of, use = self.uses[name]
             if of not in stage.changed:
                 continue
@@ -244,6 +245,7 @@ class Judge:
                 judged += 1
                 if (wrong := _difference(func, call, made)) is not None:
                     detail, why = f"call {k} of {of}: {wrong}", wrong.kind if isinstance(wrong, Trap) else ""
+                    self.calls[name] = list(_again(func, calls, made))
                     return JudgedPass(stage.name, "changed", self.after(detail), of, stage.changed, why)
         called = {self.uses[name][0] for name in self.calls}
         unused = sorted(set(stage.changed) - called)
@@ -278,6 +280,15 @@ def _other(func: PrimFunc, calls: Sequence[KernelCall], module: Module) -> bool:
         except Invalid:
             return False
     return False
+
+
+def _again(func: PrimFunc, calls: Sequence[KernelCall], module: Module) -> Iterator[KernelCall]:
+    """Those calls with what a tensor function gives now, which the next stage is compared with; those of which it gives
+    results."""
+    for call in calls:
+        with suppress(Trap):
+            results = run_kernel(func, call.inputs, scalars=call.scalars, functions=module.kernels)
+            yield replace(call, results=tuple(results))
 
 
 def _difference(func: PrimFunc, call: KernelCall, module: Module) -> str | Trap | None:

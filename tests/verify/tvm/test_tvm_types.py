@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("tvm", reason="the peer apache-tvm is not installed")
 
 from assay.lower.frontends.tvm import from_tvm
+from assay.semantics.dtypes import DTYPES
 from assay.semantics.types import TupleType
 from assay.verify.app.terminal import Screen
 from assay.verify.tvm import judge_kernels, judge_passes
@@ -147,3 +148,41 @@ def test_a_module_that_is_not_read_is_not_called_right(tmp_path: Path) -> None:
     for line, code in (("y = R.argmax(x, axis=0)", 5), ("y = R.max(x, axis=[0])", 0)):
         file.write_text(HEAD + main("", line), "utf-8")
         assert judge_inside(TvmRequest(file, True, False, inputs={"x": X}), ["tvm:default"], Screen(), False) == code
+
+
+BYTES = """
+    @R.function
+    def main(x: R.Tensor((16, 16), "float8_e5m2")) -> R.Tensor((16, 16), "float32"):
+        y = R.astype(x, "float32")
+        return y
+"""
+TWICE = """
+    @R.function
+    def main(x: R.Tensor((16, 16), "float32")) -> R.Tensor((16, 16), "float32"):
+        with R.dataflow():
+            y = R.astype(x, "{of}")
+            z = R.astype(y, "float32")
+            R.output(z)
+        return z
+"""
+
+
+def test_floats_of_eight_bits_have_every_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """TVM's own conversion is wrong on a few of them: normal numbers, which are most of the data, show nothing."""
+    file = tmp_path / "m.py"
+    file.write_text(HEAD + BYTES, "utf-8")
+    assert judge_inside(TvmRequest(file, False, True), ["tvm:default"], Screen(), False) == 1
+    assert "of 256 outside" in capsys.readouterr().out
+    given = np.ones((16, 16), np.float32).astype(DTYPES["float8_e5m2"].numpy)
+    assert judge_inside(TvmRequest(file, False, True, inputs={"x": given}), ["tvm:default"], Screen(), False) == 0
+
+
+def test_a_conversion_that_is_left_out_is_wrong_in_the_kernel_too() -> None:
+    """A number in the interval of a conversion to fewer bits is not yet a number of so few bits."""
+    x = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)
+    body = TWICE.format(of="float8_e4m3fn")
+    first = judge_kernels(program(body), [x], "cpu").first
+    assert first is not None and "among numbers of float8_e4m3fn" in first.detail
+    changed = [v.name for v in judge_passes(program(body), [x], "cpu").verdicts if v.wrong]
+    assert changed == ["tirx.FP8ComputeLegalize", "the compiled code"], "a fault is told once"
+    assert judge_kernels(program(TWICE.format(of="float16")), [x], "cpu").holds

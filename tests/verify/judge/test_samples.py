@@ -1,0 +1,53 @@
+"""The sets of inputs: floats of 8 bits have every code, and what becomes one has every code and every tie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from assay.semantics.dtypes import DTYPES, FLOAT32
+from assay.semantics.graph import call, function, var
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
+from assay.verify.judge.samples import input_sets, narrowed
+from assay.verify.oracle.data import between_codes, codes, every_code, is_small
+
+SMALL = tuple(of for of in DTYPES.values() if is_small(of))
+
+
+@pytest.mark.parametrize("name", [of.name for of in SMALL])
+def test_every_code_is_there_as_often_as_there_is_room(name: str) -> None:
+    of, rng = DTYPES[name], np.random.default_rng(0)
+    count = 1 << of.bits
+    made = every_code(rng, (3, count), of)
+    assert made.dtype == of.numpy and made.shape == (3, count)
+    assert np.bincount(made.view(np.uint8).reshape(-1)).tolist() == [3] * count
+    few = every_code(rng, (count // 2 + 1,), of)
+    assert len(np.unique(few.view(np.uint8))) == few.size, "none twice"
+    assert every_code(rng, (0, 4), of).shape == (0, 4) and every_code(rng, (), of).shape == ()
+    ties, values = np.unique(between_codes(rng, (count,), of)), codes(of).astype(np.float64)
+    there = np.unique(values[np.isfinite(values)])
+    assert len(ties) == len(there) - 1 and not np.isin(ties, there).any()
+
+
+def test_what_is_cast_to_eight_bits_has_every_code_and_what_is_between() -> None:
+    x, y = var("x", TensorType((16, 20), FLOAT32)), var("y", TensorType((16, 20), FLOAT32))
+    e5m2 = DTYPES["float8_e5m2"]
+    cast = call("astype", call("reshape", x, shape=(320,)), dtype="float8_e5m2")
+    again = call("reshape", call("astype", cast, dtype="float32"), shape=(16, 20))
+    module = Module({"main": function([x, y], call("add", again, y))})
+    assert {n: of.name for n, of in narrowed(module).items()} == {"x": "float8_e5m2"}
+    sets = {s.name: s.inputs["x"] for s in input_sets(module, {}, ("random", "specials", "ties"), 1, 0)}
+    met = set(sets["specials"].astype(e5m2.numpy).view(np.uint8).reshape(-1).tolist())
+    assert len(met) >= 250, "but for NaNs of other bits, which become one"
+    back = sets["ties"].astype(e5m2.numpy).astype(np.float64)
+    assert (back != sets["ties"]).all() and len(np.unique(sets["ties"])) > 240
+    assert len(np.unique(sets["random"].astype(e5m2.numpy).view(np.uint8))) < 100
+
+
+def test_an_input_of_eight_bits_has_every_code_among_specials() -> None:
+    x = var("x", TensorType((16, 16), DTYPES["float8_e4m3fn"]))
+    module = Module({"main": function([x], call("astype", x, dtype="float32"))})
+    assert narrowed(module) == {}, "it is one already"
+    sets = {s.name: s.inputs["x"] for s in input_sets(module, {}, ("random", "specials"), 1, 0)}
+    assert len(np.unique(sets["specials"].view(np.uint8))) == 256
