@@ -19,6 +19,8 @@ from assay.verify.app.foreign import Raised, python_object
 HOUSES = ("relax.transform", "relax.backend", "tirx.transform", "s_tir.transform", "transform")
 """Where a pass is looked for by its name alone."""
 OPTIONS = "PassContext"
+WHOLE = "_plan"
+"""The pass that runs all others of a plan, as instruments see it."""
 LAST = "VMShapeLower"
 """The pass that every way to TVM's machine has: where it has not run, the default pipeline follows."""
 LONGEST = 300
@@ -268,7 +270,7 @@ def compile_plan(mod: Any, plan: Plan, target: Any, instruments: Sequence[Any] =
             module = each(module)
         return module if LAST in running.ended else _relax_pipelines()["default"]()(module)
 
-    whole = tvm.transform.module_pass(passes, opt_level=0, name="_plan")
+    whole = tvm.transform.module_pass(passes, opt_level=0, name=WHOLE)
     try:
         with tvm.transform.PassContext(instruments=[running, *instruments], **plan.options):
             code = tvm.compile(mod, target, relax_pipeline=whole, tir_pipeline=plan.tir)

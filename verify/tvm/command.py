@@ -113,7 +113,9 @@ def judged_inside(
         passes = tuple(verdicts(trace, Judge(arguments, meant)))
         wrong = next((v for v in passes if v.wrong), None)
         told = [str(v) for v in passes if v.how != "same" and (v.how != "begin" or v.detail)]
-        data: dict[str, Any] = {"passes": [asdict(v) for v in passes], "first": wrong and wrong.name}
+        idle = trace.idle()
+        told += [f"changed nothing: {', '.join(idle)}"] if idle else []
+        data: dict[str, Any] = {"passes": [asdict(v) for v in passes], "first": wrong and wrong.name, "idle": idle}
         yield JudgedLines("stages", tuple(v.how for v in passes), told, str(wrong) if wrong else None, data)
     if request.per_kernel and trace.failed is not None:
         if not request.per_pass:
@@ -129,9 +131,11 @@ def judged_inside(
 
 
 def known(kinds: Iterable[str]) -> bool:
-    """Whether something was shown, nothing is undecided, and the module itself was read."""
+    """Whether something was shown, nothing is undecided, and both ends were read: the module itself and what is made of
+    it."""
     found = list(kinds)
-    return bool({*found} & {"same", "rounded", "right"}) and "undecided" not in found and found[0] != "not read"
+    shown = bool({*found} & {"same", "rounded", "right"}) and "undecided" not in found
+    return shown and "not read" not in (found[0], found[-1])
 
 
 def both(before: bool | None, shown: bool, wrong: bool) -> bool | None:

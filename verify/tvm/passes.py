@@ -41,6 +41,9 @@ MISTYPED = "tvm.C11"
 ILL_FORMED = (MISTYPED, "tvm.C5")
 """What is wrong with a module that no pass has changed, too; a tensor function that changes an operand is another."""
 
+INTERFACE = "tvm.C22"
+"""A pass that changes what main takes: nothing of what comes after can be run on the arguments."""
+
 BRANCHES = "tvm.P5"
 """What our import refuses though a run may be right: memory written in a branch and allocated outside of it."""
 
@@ -101,6 +104,8 @@ class Judge:
     """How each tensor function is called, since the last stage with graph functions."""
     calls: dict[str, list[KernelCall]] = field(default_factory=dict)
     """The calls of each tensor function, by TVM's name, with what it last gave."""
+    interface: str = ""
+    """How the last stage of graph functions takes other arguments, if it does."""
     lost: bool = False
     """Whether a stage has lost the trap of the one before, and was told so."""
     ill: str = ""
@@ -118,11 +123,12 @@ class Judge:
         """The verdict on one stage."""
         try:
             judged = self.graph(stage) if stage.graph else self.kernels(stage)
-            self.ill = ""
+            self.ill, self.interface = "", self.interface if not stage.graph else ""
             return judged
         except Invalid as wrong:
             unknown = isinstance(wrong, Unsupported) or self.last is None
-            if wrong.label == BRANCHES or unknown and wrong.label not in ILL_FORMED:
+            self.interface = str(wrong) if wrong.label == INTERFACE else ""
+            if wrong.label in (BRANCHES, INTERFACE) or unknown and wrong.label not in ILL_FORMED:
                 self.skipped.append(stage.name)
                 return JudgedPass(stage.name, "not read", str(wrong), changed=stage.changed)
             again, self.ill = self.ill == wrong.label, wrong.label
@@ -321,6 +327,9 @@ def verdicts(trace: Compilation, judge: Judge) -> Iterator[JudgedPass]:
         yield JudgedPass(
             "the compiled code", "not read", f"it is not run: by {deadly} it uses memory that is not there"
         )
+        return
+    if judge.interface:
+        yield JudgedPass("the compiled code", "not read", judge.interface)
         return
     try:
         got = outputs(trace, list(judge.arguments))

@@ -15,7 +15,7 @@ import numpy as np
 
 from assay.interp.graph.kernel_calls import flat
 from assay.lower.frontends.tvm.objects import Object, handle, type_key
-from assay.verify.backends.tvm_pipelines import CompileFailed, Plan, compile_plan, innermost
+from assay.verify.backends.tvm_pipelines import WHOLE, CompileFailed, Plan, compile_plan, innermost
 from assay.verify.tvm.peer import Array, as_numpy, call, pipeline_of, structural_hash, tvm, tvm_target
 
 FINAL = "tirx.MakePackedAPI"
@@ -58,6 +58,14 @@ class Compilation:
     passed: list[Passed] = field(default_factory=list)
     machine: Any = None
     failed: CompileFailed | None = None
+
+    def idle(self) -> list[str]:
+        """The passes of the plan that changed nothing, as it names them."""
+        return [
+            p.name
+            for p in self.passed
+            if p.around == (WHOLE,) and structural_hash(p.before) == structural_hash(p.after)
+        ]
 
     def stages(self) -> Iterator[WatchedPass]:
         """The module itself, and what each pass that changed it made of it, up to what is read."""

@@ -48,6 +48,14 @@ def failing(times=1):
         raise ValueError("it works\\n" + "never " * times)
     return run
 
+@tvm.transform.module_pass(opt_level=0, name="OneMore")
+def wider(mod, ctx):
+    mod = mod.clone()
+    name, f = next((n, f) for n, f in mod.functions_items() if isinstance(f, relax.Function))
+    more = relax.Var("more", relax.TensorType((2,), "float32"))
+    mod.update_func(name, relax.Function([*f.params, more], f.body, f.ret_ty, f.is_pure, f.attrs))
+    return mod
+
 number = 3
 """
 
@@ -172,6 +180,24 @@ def test_a_wrong_pass_of_ours_is_named_by_per_pass(model: Path, capsys: pytest.C
         with pytest.raises(Invalid, match="look inside TVM") as caught:
             judge_inside(request, others, Screen(), False)
         assert caught.value.label == "cli.C3"
+
+
+@pytest.mark.peer
+@with_tvm
+def test_passes_that_change_nothing_or_what_main_takes_are_told(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first is no fault, of the second nothing is known: exit code 5."""
+    bundled = onnx.load(model)
+    bundled.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((2, 3), np.float32), "y"))
+    del bundled.graph.input[1:]
+    onnx.save(bundled, model)
+    assert judge_inside(TvmRequest(model, True, False), ["tvm:FoldConstant,FuseOps"], Screen(), False) == 0
+    assert "changed nothing: FoldConstant, FuseOps\n" in capsys.readouterr().out
+    assert judge_inside(TvmRequest(model, True, False), ["tvm:our_tvm_passes.wider,FuseOps"], Screen(), False) == 5
+    out = capsys.readouterr().out
+    assert "the compiled code: not read: main takes 2 arguments, 1 are given" in out and "FAILS" not in out
+    assert "changed nothing: FuseOps\n" in out
 
 
 @pytest.mark.peer
