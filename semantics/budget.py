@@ -72,6 +72,12 @@ def current() -> Budget | None:
     return _current[-1] if _current else None
 
 
+def fits(nbytes: int) -> bool:
+    """Whether so many bytes may be had at once."""
+    found = current()
+    return found is None or found.refusal(nbytes) is None
+
+
 def claim(nbytes: int, what: str, where: Span | str | None = None) -> None:
     """Say that so many bytes are wanted at once. BudgetSpent (budget.C1): they are too many."""
     found = current()

@@ -397,7 +397,7 @@ class _Evaluator:
                     if not frame.explicit:
                         self.check_sizes(node, frame)
                     # what a reference, a data value or a closure held was not lifted where it came from
-                    with memory_traps(graph.show_head(node), node.span):
+                    with memory_traps(partial(graph.show_head, node), node.span):
                         operands = [self.lift(a) for a in args]
                         result = self.lift(self.applied(node, attrs, operands, partial(node.op.value, attrs)))
                     if not frame.explicit:
@@ -434,7 +434,7 @@ class _Evaluator:
             if isinstance(t, TensorType):
                 known = [d for d in t.shape if isinstance(d, int) or all(v in frame.symbols for v in variables(d))]
                 shape = t.static_shape if t.is_static else list(self.sizes(node, known, frame))
-                require_budget(shape, t.dtype, graph.show_head(node), node.span)
+                require_budget(shape, t.dtype, partial(graph.show_head, node), node.span)
                 wrong = too_large(shape, t.dtype)
                 if wrong is not None:
                     raise Trap(

@@ -7,11 +7,12 @@ run for ever on that.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
+from typing import TypeAlias
 
-from assay.semantics.budget import claim, exhausted
+from assay.semantics.budget import claim, exhausted, fits
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import BudgetSpent, Invalid, Span, Trap
 
@@ -37,9 +38,15 @@ def _room() -> int:
 MEMORY_BYTES = _room()
 
 
-def require_budget(shape: Sequence[int], of: DType, what: str, where: Span | None = None) -> None:
+Said: TypeAlias = Callable[[], str]
+"""Names what is computed; asked only where it is told, for it takes longer than what is told of seldom."""
+
+
+def require_budget(shape: Sequence[int], of: DType, what: Said, where: Span | None = None) -> None:
     """BudgetSpent where the whole run may not take that much more (specs/semantics.md, "Budgets")."""
-    claim(prod(shape) * of.itemsize, f"{what}, a tensor {of}{list(shape)},", where)
+    size = prod(shape) * of.itemsize
+    if not fits(size):
+        claim(size, f"{what()}, a tensor {of}{list(shape)},", where)
 
 
 def too_large(shape: Sequence[int], of: DType) -> str | None:
@@ -57,13 +64,13 @@ def too_large(shape: Sequence[int], of: DType) -> str | None:
 def require_memory(shape: Sequence[int], of: DType, what: str) -> None:
     """Invalid where an input of that shape cannot be made."""
     wrong = too_large(shape, of)
-    require_budget(shape, of, what)
+    require_budget(shape, of, lambda: what)
     if wrong is not None:
         raise Invalid(f"{what} would take {wrong}: give smaller sizes", label="input.C11")
 
 
 @contextmanager
-def memory_traps(what: str = "the run", where: Span | None = None) -> Iterator[None]:
+def memory_traps(what: Said = lambda: "the run", where: Span | None = None) -> Iterator[None]:
     """What runs within traps where memory runs out, or an array is asked for that cannot be. BudgetSpent where it is
     the budget that does not have it."""
     try:
@@ -71,7 +78,7 @@ def memory_traps(what: str = "the run", where: Span | None = None) -> Iterator[N
     except BudgetSpent as counted:
         raise counted.at(where) from None
     except MemoryError as wrong:
-        spent = exhausted(what, str(wrong))
+        spent = exhausted(what(), str(wrong))
         if spent is not None:
             raise spent.at(where) from None
         raise Trap("memory", "there is not enough memory", label="memory.T1") from None

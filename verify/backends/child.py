@@ -42,7 +42,7 @@ def main() -> None:
 
 
 @dataclass(frozen=True)
-class Kept:
+class Readied:
     """A program that stays prepared: by the backend of a name, of a model of so many bytes, of which some are in
     files."""
 
@@ -57,7 +57,7 @@ class Served:
     """What the process holds: backends by name, and programs that stay prepared."""
 
     backends: dict[str, Backend] = field(default_factory=dict)
-    prepared: dict[int, Kept] = field(default_factory=dict)
+    prepared: dict[int, Readied] = field(default_factory=dict)
 
     def backend(self, name: str) -> Backend:
         """The backend of that name; one of another package is held to the protocol."""
@@ -114,7 +114,7 @@ def handle(request: tuple[Any, ...], served: Served) -> Any:
             while len(kept) >= KEPT or (kept and sum(k.size for k in kept.values()) + size > MOST):
                 del kept[next(iter(kept))]
             run = served.backend(name).prepare(UnreadSubject(model, dims), wanted)
-            kept[number] = Kept(name, run, size, files)
+            kept[number] = Readied(name, run, size, files)
             return None
         case ("run", number, inputs):
             if number not in served.prepared:

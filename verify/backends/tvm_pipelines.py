@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PassPlan:
     """How a module is compiled: passes of Relax and TIR in order, the name of a pipeline of TIR, and the options of
     TVM's PassContext."""
 
@@ -118,7 +118,7 @@ def _step(node: ast.expr) -> Step:
 # --- what TVM has
 
 
-def plan_of(steps: Sequence[Step], target: Any) -> Plan:
+def plan_of(steps: Sequence[Step], target: Any) -> PassPlan:
     """What the steps stand for in TVM. Invalid (backend.C3): TVM has no such pass, several of the name, or does not
     make it of these arguments; or there are two pipelines of TIR, or two contexts."""
     passes: list[Any] = []
@@ -132,7 +132,7 @@ def plan_of(steps: Sequence[Step], target: Any) -> Plan:
         else:
             passes.append(_pass(step, target))
     options = _options(others[OPTIONS]) if OPTIONS in others else {}
-    return Plan(tuple(passes), others["TIR"].name if "TIR" in others else "default", options)
+    return PassPlan(tuple(passes), others["TIR"].name if "TIR" in others else "default", options)
 
 
 def _tvm() -> Any:
@@ -259,7 +259,7 @@ def innermost(running: Sequence[str], name: str) -> int:
     return max(i for i, n in enumerate(running) if n == name)
 
 
-def compile_plan(mod: Any, plan: Plan, target: Any, instruments: Sequence[Any] = ()) -> Any:
+def compile_plan(mod: Any, plan: PassPlan, target: Any, instruments: Sequence[Any] = ()) -> Any:
     """The virtual machine of a module that is compiled by a plan, for the CPU. CompileFailed (backend.C2) where TVM
     does not compile it, which names the pass."""
     tvm = _tvm()

@@ -150,7 +150,7 @@ def judge_around(
             continue
         rest = subject_of_model(cut.rest(given[0][1]), sizes, run.source)
         who = Around(backend, cut, whole, rest, shows)
-        judged = replace(run, subject=rest, samples=alike, backends=[who], others=False, spreads={}, known={})
+        judged = replace(run, subject=rest, samples=alike, backends=[who], others=False, correct={}, known={})
         for found in judged.verdicts():
             found.around = cut.title
             yield found

@@ -23,7 +23,7 @@ from assay.verify.judge.outcome import GOOD, BackendVerdict, PieceFinding, Sampl
 from assay.verify.judge.pieces import Dataflow, onnx_title
 from assay.verify.judge.piecewise import Piecewise
 from assay.verify.judge.samples import Sample
-from assay.verify.judge.spread import RUNS, Distance, Spread, spread_of
+from assay.verify.judge.spread import FEW, RUNS, CorrectRuns, Distance, Spread
 from assay.verify.judge.tensors import shown_tensors
 from assay.verify.oracle import Expected, Verdict, oracle_of
 from assay.verify.oracle.judge import UNDECIDED
@@ -55,7 +55,7 @@ class JudgeRun:
     others: bool = True
     """Whether other inputs are sought beside the only ones."""
     progress: Progress = lambda what, done, total: None
-    spreads: dict[tuple[int, bool], Spread] = field(default_factory=dict)
+    correct: dict[tuple[int, bool], CorrectRuns] = field(default_factory=dict)
     follows: bool = True
     """Whether it is worth while to follow how errors hang together."""
     known: dict[int, Expected] = field(default_factory=dict)
@@ -188,9 +188,10 @@ class JudgeRun:
         first = replace(first, rests=_rests(each, first.rests))
         made, far = first, None
         if isinstance(outputs, Mapping):
-            spread = self._beside(each, k, first)
-            found = (spread.distance(n, v) for n, v in outputs.items() if isinstance(v, np.ndarray))
-            distances = [d for d in found if d is not None]
+            runs = self._beside(each, k, first)
+            spread, distances = self._distances(each, k, runs, outputs)
+            if 1 < runs < RUNS and any(d.far for d in distances):
+                spread, distances = self._distances(each, k, RUNS, outputs)
             far = max((d for d in distances if d.implausible), key=lambda d: d.times, default=None)
             errors = [_nearer(e, outputs, spread, distances) for e in first.errors]
             made = replace(first, errors=errors, distances=distances)
@@ -209,24 +210,32 @@ class JudgeRun:
             return made
         return replace(made, outcome="implausible", rests="", detail=odd)
 
-    def _beside(self, each: Candidate, k: int, first: SampleVerdict) -> Spread:
-        """The correct runs beside which an output is looked at, none where that can show nothing more. Where each
-        tensor is right on the backend's own operands, other runs show no more than how far single operators are off:
-        one set of inputs is enough for that."""
+    def _beside(self, each: Candidate, k: int, first: SampleVerdict) -> int:
+        """How many correct runs outputs are looked at beside: few at first; none where they can show nothing more, or
+        ours alone where no bound says where the middle is. Where each tensor is right on the backend's own operands,
+        other runs show no more than how far single operators are off: one set of inputs is enough for that."""
         exact = all(e.error == 0 for e in first.errors)
         decided = first.outcome in GOOD and (exact or self.sound_only or (first.rests == "tensors" and k > 0))
         if decided or (first.outcome == "wrong" and k not in each.pieces):
-            return self._spread(k, 1) if any(np.isinf(e.bound) for e in first.errors) else Spread({}, 1)
-        return self._spread(k, flushes=each.accepts.flushes)
+            return int(any(np.isinf(e.bound) for e in first.errors))
+        return FEW
 
-    def _spread(self, k: int, runs: int = RUNS, flushes: bool = False) -> Spread:
+    def _distances(
+        self, each: Candidate, k: int, runs: int, outputs: Mapping[str, Any]
+    ) -> tuple[Spread, list[Distance]]:
+        """How far outputs are from so many correct runs."""
+        spread = self._spread(k, runs, flushes=each.accepts.flushes and runs > 1) if runs else Spread({}, 0)
+        found = (spread.distance(n, v) for n, v in outputs.items() if isinstance(v, np.ndarray))
+        return spread, [d for d in found if d is not None]
+
+    def _spread(self, k: int, runs: int, flushes: bool = False) -> Spread:
         """At least so many correct runs on a set of inputs; ours, and those of who may flush subnormal numbers."""
         k = 0 if self.runs[k].kind == AGAIN else k
-        if (k, flushes) not in self.spreads or self.spreads[k, flushes].runs < runs:
+        if (k, flushes) not in self.correct:
+            self.correct[k, flushes] = CorrectRuns(self.subject.module, self.runs[k].inputs, self.seed, flushes)
+        if len(self.correct[k, flushes].made) < runs:
             self.progress(f"correct runs on {self.runs[k].name}", 0, 0)
-            inputs = self.runs[k].inputs
-            self.spreads[k, flushes] = spread_of(self.subject.module, inputs, runs, self.seed, flushes)
-        return self.spreads[k, flushes]
+        return self.correct[k, flushes].spread(runs)
 
     def _implausible(self, each: Candidate, k: int, far: Distance | None) -> str:
         """What is odd about outputs beside correct runs, "" where nothing is."""

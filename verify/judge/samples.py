@@ -64,7 +64,7 @@ def input_sets(
 def _made(module: Module, kind: Kind, seed: int, held: Mapping[str, Array], rng: np.random.Generator) -> dict[str, Any]:
     """Inputs of a kind; whole numbers of that kind too where the program takes them."""
     made = make_inputs(module, kind, seed, {}, held)
-    for name, to in narrowed(module).items():
+    for name, to in cast_to_small(module).items():
         if kind in ("specials", "ties") and name not in held:
             data = (every_code if kind == "specials" else between_codes)(rng, made[name].shape, to)
             made[name] = data.astype(made[name].dtype)
@@ -134,7 +134,7 @@ def indexed(module: Module) -> dict[str, int]:
     return found
 
 
-def narrowed(module: Module) -> dict[str, DType]:
+def cast_to_small(module: Module) -> dict[str, DType]:
     """The inputs of floats that become floats of 8 bits at most as they are, each with the dtype: to show what becomes
     of each number they are numbers of that dtype, or lie half way between two."""
     params = {id(p): p for p in module.main.params}

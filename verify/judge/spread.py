@@ -13,7 +13,7 @@ were, from a normal distribution of unknown spread; so its distance, in units of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import lgamma, log, sqrt
 from typing import Any, TypeAlias
 
@@ -33,7 +33,9 @@ from assay.verify.oracle.adversarial import Attempt
 Array = np.ndarray[Any, Any]
 Attrs = Mapping[str, Any]
 RUNS = 8
-"""Correct runs that are compared with."""
+"""Correct runs that are compared with before something is called implausible."""
+FEW = 2
+"""Correct runs that are compared with first: what is no further off than these needs no more of them."""
 MULTIPLE = 16.0
 """From how many times the spread on an output is implausible."""
 FURTHEST = 4.0
@@ -58,6 +60,11 @@ class Distance:
     def implausible(self) -> bool:
         """Whether it is beyond both multiples."""
         return self.times > MULTIPLE and self.furthest > FURTHEST
+
+    @property
+    def far(self) -> bool:
+        """Whether it is beyond half of them: few correct runs do not say enough of it."""
+        return self.times > MULTIPLE / 2 and self.furthest > FURTHEST / 2
 
     def __str__(self) -> str:
         correct = f"correct runs give {self.middle:.9g} +- {self.spread:.2g}"
@@ -115,13 +122,15 @@ def _distance(name: str, runs: Array, got: Array) -> Distance | None:
 
 
 def log10_tail(t: float, degrees: int) -> float:
-    """The logarithm of a bound on the probability that Student's variable of more than one degree of freedom is above
-    t: from t on its density, times x / t, has an integral in closed form."""
+    """The logarithm of a bound on the probability that Student's variable is above t: from t on its density, times
+    x / t, has an integral in closed form. Of one degree of freedom the density is below 1 / (pi x^2)."""
     if not np.isfinite(t):
         return -np.inf
     if t <= 0:
         return 0.0
     n = degrees
+    if n == 1:
+        return min(0.0, -log(np.pi * t, 10))
     density = lgamma((n + 1) / 2) - lgamma(n / 2) - 0.5 * log(n * np.pi) - (n + 1) / 2 * log(1 + t * t / n)
     return min(0.0, float((density + log((t * t + n) / ((n - 1) * t))) / log(10)))
 
@@ -131,19 +140,38 @@ def spread_of(
 ) -> Spread:
     """The outputs of several correct runs of a module on one set of inputs; of them, where somebody `flushes` subnormal
     numbers, each second does."""
-    found: dict[str, list[Array]] = {}
-    scales: dict[int, Width] = {}
-    for i in range(runs):
-        try:
-            made = graph.run(
-                module, inputs, apply=Rounding(module, seed, i, scales, flushes and i % 2 == 1).apply if i else None
-            )
-        except (Trap, Unpredictable) as why:
-            return Spread({}, runs, str(why))
-        for name, value in made.items():
-            if isinstance(value, np.ndarray):
-                found.setdefault(name, []).append(value)
-    return Spread({n: v for n, v in found.items() if len({a.shape for a in v}) == 1}, runs)
+    return CorrectRuns(module, inputs, seed, flushes).spread(runs)
+
+
+@dataclass
+class CorrectRuns:
+    """Correct runs of a module on one set of inputs, as many as are asked for: the first is that of our definition."""
+
+    module: Module
+    inputs: Mapping[str, Any]
+    seed: int = 0
+    flushes: bool = False
+    made: list[dict[str, Any]] = field(default_factory=list)
+    stopped: str = ""
+    scales: dict[int, Width] = field(default_factory=dict)
+
+    def spread(self, runs: int = RUNS) -> Spread:
+        """How far at least so many of them lie apart."""
+        while len(self.made) < runs and not self.stopped:
+            i = len(self.made)
+            rounding = Rounding(self.module, self.seed, i, self.scales, self.flushes and i % 2 == 1)
+            try:
+                self.made.append(graph.run(self.module, self.inputs, apply=rounding.apply if i else None))
+            except (Trap, Unpredictable) as why:
+                self.stopped = str(why)
+        if self.stopped:
+            return Spread({}, runs, self.stopped)
+        found: dict[str, list[Array]] = {}
+        for made in self.made:
+            for name, value in made.items():
+                if isinstance(value, np.ndarray):
+                    found.setdefault(name, []).append(value)
+        return Spread({n: v for n, v in found.items() if len({a.shape for a in v}) == 1}, len(self.made))
 
 
 class Rounding(Attempt):

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from assay.lower.frontends.tvm.objects import Object, require_tvm, type_key
 from assay.semantics.errors import Invalid
-from assay.verify.backends.tvm_pipelines import Plan, plan_of, steps_of
+from assay.verify.backends.tvm_pipelines import PassPlan, plan_of, steps_of
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +39,7 @@ def tvm_target() -> Any:
     return tvm().target.Target("llvm")
 
 
-def pipeline_of(name: str) -> Plan:
+def pipeline_of(name: str) -> PassPlan:
     """Passes and pipelines by their names. Invalid (backend.C3) where TVM has none of a name."""
     return plan_of(steps_of(name), tvm_target())
 

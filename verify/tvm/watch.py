@@ -15,7 +15,7 @@ import numpy as np
 
 from assay.interp.graph.kernel_calls import flat
 from assay.lower.frontends.tvm.objects import Object, handle, type_key
-from assay.verify.backends.tvm_pipelines import WHOLE, CompileFailed, Plan, compile_plan, innermost
+from assay.verify.backends.tvm_pipelines import WHOLE, CompileFailed, PassPlan, compile_plan, innermost
 from assay.verify.tvm.peer import Array, as_numpy, call, pipeline_of, structural_hash, tvm, tvm_target
 
 FINAL = "tirx.MakePackedAPI"
@@ -124,7 +124,7 @@ def watch(mod: Object, pipeline: Any = "default", mutations: bool = False) -> Co
             trace.passed.append(Passed(name, tuple(n for n, _, _ in open_), before, after, mutated))
 
     instrument = tvm().ir.instrument.pass_instrument(Watch)()
-    plan = pipeline_of(pipeline) if isinstance(pipeline, str) else Plan((pipeline,))
+    plan = pipeline_of(pipeline) if isinstance(pipeline, str) else PassPlan((pipeline,))
     try:
         trace.machine = compile_plan(mod, plan, tvm_target(), [instrument])
     except CompileFailed as failed:

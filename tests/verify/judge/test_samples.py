@@ -9,7 +9,7 @@ from assay.semantics.dtypes import DTYPES, FLOAT32
 from assay.semantics.graph import call, function, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
-from assay.verify.judge.samples import input_sets, narrowed
+from assay.verify.judge.samples import cast_to_small, input_sets
 from assay.verify.oracle.data import between_codes, codes, every_code, is_small
 
 SMALL = tuple(of for of in DTYPES.values() if is_small(of))
@@ -36,7 +36,7 @@ def test_what_is_cast_to_eight_bits_has_every_code_and_what_is_between() -> None
     cast = call("astype", call("reshape", x, shape=(320,)), dtype="float8_e5m2")
     again = call("reshape", call("astype", cast, dtype="float32"), shape=(16, 20))
     module = Module({"main": function([x, y], call("add", again, y))})
-    assert {n: of.name for n, of in narrowed(module).items()} == {"x": "float8_e5m2"}
+    assert {n: of.name for n, of in cast_to_small(module).items()} == {"x": "float8_e5m2"}
     sets = {s.name: s.inputs["x"] for s in input_sets(module, {}, ("random", "specials", "ties"), 1, 0)}
     met = set(sets["specials"].astype(e5m2.numpy).view(np.uint8).reshape(-1).tolist())
     assert len(met) >= 250, "but for NaNs of other bits, which become one"
@@ -48,6 +48,6 @@ def test_what_is_cast_to_eight_bits_has_every_code_and_what_is_between() -> None
 def test_an_input_of_eight_bits_has_every_code_among_specials() -> None:
     x = var("x", TensorType((16, 16), DTYPES["float8_e4m3fn"]))
     module = Module({"main": function([x], call("astype", x, dtype="float32"))})
-    assert narrowed(module) == {}, "it is one already"
+    assert cast_to_small(module) == {}, "it is one already"
     sets = {s.name: s.inputs["x"] for s in input_sets(module, {}, ("random", "specials"), 1, 0)}
     assert len(np.unique(sets["specials"].view(np.uint8))) == 256

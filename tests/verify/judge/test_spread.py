@@ -121,7 +121,8 @@ def test_whole_numbers_and_other_shapes_have_no_distance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("t", "degrees", "tail"), [(2.998, 7, 0.01), (5.408, 7, 0.0005), (4.303, 2, 0.025), (1.895, 7, 0.05)]
+    ("t", "degrees", "tail"),
+    [(2.998, 7, 0.01), (5.408, 7, 0.0005), (4.303, 2, 0.025), (12.706, 1, 0.025), (1.895, 7, 0.05)],
 )
 def test_the_odds_are_a_bound_on_students_tail(t: float, degrees: int, tail: float) -> None:
     assert np.log10(tail) - 1e-3 <= log10_tail(t, degrees) <= np.log10(tail * 3)
