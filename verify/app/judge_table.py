@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.table import Table
@@ -67,7 +68,7 @@ def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Jud
         def on_verdict(verdict: BackendVerdict) -> None:
             answer["backends"].append(backend_data(verdict))
             if not as_json:
-                print_verdict(out, verdict)
+                print_verdict(out, verdict, what)
 
         found = work(on_start=on_start, on_verdict=on_verdict, progress=progress)
         if to.junit is not None:
@@ -101,8 +102,8 @@ def word(row: Row) -> str:
     return sample.outcome if error is None else sample.of_output(error.tensor)
 
 
-def print_verdict(out: Screen, verdict: BackendVerdict) -> None:
-    """The table of one backend and its closing line."""
+def print_verdict(out: Screen, verdict: BackendVerdict, what: str) -> None:
+    """The table of one backend and its closing line; of TVM, with what looks for the pass."""
     rows = table_rows(verdict)
     out.print(Text(f"\n{printable(verdict.name)}", "bold"))
     if rows:
@@ -115,6 +116,9 @@ def print_verdict(out: Screen, verdict: BackendVerdict) -> None:
         for piece in sample.pieces[:3]:
             out.print(f"  {sample.sample}: {piece.title}: {piece.verdict}")
     out.print(cell(verdict.closing(), STYLES.get(verdict.outcome, "bold yellow")))
+    if verdict.outcome in ("wrong", "implausible") and verdict.name.partition(":")[0] == "tvm":
+        command = f"assay check {quote(what)} --backend {quote(verdict.name)} --per-pass"
+        out.print(cell(f"which pass it is, on --inputs or random ones: {command}"))
 
 
 def _table(width: int, rows: Sequence[Row]) -> Table:

@@ -58,19 +58,19 @@ class Tvm:
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             try:
-                arrays = [np.array(inputs[n], order="C") for n in params]
-                given = [tvm.runtime.tensor(a, device) for a in arrays]
+                given = [tvm.runtime.tensor(np.array(inputs[n], order="C"), device) for n in params]
                 result: Any = machine["main"](*given)
+                results = list(result) if type(result).__name__ in ("Array", "list", "tuple") else [result]
+                arrays = [np.asarray(r.numpy()) if hasattr(r, "numpy") else None for r in results]
             except Exception as wrong:
                 if type(wrong).__name__ == INTERNAL:
                     raise crashed(self.name, Raised(wrong), "its machine") from wrong
                 raise run_failed(self.name, wrong) from wrong
-            results = list(result) if type(result).__name__ in ("Array", "list", "tuple") else [result]
             odd = [type(r).__name__ for r in results if not hasattr(r, "numpy")]
             if odd or len(results) != len(names):  # a shape is no tensor in TVM
                 got = f"a {odd[0]}, which is no tensor" if odd else f"{len(results)} tensors for {len(names)}"
                 raise cannot(self.name, f"it returns {got}")
-            return {n: np.asarray(r.numpy()) for n, r in zip(names, results, strict=True)}
+            return {n: a for n, a in zip(names, arrays, strict=True) if a is not None}
 
         return run
 

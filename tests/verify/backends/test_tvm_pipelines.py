@@ -15,7 +15,7 @@ import pytest
 from assay.semantics.errors import Invalid
 from assay.verify.api.judge import judge
 from assay.verify.app.terminal import Screen
-from assay.verify.backends import Died, Refused, attempt, backend, subject_of_model
+from assay.verify.backends import Died, Refused, apache_tvm, attempt, backend, subject_of_model
 from assay.verify.backends.apache_tvm import Tvm
 from assay.verify.backends.registry import of_ours, require_known
 from assay.verify.backends.tvm_pipelines import steps_of
@@ -210,3 +210,21 @@ def test_judge_takes_the_names(model: Path) -> None:
     with pytest.raises(Invalid, match="there is FuseOps") as caught:
         judge(model, ["tvm:FuseOp"], kinds="random")
     assert caught.value.label == "backend.C3"
+
+
+@pytest.mark.peer
+@with_tvm
+@pytest.mark.parametrize("kind", ["ValueError", "InternalError"])
+def test_a_result_that_cannot_be_had_is_no_fault_of_ours(
+    model: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one of a negative size: what TVM gives is looked at where its failures are its own."""
+
+    class Odd:
+        def numpy(self) -> Any:
+            raise type(kind, (ValueError,), {})("negative dimensions are not allowed")
+
+    monkeypatch.setattr(apache_tvm, "compile_plan", lambda *_: {"main": lambda *_: Odd()})
+    found = outcome(model, "tvm")
+    assert type(found) is (Died if kind == "InternalError" else Refused)
+    assert "negative dimensions are not allowed" in found.reason

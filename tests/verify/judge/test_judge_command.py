@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -179,12 +180,22 @@ def long_verdict() -> BackendVerdict:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_fits_and_begins_with_what_is_wrong(width: int, capsys: pytest.CaptureFixture[str]) -> None:
-    judge_table.print_verdict(Screen(width=width), long_verdict())
+    judge_table.print_verdict(Screen(width=width), long_verdict(), "m.onnx")
     lines = capsys.readouterr().out.splitlines()
     rows = [line for line in lines if "0,12,112,112" in line]
     assert len(rows) == judge_table.MOST_ROWS and all(len(line) <= width for line in rows)
     assert rows[0].split()[:3] == ["cancelling", "2", "wrong"] and "output_29" in rows[0] and "64" in rows[0]
     assert "wrong" not in rows[1] and "(9 rows more: 9 right; all with --json)" in lines
+
+
+def test_what_looks_for_the_pass_is_said_of_tvm_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    right = BackendVerdict("tvm", [SampleVerdict("random", "right", "bounds", "", errors=[error("y")])])
+    for verdict in (long_verdict(), right):
+        judge_table.print_verdict(Screen(width=120), verdict, "m.onnx")
+    assert "--per-pass" not in capsys.readouterr().out
+    judge_table.print_verdict(Screen(width=120), replace(long_verdict(), name="tvm:FuseOps(1),cpu"), "a model.onnx")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "assay check 'a model.onnx' --backend 'tvm:FuseOps(1),cpu' --per-pass" in said
 
 
 def test_mean_errors_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
