@@ -44,6 +44,11 @@ class Garbled(ValueError):
 def pack(value: Any) -> bytes:
     """A message that holds `value`: None, bool, int, str, bytes, arrays, NumPy's scalars, and lists, tuples and
     mappings of them."""
+    return b"".join(packed(value))
+
+
+def packed(value: Any) -> list[bytes | memoryview]:
+    """The same in parts that lie one behind the other. Those of arrays are these, not copies."""
     parts: list[bytes | memoryview] = []
     size = 0
 
@@ -82,7 +87,7 @@ def pack(value: Any) -> bytes:
     text = json.dumps(described(value), separators=(",", ":")).encode("ascii")
     if len(text) > LONGEST:
         raise Garbled(f"{len(text)} bytes of names and texts; at most {LONGEST} may cross")
-    return b"".join((HEAD.pack(len(text), size), text, *parts))
+    return [HEAD.pack(len(text), size), text, *parts]
 
 
 def _text(of: Any) -> str:

@@ -20,7 +20,7 @@ from assay.lower.frontends.onnx.outside import size_of
 from assay.semantics.errors import EnvironmentFailure, Invalid, Trap, Unsupported
 from assay.semantics.files import on_disk
 from assay.verify.backends import Backend, backend
-from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
+from assay.verify.backends.channel import HEAD, Garbled, lengths, packed, unpack
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.protocol import Crashed, Prepared, UnreadSubject, call_prepared
 from assay.verify.backends.registry import of_ours
@@ -73,11 +73,12 @@ def answer_requests(requests: IO[bytes], answers: IO[bytes]) -> None:
     while head := requests.read(HEAD.size):
         request = unpack(*map(requests.read, lengths(head, sys.maxsize)))
         try:
-            data = pack(("done", handle(request, served)))
+            parts = packed(("done", handle(request, served)))
         except Exception as wrong:  # noqa: BLE001  (the parent says whose fault it is)
-            data = pack(answer_of(wrong))
-        answers.write(data)
+            parts = packed(answer_of(wrong))
+        answers.writelines(parts)
         answers.flush()
+        del request, parts
 
 
 def answer_of(wrong: Exception) -> tuple[str | bool, ...]:
@@ -120,7 +121,7 @@ def handle(request: tuple[Any, ...], served: Served) -> Any:
             if number not in served.prepared:
                 return None
             one = served.prepared[number]
-            return call_prepared(one.name, one.run, inputs)
+            return call_prepared(one.name, one.run, inputs, crossing=True)
 
 
 if __name__ == "__main__":

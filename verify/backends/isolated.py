@@ -30,8 +30,8 @@ from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invali
 from assay.semantics.files import on_disk
 from assay.semantics.types import TensorType
 from assay.verify import children
-from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.backends.protocol import ABSENT, OUTCOMES, Array, Crashed, Prepared, Subject, UnreadSubject
+from assay.verify.backends.channel import HEAD, Garbled, lengths, packed, unpack
+from assay.verify.backends.protocol import ABSENT, OUTCOMES, Array, Crashed, Crossed, Prepared, Subject, UnreadSubject
 from assay.verify.backends.registry import of_ours, require_known
 from assay.verify.oracle.declarations import Accepts
 
@@ -113,7 +113,7 @@ class Isolated:
                 raise self._garbled("no tensors by name")
             return answer
 
-        return run
+        return Crossed(run)
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -161,7 +161,8 @@ class Isolated:
         """What the process answers, whatever that is."""
         deadline = time.monotonic() + seconds
         try:
-            self._send(process, pack(request), deadline)
+            for part in packed(request):
+                self._send(process, part, deadline)
             sizes = lengths(self._receive(process, HEAD.size, deadline), most)
             return unpack(*(self._receive(process, size, deadline) for size in sizes))
         except (BrokenPipeError, EOFError):
@@ -200,7 +201,7 @@ class Isolated:
         os.set_blocking(self._process.stdin.fileno(), False)
         return self._process
 
-    def _send(self, process: subprocess.Popen[bytes], data: bytes, deadline: float) -> None:
+    def _send(self, process: subprocess.Popen[bytes], data: bytes | memoryview, deadline: float) -> None:
         assert process.stdin is not None
         left = memoryview(data)
         while left:

@@ -187,9 +187,20 @@ class Crashed(Unsupported):
         return f"{self.raised} at {re.sub(r':[0-9]+ in ', ':', self.place)}" if self.place else self.raised
 
 
-def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Crossed:
+    """A prepared backend in another process: what it gives is nobody else's."""
+
+    run: Prepared
+
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """As what is prepared there."""
+        return self.run(inputs)
+
+
+def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array], crossing: bool = False) -> dict[str, Any]:
     """What a prepared backend gives, in arrays of the caller's own; sequences are lists of them. It gets copies of
-    the inputs.
+    the inputs. What is `crossing` to another process before anything else is run is not copied here.
 
     Unsupported: what it gives is no mapping of names to arrays (backend.C7). Invalid: it has changed its inputs
     (backend.C8).
@@ -204,11 +215,12 @@ def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict
         if own[n].shape != np.shape(v) or own[n].tobytes() != np.ascontiguousarray(v).tobytes():
             raise Invalid(f"the backend {name} changes its input {n}", label="backend.C8")
     made: dict[str, Any] = {}
+    shared = crossing or isinstance(run, Crossed)
     for n, v in outputs.items():
         if not isinstance(n, str):
             raise Unsupported(f"the backend {name} gives a tensor by the name {n!r:.100}", label="backend.C7")
         try:
-            made |= {n: _own(v)} if v is not None else {}
+            made |= {n: _own(v, shared)} if v is not None else {}
         except Exception as wrong:
             # lists that are ragged; and what makes an array of somebody's object is strange code
             what = f"the backend {name} gives {n!r} as what is no tensor: {Raised(wrong)}"
@@ -216,10 +228,10 @@ def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict
     return made
 
 
-def _own(value: Any) -> Any:
+def _own(value: Any, shared: bool) -> Any:
     if is_sequence(value):
-        return [v if v is None else _own(v) for v in value]
-    array = np.array(value)
+        return [v if v is None else _own(v, shared) for v in value]
+    array = np.asarray(value) if shared else np.array(value)
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     element_name(array)
     return array

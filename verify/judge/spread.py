@@ -84,7 +84,7 @@ class Spread:
         """The middle of the correct runs of an output, None where there are none."""
         runs = self.outputs.get(name, ())
         with np.errstate(all="ignore"):
-            return np.mean([r.astype(np.float64) for r in runs], axis=0) if runs else None
+            return _middle(runs) if runs else None
 
     def distance(self, name: str, got: Array) -> Distance | None:
         """How far a float output is from the correct runs; None where that says nothing: it is of whole numbers, has no
@@ -93,19 +93,34 @@ class Spread:
         if len(runs) < 2 or got.shape != runs[0].shape or got.dtype != runs[0].dtype or not dtype(got.dtype).is_float:
             return None
         with np.errstate(all="ignore"):
-            return _distance(name, np.stack([r.astype(np.float64) for r in runs]), got)
+            return _distance(name, runs, got)
 
 
-def _distance(name: str, runs: Array, got: Array) -> Distance | None:
+def _middle(runs: Sequence[Array]) -> Array:
+    """The mean of several arrays, in float64, of which few exist at a time."""
+    total = runs[0].astype(np.float64)
+    for r in runs[1:]:
+        total = total + r.astype(np.float64)
+    return np.asarray(total / len(runs))
+
+
+def _distance(name: str, runs: Sequence[Array], got: Array) -> Distance | None:
     of = dtype(got.dtype)
     off = got.astype(np.float64)
-    known = np.isfinite(runs).all(axis=0)
+    known = np.logical_and.reduce([np.isfinite(r) for r in runs])
     if not known.any():
         return None
-    middle = np.where(known, runs.mean(axis=0), 0.0)
-    each = np.where(known, runs - middle, 0.0)
-    scale = float(np.abs(each).max()) or 1.0  # squares may overflow
-    own = scale * np.sqrt(((each / scale) ** 2).sum(axis=0) / (len(runs) - 1))
+    middle = np.where(known, _middle(runs), 0.0)
+
+    def from_middle(run: Array) -> Array:
+        return np.where(known, run.astype(np.float64) - middle, 0.0)
+
+    furthest = max(float(np.abs(from_middle(r)).max()) for r in runs)
+    scale = furthest or 1.0  # squares may overflow
+    own = np.zeros(middle.shape)
+    for r in runs:
+        own = own + (from_middle(r) / scale) ** 2
+    own = scale * np.sqrt(own / (len(runs) - 1))
     whole = scale * sqrt(float(((own[known] / scale) ** 2).mean()))
     ulp = of.unit_roundoff * np.maximum(np.abs(middle), of.smallest_normal)
     spread = np.maximum(np.maximum(own, whole / 4), ulp)
@@ -113,7 +128,7 @@ def _distance(name: str, runs: Array, got: Array) -> Distance | None:
     far = np.where(known, np.where(np.isfinite(far), far, np.inf), 0.0)
     times = far / spread
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(times)), times.shape))
-    most = max(float(np.abs(each).max()), float(ulp[at]))
+    most = max(furthest, float(ulp[at]))
     t = float(times[at]) / sqrt(1 + 1 / len(runs))
     return Distance(
         name, at, float(off[at]), float(middle[at]), float(spread[at]), float(times[at]), float(far[at]) / most,

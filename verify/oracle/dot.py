@@ -21,6 +21,7 @@ import numpy as np
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import FLOAT64, DType, dtype
 from assay.semantics.operator import Operator, Reasons
+from assay.semantics.ops.contraction import BLOCK
 from assay.verify.oracle.verdict import Worst, element_number
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +60,18 @@ OTHERS: Reasons = {
 def magnitudes(op: Operator, attrs: Attrs, args: Sequence[Array]) -> Array:
     """The same operator on the magnitudes of its operands, none below the least normal number, in float64."""
     least = dtype(args[0].dtype).smallest_normal
-    return np.asarray(op.value(attrs, *[np.maximum(np.abs(a.astype(np.float64)), least) for a in args]))
+
+    def size(of: Array) -> Array:
+        made = of.astype(np.float64)
+        np.maximum(np.abs(made, out=made), least, out=made)
+        return made
+
+    if op.name == "matmul" and args[1].ndim == 2 and args[1].size > BLOCK:  # a matrix of weights, by columns
+        step = max(1, BLOCK // args[1].shape[0])
+        left = size(args[0])
+        columns = (args[1][:, j : j + step] for j in range(0, args[1].shape[1], step))
+        return np.concatenate([np.asarray(op.value(attrs, left, size(c))) for c in columns], axis=-1)
+    return np.asarray(op.value(attrs, *map(size, args)))
 
 
 def has_independent_roundings(terms: int, args: Sequence[Array], reference: Array, of: DType) -> bool:
