@@ -50,7 +50,7 @@ class Tvm:
                 module = from_onnx(with_outputs(with_data_inside(subject.model), names), keep_params_in_input=False)
         except Exception as wrong:
             # its importer raises whatever it likes
-            raise self._failed(Raised(wrong), f"its importer of ONNX, {Raised(wrong).place_in('tvm')}") from wrong
+            raise self._failed(Raised(wrong), "its importer of ONNX") from wrong
         try:
             machine = compile_plan(module, plan, target)
         except CompileFailed as failed:
@@ -64,7 +64,7 @@ class Tvm:
                 arrays = [np.asarray(r.numpy()) if hasattr(r, "numpy") else None for r in results]
             except Exception as wrong:
                 if type(wrong).__name__ == INTERNAL:
-                    raise crashed(self.name, Raised(wrong), "its machine") from wrong
+                    raise self._failed(Raised(wrong), "its machine") from wrong
                 raise run_failed(self.name, wrong) from wrong
             odd = [type(r).__name__ for r in results if not hasattr(r, "numpy")]
             if odd or len(results) != len(names):  # a shape is no tensor in TVM
@@ -75,7 +75,8 @@ class Tvm:
         return run
 
     def _failed(self, raised: Raised, where: str) -> Unsupported:
-        """What to raise where a part of TVM fails: it crashed if it calls that a fault of its own."""
+        """What to raise where a part of TVM fails: it crashed if it calls that a fault of its own. The place is the
+        last one that TVM shows, often in its C++: one pass fails in several ways."""
         if raised.kind == INTERNAL:
-            return crashed(self.name, raised, where)
+            return crashed(self.name, raised, f"{where}, {raised.place_in('')}")
         return cannot(self.name, f"{where} fails: {str(raised)[:LONGEST]}")

@@ -153,11 +153,11 @@ def test_a_pass_that_fails_is_named(model: Path) -> None:
     long = outcome(model, "tvm:our_tvm_passes.failing(1000)")
     assert isinstance(long, Refused) and len(long.reason) < 500
     inside = outcome(model, "tvm:tirx")
-    assert isinstance(inside, Died) and inside.reason.endswith(
-        "(the pass tirx.TilePrimitiveDispatch inside of tirx.LowerTIRx)"
+    assert (
+        isinstance(inside, Died) and "(the pass tirx.TilePrimitiveDispatch inside of tirx.LowerTIRx, " in inside.reason
     )
     generator = outcome(model, "tvm:VMShapeLower")
-    assert isinstance(generator, Died) and generator.reason.endswith("(the code generator)")
+    assert isinstance(generator, Died) and "(the code generator, codegen_vm.cc:" in generator.reason
 
 
 @pytest.mark.peer
