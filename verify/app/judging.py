@@ -11,7 +11,7 @@ import onnx
 
 from assay.lower.frontends.onnx.containers import any_dtype, inside_option
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import AssayError, Invalid
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.leaves import output_leaves
 from assay.semantics.module import Module
@@ -20,12 +20,12 @@ from assay.semantics.walk import post_order
 from assay.verify.app.spending import require_seconds
 from assay.verify.backends import Backend, Subject, backend, subject_of_module
 from assay.verify.backends.isolated import Isolated
-from assay.verify.backends.protocol import OUTCOMES
 from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
 from assay.verify.evidence import Evidence, of_outcome, plural
+from assay.verify.judge.outcome import GOOD
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample
-from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
+from assay.verify.oracle import Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
 
 Array = np.ndarray[Any, Any]
@@ -119,30 +119,19 @@ def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, 
     if subject is None:
         subject = subject_of_module(expected.module)
     chosen = who.backend or backend(who.name)
-    try:
-        verdict = judge_backend(subject, chosen, expected, who.excluded)
-    except AssayError as wrong:
-        if wrong.label not in OUTCOMES:
-            raise
-        return "", of_outcome(OUTCOMES[wrong.label], wrong.message)
-    if verdict.outcome == "undecided":
-        return _deeper(subject, chosen, expected, who.excluded)
-    made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
-    return _line(verdict, f"{plural(len(subject.outputs), 'output')}, {verdict.judged} of {plural(made, 'tensor')}")
-
-
-def _deeper(subject: Subject, backend: Backend, expected: Expected, excluded: Collection[str]) -> tuple[str, Evidence]:
-    """The verdict as `assay judge` finds it, where bounds of the whole program do not decide: on pieces of the model,
-    and beside correct runs."""
-    run = JudgeRun(subject, [Sample("given", 0, expected.inputs)], [backend], excluded=list(excluded))
+    run = JudgeRun(subject, [Sample("given", 0, expected.inputs)], [chosen], excluded=list(who.excluded))
     run.known[0] = expected
     found = next(run.verdicts())
     first = next((s for s in found.samples if s.outcome == found.outcome), None)
     if first is None:
         return "", of_outcome(found.outcome, found.why)
-    said = first.detail if found.outcome in ("right", "open") else found.closing()
-    more = {"unseen": found.unseen} if found.unseen else {}
-    return plural(len(subject.outputs), "output"), of_outcome(found.outcome, said, **more)
+    more: dict[str, Any] = {"unseen": found.unseen} if found.unseen else {}
+    if first.outcome == "wrong":
+        more["worst"] = {"layer": first.layer, "culprit": first.culprit, **(asdict(first.worst) if first.worst else {})}
+    said = first.detail + found.limits if found.outcome in GOOD else found.closing()
+    made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
+    did = f"{plural(len(subject.outputs), 'output')}, {first.judged} of {plural(made, 'tensor')}"
+    return did if found.outcome != "wrong" else "", of_outcome(found.outcome, said, **more)
 
 
 def _data(types: Iterable[Type]) -> list[DataType]:

@@ -137,6 +137,8 @@ class SampleVerdict:
     errors: Sequence[TensorError] = ()
     distances: Sequence[Distance] = ()
     pieces: Sequence[PieceFinding] = ()
+    judged: int = 0
+    """How many tensors were judged on the backend's own operands."""
     tensors: Sequence[ShownTensor] = ()
     """Every tensor that the backend shows, where that was asked for."""
 
@@ -225,6 +227,13 @@ class BackendVerdict:
         more += f"; not judged is what has no meaning here: {self.around}" if self.around else ""
         return f"{self.name} {_SAID[outcome]} {on}{where}: {first.detail}{rule}{_WHY.get(outcome, '')}{more}"
 
+    @property
+    def limits(self) -> str:
+        """What is not known of one that is right, in words behind what is."""
+        hidden = f"; its intermediate tensors are not to be had: {self.hidden}" if self.hidden else ""
+        keeps = f"; not shown is whether it keeps something from run to run: {self.unseen}" if self.unseen else ""
+        return hidden + keeps
+
     def _good(self) -> str:
         """The same of one that is right."""
         good = [s for s in self.samples if s.outcome in GOOD]
@@ -237,9 +246,7 @@ class BackendVerdict:
         but = f", but for what the standard leaves open, on {opened.sample}: {opened.detail}" if opened else ""
         said = f"; nothing could be told on {listed([s.sample for s in self.silent])}" if self.silent else ""
         why = f": {self.silent[0].detail}" if self.silent else ""
-        unseen = f"; its intermediate tensors are not to be had: {self.hidden}" if self.hidden else ""
-        unseen += f"; not shown is whether it keeps something from run to run: {self.unseen}" if self.unseen else ""
-        return f"right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}{unseen}"
+        return f"right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}{self.limits}"
 
 
 GOOD = ("right", "open")

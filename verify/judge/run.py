@@ -148,7 +148,7 @@ class JudgeRun:
         rests = "" if outcome not in GOOD else "tensors" if verdict.judged else "bounds"
         return SampleVerdict(
             sample.name, outcome, rests, verdict.detail, verdict.worst, verdict.culprit or "", verdict.layer,
-            errors=errors,
+            errors=errors, judged=verdict.judged,
         )  # fmt: skip
 
     # --- pieces

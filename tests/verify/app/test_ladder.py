@@ -63,7 +63,7 @@ def test_outputs_that_are_all_a_million(ask: Any) -> None:
     assert "is 1000000.0, allowed is" in line["detail"] and "inside the graph's bounds" not in line["detail"]
 
 
-@pytest.mark.parametrize(("backend", "when"), [("later", "in a second run"), ("stale", "on other inputs in between")])
+@pytest.mark.parametrize(("backend", "when"), [("later", "(again)"), ("stale", "(others)")])
 def test_what_a_backend_keeps_from_run_to_run(backend: str, when: str, ask: Any) -> None:
     code, holds, line = ask(shallow(), backend)
     assert (code, holds) == (1, False) and when in line["detail"] and line["outcome"] == "wrong"
@@ -133,7 +133,7 @@ def picked(*more: tuple[str, ...]) -> onnx.ModelProto:
 
 def test_where_there_are_no_other_inputs_the_line_says_so(ask: Any) -> None:
     code, _, line = ask(made(nodes_of([("Neg", "x", "y")]), {"x": (np.int32, [1])}, {"y": (np.int32, [1])}), "stale")
-    assert code == 1 and "on other inputs in between, y element (0,) is -1" in line["detail"]
+    assert code == 1 and "(others), in Neg, tensor y: y element (0,) is -1" in line["detail"]
     code, _, line = ask(picked(), "stale", i=np.int64([0]))
     assert code == 0 and line["data"] == {
         "unseen": "the program fails on all of the 2 sets of other inputs that were tried"
