@@ -27,10 +27,12 @@ from assay.semantics.files import read_text
 from assay.semantics.module import Module
 from assay.semantics.types import Type
 from assay.verify.app.answers import answering, write_answer
+from assay.verify.app.junit import TestCase, write_junit
 from assay.verify.app.terminal import Screen
 from assay.verify.app.text_run import run_inputs
 from assay.verify.backends.apache_tvm import Tvm
 from assay.verify.backends.registry import of_ours
+from assay.verify.border.files import require_file_place
 from assay.verify.border.inputs import all_dims, complete
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.exits import Exit
@@ -51,12 +53,16 @@ class TvmRequest:
     inputs: Mapping[str, Array] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
+    junit: Path | None = None
 
 
 def judge_inside(request: TvmRequest, backends: Sequence[str], out: Screen, as_json: bool) -> int:
     """Judge a model inside TVM, by the passes that each backend names (both pipelines of `tvm`), and say so; the exit
     code. Invalid: a backend is not TVM (cli.C3), or TVM has no such passes (backend.C3)."""
     pipelines = pipelines_of(backends)
+    if request.junit is not None:
+        require_file_place(request.junit)
+    cases: list[TestCase] = []
     for pipeline in pipelines:
         pipeline_of(pipeline)
     mod, arguments, meant = load_tvm(request)
@@ -67,9 +73,12 @@ def judge_inside(request: TvmRequest, backends: Sequence[str], out: Screen, as_j
             trace = watch(mod, pipeline)
             for lines in judged_inside(request, trace, pipeline, arguments, meant):
                 data.append({"pipeline": pipeline, **lines.data})
+                cases += [TestCase(f"{pipeline}, {lines.what}", *case) for case in lines.cases]
                 answer["holds"] = both(answer["holds"], known(lines.hows), lines.wrong is not None)
                 if not as_json:
                     say(out, pipeline, lines)
+    if request.junit is not None:
+        write_junit(request.junit, f"inside of TVM, {request.model}", cases)
     ends = (
         f"not judged one by one: passes inside of {', '.join(NESTED)}, which compile functions of their own, and those"
         f" from {FINAL} on, where a tensor function takes handles; what they do shows in the stage around them and in"
@@ -103,6 +112,29 @@ class JudgedLines:
     told: Sequence[str]
     wrong: str | None
     data: dict[str, Any]
+    cases: Sequence[tuple[str, str, str]] = ()
+    """Each as a test: its name, a word of the ladder of verdicts, what is said."""
+
+
+def require_none_of(options: Sequence[str]) -> None:
+    """Invalid (cli.C3): one of these options is given, of which nothing is known inside of TVM."""
+    if options:
+        raise Invalid(
+            f"{', '.join(options)}: --per-pass and --per-kernel take --inputs, --dim, --seed, --junit and --json alone",
+            label="cli.C3",
+        )
+
+
+LADDER = {
+    **dict.fromkeys(("changed", "refused", "fails", "wrong", "overwritten"), "wrong"),
+    **dict.fromkeys(("undecided", "not read", "not judged", "undefined"), "undecided"),
+}
+"""What the verdicts inside of TVM are on the ladder; others are right."""
+
+
+def case_of(name: str, how: str, detail: str) -> tuple[str, str, str]:
+    """A verdict as a test."""
+    return name, LADDER.get(how, "right"), f"{how}: {detail}"
 
 
 def judged_inside(
@@ -116,18 +148,21 @@ def judged_inside(
         idle = trace.idle()
         told += [f"changed nothing: {', '.join(idle)}"] if idle else []
         data: dict[str, Any] = {"passes": [asdict(v) for v in passes], "first": wrong and wrong.name, "idle": idle}
-        yield JudgedLines("stages", tuple(v.how for v in passes), told, str(wrong) if wrong else None, data)
+        cases = [case_of(v.name, v.how, v.detail) for v in passes]
+        yield JudgedLines("stages", tuple(v.how for v in passes), told, str(wrong) if wrong else None, data, cases)
     if request.per_kernel and trace.failed is not None:
         if not request.per_pass:
             failed = f"{trace.failed.culprit}: fails: {trace.failed.said}"
-            yield JudgedLines("calls of kernels", (), [], failed, {"calls": [], "failed": failed})
+            cases = [case_of(trace.failed.culprit, "fails", trace.failed.said)]
+            yield JudgedLines("calls of kernels", (), [], failed, {"calls": [], "failed": failed}, cases)
     elif request.per_kernel:
         report = judge_calls(trace, arguments, name=pipeline)
         first = report.first
         told = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
         data = {"calls": [asdict(v) for v in report.verdicts], "first": first and first.index, "flow": report.flow}
         hows = tuple(v.how for v in report.verdicts)
-        yield JudgedLines("calls of kernels", hows, told, str(first) if first else None, data)
+        cases = [case_of(f"call {v.index} of {v.name}", v.how, v.detail) for v in report.verdicts]
+        yield JudgedLines("calls of kernels", hows, told, str(first) if first else None, data, cases)
 
 
 def known(kinds: Iterable[str]) -> bool:

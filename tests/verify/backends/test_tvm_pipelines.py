@@ -7,6 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -19,7 +20,7 @@ from assay.verify.backends import Died, Refused, apache_tvm, attempt, backend, s
 from assay.verify.backends.apache_tvm import Tvm
 from assay.verify.backends.registry import of_ours, require_known
 from assay.verify.backends.tvm_pipelines import steps_of
-from assay.verify.tvm.command import TvmRequest, judge_inside
+from assay.verify.tvm.command import TvmRequest, judge_inside, require_none_of
 
 with_tvm = pytest.mark.skipif(find_spec("tvm") is None, reason="the peer apache-tvm is not installed")
 
@@ -198,6 +199,23 @@ def test_passes_that_change_nothing_or_what_main_takes_are_told(
     out = capsys.readouterr().out
     assert "the compiled code: not read: main takes 2 arguments, 1 are given" in out and "FAILS" not in out
     assert "changed nothing: FuseOps\n" in out
+
+
+@pytest.mark.peer
+@with_tvm
+def test_each_pass_is_a_test_of_junit(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "found.xml"
+    request = TvmRequest(model, True, True, junit=file)
+    assert judge_inside(request, ["tvm:our_tvm_passes.wrong", "tvm:our_tvm_passes.failing"], Screen(), True) == 1
+    tests = {(t.get("classname"), t.get("name")): t for t in ElementTree.parse(file).iter("testcase")}
+    wrong = tests["our_tvm_passes.wrong, stages", "AddIsSubtract"].find("failure")
+    assert wrong is not None and "wrong: changed: result 0" in str(wrong.get("message"))
+    assert tests["our_tvm_passes.failing, stages", "AlwaysFails"].find("failure") is not None
+    assert len(tests["our_tvm_passes.wrong, stages", "LegalizeOps"]) == 0
+    calls = [name for group, name in tests if group == "our_tvm_passes.wrong, calls of kernels"]
+    assert len(calls) == 2 and calls[0] == "call 0 of subtract"
+    with pytest.raises(Invalid, match="--report, --patience: --per-pass"):
+        require_none_of(["--report", "--patience"])
 
 
 @pytest.mark.peer

@@ -72,8 +72,10 @@ def check(
     from assay.verify.tvm import command as tvm_command
 
     if per_pass or per_kernel:
+        others = {"--expected": expected, "--stop-after": stop_after, "--report": report, "--exclude": exclude}
+        tvm_command.require_none_of([n for n, given in {**others, "--patience": patience}.items() if given])
         request = tvm_command.TvmRequest(
-            model, per_pass, per_kernel, load_npz(inputs) if inputs else {}, parse_dims(dim), seed
+            model, per_pass, per_kernel, load_npz(inputs) if inputs else {}, parse_dims(dim), seed, junit
         )
         raise typer.Exit(tvm_command.judge_inside(request, backend, Screen(), as_json))
     work = partial(
