@@ -14,7 +14,7 @@ import onnx
 from assay.interp import graph
 from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.lower.frontends.onnx.known import without_meaning
-from assay.semantics.errors import AssayError, Invalid, Trap
+from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.types import Type, symbols
 from assay.verify.api.check import Backends, Progress, named_backends
@@ -244,5 +244,11 @@ def with_chosen_sizes(
 
 def _subject(program: onnx.ModelProto | Module, sizes: Mapping[str, int], source: str) -> Subject:
     if isinstance(program, Module):
-        return subject_of_module(sized(program, sizes))
+        try:
+            return subject_of_module(sized(program, sizes))
+        except Unsupported as why:
+            if source.endswith(".py") and why.label.startswith("onnx_export."):
+                hint = f"TVM takes a text as it is: assay check {source} --backend tvm --per-pass"
+                raise Unsupported(f"{why.message}; {hint}", where=why.where, label=why.label) from None
+            raise
     return subject_of_model(program, sizes, source)

@@ -83,7 +83,7 @@ class Isolated:
                 raise
 
     def require_installed(self) -> None:
-        """The same, and Invalid where its tool is not installed (backend.C1), or has no pass of a name that it has
+        """The same, and Invalid where its tool is not installed (backend.C1), or has not the passes that its name lists
         (backend.C3): it is asked for next to nothing. Whatever else it says to that, it says of any program too."""
         self.require()
         x, y = (onnx.helper.make_tensor_value_info(n, 1, [1]) for n in "xy")

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 
+from assay.semantics.errors import Invalid
 from assay.verify.api.judge import judge
 from assay.verify.app import judge_table
 from assay.verify.app.judge_baseline import Baseline, findings
@@ -322,3 +323,22 @@ def test_rows_say_wrong_where_what_is_wrong_lies_within_the_model() -> None:
     inside = Worst("hidden", (0,), 1.0, 2.0, 2.0, 4.0)
     sample = SampleVerdict("random", "wrong", "", "", inside, errors=errors)
     assert [sample.of_output(n) for n in "ab"] == ["wrong", "wrong"]
+
+
+def test_a_text_that_is_no_onnx_names_the_command_that_gives_it_to_tvm(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(
+        "from tvm.script import ir as I, relax as R, tirx as T\n\n@I.ir_module\nclass M:\n"
+        "    @T.prim_func(private=True, s_tir=True)\n"
+        '    def half(A: T.Buffer((T.int64(4),), "float32"), B: T.Buffer((T.int64(4),), "float32")):\n'
+        "        for i in range(T.int64(4)):\n"
+        "            B[i] = A[i] * T.float32(0.5)\n\n"
+        "    @R.function\n"
+        '    def main(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):\n'
+        '        y = R.call_tir(M.half, (x,), out_sinfo=R.Tensor((4,), dtype="float32"))\n'
+        "        return y\n",
+        "utf-8",
+    )
+    with pytest.raises(Invalid, match=r"assay check kernel.py --backend tvm --per-pass") as caught:
+        judge(file, ["numpy"])
+    assert caught.value.label == "onnx_export.C1"
