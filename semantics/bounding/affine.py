@@ -22,13 +22,17 @@ import numpy as np
 
 from assay.semantics.bounding.core import Array, Bounded, Floats
 from assay.semantics.bounding.model import U64
-from assay.semantics.bounding.shared import COARSE, LARGEST, SMALLEST, Errors, summed
+from assay.semantics.bounding.shared import COARSE, LARGEST, SMALLEST, Errors, is_order, summed
 from assay.semantics.dtypes import FLOAT64
 
 SLIP = 32 * U64
 """What a step computed in float64 may be off by, as a part of all magnitudes that are in it."""
 WIDER = 1.5
 """An element whose form is so many times as wide as its interval is its interval."""
+
+
+NARROW = 4096
+"""A tensor of more elements gets no symbols."""
 
 
 class Exhausted(Exception):
@@ -53,7 +57,7 @@ class Symbols:
 
     def named(self, x: Bounded) -> Bounded:
         """`x` with symbols in place of its rest, one for each element; as it is, where these would be too many."""
-        if x.size == 0 or x.size**2 > self.limit or not x.of.is_float or x.of is FLOAT64:
+        if x.size == 0 or x.size > NARROW or x.size**2 > self.limit or not x.of.is_float or x.of is FLOAT64:
             return x
         joints = [j for j in x.joints if j.is_worth_it] if isinstance(x, Followed) else []
         together = sum((j.box for j in joints), np.zeros(x.shape))
@@ -214,8 +218,7 @@ class Followed(Bounded):
         none = places < 0
         centre = np.where(none, made.value, self.centre.ravel()[places])
         rest = np.where(none, 0.0, self.rest.ravel()[places])
-        same = bool(self.joints) and places.shape[-1:] == self.shape[-1:] and places.size == self.size
-        same = same and np.array_equal(places.ravel(), np.arange(self.size))
+        same = bool(self.joints) and places.shape[-1:] == self.shape[-1:] and is_order(places, self.shape)
         joints = [j.reshaped(places.shape) for j in self.joints] if same else []
         return Followed(made, self.symbols, self.shared.at(places), centre, rest, joints)
 
@@ -252,6 +255,17 @@ def second(made: Any, x: Bounded, by: Any, other: Bounded | None = None) -> Join
     (wide, most), (other_wide, other_most) = x.squares(), other.squares()
     by = np.broadcast_to(by, x.shape)
     return Joint(by * x.radius * other.radius, by * wide * other_wide, np.sqrt(most * other_most))
+
+
+def scaled_row(made: Bounded, x: Bounded, by: Floats) -> Joint | None:
+    """What is left out of a row that is scaled as a whole: what each element is off times `by` at most, which has one
+    number a row. None where it does not matter."""
+    if not isinstance(x, Followed) or x.shape != made.shape or x.ndim == 0 or x.shape[-1] < 4:
+        return None
+    if not np.median(by * x.radius) > MATTERS * np.median(made.radius):
+        return None
+    wide, most = x.squares()
+    return Joint(by * x.radius, by * wide, np.sqrt(x.shape[-1] * most))
 
 
 MATTERS = 0.002

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from assay.semantics.bounding.affine import RULES, SLIP, Followed, elementwise, form, second
+from assay.semantics.bounding.affine import RULES, SLIP, Followed, elementwise, form, scaled_row, second
 from assay.semantics.bounding.core import Array, Bounded, coerce, is_same, moved
 from assay.semantics.bounding.movement import holds
 from assay.semantics.bounding.pointwise import erf_array
@@ -58,8 +58,11 @@ def multiply(made: Bounded, a: Any, b: Any) -> Bounded:
     if is_same(a, b):
         return _squared(made, a)
     a, b = coerce(a, b)
-    left = a.radius * b.radius
-    return elementwise(made, a.value * b.value, [(b.value, a), (a.value, b)], left, joint=second(made, a, 1.0, b))
+    joint = second(made, a, 1.0, b)
+    for x, other in ((a, b), (b, a)):
+        if joint is None and other.shape == (*x.shape[:-1], 1):
+            joint = scaled_row(made, x, other.radius)
+    return elementwise(made, a.value * b.value, [(b.value, a), (a.value, b)], a.radius * b.radius, joint=joint)
 
 
 def _squared(made: Bounded, x: Bounded) -> Bounded:
@@ -86,7 +89,10 @@ def divide(made: Bounded, a: Any, b: Any) -> Bounded:
     least = np.abs(b.value) - b.radius
     off = (a.radius + np.abs(q) * b.radius) * b.radius
     left = np.where(b.radius == 0, 0.0, np.where(least > 0, off / (np.abs(b.value) * least), np.inf))
-    return elementwise(made, q, [(1 / b.value, a), (-q / b.value, b)], left)
+    joint = None
+    if b.shape == (*a.shape[:-1], 1) and (least > 0).all():
+        joint = scaled_row(made, a, b.radius / (np.abs(b.value) * least))
+    return elementwise(made, q, [(1 / b.value, a), (-q / b.value, b)], left, joint=joint)
 
 
 @rule(np.reciprocal)

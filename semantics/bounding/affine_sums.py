@@ -61,6 +61,17 @@ def each(made: Bounded, shared: Errors, linear: Callable[[Coarse], Any]) -> Erro
     return Errors(shared.ids, base, made.shape)
 
 
+def _into(base: Coarse, at: Any, shared: Errors, linear: Callable[[Coarse], Any], adds: bool) -> None:
+    """The same, into the rows `at` of what is there, or added to that."""
+    for some in shared.pieces():
+        found = np.reshape(linear(shared.part(some)), (some.stop - some.start, base.shape[1]))
+        here = slice(at.start + some.start, at.start + some.stop) if isinstance(at, slice) else at[some]
+        if adds:
+            base[here] += found
+        else:
+            base[here] = found
+
+
 @rule(np.mean)
 def mean(made: Any, x: Followed, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum over the count."""
@@ -113,7 +124,7 @@ def matmul(made: Bounded, a: Any, b: Any) -> Bounded:
     for x, product in products:
         if any(x is f for f in followed):
             symbols.spend(x.shared.size + len(x.shared.ids) * made.size)
-            base[rows(ids, x.shared.ids)] += each(made, x.shared, product).base
+            _into(base, rows(ids, x.shared.ids), x.shared, product, adds=x is not followed[0] or x is b)
     base[len(ids) :] = own.base
     return finished(made, symbols, Errors(np.concatenate([ids, own.ids]), base, made.shape), centre, rest)
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from assay.semantics.bounding.core import Array, Floats
 
-PIECE = 1 << 19
+PIECE = 1 << 17
 """Numbers that are worked on at a time."""
 Coarse: TypeAlias = npt.NDArray[np.float32]
 COARSE = 2.0**-22
@@ -71,6 +71,11 @@ class Errors:
 
     def at(self, places: Array) -> Errors:
         """Those of elements at flat places; below 0 stands one without errors."""
+        if is_order(places, self.shape):
+            scale = None if self.scale is None else self.scale.reshape(places.shape)
+            inner = None if self.places is None else self.places.reshape(places.shape)
+            jointly = self.jointly if places.shape[-1:] == self.shape[-1:] else []
+            return replace(self, shape=places.shape, places=inner, scale=scale, jointly=jointly)
         scale = None if self.scale is None else _taken(self.scale.ravel(), places).reshape(places.shape)
         inner = places if self.places is None else np.where(places < 0, -1, self.places.ravel()[places])
         return replace(self, shape=places.shape, places=inner, scale=scale, jointly=[])
@@ -123,6 +128,12 @@ class Errors:
     def without(self, where: Array) -> Errors:
         """None where it is said."""
         return self.times(np.where(where, 0.0, 1.0)) if where.any() else self
+
+
+def is_order(places: Array, shape: tuple[int, ...]) -> bool:
+    """Whether flat places are those of all elements of a shape, one after another."""
+    size = int(np.prod(shape))
+    return bool(places.size == size and np.array_equal(places.ravel(), np.arange(size)))
 
 
 def _taken(rows_: Floats, places: Array) -> Floats:

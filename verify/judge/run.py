@@ -25,7 +25,7 @@ from assay.verify.judge.piecewise import Piecewise
 from assay.verify.judge.samples import Sample
 from assay.verify.judge.spread import FEW, RUNS, CorrectRuns, Distance, Spread
 from assay.verify.judge.tensors import shown_tensors
-from assay.verify.oracle import Expected, Verdict, oracle_of
+from assay.verify.oracle import Accepts, Expected, Verdict, oracle_of
 from assay.verify.oracle.judge import UNDECIDED
 from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS
 from assay.verify.oracle.other_inputs import find_between
@@ -37,6 +37,8 @@ BETWEEN = "others"
 """Inputs that are run between the only ones that were given and these again."""
 AGAIN = "again"
 """The set of inputs that is run a second time, after all others: what stays from run to run shows in it."""
+MANY = 2.4e10
+"""Errors are followed on further sets of inputs until that took so many numbers: a minute and a half."""
 
 
 @dataclass(eq=False)
@@ -58,6 +60,8 @@ class JudgeRun:
     correct: dict[tuple[int, bool], CorrectRuns] = field(default_factory=dict)
     follows: bool = True
     """Whether it is worth while to follow how errors hang together."""
+    followed: dict[tuple[int, Accepts], Expected] = field(default_factory=dict)
+    """What may come of sets of inputs where errors are followed."""
     known: dict[int, Expected] = field(default_factory=dict)
     """What may come of sets of inputs, by their place, as far as it is known."""
     unseen: str = ""
@@ -251,10 +255,15 @@ class JudgeRun:
         outputs, oracle = each.outputs[k], each.oracle
         if not self.follows or not isinstance(outputs, Mapping):
             return first
-        self.progress(f"errors followed on {self.runs[k].name}", 0, 0)
-        expected = oracle.expected(Expected(self.subject.module, self.runs[k].inputs, follows=True))
+        first_time = 0 if self.runs[k].kind == AGAIN else k
+        expected = self.followed.get((first_time, oracle.accepts))
+        if expected is None:
+            self.progress(f"errors followed on {self.runs[k].name}", 0, 0)
+            expected = oracle.expected(Expected(self.subject.module, self.runs[k].inputs, follows=True))
+            self.followed[first_time, oracle.accepts] = expected
         verdict = oracle.judge(expected, outputs)
-        self.follows &= not expected.unfollowed  # on other inputs it is as much
+        numbers = sum(e.numbers for e in self.followed.values())
+        self.follows &= not expected.unfollowed and numbers < MANY  # on other inputs it is as much
         if verdict.outcome not in (*GOOD, "wrong"):
             return first
         found = self._first(self.runs[k], verdict, expected, outputs)

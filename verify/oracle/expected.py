@@ -51,6 +51,8 @@ class Expected:
     walk: BoundedRun = field(init=False)
     unfollowed: str = field(init=False, default="")
     """Why it was not followed how errors hang together, where the intervals say too little."""
+    numbers: int = field(init=False, default=0)
+    """How many numbers it took to follow them."""
     is_followed: bool = field(init=False, default=False)
     """Whether an output's interval is narrower because it was."""
 
@@ -72,7 +74,8 @@ class Expected:
 
     def _followed(self, found: dict[str, Value]) -> dict[str, Value]:
         """Outputs with narrower intervals, by a run that follows how errors hang together."""
-        walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing, follows=Follows())
+        follows = Follows()
+        walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing, follows=follows)
         try:
             by = walk.run(self.inputs)
         except Exhausted as why:
@@ -80,6 +83,8 @@ class Expected:
             return found
         except (Trap, Unpredictable):
             return found
+        finally:
+            self.numbers = follows.symbols.work
         made = {name: narrowed(value, by[name]) for name, value in found.items()}
         for name, value in found.items():
             self.is_followed |= made[name] is not value

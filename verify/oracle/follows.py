@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from assay.interp.values import Value
-from assay.semantics.bounding.affine import Exhausted, Symbols
+from assay.semantics.bounding.affine import NARROW, Exhausted, Symbols
 from assay.semantics.bounds import Bounded
 from assay.semantics.graph import Call, CallTIR, Constant, Expr
 from assay.semantics.operator import Operator
 from assay.verify.oracle.scaled_integers import MOVES
 
-LIMIT = 1 << 24
-"""How many numbers the errors of one tensor may be: 64 MiB."""
-BUDGET = 8e9
-"""How many numbers may be computed for all of them: three or four seconds for each thousand million."""
+LIMIT = 1 << 25
+"""How many numbers the errors of one tensor may be: 128 MiB."""
+BUDGET = 1.2e10
+"""How many numbers may be computed for all of them: two or three seconds for each thousand million."""
 LOST = 4
 """So many operands of contractions that may be off by a part of FAR of their largest element end it."""
 FAR = 0.1
@@ -70,7 +70,7 @@ def mixes(op: Operator | None, args: Sequence[Value]) -> bool:
     if op is None or op.family != "contraction":
         return False
     floats = [a for a in args if isinstance(a, Bounded) and a.of.is_float]
-    return any(0 < a.size**2 <= LIMIT and not a.is_decided for a in floats)
+    return any(0 < a.size <= NARROW and not a.is_decided for a in floats)
 
 
 def _is_stored(made: Expr) -> bool:

@@ -120,6 +120,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "exp, mixed": lambda x: _mixed(np.exp(x)),
     "tanh and more": lambda x: _mixed(np.tanh(x.reshape(-1, COUNT)) * x.dtype.type(2) - x),
     "product": lambda x: _mixed(x * np.tanh(x)),
+    "row, scaled": lambda x: _mixed(x * np.mean(x, axis=-1, keepdims=True)),
+    "row, divided": lambda x: _mixed(x / (np.sum(x * x, axis=-1, keepdims=True) + x.dtype.type(1))),
     "layer norm": _norm,
     "layer norm, mixed": lambda x: _mixed(_norm(x)),
     "softmax": _softmax,
@@ -157,7 +159,9 @@ def test_forms_hold_where_a_row_is_as_far_off_as_it_can_be(name: str, size: floa
         assert not _leaves(FUNCTIONS[name], size, seed)
 
 
-@pytest.mark.parametrize("name", ["squares", "squares, mixed", "exp, mixed", "layer norm", "softmax", "all pairs"])
+@pytest.mark.parametrize(
+    "name", ["squares", "squares, mixed", "exp, mixed", "row, scaled", "layer norm", "softmax", "all pairs"]
+)
 def test_a_budget_that_is_too_small_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the squares of a row are said to be a hundredth of what they may be, and what is left out of a whole
     function so with them."""
