@@ -8,7 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from assay.verify.exits import Exit
+
 _open: list[dict[str, Any]] = []
+_written: list[str] = []
+"""What of this command's answers was written: that there is one, not two."""
 
 
 @contextmanager
@@ -31,8 +35,22 @@ def unfinished() -> dict[str, Any]:
 
 def write_answer(answer: Mapping[str, Any] | list[Any]) -> None:
     """The object, on standard output."""
+    _written.append("")
     json.dump(answer, sys.stdout, indent=1)
     sys.stdout.write("\n")
+
+
+@contextmanager
+def one_answer() -> Iterator[None]:
+    """Within this a command ends by an exit code that its words were none that it takes, which was told on standard
+    error; the object says so too, unless there is one."""
+    _written.clear()
+    try:
+        yield
+    except SystemExit as done:
+        if done.code == Exit.UNUSABLE and "--json" in sys.argv[1:] and not _written:
+            write_answer({"holds": None, "error": "the command line is none that it takes", "exit": int(done.code)})
+        raise
 
 
 def write_failure(wrong: BaseException, text: str, code: int) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from assay.semantics.errors import EnvironmentFailure
 from assay.verify import children
+from assay.verify.app.answers import one_answer
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
 from assay.verify.app.commands.conform import conform
@@ -65,7 +66,7 @@ def main() -> None:
     try:
         with streams(), endings():
             try:
-                with children.nothing_left():
+                with children.nothing_left(), one_answer():
                     app()
             except SystemExit as done:
                 code = done.code

@@ -145,14 +145,17 @@ def judge_around(
         shapes = {n: v.shape for n, v in given[0][1].items()}
         alike = [replace(s, inputs={**s.inputs, **v}) for s, v in given if {n: a.shape for n, a in v.items()} == shapes]
         if not cut.outputs:
-            verdict.ended, verdict.why = "refused", f"there is nothing in it but what has no meaning here, {cut.title}"
+            verdict.ended, verdict.why = (
+                "undecided",
+                f"there is nothing in it but what has no meaning here, {cut.title}",
+            )
             yield verdict
             continue
         rest = subject_of_model(cut.rest(given[0][1]), sizes, run.source)
         who = Around(backend, cut, whole, rest, shows)
         judged = replace(run, subject=rest, samples=alike, backends=[who], others=False, correct={}, known={})
         for found in judged.verdicts():
-            found.around = cut.title
+            found.around = cut.title + (SAME if _stays(given, cut) else "")
             yield found
 
 
@@ -164,6 +167,18 @@ def _showing(backend: Backend, whole: Subject, cut: Cut) -> tuple[Prepared, bool
         if OUTCOMES.get(why.label) != "refused":
             raise
     return backend.prepare(UnreadSubject(with_outputs(cut.model, cut.tensors), whole.dims), cut.tensors), False
+
+
+SAME = " (which gives the same bits on all sets of inputs)"
+
+
+def _stays(given: Sequence[tuple[Sample, Mapping[str, Array]]], cut: Cut) -> bool:
+    """Whether the nodes that are left out gave the same bits on several sets of inputs, all of which differ."""
+    own = [
+        {i.name: np.asarray(s.inputs[i.name]) for i in cut.model.graph.input if i.name in s.inputs} for s, _ in given
+    ]
+    alike = len(given) > 1 and all(same_bits(v, given[0][1]) for _, v in given[1:])
+    return alike and not any(same_bits(i, own[0]) for i in own[1:])
 
 
 def _given(backend: Backend, prepared: Prepared, sample: Sample, cut: Cut) -> dict[str, Array]:

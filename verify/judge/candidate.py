@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +38,8 @@ class Candidate:
     """What bounds of the whole and every tensor that it shows say."""
     pieces: dict[int, Coverage] = field(default_factory=dict)
     """What pieces show, where these are asked for."""
+    doubts: dict[int, SampleVerdict] = field(default_factory=dict)
+    """Where the whole is right and a tensor that it shows is wrong on those that it shows for its operands."""
     verdict: BackendVerdict = field(init=False)
     _prepared: Prepared | None = None
     _showing: Prepared | None = None
@@ -70,6 +72,8 @@ class Candidate:
         began = time.perf_counter()
         try:
             self._prepared = self.backend.prepare(self.subject, self.subject.outputs)
+        except Trap as trap:  # which it says of every run
+            self._prepared = partial(_fail, trap)
         except AssayError as why:
             if why.label not in OUTCOMES:
                 raise
@@ -116,3 +120,7 @@ class Candidate:
                 raise
             self.verdict.hidden = "" if OUTCOMES.get(why.label) == "refused" else why.message
             return {}
+
+
+def _fail(trap: Trap, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    raise trap

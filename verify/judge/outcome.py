@@ -165,7 +165,7 @@ class BackendVerdict:
     name: str
     samples: list[SampleVerdict] = field(default_factory=list)
     ended: str = ""
-    """"refused", "died" or "late" where it gave nothing."""
+    """"refused", "died" or "late" where it gave nothing; "undecided" where nothing of it can be judged."""
     why: str = ""
     seconds: float = 0.0
     unseen: str = ""
@@ -250,7 +250,7 @@ class BackendVerdict:
 
 
 GOOD = ("right", "open")
-_ENDED = {"refused": "refuses this model", "died": "died", "late": "took too long"}
+_ENDED = {"undecided": "is undecided", "refused": "refuses this model", "died": "died", "late": "took too long"}
 _SAID = {
     "wrong": "is wrong", "implausible": "is implausible", "died": "died", "late": "took too long",
     "refused": "refuses to run", "undecided": "is undecided", "unpredictable": "cannot be compared",

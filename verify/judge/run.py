@@ -99,8 +99,10 @@ class JudgeRun:
         first = self.samples[0]
         oracle = oracle_of(self.subject)
         expected = self.known.setdefault(0, oracle.expected(first.inputs))
-        ours = {} if isinstance(expected.possible, Trap) else run(self.subject.module, first.inputs)
-        found = find_between(oracle, expected, ours)
+        if isinstance(expected.possible, Trap):
+            self.unseen = "the program fails on these inputs"
+            return
+        found = find_between(oracle, expected, run(self.subject.module, first.inputs))
         self.unseen = found.unseen
         if found.expected is not None:
             self.known[1] = found.expected
@@ -118,7 +120,8 @@ class JudgeRun:
             self.progress(f"bounds on {sample.name}", k, len(self.runs))
             found = each.first[k] = self._on(each, k, sample)
             lost = found.outcome == "wrong" and (not found.culprit or (each.told is not None and each.told.once))
-            if found.outcome == "undecided" or (lost and isinstance(outputs, Mapping)):
+            doubted = k in each.doubts
+            if found.outcome == "undecided" or doubted or (lost and isinstance(outputs, Mapping)):
                 each.pieces[k] = Coverage()
 
     def _on(self, each: Candidate, k: int, sample: Sample) -> SampleVerdict:
@@ -137,6 +140,11 @@ class JudgeRun:
         shown = each.shown(sample)
         verdict = oracle.judge(expected, outputs, shown)
         found = self._first(sample, verdict, expected, outputs)
+        if found.outcome == "wrong" and found.culprit and each.told is None:
+            # what it shows need not be what it used: products may be added without a rounding, floats be wider inside
+            whole = oracle.judge(expected, outputs)
+            if whole.outcome in GOOD:
+                each.doubts[k], found = found, self._first(sample, whole, expected, outputs)
         if not self.detailed:
             return found
         return replace(found, tensors=shown_tensors(oracle, expected, shown, verdict.outcome == "wrong"))
@@ -200,7 +208,7 @@ class JudgeRun:
             errors = [_nearer(e, outputs, spread, distances) for e in first.errors]
             made = replace(first, errors=errors, distances=distances)
             if coverage is not None:
-                made = self._with_pieces(made, coverage, _near(distances, spread))
+                made = self._with_pieces(made, coverage, _near(distances, spread), each.doubts.get(k))
                 made = replace(made, rests=_rests(each, made.rests))
         if made.outcome == "wrong":
             piece = coverage.wrong[0] if coverage is not None and coverage.wrong else None
@@ -284,8 +292,11 @@ class JudgeRun:
                     )
         return ""
 
-    def _with_pieces(self, first: SampleVerdict, coverage: Coverage, near: str) -> SampleVerdict:
-        """The verdict on one set of inputs with what pieces show."""
+    def _with_pieces(
+        self, first: SampleVerdict, coverage: Coverage, near: str, doubt: SampleVerdict | None
+    ) -> SampleVerdict:
+        """The verdict on one set of inputs with what pieces show. `doubt` is the verdict by tensors that the backend
+        shows, where outputs are within the bounds of the whole and one of these is wrong on its operands."""
         made = replace(first, pieces=[*coverage.wrong, *coverage.unsure])
         if first.outcome == "wrong" or coverage.wrong:
             places = listed([f.title for f in coverage.wrong])
@@ -295,9 +306,13 @@ class JudgeRun:
             layer = first.layer if first.outcome == "wrong" or piece is None else piece.layer
             return replace(made, outcome="wrong", rests="", detail=detail, worst=worst, culprit=places, layer=layer)
         stopped, missing = coverage.stopped, coverage.missing(self.flow)
+        if doubt is not None and (stopped or missing):
+            return replace(doubt, errors=made.errors, distances=made.distances, pieces=made.pieces)
         if stopped or missing:
             return replace(made, detail=f"not shown to be right: {stopped or missing}; {first.detail}")
         detail = f"{coverage.judged} pieces that together hold every edge are right; outputs {near}"
+        if doubt is not None:
+            detail += f"; {doubt.culprit} does not follow from the tensors that it shows, and outputs need not"
         if coverage.opened:
             return replace(made, outcome="open", rests="pieces", detail=f"{detail}; {coverage.opened}")
         return replace(made, outcome="right", rests="pieces", detail=detail)

@@ -78,15 +78,27 @@ def _made(module: Module, kind: Kind, seed: int, held: Mapping[str, Array], rng:
 
 
 def _with_special(value: Array, rng: np.random.Generator) -> Array:
-    """Floats among which there is NaN, an infinity, or a zero with a sign at least."""
+    """Floats among which there are NaN, both infinities and a zero with a sign, those of these that the dtype has, as
+    far as a quarter of them has room; one of these at least."""
     if not value.size or not dtype(value.dtype).is_float:
         return value
-    wide = value.astype(np.float64)
-    if not np.isfinite(wide).all() or np.signbit(wide[wide == 0]).any():
-        return value
+    with np.errstate(all="ignore"):
+        wanted = np.array([np.nan, np.inf, -np.inf, -0.0]).astype(value.dtype)
+    there, exact = _specials(value), _specials(wanted)
+    missing = [wanted[i] for i in range(len(there)) if exact[i] and not there[i]]
+    room = max(value.size // 4 - sum(there), int(not any(there)))
     chosen = value.copy().reshape(-1)
-    chosen[rng.integers(value.size)] = rng.choice([np.nan, np.inf, -np.inf, -0.0])
+    some = [missing[i] for i in rng.permutation(len(missing))[:room]]
+    for place, special in zip(rng.choice(value.size, len(some), replace=False), some, strict=True):
+        chosen[place] = special
     return chosen.reshape(value.shape)
+
+
+def _specials(value: Array) -> tuple[bool, ...]:
+    """Whether NaN, each infinity and a zero with a sign are among floats."""
+    wide = value.astype(np.float64)
+    found = (np.isnan(wide), wide == np.inf, wide == -np.inf, (wide == 0) & np.signbit(wide))
+    return tuple(bool(f.any()) for f in found)
 
 
 def _whole(kind: Kind, value: Array, rng: np.random.Generator) -> Array | None:

@@ -64,6 +64,8 @@ class Theirs:
                 a = [known[n] for n in node.input]
                 if node.op_type == "Squash":
                     known[made] = np.tanh(a[0] * np.float32(self.runs if self.odd else 1))
+                elif node.op_type == "Neg":
+                    known[made] = -a[0]
                 elif node.op_type == "MatMul":
                     known[made] = a[0] @ a[1]
                 else:
@@ -113,6 +115,27 @@ def test_one_that_gives_other_tensors_in_each_run_is_not_judged() -> None:
     assert verdict.outcome == "refused" and "another c in each run" in verdict.closing()
 
 
+def test_results_of_them_that_stay_are_told() -> None:
+    class Stays(Theirs):
+        def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+            run, kept = super().prepare(subject, wanted), {}
+
+            def act(inputs: Mapping[str, Any]) -> dict[str, Any]:
+                kept.update({} if kept else run(inputs))
+                return dict(kept)
+
+            return act
+
+    made = model(*ONE)
+    del made.graph.node[2:], made.graph.node[0]
+    made.graph.node[0].input[0] = "x"
+    made.graph.node.append(helper.make_node("Neg", ["c"], ["y"]))
+    (verdict,) = judge(made, [Stays()], kinds=["random"]).verdicts
+    assert "Squash c (which gives the same bits on all sets of inputs)" in verdict.closing()
+    (verdict,) = judge(made, [Theirs()], kinds=["random"]).verdicts
+    assert "same bits" not in verdict.closing()
+
+
 def test_one_that_does_not_know_the_operator_either_refuses() -> None:
     verdict = only(Theirs(squashes=False))
     assert verdict.outcome == "refused"
@@ -125,7 +148,9 @@ def test_a_model_of_nothing_else_is_not_judged() -> None:
     made.graph.node[0].input[0] = "x"
     made.graph.output[0].name = "c"
     (verdict,) = judge(made, [Theirs()], kinds=["random"]).verdicts
-    assert verdict.outcome == "refused" and "nothing in it but what has no meaning here, Squash c" in verdict.closing()
+    assert (
+        verdict.outcome == "undecided" and "nothing in it but what has no meaning here, Squash c" in verdict.closing()
+    )
 
 
 def test_what_is_misspelt_is_ill_formed() -> None:

@@ -94,7 +94,9 @@ def test_state_that_stays_from_run_to_run_is_wrong() -> None:
     assert [s.outcome for s in found.verdicts[0].samples] == ["right", "wrong"]
 
 
-def test_state_that_stays_in_outputs_alone_is_implausible() -> None:
+def test_state_that_stays_in_outputs_alone_is_implausible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no bound says anything of it."""
+    monkeypatch.setattr(JudgeRun, "_followed", lambda self, each, k, first: first)
     found = judge(models.model("mixer"), [Stale(shows=False)], kinds=["random", "integers"])
     assert found.verdicts[0].outcome == "implausible"
     assert found.verdicts[0].samples[0].outcome == "right"
@@ -133,6 +135,38 @@ def test_what_bounds_of_the_whole_allow_is_looked_at_beside_correct_runs() -> No
     assert [v.samples[0].outcome for v in found.verdicts] == ["implausible", "right"]
     sound = judge(row_norm(1e-5), [OtherEpsilon()], x, sound_only=True)
     assert sound.verdicts[0].samples[0].outcome == "right"
+
+
+@dataclass
+class Contracts:
+    """x * w + b with one rounding, which shows the product rounded too; with `off` the sum is that of another product
+    where the product is shown, and in a piece of both."""
+
+    off: float = 0.0
+    name: str = "contracts"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        def act(inputs: Mapping[str, Any]) -> dict[str, Any]:
+            known = {n: a.astype(np.float64) for n, a in inputs.items()}
+            for node in subject.model.graph.node:
+                a, b = (known[n] for n in node.input)
+                known[node.output[0]] = a * b if node.op_type == "Mul" else a + b + self.off
+            with np.errstate(over="ignore"):
+                return {n: known[n].astype(np.float32) for n in wanted}
+
+        return act
+
+
+def test_tensors_that_are_shown_need_not_be_those_that_were_used() -> None:
+    infos = [onnx.helper.make_tensor_value_info(n, 1, [8, 8]) for n in "xwby"]
+    nodes = [onnx.helper.make_node("Mul", ["x", "w"], ["m"]), onnx.helper.make_node("Add", ["m", "b"], ["y"])]
+    made = onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "g", infos[:3], infos[3:]), opset_imports=[onnx.helper.make_opsetid("", 17)]
+    )
+    right, wrong = judge(made, [Contracts(), Contracts(1e-6, "off")], kinds=["random"]).verdicts
+    assert right.outcome == "right" and {s.rests for s in right.samples} == {"pieces"}
+    assert "Add, tensor y does not follow from the tensors that it shows" in right.samples[0].detail
+    assert wrong.outcome == "wrong" and "Add" in wrong.closing()
 
 
 def test_rights_that_are_excluded_are_excluded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

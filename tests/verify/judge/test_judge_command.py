@@ -342,3 +342,12 @@ def test_a_text_that_is_no_onnx_names_the_command_that_gives_it_to_tvm(tmp_path:
     with pytest.raises(Invalid, match=r"assay check kernel.py --backend tvm --per-pass") as caught:
         judge(file, ["numpy"])
     assert caught.value.label == "onnx_export.C1"
+
+
+def test_words_that_it_does_not_take_end_in_one_object_too(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["--runs", "0"], ["--nonsense"], ["--kinds", "odd"]):
+        assert assay(monkeypatch, "judge", model, "--backend", "numpy", *words, "--json") == 2
+        found = json.loads(capsys.readouterr().out)
+        assert (found["holds"], found["exit"]) == (None, 2) and found["error"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from assay.semantics.dtypes import DTYPES, FLOAT32
 from assay.semantics.graph import call, function, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
+from assay.verify.backends import subject_of_model
 from assay.verify.judge.samples import cast_to_small, input_sets
 from assay.verify.oracle.data import between_codes, codes, every_code, is_small
 
@@ -51,3 +53,15 @@ def test_an_input_of_eight_bits_has_every_code_among_specials() -> None:
     assert cast_to_small(module) == {}, "it is one already"
     sets = {s.name: s.inputs["x"] for s in input_sets(module, {}, ("random", "specials"), 1, 0)}
     assert len(np.unique(sets["specials"].view(np.uint8))) == 256
+
+
+@pytest.mark.parametrize("shape", [(3, 9), (8, 8), (2, 64)])
+def test_special_sets_hold_every_special_number(shape: tuple[int, ...]) -> None:
+    x = onnx.helper.make_tensor_value_info("x", 1, shape)
+    y = onnx.helper.make_tensor_value_info("y", 1, shape)
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "g", [x], [y])
+    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    for seed in range(8):
+        found = next(input_sets(subject_of_model(made).module, {}, ["specials"], 1, seed)).inputs["x"]
+        assert np.isnan(found).any() and (found == np.inf).any() and (found == -np.inf).any()
+        assert np.signbit(found[found == 0]).any() and np.isfinite(found).any()
