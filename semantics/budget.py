@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -72,18 +72,15 @@ def current() -> Budget | None:
     return _current[-1] if _current else None
 
 
-def fits(nbytes: int) -> bool:
-    """Whether so many bytes may be had at once."""
-    found = current()
-    return found is None or found.refusal(nbytes) is None
-
-
-def claim(nbytes: int, what: str, where: Span | str | None = None) -> None:
-    """Say that so many bytes are wanted at once. BudgetSpent (budget.C1): they are too many."""
+def claim(nbytes: int, what: str | Callable[[], str], where: Span | str | None = None) -> None:
+    """Say that so many bytes are wanted at once. BudgetSpent (budget.C1): they are too many. What is said of them
+    may be made only then."""
     found = current()
     refused = None if found is None else found.refusal(nbytes)
     if refused is not None:
-        raise BudgetSpent(f"{what} wants {refused}", where=where, label="budget.C1")
+        raise BudgetSpent(
+            f"{what if isinstance(what, str) else what()} wants {refused}", where=where, label="budget.C1"
+        )
 
 
 def exhausted(what: str, why: str = "") -> BudgetSpent | None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import TypeAlias
 
-from assay.semantics.budget import claim, exhausted, fits
+from assay.semantics.budget import claim, exhausted
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import BudgetSpent, Invalid, Span, Trap
 
@@ -44,9 +44,7 @@ Said: TypeAlias = Callable[[], str]
 
 def require_budget(shape: Sequence[int], of: DType, what: Said, where: Span | None = None) -> None:
     """BudgetSpent where the whole run may not take that much more (specs/semantics.md, "Budgets")."""
-    size = prod(shape) * of.itemsize
-    if not fits(size):
-        claim(size, f"{what()}, a tensor {of}{list(shape)},", where)
+    claim(prod(shape) * of.itemsize, lambda: f"{what()}, a tensor {of}{list(shape)},", where)
 
 
 def too_large(shape: Sequence[int], of: DType) -> str | None:

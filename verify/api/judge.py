@@ -194,9 +194,9 @@ def sized_by_run(
 ) -> tuple[Subject, dict[str, int]]:
     """The inputs alone of a model that our definition cannot run, and sizes that are chosen for them: the first of
     `SIZES` on which a backend runs it, else the first of all."""
+    inputs = cut.inputs_only()
     found: list[tuple[Subject, dict[str, int]]] = []
     for some in SIZES:
-        inputs = cut.inputs_only()
         subject, chosen = with_chosen_sizes(inputs, sizes, given, "", seed, [some])
         found.append((subject, chosen))
         whole = UnreadSubject(cut.model, {**sizes, **chosen})

@@ -27,6 +27,7 @@ from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample
 from assay.verify.oracle import Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
+from assay.verify.oracle.trial import tensors_of
 
 Array = np.ndarray[Any, Any]
 
@@ -129,8 +130,8 @@ def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, 
     if first.outcome == "wrong":
         more["worst"] = {"layer": first.layer, "culprit": first.culprit, **(asdict(first.worst) if first.worst else {})}
     said = first.detail + found.limits if found.outcome in GOOD else found.closing()
-    made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
-    did = f"{plural(len(subject.outputs), 'output')}, {first.judged} of {plural(made, 'tensor')}"
+    made = plural(len(tensors_of(subject)), "tensor")
+    did = f"{plural(len(subject.outputs), 'output')}, {first.judged} of {made}"
     return did if found.outcome != "wrong" else "", of_outcome(found.outcome, said, **more)
 
 

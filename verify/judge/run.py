@@ -94,6 +94,10 @@ class JudgeRun:
         """The sets of inputs in the order in which they are run; the first comes once more at the end."""
         return [*self.samples, replace(self.samples[0], kind=AGAIN, run=0)]
 
+    def _place(self, k: int) -> int:
+        """The place of a set of inputs among those that differ: the last is the first again."""
+        return k % len(self.samples)
+
     def _find_others(self) -> None:
         """Other inputs beside the only ones, for a run in between."""
         first = self.samples[0]
@@ -126,10 +130,9 @@ class JudgeRun:
 
     def _on(self, each: Candidate, k: int, sample: Sample) -> SampleVerdict:
         """The verdict on one set of inputs, by the whole."""
-        outputs, oracle = each.outputs[k], each.oracle
-        first = 0 if sample.kind == AGAIN else k
-        expected = self.known[first] = oracle.expected(
-            self.known.get(first) or Expected(self.subject.module, sample.inputs)
+        outputs, oracle, place = each.outputs[k], each.oracle, self._place(k)
+        expected = self.known[place] = oracle.expected(
+            self.known.get(place) or Expected(self.subject.module, sample.inputs)
         )
         if isinstance(outputs, AssayError) and fails_as_may_be(outputs, expected):
             outputs = Trap("", outputs.message)
@@ -242,7 +245,7 @@ class JudgeRun:
 
     def _spread(self, k: int, runs: int, flushes: bool = False) -> Spread:
         """At least so many correct runs on a set of inputs; ours, and those of who may flush subnormal numbers."""
-        k = 0 if self.runs[k].kind == AGAIN else k
+        k = self._place(k)
         if (k, flushes) not in self.correct:
             self.correct[k, flushes] = CorrectRuns(self.subject.module, self.runs[k].inputs, self.seed, flushes)
         if len(self.correct[k, flushes].made) < runs:
@@ -263,12 +266,12 @@ class JudgeRun:
         outputs, oracle = each.outputs[k], each.oracle
         if not self.follows or not isinstance(outputs, Mapping):
             return first
-        first_time = 0 if self.runs[k].kind == AGAIN else k
-        expected = self.followed.get((first_time, oracle.accepts))
+        key = self._place(k), oracle.accepts
+        expected = self.followed.get(key)
         if expected is None:
             self.progress(f"errors followed on {self.runs[k].name}", 0, 0)
             expected = oracle.expected(Expected(self.subject.module, self.runs[k].inputs, follows=True))
-            self.followed[first_time, oracle.accepts] = expected
+            self.followed[key] = expected
         verdict = oracle.judge(expected, outputs)
         numbers = sum(e.numbers for e in self.followed.values())
         self.follows &= not expected.unfollowed and numbers < MANY  # on other inputs it is as much

@@ -13,6 +13,7 @@ from assay.interp.values import Shape
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Call, CallTIR
+from assay.semantics.left_open.entries import BY_NAME
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol, evaluate_dim
@@ -23,7 +24,8 @@ from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integ
 Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random", "specials", "cancelling", "large", "ties"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-DIVIDES = ("truncate_divide", "floor_divide")
+DIVIDES = BY_NAME["division"].operators
+"""What divides whole numbers; by zero a standard leaves open what comes of it."""
 PRIMES = (5, 7, 3, 11, 13, 2, 17, 19, 23, 29, 31, 37)
 TRIES = 8
 
@@ -71,8 +73,8 @@ def make_inputs(
 
 
 def takes(module: Module, inputs: Mapping[str, Any], whole: bool = False) -> bool:
-    """Whether a program runs on inputs and, unless on the `whole` of what may be, divides no whole numbers by zero: of
-    that a standard says nothing, and many backends fail."""
+    """Whether a program runs on inputs and, unless on the `whole` of what may be, divides no whole numbers by zero:
+    there many backends fail."""
 
     def apply(node: Call | CallTIR, attrs: Any, args: Sequence[Any], ordinary: Callable[..., Any]) -> Any:
         if isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name in DIVIDES:

@@ -12,6 +12,7 @@ from assay.lower.frontends.onnx.operators import DOMAINS
 from assay.lower.frontends.onnx.reading import domain_of
 from assay.lower.frontends.onnx.registered import registered
 from assay.lower.frontends.onnx.schema import schema_of
+from assay.semantics.errors import Invalid
 
 
 def without_meaning(model: ModelProto) -> list[int]:
@@ -28,13 +29,13 @@ def _is_known(node: NodeProto, opsets: Mapping[str, int], local: set[tuple[str, 
     name, domain = node.op_type, domain_of(node.domain)
     if (domain, name, node.overload) in local or domain not in opsets:
         return True
-    if not onnx.defs.has(name, domain):
-        return domain in DOMAINS or registered(domain, name) is not None
     if domain not in DOMAINS and registered(domain, name) is not None:
         return True
+    if not onnx.defs.has(name, domain):
+        return domain in DOMAINS
     if name in DOMAINS.get(domain, {}) or (domain == "" and name in CONTROL):
         return True
-    return (
-        onnx.defs.get_schema(name, domain).since_version > opsets[domain]
-        or schema_of(name, domain, opsets[domain]).has_body
-    )
+    try:
+        return schema_of(name, domain, opsets[domain]).has_body
+    except Invalid:  # it is not there in this operator set, which the import says
+        return True
