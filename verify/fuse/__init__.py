@@ -42,6 +42,7 @@ from assay.verify.kept import changed_beside, count_calls, interface, stored
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import KernelTrials
+from assay.verify.trials.sizes import Sizes, sizes_to_try
 from assay.verify.value_numbering import number_function
 from assay.verify.value_numbering.nesting import UndecidedNumbering
 from assay.verify.value_numbering.terms import Table
@@ -155,7 +156,7 @@ def check_group(
         group, wrong = None, why.message
     if wrong or group is None:
         return refuted("checked", f"{kernel.name}: {wrong}")
-    chosen = list(_sizes(group))
+    chosen = _sizes(group)
     for sizes in chosen:
         size = stores(kernel, sizes)
         for data in ("reals", "specials") if size <= LARGE else ("reals",):
@@ -230,12 +231,15 @@ def _actions(kernel: PrimFunc) -> set[str]:
     return found
 
 
-def _sizes(group: Function) -> Iterator[Mapping[Symbol, int]]:
-    """Numbers for the symbols of a group: none if it has none, else two choices."""
-    found = list(dict.fromkeys(s for p in group.params for s in symbols(p.type)))
-    yield {s: 2 + i for i, s in enumerate(found)}
-    if found:
-        yield {s: 6 + len(found) - i for i, s in enumerate(found)}
+def _sizes(group: Function) -> Sequence[Sizes]:
+    """Numbers for the symbols of a group; none at which one of its tensors would have a negative size."""
+    types = [t for of in (*(p.type for p in group.params), *(v.type for v, _ in bindings(group))) for t in flatten(of)]
+
+    def excluded(sizes: Sizes) -> str | None:
+        negative = (t for t in types if any(evaluate_dim(d, sizes) < 0 for d in t.shape))
+        return next((f"{t} has a negative size" for t in negative), None)
+
+    return sizes_to_try((s for p in group.params for s in symbols(p.type)), excluded=excluded).points
 
 
 def _run(

@@ -247,7 +247,7 @@ def test_what_is_run() -> None:
         assert 0.01 < there.mean() < 0.06
     n, m = Symbol("n"), Symbol("m")
     group = function([var("a", TensorType((n, m), FLOAT32)), x("b", 3)], x("b", 3))
-    assert list(checking._sizes(group)) == [{n: 2, m: 3}, {n: 8, m: 7}]
+    assert checking._sizes(group)[:3] == ({n: 2, m: 7}, {n: 7, m: 2}, {n: 0, m: 7})
 
 
 def test_stores_are_counted() -> None:

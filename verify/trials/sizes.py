@@ -1,0 +1,188 @@
+"""Which sizes a check tries where sizes are unknown, and tensor functions at them (specs/verify.md, "Sizes that are
+tried").
+
+Every check that runs something at numbers takes them from here: two rows of primes, 0 and 1 for each symbol by itself,
+and the ends of what is declared. What the constraints of a program or an operator exclude is left out by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from assay.semantics.graph import Function
+from assay.semantics.graph.limits import declared_limits
+from assay.semantics.memory import Bounds, range_of
+from assay.semantics.scalar import Load, Var as Symbol, const, evaluate_dim
+from assay.semantics.tensor import Buffer, For, PrimFunc, Stmt
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.mapping import Mapper, bound_buffers, bound_vars
+from assay.semantics.walk import post_order
+
+Sizes: TypeAlias = Mapping[Symbol, int]
+"""A number for each symbol."""
+
+Excluded: TypeAlias = Callable[[Sizes], str | None]
+"""Why no run has these sizes: the constraint that they break, in words; None if some run has."""
+
+SCALES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""Where small sizes are excluded, larger ones are looked for: a window may need so many elements."""
+
+
+@dataclass(frozen=True)
+class SizesToTry:
+    """The sizes that a check tries, the most telling first, and those of interest that no run has."""
+
+    points: tuple[Sizes, ...]
+    excluded: tuple[tuple[Sizes, str], ...] = ()
+    """Each with the constraint: some symbols, whatever the others are, as far as that was tried."""
+
+
+def sizes_to_try(
+    symbols: Iterable[Symbol],
+    bounds: Bounds | None = None,
+    excluded: Excluded = lambda sizes: None,
+    most: int | None = None,
+) -> SizesToTry:
+    """Numbers for symbols of which some may have bounds: no more than `most` points, if that is given.
+
+    First rows in which no two symbols are alike, in which each symbol takes different primes, of which one is 2; then
+    each symbol as 0 and as 1, the others as in the first row, or as that too; then all symbols at the least and at the
+    greatest number that is declared. Where constraints exclude a row, a larger one is taken. Without symbols there is
+    one point.
+    """
+    search = _Search(tuple(dict.fromkeys(symbols)), bounds or {}, excluded)
+    search.run()
+    return SizesToTry(tuple(search.points[:most]), tuple(search.left_out))
+
+
+def declared_bounds(function: Function) -> Bounds:
+    """What a function declares of its symbols. Invalid (limits.C1 to C3): that is not what it may be."""
+    return {symbol: (low, high) for symbol, low, high in declared_limits(function)}
+
+
+def told_sizes(points: Iterable[Sizes]) -> str:
+    """The numbers that each symbol takes: "batch = 0, 1, 2, 5; seq = 1, 2"."""
+    taken: dict[str, set[int]] = {}
+    for sizes in points:
+        for symbol, n in sizes.items():
+            taken.setdefault(symbol.name, set()).add(n)
+    return "; ".join(f"{name} = {', '.join(map(str, sorted(found)))}" for name, found in taken.items())
+
+
+def told_point(sizes: Sizes) -> str:
+    """One choice of sizes: "batch = 0, seq = 5"."""
+    return ", ".join(f"{symbol.name} = {n}" for symbol, n in sizes.items())
+
+
+@dataclass
+class _Search:
+    symbols: tuple[Symbol, ...]
+    bounds: Bounds
+    why_not: Excluded
+    points: list[Sizes] = field(default_factory=list)
+    left_out: list[tuple[Sizes, str]] = field(default_factory=list)
+
+    def run(self) -> None:
+        turns = max(2, len(self.symbols)) if self.symbols else 1
+        for turn in range(turns):
+            self.take(self.rows(turn), None)
+        for symbol in self.symbols:
+            for n in (0, 1):
+                self.alone(symbol, n)
+        for end in (0, 1):
+            self.ends(end)
+
+    def take(self, tries: Iterable[Sizes], what: Sizes | None) -> bool:
+        """The first of some sizes that a run can have; if there is none, `what` is left out with the first reason."""
+        reason = ""
+        for sizes in tries:
+            if sizes in self.points:
+                return True
+            why = self.why_not(sizes)
+            if why is None:
+                self.points.append(sizes)
+                return True
+            reason, what = reason or why, what or sizes
+        if what is not None:
+            self.left_out.append((what, reason))
+        return False
+
+    def inside(self, symbol: Symbol, n: int) -> int:
+        low, high = range_of(self.bounds, symbol)
+        return max(low, n if high is None else min(n, high))
+
+    def rows(self, turn: int) -> Iterator[Sizes]:
+        """Different primes, of which one is 2, larger and larger; then multiples of powers of two, and equal sizes."""
+        count = len(self.symbols)
+        for scale in SCALES:
+            low = max((range_of(self.bounds, s)[0] for s in self.symbols), default=0)
+            even = max(2 * scale, low + low % 2)
+            primes = _primes(max(even + 5, 4 * scale), max(2, count) - 1)
+            yield self.row([even, *primes], turn)
+            if scale > 1:
+                yield self.row([scale * (k + 1) for k in range(max(2, count))], turn)
+                yield self.row([scale + turn % 2] * max(2, count), turn)
+
+    def row(self, values: Sequence[int], turn: int) -> Sizes:
+        return {s: self.inside(s, values[(k + turn) % len(values)]) for k, s in enumerate(self.symbols)}
+
+    def alone(self, symbol: Symbol, n: int) -> None:
+        if self.inside(symbol, n) != n:
+            return
+        rows = self.points or [next(self.rows(0))]
+        tries = [{**row, symbol: n} for row in rows if all(row[s] > 1 for s in self.symbols)]
+        tries.append({s: self.inside(s, n) for s in self.symbols})
+        self.take(tries, {symbol: n})
+
+    def ends(self, end: int) -> None:
+        """All symbols at their least, or their greatest number, as far as that is declared; else each by itself."""
+        found = {s: n for s in self.symbols if (n := self.bounds.get(s, (0, None))[end]) is not None and n > 1}
+        if not found:
+            return
+        row: Sizes = self.points[0] if self.points else next(self.rows(0))
+        if self.why_not({**row, **found}) is None:
+            self.take([{**row, **found}], None)
+            return
+        for s, n in found.items():
+            self.take([{**row, s: n}], {s: n})
+
+
+def _primes(start: int, count: int) -> list[int]:
+    found: list[int] = []
+    n = start
+    while len(found) < count:
+        if n > 1 and all(n % k for k in range(2, int(n**0.5) + 1)):
+            found.append(n)
+        n += 1
+    return found
+
+
+# --- tensor functions ---------------------------------------------------------------------------------------------
+
+
+def kernel_at(kernel: PrimFunc, sizes: Sizes) -> PrimFunc:
+    """A tensor function with numbers for all symbols of its buffers and for its scalars: the same statements, in names
+    of their own. Itself where it has no symbols."""
+    if not sizes:
+        return kernel
+    plain = without_blocks(kernel)
+    new = _AtSizes({v: const(n, v.dtype) for v, n in sizes.items()})
+    for var in bound_vars(plain):
+        new.vars.setdefault(var, Symbol(var.name, var.dtype))
+    for b in (*plain.params, *bound_buffers(plain.body)):
+        shape = tuple(evaluate_dim(d, sizes) for d in b.shape)
+        new.buffers[b] = Buffer(b.name, shape, b.dtype, b.scope, b.notes)
+    params = tuple(new.buffers[p] for p in plain.params)
+    return PrimFunc(kernel.name, params, kernel.num_outputs, new.run(plain.body), kernel.attrs)
+
+
+class _AtSizes(Mapper):
+    """Extents that are numbers now are written as numbers."""
+
+    def own(self, s: Stmt) -> Stmt:
+        found = super().own(s)
+        if isinstance(found, For) and not any(isinstance(n, (Symbol, Load)) for n in post_order(found.extent)):
+            return replace(found, extent=const(evaluate_dim(found.extent, {})))
+        return found
