@@ -91,12 +91,7 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type), dims, scopes)
         if key not in known:
             name = unused(re.sub(r"\W", "_", node.op.name), definitions, sign="")
-            try:
-                kernel = strategy(node, name) or _built(node, operands, scalars, name)
-            except Unsupported as wrong:
-                if wrong.label == "legalize.C1":
-                    wrong.message += f"; {advice(d for t in types for d in t.shape)}"
-                raise
+            kernel = strategy(node, name) or _built(node, operands, scalars, name)
             kernel = with_scopes(kernel, name, dict(enumerate(scopes)))
             known[key] = kernel = replace(kernel, attrs={**kernel.attrs, **origin(node)})
             definitions[name] = kernel

@@ -11,11 +11,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.dtypes import FLOAT64
+from assay.semantics.errors import Crash
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Const, Dim, Expr, Number, apply, const, show
+from assay.semantics.scalar import Const, Dim, Expr, Number, apply, cast, const, select, simplify
 from assay.semantics.tensor import Allocate, Buffer, LoopKind, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType, Type, flatten
+
+MOST_ELEMENTS = 2.0**63
+"""No axis, and no tensor, has as many."""
 
 Kernel: TypeAlias = Callable[[str, Attrs, tuple[TensorType, ...], Type], PrimFunc]
 """kernel(name, attributes with defaults filled in, operand types, result type): the operator as a tensor function."""
@@ -93,13 +97,9 @@ def accumulated(
     return [*steps, each(lambda *i: finish(out[at(*i)], i))] if finish is not None else steps
 
 
-def numbers(dims: Sequence[Dim], what: str) -> tuple[int, ...]:
-    """Dims that a kernel needs as numbers; Unsupported, naming `what` needs them, where one is symbolic."""
-    known = tuple(d for d in dims if isinstance(d, int))
-    if len(known) < len(dims):
-        sizes = ", ".join(map(show, dims))
-        raise Unsupported(f"{what} needs the sizes ({sizes}) as numbers to be lowered", label="legalize.C1")
-    return known
+def negated(size: Dim) -> Dim:
+    """-size: the first place that counts from the end."""
+    return simplify(size * -1)
 
 
 def broadcast(shape: Sequence[Dim], indices: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -110,7 +110,7 @@ def broadcast(shape: Sequence[Dim], indices: Sequence[Expr]) -> tuple[Expr, ...]
 
 def padded(
     x: Buffer,
-    before: Sequence[int],
+    before: Sequence[Dim],
     shape: Sequence[Dim],
     fill: Const,
     body: Callable[[Buffer], Stmt],
@@ -131,14 +131,32 @@ def shifted(indices: Sequence[Expr], by: Sequence[Dim]) -> tuple[Number, ...]:
     return tuple(i + b for i, b in zip(indices, by, strict=True))
 
 
-def divided(total: Expr, count: int) -> Expr:
+def divided(total: Expr, count: Dim) -> Expr:
     """total / count, in the dtype of the total. A count beyond what that holds is divided by in several steps."""
     most = float(total.dtype.max)
+    if isinstance(count, Expr):
+        return _divided_by_symbol(total, cast(count, FLOAT64), most)
     rest = float(count)
     while rest > most:
-        step = 2.0 ** math.floor(math.log2(most))
+        step = _power_of_two(most)
         total, rest = total / step, rest / step
     return total / rest
+
+
+def _divided_by_symbol(total: Expr, count: Expr, most: float) -> Expr:
+    """The same steps for a count that the run tells: each divides by `step` or by 1."""
+    rest, scale = count, 1.0
+    while most * scale < MOST_ELEMENTS:
+        step, further = _power_of_two(most), count > most * scale
+        total = total / cast(select(further, const(step, FLOAT64), const(1.0, FLOAT64)), total.dtype)
+        scale *= step
+        rest = select(further, count / scale, rest)
+    return total / cast(rest, total.dtype)
+
+
+def _power_of_two(most: float) -> float:
+    """The largest power of two that is no larger."""
+    return 2.0 ** math.floor(math.log2(most))
 
 
 def window_extent(count: int, stride: int, size: int, dilation: int) -> int:

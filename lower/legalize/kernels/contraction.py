@@ -12,13 +12,13 @@ from assay.lower.legalize.kernels.common import (
     broadcast,
     kernel,
     nest,
-    numbers,
     padded,
     strided,
     window_extent,
 )
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Expr, const
+from assay.semantics.ops.sizes import floor_div
+from assay.semantics.scalar import Dim, Expr, const, simplify
 from assay.semantics.tensor import Buffer, Stmt, loops, seq, store
 
 
@@ -45,15 +45,15 @@ def _matmul(name: str, attrs: Attrs, a: Buffer, b: Buffer, out: Buffer) -> Stmt:
 
 def _conv(name: str, attrs: Attrs, x: Buffer, w: Buffer, *more: Buffer) -> Stmt:
     *bias, out = more
-    channels, *sizes = numbers(x.shape[1:], name)
-    features, _, *window = w.static_shape
-    plane = numbers(out.shape[2:], name)
+    channels, *sizes = x.shape[1:]
+    features, group_channels, *window = w.shape
+    plane = out.shape[2:]
     rank = len(sizes)
     strides: tuple[int, ...] = attrs["strides"]
     dilation: tuple[int, ...] = attrs["dilation"]
     padding: tuple[int, ...] = attrs["padding"]
     groups: int = attrs["groups"]
-    group_channels, group_features = channels // groups, features // groups
+    group_features = floor_div(features, groups)
 
     def convolve(source: Buffer) -> Stmt:
         def one_plane(n: Expr, g: Expr, o: Expr) -> Stmt:
@@ -70,16 +70,25 @@ def _conv(name: str, attrs: Attrs, x: Buffer, w: Buffer, *more: Buffer) -> Stmt:
 
         if groups == 1:
             return loops("n o", (x.shape[0], features), lambda n, o: one_plane(n, const(0), o), "parallel")
-        if group_features == 1:
+        if isinstance(group_features, int) and group_features == 1:
             return loops("n g", (x.shape[0], groups), lambda n, g: one_plane(n, g, const(0)), "parallel")
         return loops("n g o", (x.shape[0], groups, group_features), one_plane, "parallel")
 
-    reach = [window_extent(*each) for each in zip(plane, strides, window, dilation, strict=True)]
-    extents = [max(p + n, r) for p, n, r in zip(padding, sizes, reach, strict=False)]
-    if extents == sizes:
+    if not any(padding):
+        return convolve(x)
+    axes = zip(sizes, plane, padding[:rank], padding[rank:], strides, window, dilation, strict=True)
+    extents = [_extent(*axis) for axis in axes]
+    if all(isinstance(e, int) for e in extents) and extents == sizes:
         return convolve(x)
     before = (0, 0, *padding[:rank])
     return padded(x, before, (x.shape[0], channels, *extents), const(0, x.dtype), convolve)
+
+
+def _extent(size: Dim, count: Dim, before: int, after: int, stride: int, window: Dim, dilation: int) -> Dim:
+    """Elements of a padded axis: as far as windows reach, and, where sizes are symbolic, all there are."""
+    if isinstance(size, int) and isinstance(count, int) and isinstance(window, int):
+        return max(before + size, window_extent(count, stride, window, dilation))
+    return simplify(size + (before + after))
 
 
 TABLE: dict[str, Kernel] = {

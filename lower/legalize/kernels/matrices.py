@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from assay.lower.legalize.kernels.common import Kernel, allocated, divided, kernel, nest, numbers
+from assay.lower.legalize.kernels.common import Kernel, allocated, divided, kernel, nest
 from assay.semantics.dtypes import FLOAT64, INT64
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, cast, const, select
@@ -14,7 +14,7 @@ from assay.semantics.tensor import Buffer, Stmt, seq, store
 
 def _det(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
     """Elimination in a copy, which is left in triangular form; the result takes one pivot after another."""
-    (size,) = numbers(x.shape[-1:], name)
+    size = x.shape[-1]
     batch = x.shape[:-2]
     left = Buffer("left", x.shape, x.dtype)
     best, kept = Buffer("best", (*batch, 1), INT64), Buffer("kept", (*batch, 1), x.dtype)

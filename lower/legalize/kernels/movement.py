@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assay.lower.legalize.kernels.common import Kernel, broadcast, kernel, nest, numbers, parameters, shifted
+from assay.lower.legalize.kernels.common import Kernel, broadcast, kernel, negated, nest, parameters, shifted
 from assay.semantics.dtypes import UINT64
-from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.errors import Crash
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Dim, Expr, Number, apply, cast, const, select, simplify
+from assay.semantics.ops.sizes import FAR, from_end, larger, smaller
+from assay.semantics.scalar import Dim, Expr, Number, apply, cast, const, select, show, simplify
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, Stmt, seq, store
 from assay.semantics.types import TensorType, Type
 
@@ -37,20 +38,22 @@ def _sliced(attrs: Attrs, x: Buffer, out: Buffer, i: tuple[Expr, ...]) -> Sequen
     strides = attrs["strides"] if attrs["strides"] is not None else (1,) * len(attrs["axes"])
     for axis, begin, end, stride in zip(attrs["axes"], attrs["begin"], attrs["end"], strides, strict=True):
         axis %= len(x.shape)
-        start, stop, step = slice(_number(begin), _number(end), stride).indices(
-            numbers([x.shape[axis]], "strided_slice")[0]
-        )
-        if len(range(start, stop, step)) != out.shape[axis]:
-            raise Crash(f"strided_slice: axis {axis} of {x} does not give {out}")
-        where[axis] = i[axis] * step + start
+        where[axis] = i[axis] * stride + _start(x.shape[axis], simplify(begin), simplify(end), stride, out.shape[axis])
     return where
 
 
-def _number(place: Dim) -> int:
-    place = simplify(place)
-    if isinstance(place, int):
-        return place
-    raise Unsupported(f"strided_slice from or to {place}: places must be numbers to lower it", label="legalize.C2")
+def _start(size: Dim, begin: Dim, end: Dim, stride: int, length: Dim) -> Dim:
+    """The first place that a slice takes: `begin`, counted from the end where it is negative, moved to the border where
+    it is outside."""
+    if isinstance(size, int) and isinstance(begin, int) and isinstance(end, int):
+        start, stop, step = slice(begin, end, stride).indices(size)
+        if len(range(start, stop, step)) != length:
+            raise Crash(f"strided_slice: {begin}:{end}:{stride} of {size} elements does not give {length}")
+        return start
+    low, high = (0, size) if stride > 0 else (-1, simplify(size - 1))
+    if isinstance(begin, int) and abs(begin) >= FAR:
+        return high if begin > 0 else low
+    return larger(smaller(from_end(begin, size), high), low)
 
 
 def _concat(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
@@ -90,7 +93,7 @@ def _move(
 def _take(name: str, attrs: Attrs, x: Buffer, indices: Buffer, out: Buffer) -> Stmt:
     """A pass that traps at an index out of range, then the copy; a negative index counts from the end."""
     axis: int = attrs["axis"] % len(x.shape)
-    (size,) = numbers([x.shape[axis]], name)
+    size = x.shape[axis]
     last = axis + len(indices.shape)
 
     def check(*j: Expr) -> Stmt:
@@ -98,8 +101,8 @@ def _take(name: str, attrs: Attrs, x: Buffer, indices: Buffer, out: Buffer) -> S
         if index.dtype is not UINT64:  # whose large numbers int64 would take for negative ones
             index = cast(index, "int64")
         below = index < size
-        inside = below if index.dtype is UINT64 else apply("and", index >= -size, below)
-        return Assert(inside, f"take: an index is outside of [-{size}, {size})", "out of bounds")
+        inside = below if index.dtype is UINT64 else apply("and", index >= negated(size), below)
+        return Assert(inside, f"take: an index is outside of [-{show(size)}, {show(size)})", "out of bounds")
 
     def element(*i: Expr) -> Stmt:
         index = cast(indices[i[axis:last]], "int64")
@@ -115,41 +118,39 @@ def _pad(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
     match attrs["mode"]:
         case "constant":
             # A negative width crops: the copy starts as far inside x instead of inside out.
-            cropped = [b if b < 0 or a < 0 else None for b, a in zip(before, after, strict=True)]
-            sizes = [n if c is None else numbers([n], name)[0] for n, c in zip(x.shape, cropped, strict=True)]
-            box = [
-                n + min(b, 0) + min(a, 0) if isinstance(n, int) else n
-                for n, b, a in zip(sizes, before, after, strict=True)
-            ]
+            cropped = [min(b, 0) + min(a, 0) for b, a in zip(before, after, strict=True)]
+            box = [larger(simplify(n + c), 0) if c else n for n, c in zip(x.shape, cropped, strict=True)]
             source, target = [max(-b, 0) for b in before], [max(b, 0) for b in before]
-            copy = _move(x, out, source, target, [max(n, 0) if isinstance(n, int) else n for n in box])
+            copy = _move(x, out, source, target, box)
             fill = nest("i", out.shape, lambda *i: store(out, i, const(attrs["pad_value"], out.dtype)))
             return seq(fill, copy) if any(w > 0 for w in widths) else copy
         case "edge":
-            return _through(x, out, before, after, lambda i, n: apply("min", apply("max", i, 0), n - 1))
+            return _through(x, out, before, after, lambda i, n: apply("min", apply("max", i, 0), simplify(n - 1)))
         case "reflect":
             return _through(x, out, before, after, _reflected)
         case mode:
             raise Crash(f"nn.pad: no mode {mode!r}")
 
 
-def _reflected(i: Expr, size: int) -> Expr:
+def _reflected(i: Expr, size: Dim) -> Expr:
     """i as mirrored at the first and the last element, as often as needed."""
-    if size == 1:
+    if isinstance(size, int) and size == 1:
         return const(0)
-    period = 2 * (size - 1)
+    period = simplify((size - 1) * 2)
+    if isinstance(period, Expr):  # of one element: 1, so that every place is 0
+        period = larger(period, 1)
     within = i % period
     return apply("min", within, period - within)
 
 
 def _through(
-    x: Buffer, out: Buffer, before: Sequence[int], after: Sequence[int], where: Callable[[Expr, int], Expr]
+    x: Buffer, out: Buffer, before: Sequence[int], after: Sequence[int], where: Callable[[Expr, Dim], Expr]
 ) -> Stmt:
     def element(*i: Expr) -> Stmt:
         index: list[Number] = []
         for k, size in enumerate(x.shape):
             moved = i[k] - before[k]
-            index.append(where(moved, *numbers([size], "nn.pad")) if before[k] > 0 or after[k] > 0 else moved)
+            index.append(where(moved, size) if before[k] > 0 or after[k] > 0 else moved)
         return store(out, i, x[tuple(index)])
 
     return nest("i", out.shape, element)

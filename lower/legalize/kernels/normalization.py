@@ -6,10 +6,9 @@ workspace that has an element for each of them.
 
 from __future__ import annotations
 
-from math import prod
-
-from assay.lower.legalize.kernels.common import Kernel, accumulated, allocated, divided, kernel, nest, numbers, padded
+from assay.lower.legalize.kernels.common import Kernel, accumulated, allocated, divided, kernel, nest, padded
 from assay.semantics.operator import Attrs
+from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Expr, apply, const, neutral
 from assay.semantics.tensor import Allocate, Buffer, Stmt, loops, seq, store
 
@@ -74,7 +73,7 @@ def _layer_norm(name: str, attrs: Attrs, x: Buffer, gamma: Buffer, *more: Buffer
     split = len(x.shape) - len(gamma.shape)
     outer, inner = x.shape[:split], x.shape[split:]
     mean, scale = Buffer("mean", outer, x.dtype), Buffer("scale", outer, x.dtype)
-    count, epsilon = prod(numbers(x.shape[split:], name)), const(attrs["epsilon"], x.dtype)
+    count, epsilon = product(x.shape[split:]), const(attrs["epsilon"], x.dtype)
 
     def row(*o: Expr) -> Stmt:
         def add_square(*k: Expr) -> Stmt:

@@ -5,10 +5,9 @@ The elements are taken in row-major order of the reduced axes, one after another
 
 from __future__ import annotations
 
-from math import prod
-
-from assay.lower.legalize.kernels.common import Kernel, accumulated, divided, kernel, nest, numbers
+from assay.lower.legalize.kernels.common import Kernel, accumulated, divided, kernel, nest
 from assay.semantics.operator import Attrs
+from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Expr, const, neutral
 from assay.semantics.tensor import Buffer, Stmt, seq
 
@@ -32,7 +31,7 @@ def _reduction(op: str, *, mean: bool = False) -> Kernel:
                 whole = dict(zip([*range(first), *inner, *axes], (*outer, *i, *k), strict=True))
                 return x[tuple(whole[a] for a in range(rank))]
 
-            count = prod(numbers(reduced_shape, name)) if mean else 0
+            count = product(reduced_shape) if mean else 0
             finish = (lambda total, i: divided(total, count)) if mean else None
             return seq(*accumulated(out, at, inner_shape, op, neutral(op, out.dtype), reduced_shape, read, finish))
 

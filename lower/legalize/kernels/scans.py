@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.lower.legalize.kernels.common import Kernel, kernel, nest, numbers
+from assay.lower.legalize.kernels.common import Kernel, kernel, nest
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Const, Expr, Number, apply, cast, const, select
-from assay.semantics.tensor import Allocate, Buffer, Stmt, seq, store
+from assay.semantics.tensor import Allocate, Buffer, Stmt, seq, store, when
 
 
 def _running(op: str, start: Callable[[DType], Const]) -> Kernel:
@@ -16,7 +16,7 @@ def _running(op: str, start: Callable[[DType], Const]) -> Kernel:
 
     def body(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:
         axis: int = attrs["axis"] % len(x.shape)
-        before, (size,), after = x.shape[:axis], numbers(x.shape[axis : axis + 1], name), x.shape[axis + 1 :]
+        before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
         exclusive, reverse = attrs["exclusive"], attrs["reverse"]
 
         def place(k: Number) -> Number:
@@ -36,9 +36,12 @@ def _running(op: str, start: Callable[[DType], Const]) -> Kernel:
                 at = (*o, place(0), *i)
                 return store(out, at, start(x.dtype) if exclusive else x[at])
 
-            return seq(nest("i", after, first), nest("k", (size - 1,), step, "serial"))
+            steps = seq(nest("i", after, first), nest("k", (size - 1,), step, "serial"))
+            return steps if isinstance(size, int) else when(size > 0, steps)
 
-        return nest("o", before, row) if size else nest("i", x.shape, lambda *i: store(out, i, x[i]))
+        if isinstance(size, int) and not size:
+            return nest("i", x.shape, lambda *i: store(out, i, x[i]))
+        return nest("o", before, row)
 
     return kernel("x", body)
 
@@ -46,7 +49,7 @@ def _running(op: str, start: Callable[[DType], Const]) -> Kernel:
 def _topk(name: str, attrs: Attrs, x: Buffer, values: Buffer, places: Buffer) -> Stmt:
     """Each element's rank is the number of elements that come before it; the k first ranks are then picked."""
     axis: int = attrs["axis"] % len(x.shape)
-    before, (size,), after = x.shape[:axis], numbers(x.shape[axis : axis + 1], name), x.shape[axis + 1 :]
+    before, size, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
     rank = Buffer("rank", x.shape, INT64)
 
     def precedes(a: Expr, j: Expr, b: Expr, i: Expr) -> Expr:

@@ -5,10 +5,10 @@ Elements that decide are taken one after another, in row-major order.
 
 from __future__ import annotations
 
-from assay.lower.legalize.kernels.common import Kernel, allocated, kernel, nest, numbers
+from assay.lower.legalize.kernels.common import Kernel, allocated, kernel, negated, nest
 from assay.semantics.dtypes import INT64
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Expr, Number, apply, cast, const, select
+from assay.semantics.scalar import Expr, Number, apply, cast, const, select, show
 from assay.semantics.tensor import Assert, Buffer, Stmt, seq, store, when
 
 
@@ -18,26 +18,30 @@ def _arange(name: str, attrs: Attrs, out: Buffer) -> Stmt:
 
 def _checked(name: str, x: Buffer, indices: Buffer) -> Stmt:
     """A pass that traps at an index out of range."""
-    depth = numbers(indices.shape[-1:], name)[0]
+    depth = _depth(indices)
 
     def check(*j: Expr) -> Stmt:
         steps = []
         for k, size in enumerate(x.shape[:depth]):
             index = cast(indices[(*j, k)], "int64")
-            inside = apply("and", index >= -size, index < size)
-            steps.append(
-                Assert(inside, f"{name}: an index into axis {k} is outside of [-{size}, {size})", "out of bounds")
-            )
+            inside = apply("and", index >= negated(size), index < size)
+            said = f"{name}: an index into axis {k} is outside of [-{show(size)}, {show(size)})"
+            steps.append(Assert(inside, said, "out of bounds"))
         return seq(*steps)
 
     return nest("j", indices.shape[:-1], check)
 
 
-def _place(x: Buffer, indices: Buffer, j: tuple[Expr, ...]) -> list[Number]:
+def _depth(indices: Buffer) -> int:
+    """How many axes an index speaks of: a number, by the operators' rules."""
     depth = indices.shape[-1]
     assert isinstance(depth, int)
+    return depth
+
+
+def _place(x: Buffer, indices: Buffer, j: tuple[Expr, ...]) -> list[Number]:
     found: list[Number] = []
-    for k in range(depth):
+    for k in range(_depth(indices)):
         index = cast(indices[(*j, k)], "int64")
         found.append(select(index < 0, index + x.shape[k], index))
     return found
@@ -77,7 +81,7 @@ def _nonzero(name: str, attrs: Attrs, x: Buffer, out: Buffer, count: Buffer) -> 
 
 
 def _unique(name: str, attrs: Attrs, x: Buffer, first: Buffer, inverse: Buffer, counts: Buffer, count: Buffer) -> Stmt:
-    rows, columns = numbers(x.shape, name)
+    rows, columns = x.shape
     flag, found = Buffer("order", (1,), INT64), Buffer("found", (1,), INT64)
 
     def less(a: Expr, b: Expr) -> Expr:

@@ -12,7 +12,6 @@ from assay.lower.anf import to_anf
 from assay.lower.legalize import legalize
 from assay.lower.shapes import lower_shapes
 from assay.semantics.builder import Builder, tensor
-from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, Expr, call, function, tuple_of, var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -152,24 +151,3 @@ def test_symbols_of_one_name_are_not_one_symbol() -> None:
     given = {"x": np.ones((2, 3, 2), np.float32), "y": np.ones((2, 3, 3), np.float32)}
     for name, value in run(target, given).items():
         assert np.array_equal(value, run(source, given)[name])
-
-
-@pytest.mark.parametrize(
-    ("op", "shapes", "attrs"),
-    [
-        ("mean", ((n, 3),), {"axis": (0,)}),
-        ("nn.conv2d", ((1, 2, n, 5), (4, 2, 3, 3)), {}),
-        ("nn.layer_norm", ((2, n), (n,), (n,)), {"axes": (1,)}),
-        ("take", ((n, 2), (3,)), {"axis": 0}),
-        ("nn.pad", ((n,),), {"pad_width": (1, 1), "mode": "edge"}),
-    ],
-)
-def test_what_needs_a_number_says_which(op: str, shapes: tuple[tuple[Any, ...], ...], attrs: dict[str, Any]) -> None:
-    of = ["int64" if op == "take" and i == 1 else "float32" for i in range(len(shapes))]
-    operands = [var(f"p{i}", tensor(*s, of=t)) for i, (s, t) in enumerate(zip(shapes, of, strict=True))]
-    source = Module({"main": function(operands, call(op, *operands, **attrs))})
-    with pytest.raises(Unsupported, match="as numbers to be lowered") as caught:
-        legalize(source, symbolic=True)
-    assert caught.value.label == "legalize.C1"
-    with pytest.raises(Unsupported, match="sizes must be known"):
-        legalize(source)
