@@ -2,9 +2,9 @@
 
 Two halves. The graph is the same but for calls, and each tensor function claims the operator it replaces: with every
 tensor function taken for what it claims to be, both are structurally equal. Each tensor function keeps its claim: run
-by the scalar rules on random operands of its very shapes, its results lie within the operator's bounds, and on
-integer-valued operands of a contraction or reduction, where every order of additions is exact, they are equal bit for
-bit.
+by the scalar rules on random operands of its very shapes, or at each of some sizes where it has symbols, its results
+lie within the operator's bounds, and on integer-valued operands of a contraction or reduction, where every order of
+additions is exact, they are equal bit for bit.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from assay.semantics.graph import Call, CallTIR, Expr, Function, call, show_head
 from assay.semantics.linked import unlinked
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import evaluate_dim, variables
+from assay.semantics.scalar import Expr as Scalar, evaluate_dim, substitute, variables
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import calls_of
 from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted, tested
 from assay.verify.kept import changed_beside, count_calls
+from assay.verify.legalize.uses import KernelUse, SizesTried, at_sizes
 from assay.verify.trials.kernels import KernelTrials, compare, lift, try_kernel
+from assay.verify.trials.sizes import Sizes, declared_bounds, told_point
 
 Array = np.ndarray[Any, Any]
 LONGEST = 100_000
@@ -68,7 +70,7 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
         wrong = _written_out(source.kernel(name), target.kernel(name), source, seed)
         if wrong:
             return refuted("tested", f"{name} without its calls {wrong}")
-    samples: dict[str, Call] = {}
+    samples: dict[str, KernelUse] = {}
     for name, before in source.definitions.items():
         after = target.definitions[name]
         if isinstance(before, Function) and isinstance(after, Function):
@@ -82,21 +84,23 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
             return refuted("checked", f"definition {name} is new, and no tensor function for an operator")
         if name not in samples:
             return refuted("checked", f"tensor function {name} is never called")
-    exact, tried = 0, KernelTrials()
+    exact, tried, sizes = 0, KernelTrials(), SizesTried()
     for i, (name, sample) in enumerate(samples.items()):
         progress(i, len(samples))
-        verdict = check_operator_kernel(target.kernel(name), sample, seed, tried)
+        verdict = check_use(target.kernel(name), sample, seed, tried, sizes)
         if not verdict.holds:
-            return refuted("tested", f"{name} at {sample.span}: {verdict.detail}")
+            return refuted("tested", f"{name} at {sample.call.span}: {verdict.detail}")
         exact += verdict.data["exact"]
     for name, kernel in target.kernels.items():  # what the source brought along is believed by later proofs, too
-        if name in source.definitions and "operator" in kernel.attrs and _is_static(kernel):
+        if name in source.definitions and "operator" in kernel.attrs:
             verdict = check_claim(kernel, seed)
             if not verdict.holds:
                 return verdict
     progress(len(samples), len(samples))
     said = f"{len(samples)} kernels within their operator's bounds, {exact} of them bit for bit"
-    return tested(said + (f"; {tried}" if samples else ""))
+    if sizes.kernels:
+        said += f"; {'all' if sizes.kernels == len(samples) else f'{sizes.kernels} of them'} {sizes}"
+    return tested(said + (f"; {tried}" if samples else ""), **sizes.data)
 
 
 def _calls(func: PrimFunc) -> bool:
@@ -142,10 +146,13 @@ def _written_out(before: PrimFunc, after: PrimFunc, module: Module, seed: int) -
     return None if outcome(before) == outcome(after) else "gives something else"
 
 
-def _raised(before: Function, after: Function, source: Module, target: Module, samples: dict[str, Call]) -> str | None:
+def _raised(
+    before: Function, after: Function, source: Module, target: Module, samples: dict[str, KernelUse]
+) -> str | None:
     """Why the graphs differ in more than calls, if they do: every new tensor function is taken for the operator that it
     claims to be. A call for each goes into `samples`."""
     wrong: list[str] = []
+    bounds = declared_bounds(before)
 
     def raised(node: Expr) -> Expr:
         if not isinstance(node, CallTIR) or node.func in source.definitions:
@@ -164,7 +171,7 @@ def _raised(before: Function, after: Function, source: Module, target: Module, s
         for buffer, device in zip(kernel.params, _memories(node), strict=False):
             if device.scope not in ("", buffer.scope):
                 wrong.append(f"{at} has {buffer.name} in scope {buffer.scope}, the graph has it in {device.scope}")
-        samples.setdefault(node.func, made)
+        samples.setdefault(node.func, KernelUse(made, node.scalars, bounds))
         return made
 
     root: Expr = after
@@ -190,9 +197,36 @@ def _place(before: Expr, back: Expr) -> str:
     return ""
 
 
+def check_use(kernel: PrimFunc, use: KernelUse, seed: int, tried: KernelTrials, sizes: SizesTried) -> Evidence:
+    """Whether the tensor function gives what the operator's definition allows, at each of some sizes where it has
+    symbols: all numbers of small types at the first. What was tried is added to `tried` and `sizes`."""
+    chosen = use.sizes_to_try(kernel)
+    if not chosen.points:
+        return refuted(
+            "tested", f"no sizes are found at which {show_head(use.call)} has a value: {chosen.excluded[0][1]}"
+        )
+    exact, first = True, KernelTrials()
+    for i, point in enumerate(chosen.points):
+        try:
+            fixed, call_ = at_sizes(kernel, use, point)
+        except Invalid as wrong:
+            return refuted("tested", f"{_where(point)}{wrong.message}")
+        verdict = check_operator_kernel(fixed, call_, seed, first if i == 0 else KernelTrials(whole=False))
+        if not verdict.holds:
+            return refuted("tested", f"{_where(point)}{verdict.detail}")
+        exact &= verdict.data["exact"]
+    tried.add(first)
+    sizes.add(kernel.name, chosen)
+    return checked("", exact=exact)
+
+
+def _where(point: Sizes) -> str:
+    return f"for {told_point(point)}: " if point else ""
+
+
 def check_operator_kernel(kernel: PrimFunc, use: Call, seed: int, tried: KernelTrials | None = None) -> Evidence:
-    """Whether the tensor function gives, on random operands and on those of its trials, what the operator's definition
-    allows. What the trials were is added to `tried`."""
+    """Whether the tensor function, whose sizes are numbers, gives, on random operands and on those of its trials, what
+    the operator's definition allows. What the trials were is added to `tried`."""
     op = use.op
     assert isinstance(op, Operator)
     types = [a.type for a in use.args if isinstance(a.type, TensorType)]
@@ -243,7 +277,7 @@ def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
         return refuted("tested", f"tensor function {kernel.name} does not say which operator it computes")
     operands = [var(b.name, TensorType(b.shape, b.dtype)) for b in kernel.inputs]
     try:
-        made = call(kernel.attrs["operator"], *operands, **kernel.attrs.get("attrs", {}))
+        made = call(kernel.attrs["operator"], *operands, **_own_symbols(kernel))
     except Invalid as wrong:
         return refuted(
             "checked", f"tensor function {kernel.name} claims to be {kernel.attrs['operator']}: {wrong.message}"
@@ -252,12 +286,24 @@ def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
     given = [str(TensorType(b.shape, b.dtype)) for b in kernel.outputs]
     if wanted != given:
         return refuted("checked", f"tensor function {kernel.name} gives {given}, its operator {wanted}")
-    verdict = check_operator_kernel(kernel, made, seed)
+    assert isinstance(made, Call)
+    verdict = check_use(kernel, KernelUse(made, kernel.scalars), seed, KernelTrials(), SizesTried())
     return verdict if verdict.holds else refuted("tested", f"{kernel.name}: {verdict.detail}")
 
 
-def _is_static(kernel: PrimFunc) -> bool:
-    return all(isinstance(d, int) for b in kernel.params for d in b.shape)
+def _own_symbols(kernel: PrimFunc) -> Mapping[str, Any]:
+    """The attributes that a tensor function claims, in its own symbols, which have the names of those of its first
+    use."""
+    own = {s.name: s for s in (*(s for b in kernel.params for d in b.shape for s in variables(d)), *kernel.scalars)}
+
+    def at(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(at, value))
+        if not isinstance(value, Scalar):
+            return value
+        return substitute(value, {s: own[s.name] for s in variables(value) if s.name in own})
+
+    return {k: at(v) for k, v in kernel.attrs.get("attrs", {}).items()}
 
 
 LARGE = 1 << 24

@@ -44,6 +44,8 @@ class KernelTrials:
     """What the trials of some functions were, for the line."""
 
     functions: int = 0
+    whole: bool = True
+    """Whether all numbers of small types are to be tried."""
     through: int = 0
     """Functions of which all numbers of an operand, or all pairs, were tried."""
     part: list[str] = field(default_factory=list)
@@ -100,7 +102,8 @@ def try_kernel(
                 return f"on special values: {wrong}"
         run.complete = True
     meet = op.family in ("elementwise", "contraction")
-    found = list(through(types, sum(int(np.prod(b.static_shape)) for b in kernel.outputs), meet))
+    every = through(types, sum(int(np.prod(b.static_shape)) for b in kernel.outputs), meet)
+    found = list(every) if tried.whole else []
     for way in found:
         wrong = run.all_of(way, rng)
         if wrong:
