@@ -14,6 +14,7 @@ import numpy as np
 from assay.semantics.errors import Crash
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import identity_type, normalize_axes, normalize_axis, same_dtype, show_shapes
+from assay.semantics.ops.meeting import is_one_or
 from assay.semantics.ops.sizes import is_dim, is_int, missing_dim, same_size
 from assay.semantics.ops.slicing import PAD, STRIDED_SLICE, TAKE, is_tuple, record
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
@@ -274,7 +275,7 @@ def _broadcast_to_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorTyp
     BROADCAST_TO.require(lead >= 0, "C2", f"{x} has more axes than {show_shapes([shape])}")
     for a, d in enumerate(x.shape, start=lead):
         BROADCAST_TO.require(
-            (isinstance(d, int) and d == 1) or provably_equal(d, shape[a]),
+            is_one_or(d, shape[a]),
             "C3",
             f"{show(d)} against {show(shape[a])} in axis {a} of {show_shapes([shape])}; it must be 1 or the same",
         )
@@ -298,7 +299,7 @@ BROADCAST_TO = record(
     constraints={
         "C1": "shape is a tuple of sizes",
         "C2": "the result has at least as many axes as the operand",
-        "C3": "each size of the operand, aligned at the end, is 1 or that of the result",
+        "C3": "each size of the operand, aligned at the end, is 1 or that of the result, whatever the symbols are",
     },
 )
 

@@ -6,7 +6,6 @@ rules that ask say which dim to write instead.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
 
@@ -34,11 +33,14 @@ def is_int(value: object, least: int | None = None) -> bool:
 
 def product(dims: Sequence[scalar.Dim]) -> scalar.Dim:
     """The product of dims; 1 if there are none."""
-    number: scalar.Dim = prod(d for d in dims if isinstance(d, int))
-    for d in dims:
-        if isinstance(d, scalar.Expr) and not (isinstance(number, int) and number == 0):
-            number = d * number if isinstance(number, int) else number * d
-    return number
+    number = prod(d for d in dims if isinstance(d, int))
+    symbols = [d for d in dims if isinstance(d, scalar.Expr)]
+    if not symbols or number == 0:
+        return number
+    whole = symbols[0]
+    for d in symbols[1:]:
+        whole = whole * d
+    return whole * number  # last, so that what divides it is seen
 
 
 def same_size(a: Sequence[scalar.Dim], b: Sequence[scalar.Dim]) -> bool:
@@ -62,12 +64,8 @@ def missing_dim(shape: Sequence[scalar.Dim], known: Sequence[scalar.Dim]) -> sca
     Dims that stand on both sides cancel first, so that the answer is one even where such a dim is 0. What is left of
     `known` must be numbers whose product, not 0, divides what is left of `shape`.
     """
-    number = scalar.Interner()
-    have, want = Counter(number(scalar.simplify(d)) for d in shape), Counter(number(scalar.simplify(d)) for d in known)
-    left = {number(d): d for d in map(scalar.simplify, [*shape, *known])}
-    rest = [left[n] for n in (want - have).elements()]
-    total = scalar.simplify(product([left[n] for n in (have - want).elements()]))
-    divisor = product(rest)
+    left, rest = without_common(shape, known)
+    total, divisor = scalar.simplify(product(left)), product(rest)
     if not isinstance(divisor, int) or divisor == 0:
         return None
     if isinstance(total, int):
@@ -76,6 +74,21 @@ def missing_dim(shape: Sequence[scalar.Dim], known: Sequence[scalar.Dim]) -> sca
     if form is None or not form.is_multiple(divisor):
         return None
     return floor_div(total, divisor)
+
+
+def without_common(
+    shape: Sequence[scalar.Dim], known: Sequence[scalar.Dim]
+) -> tuple[list[scalar.Dim], list[scalar.Dim]]:
+    """The dims of both, in their order, but for those that stand on both sides."""
+    left: list[scalar.Dim] = list(map(scalar.simplify, shape))
+    rest: list[scalar.Dim] = []
+    for d in map(scalar.simplify, known):
+        same = next((i for i, e in enumerate(left) if scalar.provably_equal(d, e)), None)
+        if same is None:
+            rest.append(d)
+        else:
+            del left[same]
+    return left, rest
 
 
 # --- quotients and order ------------------------------------------------------------------------------------------
@@ -105,6 +118,24 @@ def ceil_div(dim: scalar.Dim, by: int) -> scalar.Dim:
 
 def never_negative(dim: scalar.Dim) -> bool:
     """Whether `dim` is at least 0 for all sizes that its symbols can stand for, as far as ranges show."""
+    if isinstance(dim, int):
+        return dim >= 0
+    return _never_negative(dim) or ((least := _without_quotients(dim)) is not dim and _never_negative(least))
+
+
+def _without_quotients(dim: scalar.Expr) -> scalar.Dim:
+    """What `dim` is at least, with n for each c * (n // c) that is taken away: n - 2 * (n // 2) is at least n - n."""
+    form = scalar.linear(dim)
+    out: scalar.Dim = dim
+    for atom, k in {} if form is None else form.terms.items():
+        if isinstance(atom, scalar.Apply) and atom.op == "floordiv" and isinstance(atom.args[1], scalar.Const):
+            by = int(atom.args[1].value)
+            if k < 0 < by and k % by == 0:
+                out = scalar.simplify(out - atom * k + atom.args[0] * (k // by))
+    return out
+
+
+def _never_negative(dim: scalar.Dim) -> bool:
     if isinstance(dim, int):
         return dim >= 0
     shown: dict[int, Range] = {}

@@ -199,13 +199,23 @@ def simplify(expr: Dim) -> Dim:
 
 
 def provably_equal(a: Dim, b: Dim) -> bool:
-    """Whether two dims are equal for all values of their symbols, as far as linear arithmetic shows."""
+    """Whether two dims are equal for all values of their symbols, as far as arithmetic of sums and products shows."""
     if a is b:
         return True
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     left: Number = a if isinstance(a, Expr) else const(a)
-    return simplify(apply("sub", left, b)) == 0
+    difference = simplify(apply("sub", left, b))
+    if isinstance(difference, int) or not _has_products(difference):
+        return isinstance(difference, int) and difference == 0
+    from assay.semantics.integers.polynomials import ZERO, Polynomials  # they are built on this package
+
+    return Polynomials({}).of(difference) == ZERO
+
+
+def _has_products(dim: Expr) -> bool:
+    """Whether a part of it is more than a sum of symbols: sums alone are what `simplify` decides."""
+    return any(isinstance(n, Apply) and n.op not in ("add", "sub", "neg") for n in post_order(dim))
 
 
 from assay.semantics.scalar import (  # noqa: E402  each fills its part of the table, and needs what stands above

@@ -16,7 +16,7 @@ import numpy as np
 from assay.semantics.operator import Attrs, Reasons
 from assay.semantics.ops.functions import BITS
 from assay.semantics.ops.sizes import floor_div, larger, never_negative, smaller
-from assay.semantics.scalar import Dim, Expr, provably_equal, simplify
+from assay.semantics.scalar import Dim, Expr, apply, as_expr, provably_equal, simplify
 from assay.semantics.types import TensorType, TupleType, Type
 
 Contents = np.ndarray[Any, Any]
@@ -83,9 +83,21 @@ def _elementwise(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _quotient(a: Dim, b: Dim) -> Dim:
-    if not isinstance(b, int) or b < 1 or not never_negative(a):
+    """Rounded down. By a size that is 0 there is none, and a run that wants it traps."""
+    if isinstance(b, int):
+        if b < 1:
+            raise _UnknownError
+        return floor_div(a, b)
+    return as_expr(a) // b
+
+
+def _truncated(a: Dim, b: Dim) -> Dim:
+    """Rounded towards 0: rounded down, where neither is below 0."""
+    if isinstance(b, int) and b < 1:
         raise _UnknownError
-    return floor_div(a, b)
+    if never_negative(a) and never_negative(b):
+        return _quotient(a, b)
+    return apply("truncdiv", as_expr(a), b)
 
 
 def _positive(d: Dim) -> bool:
@@ -154,7 +166,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "subtract": _elementwise(lambda a, b: a - b),
     "multiply": _elementwise(lambda a, b: a * b),
     "negative": _elementwise(lambda a: -a),
-    "truncate_divide": _elementwise(_quotient),
+    "truncate_divide": _elementwise(_truncated),
     "floor_divide": _elementwise(_quotient),
     "maximum": _elementwise(larger),
     "minimum": _elementwise(smaller),

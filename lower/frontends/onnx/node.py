@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import GraphProto, TensorProto
 
+from assay.lower.frontends.onnx import stretching
 from assay.lower.frontends.onnx.containers import Containers
 from assay.lower.frontends.onnx.contents import Contents, derive, follows, is_small, is_symbolic, objects
 from assay.lower.frontends.onnx.dynamic_shapes import MOST_SETTLED, Runs
@@ -29,7 +30,7 @@ from assay.semantics.errors import Invalid, Span, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.operator import Operator
 from assay.semantics.ops.common import normalize_axes, normalize_axis
-from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
+from assay.semantics.scalar import Dim, Var as Symbol, provably_equal
 from assay.semantics.tasks import Task
 from assay.semantics.text.relax.build import python_number
 from assay.semantics.types import TensorType, flatten
@@ -90,9 +91,10 @@ class Builder:
         try:
             made = graph.call(op, *args, span=span, **attrs)
         except Invalid as wrong:
-            if wrong.label != "broadcast.C1" or (equal := self._equal(args)) is None:
+            fitting = stretching.mended(self, op, wrong.label, args, attrs, span)
+            if fitting is None:
                 raise
-            made = graph.call(op, *equal, span=span, **attrs)
+            made = graph.call(op, *fitting, span=span, **attrs)
         if all(self.is_closed(a) for a in args) and all(t.is_static for t in flatten(made.type)):
             self._closed.add(made)  # a size that is a symbol depends on an input
             return made
@@ -106,27 +108,6 @@ class Builder:
         else:
             return made
         return self._remember(made, found, span)
-
-    def _equal(self, args: Sequence[Expr]) -> list[Expr] | None:
-        """The operands with sizes that only a run knows taken as equal to those beside them, which the run checks.
-
-        None where there are no such sizes: two named sizes of the model are not taken as equal.
-        """
-        named = set(self.symbols())
-        rank = max(tensor(a).ndim for a in args)
-        shapes = [(1,) * (rank - tensor(a).ndim) + tensor(a).shape for a in args]
-        dims: list[Dim] = []
-        for sizes in zip(*shapes, strict=True):
-            others = [d for d in sizes if not isinstance(d, int) or d != 1]
-            others.sort(key=lambda d: (not isinstance(d, int), _unnamed(d, named)))
-            dims.append(others[0] if others else 1)
-        made: list[Expr] = []
-        for a, shape in zip(args, shapes, strict=True):
-            wanted = tuple(w if _unnamed(d, named) else d for d, w in zip(shape, dims, strict=True))
-            wanted = wanted[rank - tensor(a).ndim :]
-            same = same_shape(wanted, tensor(a).shape)
-            made.append(a if same else self.named(graph.match_cast(a, TensorType(wanted, tensor(a).dtype))))
-        return None if all(m is a for m, a in zip(made, args, strict=True)) else made
 
     def named(self, x: Expr) -> Expr:
         """A name for a value, with what is known of it. What depends on no input stays as it is."""
@@ -413,7 +394,10 @@ class Node:
 
     def shaped(self, x: Expr, shape: Sequence[Dim]) -> Expr:
         """`x` in another shape; `x` itself where it has that shape already."""
-        return x if same_shape(tensor(x).shape, shape) else self.call("reshape", x, shape=tuple(shape))
+        if same_shape(tensor(x).shape, shape):
+            return x
+        x, shape = stretching.to_reshape(self.builder, x, shape, self.span)
+        return self.call("reshape", x, shape=tuple(shape))
 
     def stretched(self, x: Expr, shape: Sequence[Dim]) -> Expr:
         """`x` broadcast to a shape; `x` itself where it has that shape already."""
@@ -474,11 +458,6 @@ def tensor(of: Expr) -> TensorType:
     """The type of a tensor; every value of a model is one."""
     assert isinstance(of.type, TensorType)
     return of.type
-
-
-def _unnamed(d: Dim, named: Collection[Symbol]) -> bool:
-    """Whether a size is only known in a run, and is none that the model names."""
-    return not isinstance(d, int) and any(v not in named for v in variables(d))
 
 
 def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:

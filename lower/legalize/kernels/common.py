@@ -14,6 +14,7 @@ from typing import TypeAlias
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.errors import Crash
 from assay.semantics.operator import Attrs
+from assay.semantics.ops.meeting import may_stretch
 from assay.semantics.scalar import Const, Dim, Expr, Number, apply, cast, const, select, simplify
 from assay.semantics.tensor import Allocate, Buffer, LoopKind, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType, Type, flatten
@@ -105,7 +106,14 @@ def negated(size: Dim) -> Dim:
 def broadcast(shape: Sequence[Dim], indices: Sequence[Expr]) -> tuple[Expr, ...]:
     """The indices at which a tensor of that shape is read for an element of a result it was broadcast to."""
     own = indices[len(indices) - len(shape) :]
-    return tuple(const(0) if isinstance(d, int) and d == 1 else i for d, i in zip(shape, own, strict=True))
+    return tuple(_place(d, i) for d, i in zip(shape, own, strict=True))
+
+
+def _place(size: Dim, index: Expr) -> Expr:
+    """Where an axis of that size is read: at 0 where it is 1, which of some sizes a run decides."""
+    if isinstance(size, int):
+        return const(0) if size == 1 else index
+    return select(apply("eq", size, 1), 0, index) if may_stretch(size) else index
 
 
 def padded(

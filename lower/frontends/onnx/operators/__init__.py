@@ -20,6 +20,7 @@ from assay.lower.frontends.onnx.operators import (
     movement,
     ngrams,
     normalization,
+    padding,
     pooling,
     quantization,
     recurrent,
@@ -38,8 +39,8 @@ from assay.lower.frontends.onnx.operators import (
 
 _FILES = (
     activations, casts, contraction, creation, draws, einsum, elementwise, images, losses, movement, ngrams,
-    normalization, pooling, quantization, recurrent, reduction, regions, resizing, sampling, scattering, selection,
-    sequences, signal, slicing, suppression,
+    normalization, padding, pooling, quantization, recurrent, reduction, regions, resizing, sampling, scattering,
+    selection, sequences, signal, slicing, suppression,
 )  # fmt: skip
 
 RULES: dict[str, Rule] = {name: rule for file in _FILES for name, rule in file.TABLE.items()}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay.lower.frontends.onnx import stretching
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, show_shapes
+from assay.semantics.ops.meeting import meeting
 from assay.semantics.ops.sizes import ceil_div, floor_div, product
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
 
@@ -128,15 +130,12 @@ def expand(node: Node) -> Expr:
     for axis, (d, w) in enumerate(zip(have, want, strict=True)):
         if isinstance(w, int) and w < 0:
             raise node.wrong(f"operand shape is {show_shapes([wanted])}: {w} is no size")
-        if (isinstance(w, int) and w == 1) or provably_equal(d, w):
-            shape.append(d)
-        elif isinstance(d, int) and d == 1:
-            shape.append(w)
-        else:
+        if (met := meeting((d, w))) is None:
             raise node.wrong(
                 f"{x} does not expand to {show_shapes([wanted])}: {show(d)} against {show(w)} in axis {axis}"
             )
-    return node.stretched(node[0], shape)
+        shape.append(met)
+    return node.stretched(stretching.stretched(node.builder, node[0], shape, node.span), shape)
 
 
 def tile(node: Node) -> Expr:

@@ -12,8 +12,8 @@ import numpy as np
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.dtypes import FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.sizes import product
-from assay.semantics.scalar import Dim
+from assay.semantics.ops.sizes import ceil_div, larger, product
+from assay.semantics.scalar import Dim, simplify
 from assay.semantics.text.relax.build import python_number
 
 
@@ -126,6 +126,8 @@ def range_(node: Node) -> Expr:
     known = [node.builder.value(node[i]) for i in range(3)]
     if all(k is not None for k in known):
         size: Dim = _count(node, *(python_number(k.reshape(-1)[0]) for k in known if k is not None))
+    elif (counted := _counted(node)) is not None:
+        size = counted
     else:
         size = node.cut_size(_counted_by_the_run(node, of))
     if of.is_float:
@@ -145,6 +147,17 @@ def _count(node: Node, start: float, limit: float, delta: float) -> int:
         raise node.wrong(f"from {start} to {limit} by {delta} there are {count} elements; a number of them is wanted")
     node.require_room(max(0, int(count)))
     return max(0, int(count))
+
+
+def _counted(node: Node) -> Dim | None:
+    """How many there are, where sizes say it and the step is a number; None where they do not."""
+    found = [node.builder.contents(node[i]) for i in range(3)]
+    ends = [f.reshape(-1)[0] for f in found if f is not None]
+    if len(ends) < 3 or not isinstance(ends[2], int) or ends[2] == 0:
+        return None
+    start, limit, delta = ends
+    distance = simplify(limit - start if delta > 0 else start - limit)
+    return larger(ceil_div(distance, abs(delta)), 0)
 
 
 def _counted_by_the_run(node: Node, of: DType) -> Expr:

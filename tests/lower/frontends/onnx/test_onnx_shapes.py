@@ -34,8 +34,6 @@ from tests.models import model, single
 def test_symbols_are_shared_by_name_and_bound_by_dims() -> None:
     nodes = chain(("Add", ["a", "b"], ["y"], {}))
     proto = model(nodes, {"a": (F32, ("n", 3)), "b": (F32, ("n", "m"))}, {"y": (F32, ("n", 3))})
-    with pytest.raises(Invalid, match="m"):  # nothing says that m is 3
-        imported(proto)
     main = imported(proto, dims={"m": 3})
     a, b = (p.type for p in main.params)
     assert isinstance(a, TensorType) and isinstance(b, TensorType)
@@ -188,7 +186,6 @@ def test_sizes_are_followed_through(name: str) -> None:
         chain(("Less", ["s", "three"], ["b"], {}), ("Where", ["b", "one", "two"], ["target"], {})),
         chain(("Greater", ["s", "three"], ["b"], {}), ("Where", ["b", "one", "two"], ["target"], {})),
         chain(("Concat", ["s", "most"], ["c"], {"axis": 0}), ("Add", ["c", "one"], ["target"], {})),
-        chain(("Sub", ["s", "three"], ["d"], {}), ("Div", ["d", "two"], ["target"], {})),
         chain(("Gather", ["s", "s"], ["target"], {})),
         chain(("Slice", ["s", "zero", "s"], ["target"], {})),
     ],
