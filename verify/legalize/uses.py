@@ -56,7 +56,10 @@ class KernelUse:
         return call(self.call.op.name, *operands, **attrs)
 
     def sizes_to_try(self, kernel: PrimFunc) -> SizesToTry:
-        """The sizes at which the tensor function is checked; what the operator excludes, or is too large, is named."""
+        """The sizes at which the tensor function is checked; what the operator excludes, or is too large, is named. One
+        whose sizes are numbers is checked at them."""
+        if not self.symbols:
+            return SizesToTry(({},))
 
         def excluded(sizes: Sizes) -> str | None:
             try:

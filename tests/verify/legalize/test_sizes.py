@@ -11,13 +11,14 @@ import pytest
 from assay.lower.anf import to_anf
 from assay.lower.legalize import legalize
 from assay.semantics.builder import tensor
-from assay.semantics.graph import call, function, var
+from assay.semantics.graph import Call, call, function, var
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr, Var as Symbol, apply, cast
 from assay.semantics.tensor import PrimFunc, Store, loops, program_order, seq, store
 from assay.semantics.walk import rewrite
 from assay.verify.evidence import Evidence
 from assay.verify.legalize import check_claim, check_legalize
+from assay.verify.legalize.uses import KernelUse
 
 pytestmark = pytest.mark.row("R10")
 
@@ -161,3 +162,20 @@ def test_a_claim_of_a_kernel_that_comes_with_the_source_is_checked_at_sizes() ->
     found = check_claim(wrong_at(7)(exp), 0)
     assert not found.holds
     assert "for n = 7: " in found.detail
+
+
+def test_what_is_too_large_at_numbers_is_no_choice() -> None:
+    """Sizes that are numbers are those of the program, however large."""
+    big = module("exp", (1 << 23,))
+    kernel = legalize(big).kernel("exp")
+    use = call("exp", var("x", tensor(1 << 23)))
+    assert isinstance(use, Call)
+    assert KernelUse(use).sizes_to_try(kernel).points == ({},)
+    symbolic = call("exp", var("x", tensor(n)))
+    assert isinstance(symbolic, Call)
+    bounds = {n: (1 << 23, None)}
+    assert (
+        not KernelUse(symbolic, bounds=bounds)
+        .sizes_to_try(legalize(module("exp", (n,)), symbolic=True).kernel("exp"))
+        .points
+    )
