@@ -17,7 +17,9 @@ from assay.semantics.integers import ranges as intervals
 from assay.semantics.integers.linear import Form, combined
 from assay.semantics.integers.ranges import EVERYTHING, Range, at_least, at_most, fits_dtype, reach, union
 from assay.semantics.memory import Bounds, range_of
-from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Interner, Var, evaluate_dim
+from assay.semantics.scalar.evaluation import evaluate_dim
+from assay.semantics.scalar.expression import Apply, Cast, Choice, Const, Dim, Expr, Var
+from assay.semantics.scalar.structure import Interner
 from assay.semantics.walk import post_order
 
 Product: TypeAlias = tuple[int, ...]
