@@ -1,8 +1,8 @@
 """Operator calls become calls of tensor functions (specs/lower.md, "legalize").
 
 Calls of one operator with equal attributes, operand types and storage scopes share one kernel. Views (reshape and its
-like) stay: they are names for bytes, not work. Where sizes may be symbolic, a kernel takes them from its buffers, and
-those that no operand tells as scalars.
+like) stay: they are names for bytes, not work. A kernel takes symbolic sizes from its buffers, and those
+that no operand tells as scalars.
 
 A tensor function that graph functions call has no calls afterwards: what it calls is written out where it is called, so
 that every stage from here on sees all memory that a step needs. Calls of externs stay; one that calls itself is
@@ -12,16 +12,14 @@ Unsupported.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.legalize.kernels import build
 from assay.lower.simplify.dead_code import remove_unreachable
-from assay.semantics.advice import about_sizes
 from assay.semantics.devices import GLOBAL
-from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call_tir
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.functions import rewrite_function
@@ -30,7 +28,7 @@ from assay.semantics.graph.sizes import dims_in, sizes_in
 from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Expr as Scalar, Interner, Var as Symbol
+from assay.semantics.scalar import Expr as Scalar, Interner, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import without_calls
 from assay.semantics.types import TensorType, flatten, symbols
@@ -45,48 +43,25 @@ def legalize_reachable(module: Module) -> Module:
     return legalize(remove_unreachable(module))
 
 
-def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, symbolic: bool = False) -> Module:
+def legalize(module: Module, strategy: Strategy = lambda call, name: None) -> Module:
     """The module without operators: each is a tensor function of its own, called by name. Functions that are marked as
     primitive or for another compiler stay.
 
     `strategy` may choose another lowering than `assay.lower.legalize.kernels` has (row R39). Sizes that are not numbers
-    are Unsupported (`legalize.C1`), for a memory plan needs them; with `symbolic` they stay symbolic.
+    stay symbols.
     """
     definitions: dict[str, Definition] = dict(module.definitions)
     known: dict[tuple[Any, ...], PrimFunc] = {}
     number = Interner()
-    main = module.definitions.get("main")
-    inputs = [p.type for p in main.params] if isinstance(main, Function) else []
-    at = "main"
-
-    def advice(dims: Iterable[Dim]) -> str:
-        if at == "main":
-            return about_sizes(dims, inputs)
-        return (
-            f"{at} is for all sizes: write it once for each that it is called at, with numbers, or write it out where"
-            " it is called"
-        )
 
     def change(node: Expr) -> Expr:
         if not (isinstance(node, Call) and isinstance(node.op, Operator)) or node.op.view:
             return node
         operands = tuple(a.type for a in node.args if isinstance(a.type, TensorType))
         types = (*operands, *flatten(node.type))
-        unknown = next((t for t in types if not t.is_static), None)
-        if unknown is not None and not symbolic:
-            raise Unsupported(
-                f"{node.op.name} has an operand or result {unknown}: sizes must be known to lower it; "
-                + advice(unknown.shape),
-                where=node.span,
-                label="legalize.C1",
-            )
-        scalars = () if unknown is None else _untold(node, operands)
+        scalars = _untold(node, operands)
         # two symbols may have one name
-        dims = (
-            ()
-            if unknown is None
-            else tuple(map(number, [*(d for t in types for d in t.shape), *dims_in(node.attrs.values())]))
-        )
+        dims = tuple(map(number, dims_in([*(t.shape for t in types), *node.attrs.values()])))
         scopes = _scopes(node)
         key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type), dims, scopes)
         if key not in known:
@@ -100,7 +75,6 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
 
     for name, d in module.graphs.items():
         if not is_opaque(d):
-            at = name
             definitions[name] = rewrite_function(d, change)
     kernels = {n: d for n, d in definitions.items() if isinstance(d, PrimFunc)}
     for name in _used(definitions):
@@ -132,10 +106,7 @@ def _untold(node: Call, operands: Sequence[TensorType]) -> tuple[Symbol, ...]:
 def _built(node: Call, operands: tuple[TensorType, ...], scalars: tuple[Symbol, ...], name: str) -> PrimFunc:
     """The operator's kernel, with `scalars` as parameters; their names differ from those of its buffers."""
     assert isinstance(node.op, Operator)
-    try:
-        kernel = build(node.op.name, node.attrs, operands, node.type, name)
-    except Unsupported as wrong:
-        raise wrong.at(node.span) from None
+    kernel = build(node.op.name, node.attrs, operands, node.type, name)
     if not scalars:
         return kernel
     taken = {b.name for b in kernel.params}

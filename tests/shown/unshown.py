@@ -18,7 +18,7 @@ REASONS = {
         " symbols are planned from Python"
     ),
     "R8": "a property of the source: one walk and one rewriter",
-    "R10": f"the table shows sizes made explicit; `legalize(symbolic=True)` is {PYTHON}, the commands lower at numbers",
+    "R10": f"the table shows sizes made explicit; `legalize` is {PYTHON}, the commands lower at numbers",
     "R11": NOT_BUILT,
     "R36": f"the table shows that a free variable is refused; the analyses are {PYTHON}",
     "R38": f"equality and hashes are {PYTHON}",

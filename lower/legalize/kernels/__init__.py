@@ -45,7 +45,7 @@ KERNELS: dict[str, Kernel] = {
 
 
 def build(op_name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type, name: str) -> PrimFunc:
-    """The operator `op_name` at these types as a tensor function called `name`; sizes must be numbers.
+    """The operator `op_name` at these types as a tensor function called `name`.
 
     `result` is what the operator's type rule gives. Parameters are the operands, then an output for each tensor of
     the result.

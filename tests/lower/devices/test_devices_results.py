@@ -226,6 +226,6 @@ def test_a_plan_in_anf_and_lowered_is_its_own_plan() -> None:
         count += 1
         assert check_anf(plan, normal).holds, seed
         assert first_difference(normal, plan_devices(normal, config)) is None, seed
-        lowered = legalize(normal, symbolic=True)
+        lowered = legalize(normal)
         assert first_difference(lowered, plan_devices(lowered, config)) is None, seed
     assert count > 25

@@ -79,7 +79,7 @@ class Use:
         told = [var(f"told{k}", TensorType((s,), dtype("int8"))) for k, s in enumerate(self.symbols)]
         operands = [var(f"p{i}", t) for i, t in enumerate(self.types)]
         made = call(self.op.name, *operands, **self.attrs)
-        target = legalize(Module({"main": function([*told, *operands], made)}), symbolic=True)
+        target = legalize(Module({"main": function([*told, *operands], made)}))
         root: Any = target.main
         (use,) = [n for n in post_order(root) if isinstance(n, CallTIR)]
         return target.kernel(use.func), use.scalars

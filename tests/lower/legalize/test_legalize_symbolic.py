@@ -95,7 +95,7 @@ def without_operators(of: Module) -> bool:
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_at_symbolic_sizes(name: str) -> None:
     source = module(name)
-    target = legalize(to_anf(source), symbolic=True)
+    target = legalize(to_anf(source))
     check(target)
     assert without_operators(target)
     explicit = lower_shapes(target)
@@ -118,7 +118,7 @@ def network() -> Module:
 
 def test_a_model_with_a_symbolic_batch_runs_the_same() -> None:
     source = network()
-    target = legalize(to_anf(source), symbolic=True)
+    target = legalize(to_anf(source))
     explicit = lower_shapes(target)
     assert check_shapes(target, explicit).holds
     (batch,) = {s for p in source.main.params for s in _symbols(p.type)}
@@ -137,7 +137,7 @@ def test_one_kernel_serves_all_calls_at_the_same_symbols() -> None:
     b = Builder()
     with b.function("main", x=tensor("n", 3)) as f:
         b.result(b.nn.relu(b.negative(b.nn.relu(f.x))))
-    target = legalize(b.module(), symbolic=True)
+    target = legalize(b.module())
     assert len(target.kernels) == 2
 
 
@@ -146,7 +146,7 @@ def test_symbols_of_one_name_are_not_one_symbol() -> None:
     twin = Symbol("n")
     x, y = var("x", tensor(n, twin, n)), var("y", tensor(n, twin, twin))
     source = Module({"main": function([x, y], tuple_of(call("nn.relu", x), call("nn.relu", y)))})
-    target = legalize(to_anf(source), symbolic=True)
+    target = legalize(to_anf(source))
     assert len(target.kernels) == 2
     given = {"x": np.ones((2, 3, 2), np.float32), "y": np.ones((2, 3, 3), np.float32)}
     for name, value in run(target, given).items():

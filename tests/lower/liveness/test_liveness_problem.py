@@ -79,9 +79,7 @@ def test_inputs_and_outputs_in_the_workspace_on_demand() -> None:
 def test_symbolic_sizes_stay_expressions() -> None:
     n = Symbol("n")
     x = var("x", TensorType((n, 3), FLOAT32))
-    module = legalize(
-        to_anf(Module({"main": function([x], call("nn.softmax", call("exp", x), axis=1))})), symbolic=True
-    )
+    module = legalize(to_anf(Module({"main": function([x], call("nn.softmax", call("exp", x), axis=1))})))
     found = problem(exact(module).program, bounds={n: (1, 8)})
     assert found.bounds == {n: (1, 8)}
     sizes = [b.nbytes for b in found.buffers]

@@ -227,7 +227,7 @@ def test_a_called_function_has_the_sizes_of_its_call() -> None:
         return Call(v.type, GlobalVar(f.type, "f"), (v,))
 
     main = function([x, y], tuple_of(called(x), called(y)))
-    found = find_lives(legalize(to_anf(Module({"main": main, "f": f})), symbolic=True)).program
+    found = find_lives(legalize(to_anf(Module({"main": main, "f": f})))).program
     assert workspace(found) == [str(x.type)] * 2 + [str(y.type)] * 2
     assert [str(found.slots[o].type) for o in found.outputs] == [str(x.type), str(y.type)]
     assert all(isinstance(d, int) for d in found.placed("workspace")[-1].type.shape)

@@ -23,7 +23,7 @@ from assay.verify.pool import check_pool
 
 
 def lowered(source: Module) -> Module:
-    return legalize(to_anf(source), symbolic=True)
+    return legalize(to_anf(source))
 
 
 def planned(source: Module, memory: Memory | None = None, *, ready: bool = False) -> Module:

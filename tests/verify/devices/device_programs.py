@@ -21,5 +21,5 @@ def program(seed: int, size: int = 30) -> tuple[Module, CompilationConfig]:
     config = CONFIGS[pick(len(CONFIGS))]
     lowered = pick(4) == 3
     if lowered:
-        module = scoped(legalize(module, symbolic=True), pick)
+        module = scoped(legalize(module), pick)
     return sprinkled(module, config, pick), config

@@ -32,7 +32,7 @@ def module(op: str, *shapes: tuple[Any, ...], limits: Any = None, **attrs: Any) 
 
 
 def checked(source: Module, change: Callable[[PrimFunc], PrimFunc] | None = None) -> Evidence:
-    target = legalize(source, symbolic=True)
+    target = legalize(source)
     assert change is None or check_legalize(source, target).holds
     (name,) = target.kernels
     return check_legalize(source, target if change is None else target.with_(**{name: change(target.kernel(name))}))
@@ -153,11 +153,11 @@ def test_sizes_that_no_run_has_are_no_evidence() -> None:
 
 
 def test_a_claim_of_a_kernel_that_comes_with_the_source_is_checked_at_sizes() -> None:
-    target = legalize(module("strided_slice", (n, 3), axes=(0,), begin=(0,), end=(m,), strides=(1,)), symbolic=True)
+    target = legalize(module("strided_slice", (n, 3), axes=(0,), begin=(0,), end=(m,), strides=(1,)))
     kernel = target.kernel("strided_slice")
     assert kernel.scalars
     assert check_claim(kernel, 0).holds
-    exp = legalize(module("exp", (n,)), symbolic=True).kernel("exp")
+    exp = legalize(module("exp", (n,))).kernel("exp")
     assert check_claim(exp, 0).holds
     found = check_claim(wrong_at(7)(exp), 0)
     assert not found.holds
@@ -174,8 +174,4 @@ def test_what_is_too_large_at_numbers_is_no_choice() -> None:
     symbolic = call("exp", var("x", tensor(n)))
     assert isinstance(symbolic, Call)
     bounds = {n: (1 << 23, None)}
-    assert (
-        not KernelUse(symbolic, bounds=bounds)
-        .sizes_to_try(legalize(module("exp", (n,)), symbolic=True).kernel("exp"))
-        .points
-    )
+    assert not KernelUse(symbolic, bounds=bounds).sizes_to_try(legalize(module("exp", (n,))).kernel("exp")).points

@@ -114,7 +114,7 @@ def test_a_tensor_function_at_a_size_does_the_same() -> None:
 def test_a_fused_kernel_that_is_wrong_at_one_size_is_seen(wrong_at: int) -> None:
     x, y = var("x", tensor(n, 3)), var("y", tensor(3))
     body = call("add", call("sum", call("exp", x), axis=(0,)), y)
-    before = legalize(to_anf(Module({"main": function([x, y], body)})), symbolic=True)
+    before = legalize(to_anf(Module({"main": function([x, y], body)})))
     after = fuse(before)
     assert check_fuse(before, after).holds
     (fused,) = [k for name, k in after.kernels.items() if name not in before.definitions]

@@ -44,7 +44,8 @@ SECONDS = 120
 REFUSALS = {
     "liveness.C2": "closures, references, matches, prints and assertions have no plan yet",
     "liveness.C3": "recursion has no plan yet",
-    "legalize.C1": "sizes that only a run can tell have no kernels yet",
+    "alias.C3": "sizes that only a run can tell have no plan yet",
+    "c.C6": "a function that is for all sizes has no C yet",
     "devices.C1": "annotations that are sprinkled over a program may contradict one another",
     "input.C7": "the program itself traps on these inputs",
 }

@@ -89,10 +89,10 @@ v) => (bool d, float[2] w) { w = Exp(v) m = ReduceMax <keepdims = 0> (w) d = Les
 == Loop of no round | liveness.C2
 (float[2] x) => (float[2] y) <int64 n = {0}, bool t = {1}> { y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] \
 v) => (bool d, float[2] w) { d = Identity(c) w = Add(v, x) }> }
-== Loop that scans | legalize.C1
+== Loop that scans | liveness.C2
 (float[2] x) => (float[2] y, float[3, 2] z) <int64 n = {3}, bool t = {1}> { y, z = Loop (n, t, x) <body = b (int64 i, \
 bool c, float[2] v) => (bool d, float[2] w, float[2] s) { d = Identity(c) w = Add(v, x) s = Neg(w) }> }
-== Loop that scans, of a number that is given | legalize.C1
+== Loop that scans, of a number that is given | liveness.C2
 (int64 n, float[2] x) => (float[2] y, float[k, 2] z) { y, z = Loop (n, , x) <body = b (int64 i, bool c, float[2] v) => \
 (bool d, float[2] w, float[2] s) { d = Identity(c) w = Add(v, x) s = Neg(w) }> }
 == Loop in Loop | liveness.C2
@@ -122,13 +122,13 @@ v) => (bool d, float[2] w) { d = Identity(c) w = Add(v, k) }> }
 (float[2] x) => (float[2] y) <int64 n = {3}, bool t = {1}, int64 one = {1}> { e = SequenceEmpty() s = Loop (n, t, e) \
 <body = b (int64 i, bool c, seq(float[2]) v) => (bool d, seq(float[2]) w) { d = Identity(c) w = SequenceInsert(v, x) \
 }> y = SequenceAt(s, one) }
-== Scan | legalize.C1
+== Scan | liveness.C2
 (float[3, 2] x, float[2] z) => (float[2] y, float[3, 2] s) { y, s = Scan <num_scan_inputs = 1, body = b (float[2] v, \
 float[2] r) => (float[2] w, float[2] o) { w = Add(v, r) o = Neg(w) }> (z, x) }
-== Scan of twenty | legalize.C1
+== Scan of twenty | liveness.C2
 (float[20, 2] x, float[2] z) => (float[2] y, float[20, 2] s) { y, s = Scan <num_scan_inputs = 1, body = b (float[2] v, \
 float[2] r) => (float[2] w, float[2] o) { w = Add(v, r) o = Neg(w) }> (z, x) }
-== Scan of nothing | legalize.C1
+== Scan of nothing | liveness.C2
 (float[0, 2] x, float[2] z) => (float[2] y, float[0, 2] s) { y, s = Scan <num_scan_inputs = 1, body = b (float[2] v, \
 float[2] r) => (float[2] w, float[2] o) { w = Add(v, r) o = Neg(w) }> (z, x) }
 == LSTM of four | 0
@@ -240,7 +240,7 @@ a) }
 (float[n, 2] x) => (float[m] y) { s = Shape(x) y = Cast <to = 1> (s) }
 == a symbolic size without a number | input.C6
 (float[n, 2] x) => (float[n, 2] y) { y = Softmax(x) }
-== a size that only the run knows | legalize.C1
+== a size that only the run knows | alias.C3
 (float[3] x) => (int64[1, k] y) { z = Relu(x) y = NonZero(z) }
 == a size without a name | 0 | --dim x_0=3
 (float[?, 2] x) => (float[?, 2] y) { y = Exp(x) }
