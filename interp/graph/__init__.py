@@ -72,6 +72,8 @@ def run(
     trace: list[Event] | None = None,
     apply: Apply | None = None,
     entry: graph.Function | None = None,
+    known: Mapping[int, Value] | None = None,
+    first: Sequence[graph.Expr] = (),
 ) -> dict[str, Value]:
     """The outputs of `main` by name, on inputs by name: arrays, tuples of them, or sequences of sizes for shapes.
     `entry` is another function of the module that is to be run instead.
@@ -79,8 +81,10 @@ def run(
     With `bounds` each floating-point output is a `Bounded`. `kernel` runs tensor functions. `observe` is told every
     evaluated operator and tensor call (the node and its value); what it returns, unless None, is used in the value's
     place. `externs` are the functions outside the language, by name; effects are appended to `trace`, in order. `apply`
-    is asked for the value of every operator and tensor call instead of their own definitions. Inputs and externs that
-    are missing, unknown or of the wrong type are Invalid.
+    is asked for the value of every operator and tensor call instead of their own definitions. `known` are values of
+    expressions of main, by identity: these are not evaluated, nor is what they alone read. What stands `first`, in an
+    order in which main may evaluate it, is evaluated in any case, before the outputs. Inputs and externs that are
+    missing, unknown or of the wrong type are Invalid.
     """
     main = entry or module.main
     sizes = check_inputs(main, inputs)
@@ -89,7 +93,7 @@ def run(
     types = [unsized(p.type) if has_explicit_shapes(main) else p.type for p in main.params]
     what = [f"input {p.name!r}" for p in main.params]
     check_contents(list(zip(types, args, what, strict=True)), sizes, module, machine.externs)
-    result = machine.call(main, args)
+    result = machine.call(main, args, known or {}, first)
     results = result if isinstance(result, tuple) else (result,)
     return dict(zip(result_names(main, len(results)), results, strict=True))
 
@@ -157,13 +161,21 @@ class _Evaluator:
             return plain_if_exact(value)
         return tuple(map(self.lift, value)) if isinstance(value, tuple) else value
 
-    def call(self, function: graph.Function | Closure, args: Sequence[Value]) -> Value:
-        """The result of a top-level function, or of a closure that a run gave."""
+    def call(
+        self,
+        function: graph.Function | Closure,
+        args: Sequence[Value],
+        known: Mapping[int, Value] | None = None,
+        first: Sequence[graph.Expr] = (),
+    ) -> Value:
+        """The result of a top-level function, or of a closure that a run gave; `known` are values in its activation, in
+        which what stands `first` is evaluated before the body."""
         if isinstance(function, graph.Function):
             require_time(function, self.module)
         root = self.enter(function if isinstance(function, Closure) else Closure(function, None), args)
+        root.values.update(known or {})
         body = root.function.body
-        stack = [(body, root)]
+        stack = [(body, root), *((node, root) for node in reversed(first))]
         with np.errstate(all="ignore"):
             while stack:  # by hand, for speed; over activations, not only nodes
                 node, at = stack[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ class Applied:
     operands: Sequence[Value]
     name: str
 
-    @property
+    @cached_property
     def known(self) -> list[Array] | None:
         """The operands as arrays, if they are known exactly."""
         found = [plain(a) for a in self.operands]

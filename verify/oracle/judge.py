@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.errors import Trap, Unpredictable
-from assay.semantics.graph import Expr
+from assay.semantics.graph import Expr, Let
 from assay.semantics.left_open.entries import BY_NAME
 from assay.semantics.module import Module
+from assay.semantics.walk import post_order
 from assay.verify.evidence import plural
 from assay.verify.oracle import excess_precision, inner_overflow
 from assay.verify.oracle.data import Kind, make_inputs
@@ -89,14 +90,18 @@ class Oracle:
         """The verdict on outputs by name, or on a run that failed. `intermediates` are the backend's own tensors, by
         the names in `tensors`: each operator is judged on those that it read, and the first that is wrong is named.
         Invalid where the inputs are not what main takes."""
-        verdict = self._judge(self.expected(inputs), outputs, intermediates or {})
+        theirs = intermediates or {}
+        verdict, rebased = self._judge(self.expected(inputs), outputs, theirs)
         if verdict.outcome == "wrong" and self.accepts.flushes:
-            flushed = self._judge(self.expected(inputs, True), outputs, intermediates or {})
+            flushed, _ = self._judge(self.expected(inputs, True), outputs, theirs)
             verdict = flushed if flushed.outcome != "wrong" else verdict
         if verdict.outcome != "wrong" or self.accepts.within:
             return verdict
+        rebased = {} if self.accepts.flushes else rebased
         for accepts, said in self._other_rights():
             oracle = Oracle(self.module, self.tensors, self.seed, accepts, self.makers, self.nodes)
+            if not accepts.holds and oracle._is_wrong_too(inputs, theirs, rebased):
+                continue
             found = oracle.judge(inputs, outputs, intermediates)
             if found.outcome in ("right", "open", "undecided"):
                 return replace(found, detail=f"{found.detail}; {said}")
@@ -116,19 +121,54 @@ class Oracle:
         """Whether operators of the model are several of ours."""
         return bool(inner_overflow.parts_of(self.module))
 
-    def _judge(self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array]) -> Verdict:
+    def _is_wrong_too(
+        self, inputs: Mapping[str, Array] | Expected, theirs: Mapping[str, Array], before: Mapping[str, TensorFinding]
+    ) -> bool:
+        """Whether the first tensor that is wrong by fewer rights is wrong by these rights too, on the operands that the
+        backend gave: then nothing else needs to be judged by them."""
+        wrong = next((n for n, f in before.items() if f.wrong), None)
+        if wrong is None or self.has_lets:
+            return False
+        expected = self.expected(inputs)
+        theirs = {n: theirs[n] for n in before}
+        found, _ = self._rebase(expected, theirs, self._nodes_of(before, {wrong}))
+        if wrong in found and found[wrong].may_be_excused:
+            found = self._excused(expected, theirs, {**before, **found}, {wrong})
+        return wrong in found and bool(found[wrong].wrong)
+
+    @cached_property
+    def has_lets(self) -> bool:
+        """Whether main gives names to values: then nothing in it can be evaluated before what names it."""
+        return any(isinstance(n, Let) for n in post_order(self.module.main))
+
+    def _nodes_of(self, found: Iterable[str], asked: Set[str]) -> dict[str, Expr] | None:
+        """The nodes of the tensors that are asked for, in the order in which they were found; None for all of them."""
+        return None if self.has_lets else {n: self.tensors[n] for n in found if n in asked}
+
+    def _judge(
+        self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array]
+    ) -> tuple[Verdict, Mapping[str, TensorFinding]]:
+        """The verdict, and the findings on the backend's own tensors."""
         possible = expected.possible
         if isinstance(outputs, Trap):
-            return _failed(expected, outputs)
+            return _failed(expected, outputs), {}
         if isinstance(possible, Trap):
-            return Verdict("unpredictable", "", f"the program itself fails on these inputs, {possible}")
+            return Verdict("unpredictable", "", f"the program itself fails on these inputs, {possible}"), {}
         rebased, stopped = self._rebase(expected, theirs) if theirs else ({}, "")
+        if any(f.may_be_excused for f in rebased.values()):
+            rebased = self._excused(expected, theirs, rebased)
+        return self._concluded(expected, outputs, theirs, rebased, stopped), rebased
+
+    def _concluded(
+        self, expected: Expected, outputs: Mapping[str, Any], theirs: Mapping[str, Array],
+        rebased: Mapping[str, TensorFinding], stopped: str,
+    ) -> Verdict:  # fmt: skip
+        """The verdict on outputs, with the findings on the backend's own tensors and why there are no more of these."""
+        possible = expected.possible
         found = expected.findings(outputs)
         missing = [n for n in self.module.main.attrs.get("outputs", ()) if n not in outputs]
         if missing:
             return Verdict("wrong", BITWISE, f"output {missing[0]} is missing", judged=len(rebased))
-        if any(f.may_be_excused for f in rebased.values()):
-            rebased = self._excused(expected, theirs, rebased)
         if any(f.may_be_excused for f in found.values()) and not isinstance(expected.opened[1], Unpredictable):
             found = expected.excused(found, outputs)
         wrong = next((f for f in found.values() if f.wrong), None)
@@ -148,9 +188,12 @@ class Oracle:
         unfollowed = why if expected.unfollowed else ""
         return self._not_wrong(possible, found, rebased, outputs, theirs, stopped, unfollowed)
 
-    def _rebase(self, expected: Expected, theirs: Mapping[str, Array]) -> tuple[dict[str, TensorFinding], str]:
-        """Findings on the backend's own tensors, and why there are no more of them if the run stopped."""
-        walk = BoundedRun(self.module, self.places, theirs, self.accepts, expected.flushing)
+    def _rebase(
+        self, expected: Expected, theirs: Mapping[str, Array], asked: Mapping[str, Expr] | None = None
+    ) -> tuple[dict[str, TensorFinding], str]:
+        """Findings on the backend's own tensors, or on those that are asked for, and why there are no more of them if
+        the run stopped."""
+        walk = BoundedRun(self.module, self.places, theirs, self.accepts, expected.flushing, asked=asked)
         try:
             walk.run(expected.inputs)
         except (Trap, Unpredictable) as why:
@@ -158,17 +201,23 @@ class Oracle:
         return walk.findings, ""
 
     def _excused(
-        self, expected: Expected, theirs: Mapping[str, Array], found: Mapping[str, TensorFinding]
-    ) -> dict[str, TensorFinding]:
-        """Findings on the backend's own tensors, those that are wrong judged by what a standard leaves open too."""
+        self, expected: Expected, theirs: Mapping[str, Array], found: Mapping[str, TensorFinding],
+        only: Set[str] | None = None,
+    ) -> dict[str, TensorFinding]:  # fmt: skip
+        """Findings on the backend's own tensors, those that are wrong judged by what a standard leaves open too, or
+        those `only`."""
+        # what was found right is not computed again; of what the standard's own nodes read it counts if it is open
+        those = only or {n for n, f in found.items() if f.may_be_excused}
+        asked = self._nodes_of(found, self.named.beside(those))
         theirs = {
-            n: a for n, a in theirs.items() if a.dtype != object
+            n: a for n, a in theirs.items() if a.dtype != object and (asked is None or n in found)
         }  # a sequence in place of a tensor, of which nothing comes
-        nodes = self.named.openings(self.module, expected.inputs, theirs, self.accepts, expected.flushing)
+        nodes = self.named.openings(self.module, expected.inputs, theirs, self.accepts, expected.flushing, asked)
         silence = Silence(nodes, nodes=self.named.nodes)
         walk = OpenWalk(
-            self.module, self.places, theirs, self.accepts, expected.flushing, before=found, silence=silence
-        )
+            self.module, self.places, theirs, self.accepts, expected.flushing,
+            before=found, silence=silence, asked=asked,
+        )  # fmt: skip
         try:
             walk.run(expected.inputs)
         except (Trap, Unpredictable):

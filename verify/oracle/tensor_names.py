@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,16 +23,28 @@ class Named:
     places: Places = field(default_factory=dict)
     nodes: Mapping[str, Node] = field(default_factory=dict)
 
+    def beside(self, tensors: Set[str]) -> frozenset[str]:
+        """These tensors, and all that the nodes of the standard's that make them read or make."""
+        nodes = [self.nodes[t] for t in tensors if t in self.nodes]
+        return frozenset(tensors).union(*(n.inputs for n in nodes), *(n.outputs for n in nodes))
+
     def openings(
-        self, module: Module, inputs: Mapping[str, Any], theirs: Mapping[str, Any], accepts: Accepts, flushing: bool
+        self,
+        module: Module,
+        inputs: Mapping[str, Any],
+        theirs: Mapping[str, Any],
+        accepts: Accepts,
+        flushing: bool,
+        asked: Mapping[str, Expr] | None = None,
     ) -> Mapping[str, Sequence[Opening]]:
         """What is left open in the results of nodes, on the operands that a run has; `theirs` take the place of
-        ours."""
-        if not self.nodes:
+        ours. Of the results of all nodes, or of those that give one of the tensors that are `asked` for."""
+        nodes = {t: n for t, n in self.nodes.items() if asked is None or not asked.keys().isdisjoint(n.outputs)}
+        if not nodes:
             return {}
-        walk = RecordingRun(module, self.places, theirs, accepts, flushing)
+        walk = RecordingRun(module, self.places, theirs, accepts, flushing, asked=asked)
         try:
             walk.run(inputs)
         except (Trap, Unpredictable):
             pass  # what was made before can still be judged
-        return of_nodes(self.nodes, walk.ours, {**walk.ours, **theirs}, self.tensors, inputs)
+        return of_nodes(nodes, walk.ours, {**walk.ours, **theirs}, self.tensors, inputs)

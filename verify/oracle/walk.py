@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +57,8 @@ def places(module: Module, tensors: Mapping[str, Expr]) -> Places:
 @dataclass
 class BoundedRun:
     """`run` gives what M9 allows for the outputs. A tensor among `theirs` is judged where it is made, on the operands
-    that were used, and is used in place of ours from there on."""
+    that were used, and is used in place of ours from there on. Where only some are `asked` for, the others among them are
+    used as they are: what makes those is not computed."""
 
     module: Module
     where: Places = field(default_factory=dict)
@@ -76,6 +77,8 @@ class BoundedRun:
     """What errors hang together by, where that is followed."""
     mixed: bool = False
     """Whether a contraction mixed what was not exact."""
+    asked: Mapping[str, Expr] | None = None
+    """The tensors that are judged, as nodes of main in the order of evaluation; None for all of `theirs`."""
     inside: Inside = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,7 +86,9 @@ class BoundedRun:
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Value]:
         """Run the module on inputs: each output with its bounds."""
-        found = graph.run(self.module, inputs, bounds=True, apply=self.apply)
+        first = [] if self.asked is None else [*self.asked.values()]
+        known = {} if self.asked is None else self.standing(self.asked)
+        found = graph.run(self.module, inputs, bounds=True, apply=self.apply, known=known, first=first)
         return {n: self.kept.show(v) for n, v in found.items()} if self.accepts.holds else found
 
     def apply(
@@ -126,8 +131,22 @@ class BoundedRun:
             wanted = result[i] if several else result
             self.findings[tensor] = self.found(tensor, by, wanted, got, i)
             if tuple(wanted.shape) == got.shape and wanted.dtype == got.dtype:
-                parts[i] = own(got) if self.accepts.holds else Bounded.exact(got) if dtype(got.dtype).is_float else got
+                parts[i] = self.used(got)
         return self.inside.hold(node, tuple(parts) if several else parts[0], within)
+
+    def used(self, got: Array) -> Value:
+        """A given tensor as the operators that read it take it."""
+        return own(got) if self.accepts.holds else Bounded.exact(got) if dtype(got.dtype).is_float else got
+
+    def standing(self, asked: Container[str]) -> dict[int, Value]:
+        """The given tensors that nobody asked for, by the identity of the call that makes them and nothing else."""
+        found: dict[int, Value] = {}
+        for call, names in self.where.items():
+            given = [t for t, _ in names if t in self.theirs]
+            alone = all(i is None and t not in asked for t, i in names if t in self.theirs)
+            if given and alone and call not in self.inside.parts:
+                found[call] = self.used(np.asarray(self.theirs[given[-1]]))
+        return found
 
     def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
         """The result by our own definition, where the standard leaves an element open and its interval holds
@@ -190,6 +209,10 @@ class RecordingRun(BoundedRun):
     """The same, which keeps tensors: by our definition (`ours`), and as they were used."""
 
     ours: dict[str, Any] = field(default_factory=dict)
+
+    def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> TensorFinding:
+        """Nothing is judged here."""
+        return TensorFinding(tensor, "")
 
     def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
         """Settle as before and keep each tensor by our definition."""
