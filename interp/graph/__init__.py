@@ -174,6 +174,7 @@ class _Evaluator:
             require_time(function, self.module)
         root = self.enter(function if isinstance(function, Closure) else Closure(function, None), args)
         root.values.update(known or {})
+        root.pending.update((id(n), root.scopes.uses.get(id(n), 0) + 1) for n in first)  # kept till the end
         body = root.function.body
         stack = [(body, root), *((node, root) for node in reversed(first))]
         with np.errstate(all="ignore"):

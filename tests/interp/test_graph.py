@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assay.interp import graph as interp
 from assay.interp.values import Cell, Data, Event, Shape, copied, render
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32, INT32
@@ -59,6 +60,24 @@ def test_a_shared_read_is_ill_formed() -> None:
     with pytest.raises(Invalid, match="used 2 times") as caught:
         check(Module({"main": main}))
     assert caught.value.label == "graph.C7"
+
+
+def test_what_is_known_is_not_evaluated_and_what_is_asked_for_first_is_once() -> None:
+    x = var("x", tensor(2))
+    below = call("exp", x)
+    hidden = call("add", below, below)
+    middle = call("negative", hidden)
+    end = call("multiply", middle, middle)
+    seen: list[Expr] = []
+    found = interp.run(
+        Module({"main": function([x], end)}),
+        {"x": f32(0, 0)},
+        observe=lambda node, value: seen.append(node),
+        known={id(middle): f32(3, 4)},
+        first=[below, hidden],
+    )
+    assert [id(n) for n in seen] == [id(below), id(hidden), id(end)]
+    assert [v.tolist() for v in found.values()] == [[9, 16]]
 
 
 def test_what_contains_an_action_is_not_shared_either() -> None:

@@ -86,6 +86,10 @@ def judge(
     if not named and second is None and not recorded:
         raise Invalid("who is judged? Give --backend NAME, a second program or --recorded OUT.npz", label="cli.C3")
     recordings = recorded_arrays(recorded)
+    if recordings and (tuple(chosen_kinds) != DEFAULT_KINDS or runs != 1):
+        raise Invalid(
+            "a recording is of one run, on the inputs that are given: leave out --kinds and --runs", label="judge.C2"
+        )
     for _, who in named:
         if isinstance(who, Isolated):
             who.require_installed()

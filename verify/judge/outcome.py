@@ -246,7 +246,9 @@ class BackendVerdict:
         but = f", but for what the standard leaves open, on {opened.sample}: {opened.detail}" if opened else ""
         said = f"; nothing could be told on {listed([s.sample for s in self.silent])}" if self.silent else ""
         why = f": {self.silent[0].detail}" if self.silent else ""
-        return f"right on {plural(len(good), 'set')} of inputs, {how}{but}{said}{why}{self.limits}"
+        among = len(self.samples)
+        on = f"{len(good)} of {plural(among, 'set')}" if len(good) < among else plural(among, "set")
+        return f"right on {on} of inputs, {how}{but}{said}{why}{self.limits}"
 
 
 GOOD = ("right", "open")

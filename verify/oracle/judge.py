@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.errors import Trap, Unpredictable
-from assay.semantics.graph import Expr, Let
+from assay.semantics.graph import Expr, Let, TupleGetItem
 from assay.semantics.left_open.entries import BY_NAME
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
@@ -142,8 +142,12 @@ class Oracle:
         return any(isinstance(n, Let) for n in post_order(self.module.main))
 
     def _nodes_of(self, found: Iterable[str], asked: Set[str]) -> dict[str, Expr] | None:
-        """The nodes of the tensors that are asked for, in the order in which they were found; None for all of them."""
-        return None if self.has_lets else {n: self.tensors[n] for n in found if n in asked}
+        """The calls that make the tensors that are asked for, in the order in which they were found; None for all of
+        them."""
+        if self.has_lets:
+            return None
+        made = {n: self.tensors[n] for n in found if n in asked}
+        return {n: e.value if isinstance(e, TupleGetItem) else e for n, e in made.items()}
 
     def _judge(
         self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array]

@@ -57,8 +57,8 @@ def places(module: Module, tensors: Mapping[str, Expr]) -> Places:
 @dataclass
 class BoundedRun:
     """`run` gives what M9 allows for the outputs. A tensor among `theirs` is judged where it is made, on the operands
-    that were used, and is used in place of ours from there on. Where only some are `asked` for, the others among them are
-    used as they are: what makes those is not computed."""
+    that were used, and is used in place of ours from there on. Where only some are `asked` for, the others among them
+    are used as they are: what makes those is not computed."""
 
     module: Module
     where: Places = field(default_factory=dict)
@@ -78,7 +78,8 @@ class BoundedRun:
     mixed: bool = False
     """Whether a contraction mixed what was not exact."""
     asked: Mapping[str, Expr] | None = None
-    """The tensors that are judged, as nodes of main in the order of evaluation; None for all of `theirs`."""
+    """The tensors that are judged, with the calls of main that make them, in the order of evaluation; None for all of
+    `theirs`."""
     inside: Inside = field(init=False)
 
     def __post_init__(self) -> None:

@@ -223,7 +223,7 @@ def test_mean_errors_stand_beside_each_other(capsys: pytest.CaptureFixture[str])
         ("late", "x took too long on 1 of 2 sets of inputs (ties)"),
         ("undecided", "by bounds of the whole program; nothing could be told on ties: because"),
         ("unpredictable", "nothing could be told on ties: because"),
-        ("refused", "nothing could be told on ties: because"),
+        ("refused", "x is right on 1 of 2 sets of inputs, by bounds of the whole program; nothing could be told on"),
     ],
 )
 def test_the_closing_line(outcome: str, said: str) -> None:

@@ -76,6 +76,16 @@ def test_inputs_may_be_in_the_recording(model: Path, run: dict[str, Array]) -> N
         assay.judge(model, recorded=some(run) | {"x": inputs()["x"] + 1}, inputs=inputs())
 
 
+@pytest.mark.parametrize("words", [["--kinds", "random"], ["--runs", "2"]])
+def test_kinds_of_inputs_are_not_made_for_a_recording(
+    words: list[str], model: Path, run: dict[str, Array], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    words = ["--recorded", str(recorded(model, some(run))), "--inputs", str(model.with_name("in.npz")), *words]
+    assert command(monkeypatch, "judge", model, *words) == 2
+    assert "leave out --kinds and --runs [judge.C2]" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
