@@ -13,10 +13,11 @@ import numpy as np
 
 from assay.semantics.bounds import Bounded, running_sums
 from assay.semantics.dtypes import INT64, dtype
+from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import normalize_axis, require_kind
 from assay.semantics.ops.reduction import accumulator
-from assay.semantics.ops.sizes import is_int
+from assay.semantics.ops.sizes import is_dim, is_int
 from assay.semantics.scalar import NUMERIC
 from assay.semantics.types import TensorType, TupleType
 
@@ -95,6 +96,9 @@ def _order(x: Any, axis: int, largest: bool) -> Any:
 
 def _topk(attrs: Attrs, x: Any) -> Any:
     axis, k, largest = attrs["axis"] % x.ndim, attrs["k"], attrs["largest"]
+    if k > x.shape[axis]:
+        message = f"topk: k is {k}, but axis {axis} has {x.shape[axis]} elements"
+        raise Trap("shape", message, label="topk.T1")
     if not isinstance(x, Bounded):
         places = _first(_order(x, axis, largest), axis, k)
         return np.take_along_axis(x, places, axis), places.astype(np.int64)
@@ -124,8 +128,9 @@ def _topk_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TupleType:
         TOPK.require(isinstance(attrs[flag], bool), "C2", f"{flag} is {attrs[flag]!r}, not True or False")
     axis = normalize_axis("topk", attrs["axis"], x.ndim)
     size = x.shape[axis]
-    TOPK.require(is_int(k, 0), "C3", f"k is {k!r}; an integer of at least 0 is wanted")
-    TOPK.require(not isinstance(size, int) or k <= size, "C4", f"k is {k}, but axis {axis} of {x} has {size} elements")
+    TOPK.require(is_dim(k), "C3", f"k is {k!r}; a size is wanted")
+    over = isinstance(k, int) and isinstance(size, int) and k > size
+    TOPK.require(not over, "C4", f"k is {k}, but axis {axis} of {x} has {size} elements")
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return TupleType((TensorType(shape, x.dtype), TensorType(shape, INT64)))
 
@@ -153,7 +158,7 @@ TOPK = Operator(
     {
         "C1": "axis is an integer",
         "C2": "largest and sorted are True or False",
-        "C3": "k is an integer of at least 0",
+        "C3": "k is a size",
         "C4": "k is at most the size of the axis",
     },
     source="ONNX TopK, docs/Operators.md; TVM relax.op.topk",

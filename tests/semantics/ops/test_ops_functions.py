@@ -90,6 +90,12 @@ def test_running_totals(name: str, attrs: dict[str, Any], want: list[int]) -> No
     assert run(name, np.zeros((0, 2), F), axis=0, **attrs).shape == (0, 2)
 
 
+def test_topk_of_more_than_there_are() -> None:
+    """What the type rule sees with numbers, a run finds where the size is a symbol."""
+    with pytest.raises(Trap, match=r"k is 6, but axis 0 has 5 elements.*topk\.T1"):
+        OPERATORS["topk"].value(OPERATORS["topk"].check_attrs({"k": 6}), np.zeros(5, F))
+
+
 def test_topk_orders_nan_and_ties() -> None:
     x = np.array([2, np.nan, 2, np.inf, -1], F)
     assert run("topk", x, k=5)[1].tolist() == [1, 3, 0, 2, 4]

@@ -15,6 +15,7 @@ from assay.lower.frontends.onnx.operators import (
     einsum,
     elementwise,
     images,
+    linear_models,
     losses,
     ml,
     movement,
@@ -48,7 +49,7 @@ RULES: dict[str, Rule] = {name: rule for file in _FILES for name, rule in file.T
 
 DOMAINS: dict[str, dict[str, Rule]] = {
     "": RULES,
-    "ai.onnx.ml": ml.TABLE,
+    "ai.onnx.ml": {**ml.TABLE, **linear_models.TABLE},
     "ai.onnx.preview.training": training.TABLE,
 }
 """The tables of all domains; ai.onnx is the one without a name."""

@@ -10,6 +10,8 @@ from onnx import TensorProto
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.graph import Expr
+from assay.semantics.ops.sizes import product
+from assay.semantics.scalar import simplify
 
 Array = np.ndarray[Any, Any]
 
@@ -19,9 +21,7 @@ def array_feature_extractor(node: Node) -> Expr:
     x, places = tensor(node[0]), tensor(node[1])
     if not x.ndim:
         raise node.wrong("X is a scalar; an axis is wanted")
-    if not places.is_static:
-        raise node.unsupported(f"Y is {places}; give the symbolic dims values")
-    count = int(np.prod(places.static_shape))
+    count = simplify(product(places.shape))
     found = node.call("take", node[0], node.shaped(node[1], (count,)), axis=x.ndim - 1)
     return node.shaped(found, (1, count) if x.ndim == 1 else (*x.shape[:-1], count))
 

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from assay.lower.frontends.onnx import stretching
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes
-from assay.semantics.ops.sizes import product
+from assay.semantics.ops.sizes import larger, product
+from assay.semantics.scalar import Dim
 
 
 def axes_of(node: Node) -> tuple[int, ...]:
@@ -158,8 +160,16 @@ def topk(node: Node) -> Sequence[Result]:
     Of equal elements the first comes first; the order of NaN is left open, here it is the largest.
     """
     more = {name: bool(node.attrs.get(name, 1)) for name in ("largest", "sorted")}
-    k = node.attrs["k"] if "k" in node.attrs else _one(node, 1)[0]
-    return node.fields(node.call("topk", node[0], k=k, axis=node.attrs["axis"], **more), 2)
+    found: tuple[Dim, ...] = (node.attrs["k"],) if "k" in node.attrs else node.sizes(1)
+    if len(found) != 1:
+        raise node.wrong(f"operand K is {found}; one number is wanted")
+    (k,) = found
+    x, of = node[0], tensor(node[0])
+    axis = node.axis(of.ndim)
+    enough = larger(of.shape[axis], k)
+    if not (isinstance(k, int) and isinstance(of.shape[axis], int)):  # the run checks that there are as many
+        x = stretching.claimed(node.builder, x, [enough if a == axis else d for a, d in enumerate(of.shape)])
+    return node.fields(node.call("topk", x, k=k, axis=axis, **more), 2)
 
 
 def trilu(node: Node) -> Expr:

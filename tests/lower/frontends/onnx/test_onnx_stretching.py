@@ -150,3 +150,27 @@ def test_padding_by_a_size_with_a_value_that_only_a_run_knows() -> None:
     proto = _outputs(nodes, {"x": (F32, ("n",)), "value": (F32, ())})
     given = {"x": floats(3), "value": np.array(2.5, np.float32)}
     np.testing.assert_array_equal(evaluated(proto, given)["y"], np.pad(given["x"], 3, constant_values=2.5))
+
+
+def test_the_best_of_as_many_as_an_input_says() -> None:
+    """k is an input, and the run checks that there are as many elements."""
+    proto = _outputs(chain(("TopK", ["x", "k"], ["y", "places"], {})), {"x": (F32, (2, "n")), "k": (np.int64, (1,))})
+    x = floats(2, 5)
+    for k in (0, 1, 5):
+        got = evaluated(proto, {"x": x, "k": ints(k)})["y"]
+        np.testing.assert_array_equal(got, -np.sort(-x, axis=1)[:, :k])
+    with pytest.raises(Trap, match=r"match_cast\.T1"):
+        evaluated(proto, {"x": x, "k": ints(6)})
+
+
+def test_the_best_of_fewer_elements_than_there_are_sizes_for() -> None:
+    """min(n, 3) of n elements always are there; 3 of n are not."""
+    nodes = chain(
+        ("Shape", ["x"], ["s"], {}), ("Min", ["s", "three"], ["k"], {}), ("TopK", ["x", "k"], ["y", "places"], {})
+    )
+    proto = _outputs(nodes, {"x": (F32, ("n",))}, three=ints(3))
+    for n in (0, 1, 3, 7):
+        np.testing.assert_array_equal(evaluated(proto, {"x": floats(n)})["y"], -np.sort(-floats(n))[:3])
+    proto = _outputs(chain(("TopK", ["x", "three"], ["y", "places"], {})), {"x": (F32, ("n",))}, three=ints(3))
+    with pytest.raises(Trap, match=r"match_cast\.T1"):
+        evaluated(proto, {"x": floats(2)})
