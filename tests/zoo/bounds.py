@@ -2,6 +2,7 @@
 "Errors that are followed").
 
     python -m tests.zoo.bounds [MODEL ...]
+    python -m tests.zoo.bounds --draw [ID ...]      # of the deep models that a seed draws
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto
 
 from assay.interp import graph
 from assay.semantics.bounds import Bounded
 from assay.verify.backends import subject_of_model
 from assay.verify.oracle import Expected
 from assay.verify.oracle.walk import BoundedRun
-from tests.zoo import models
+from tests.zoo import deep, models
+from tests.zoo.deep import Deep
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,13 @@ class Row:
 
 
 def measured(name: str) -> Row:
-    """The row of a model on ordinary inputs."""
-    model = models.model(name)
-    module, inputs = subject_of_model(model).module, models.inputs(model)
+    """The row of a model of the zoo on ordinary inputs."""
+    return measured_model(name, models.model(name))
+
+
+def measured_model(name: str, model: ModelProto, seed: int = 0) -> Row:
+    """The row of a model on ordinary inputs of a seed."""
+    module, inputs = subject_of_model(model).module, models.inputs(model, seed)
     began = time.process_time()
     before = BoundedRun(module).run(inputs)
     middle = time.process_time()
@@ -56,6 +63,11 @@ def measured(name: str) -> Row:
     return Row(name, _part(before), _part(after), radius, seconds, expected.unfollowed)
 
 
+def by_intervals(model: ModelProto) -> float:
+    """The part of the outputs' elements of which intervals alone exclude something."""
+    return _part(BoundedRun(subject_of_model(model).module).run(models.inputs(model)))
+
+
 def _floats(outputs: Mapping[str, Any]) -> Iterator[tuple[str, Bounded]]:
     return ((n, b) for n, b in outputs.items() if isinstance(b, Bounded))
 
@@ -64,14 +76,34 @@ def _part(outputs: Mapping[str, Any]) -> float:
     return 1 - float(np.mean(np.concatenate([b.vacuous.ravel() for _, b in _floats(outputs)])))
 
 
-def main(names: Sequence[str]) -> None:
+def drawn() -> tuple[list[Deep], list[Deep]]:
+    """The first twenty of the draw of whose outputs intervals alone exclude nothing, and those before that they do."""
+    counted: list[Deep] = []
+    apart: list[Deep] = []
+    for d in deep.read():
+        if len(counted) < deep.COUNT:
+            (apart if by_intervals(d.model()) else counted).append(d)
+    return counted, apart
+
+
+def main(words: Sequence[str]) -> None:
     """Print the table, and the time that each row took."""
     print("| model | says something, by intervals | followed | radius, of the largest element | ended early |")
     print("|---|---|---|---|---|")
-    for name in names or models.names():
-        row = measured(name)
-        print(row, flush=True)
-        print(f"{name}: {row.seconds[0]:.2f} s, then {row.seconds[1]:.2f} s", file=sys.stderr, flush=True)
+    if "--draw" not in words:
+        for name in words or models.names():
+            _print(measured(name))
+        return
+    counted, apart = drawn()
+    chosen = [d for d in counted if d.id in words or len(words) == 1]
+    for d in chosen:
+        _print(measured_model(f"{d.id} {d.variant}", d.model()))
+    print("counted apart, because intervals say something:", ", ".join(d.id for d in apart) or "none")
+
+
+def _print(row: Row) -> None:
+    print(row, flush=True)
+    print(f"{row.model}: {row.seconds[0]:.2f} s, then {row.seconds[1]:.2f} s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

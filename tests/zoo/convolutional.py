@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,8 +55,13 @@ def names() -> list[str]:
 
 def model(name: str, real: bool = False) -> ModelProto:
     """The model; `real` has the sizes of the published one, where it has such (KeyError where not)."""
-    form = replace(FORMS[name], **REAL[name]) if real else FORMS[name]  # type: ignore[arg-type]
-    net = Net(name, form.opset, seed=sum(map(ord, name)))
+    return sized(name, REAL[name] if real else {}, sum(map(ord, name)))
+
+
+def sized(name: str, sizes: Mapping[str, Any], seed: int) -> ModelProto:
+    """The model with other sizes than its form has, and with the weights of a seed."""
+    form = replace(FORMS[name], **sizes)
+    net = Net(name, form.opset, seed=seed)
     x = net.input("image", np.float32, [1, 3, form.image, form.image])
     builders: dict[str, Callable[[Net, Form, str], ModelProto]] = {
         "resnet18": resnet, "resnet50": resnet, "squeezenet": squeezenet, "mobilenetv2": mobilenet_v2,

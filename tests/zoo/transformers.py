@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,8 +72,13 @@ def names() -> list[str]:
 
 def model(name: str, real: bool = False) -> ModelProto:
     """The model; `real` has the sizes of the published one, where it has such (KeyError where not)."""
-    form = replace(FORMS[name], **REAL[name]) if real else FORMS[name]  # type: ignore[arg-type]
-    net = Net(name, form.opset, seed=sum(map(ord, name)), inline=form.inline)
+    return sized(name, REAL[name] if real else {}, sum(map(ord, name)))
+
+
+def sized(name: str, sizes: Mapping[str, Any], seed: int) -> ModelProto:
+    """The model with other sizes than its form has, and with the weights of a seed."""
+    form = replace(FORMS[name], **sizes)
+    net = Net(name, form.opset, seed=seed, inline=form.inline)
     family = name.partition("-")[0]
     return {"bert": bert, "gpt2": gpt2, "llama": llama, "vit": vit, "t5": t5}[family](net, form)
 
