@@ -33,7 +33,13 @@ types of 8 bits 1: there the function is evaluated in a wider type.
 NARROW_ULPS = {16: 2.0, 8: 1.0}
 
 SLACK = 8
-"""Roundings that a contraction may have beside its own terms: a scale or a batch norm folded into the weights."""
+"""Roundings that a contraction may have beside its own terms: `FOLDS`, `TAKEN_UP`, and those of factors that all its
+products have, of a scale or a batch norm that is folded into the weights."""
+FOLDS = 4
+"""How many of them each product has by itself: a weight times a factor of what is read and one of what comes of it,
+each rounded faithfully."""
+TAKEN_UP = 2
+"""How many terms more than one a contraction may take up (rule M9.8); a sum of elements half as many."""
 
 
 @cache
@@ -62,6 +68,23 @@ def gamma(terms: int, of: DType) -> float:
         n = terms * u
         total += n / (1 - min(n, 0.5))
     return total
+
+
+@cache
+def summation(terms: int, more: int, slack: int, of: DType, common: int = 0) -> tuple[float, float]:
+    """What a sum of so many products may be off by, added in any order: a part of the sum A of their magnitudes, and a
+    part of the magnitude of the sum S. It may take up so many terms `more` than one (rule M9.8). Each product may have
+    `slack` more roundings, and all together `common` ones.
+
+    In a tree of additions no partial sum is beyond the sum of all that is above 0, or of all below: that is
+    (A + |S|) / 2 at most. Each of the additions rounds no more than that, and what is computed instead of it.
+    """
+    whole = gamma(terms + more + slack + common, of)
+    if whole > 1 / 16:
+        return whole, 0.0
+    adds = (terms - 1 + more) * of.unit_roundoff / 2
+    each = gamma(1 + slack, of) * (1 + 2 * whole) + adds * (1 + 2 * whole) + 2 * terms * U64
+    return each, adds + (gamma(common, of) * (1 + 2 * whole) if common else 0.0)
 
 
 def gammas(terms: npt.NDArray[np.int64], of: DType) -> npt.NDArray[np.float64]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.semantics.bits import quiet
 from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, implements, is_same
-from assay.semantics.bounding.model import U64, elementary, gamma, unit
+from assay.semantics.bounding.model import FOLDS, U64, elementary, gamma, unit
 from assay.semantics.bounding.rounding import not_below, not_below_zero, rounding_bound
 
 
@@ -61,18 +61,25 @@ def difference(a: Any, b: Any) -> Any:
     """a - b of arrays or intervals, as an operator of a program: a term that is subtracted may be taken up as well. A
     formula that subtracts within an operator, as softmax does its maximum, has a - b."""
     made = a - b
-    return _taken_up(made, *coerce(a, b)) if isinstance(made, Bounded) and not is_same(a, b) else made
+    if not isinstance(made, Bounded) or is_same(a, b):
+        return made
+    a, b = coerce(a, b)
+    return _taken_up(made, a, b, -1)
 
 
-def _taken_up(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
-    """A sum and one more term, of either sign, which may stand in the accumulator from the beginning, so that every
-    later addition rounds it too (rule M9.8)."""
+def _taken_up(out: Bounded, a: Bounded, b: Bounded, sign: int = 1) -> Bounded:
+    """A sum S and one more term t, of either sign, which may stand in the accumulator from the beginning, so that every
+    later addition rounds it too (rule M9.8). A partial sum with t is at most |t + S / 2| - |S| / 2 beyond the largest
+    one without it; t may be multiplied by what is folded into the products."""
     if not (a.terms or b.terms) or not out.of.is_float:
         return out
     more: Any = 0.0
     for one, other in ((a, b), (b, a)):
         if one.terms:
-            more = more + gamma(one.terms, out.of) * (np.abs(other.value) + _spread(other))
+            t, off = (other.value if sign > 0 else -other.value), _spread(other)
+            beyond = np.abs(t + one.value / 2) - np.abs(one.value) / 2
+            beyond = np.minimum(np.abs(t), np.maximum(beyond, 0.0) * (1 + 8 * U64) + 8 * U64 * np.abs(t) + _spread(one))
+            more = more + gamma(one.terms, out.of) * (beyond + off) + gamma(FOLDS, out.of) * (np.abs(t) + off)
     known = np.isfinite(out.value) & np.isfinite(more)
     return out.widened(np.where(known, more, 0.0), a.terms + b.terms + 1)
 

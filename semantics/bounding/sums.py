@@ -1,7 +1,8 @@
 """Rules for reductions and contractions (specs/semantics.md, "Numbers").
 
-A sum of K products, in any order and with any contraction, is within gamma(K + slack) of the sum of magnitudes. The
-magnitudes include what the operands may be off. One matrix product gives the centres and one or two give the radii.
+A sum of K products, in any order and with any contraction, is within parts of the sum of magnitudes and of its own
+(`summation`). These include what the operands may be off. One matrix product gives the centres and one or two give the
+radii.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from assay.semantics.bounding.core import Array, Axis, Bounded, Floats, coerce, implements
 from assay.semantics.bounding.logic import certain_and_possible, truth
-from assay.semantics.bounding.model import SLACK, U64, gamma, gammas, has_infinity, has_sign
+from assay.semantics.bounding.model import FOLDS, SLACK, TAKEN_UP, U64, gamma, gammas, has_infinity, has_sign, summation
 from assay.semantics.bounding.pointwise import divide, mirrored, rounded_literal
 from assay.semantics.bounding.rounding import not_below_zero
 from assay.semantics.dtypes import FLOAT64, DType
@@ -24,19 +25,28 @@ BLOCK = 1 << 22
 
 
 def _finished(
-    of: DType, value: Array, radius: Floats, terms: int, factor: float, special: Callable[[Array], tuple[Array, Array]]
+    of: DType,
+    value: Array,
+    radius: Floats,
+    terms: int,
+    factor: float,
+    special: Callable[[Array], tuple[Array, Array]],
+    exact: bool = True,
 ) -> Bounded:
     """Underflow of each term, overflow of a partial sum, and elements with operands that are no finite intervals.
 
-    `radius` is at least `factor` times the sum of magnitudes. `special(where)` gives, for such elements, the sum of
-    their finite magnitudes and whether something else than `value` may result.
+    `radius` is at least `factor` times the sum of magnitudes, of operands that are `exact` no more than twice that.
+    `special(where)` gives, for such elements, the sum of their finite magnitudes and whether something else than
+    `value` may result.
     """
     value, radius = np.asarray(value), np.asarray(radius)
     if not of.is_float:
         # what may wrap, or is too large for float64 to be exact
         inside = (value - radius >= max(float(of.min), -(2.0**52))) & (value + radius <= min(float(of.max), 2.0**52))
         return Bounded(value, np.where(inside, radius, np.inf), of)
-    low = radius < factor * of.smallest_normal * terms
+    low = radius < 2 * factor * of.smallest_normal * terms
+    if terms and not exact:
+        low = np.ones(low.shape, bool)
     if low.any():
         low &= (radius > 0) | (of is FLOAT64)
         radius = radius + low * (2 * terms * of.smallest_subnormal)
@@ -51,7 +61,7 @@ def _finished(
         # NaN comes of a NaN, or of infinities: whatever else overflows, it stays
         fits |= np.isnan(value[bad]) & (of is not FLOAT64)
         known = fits & ~open_ & like
-        radius = radius.copy()
+        radius = np.array(radius)  # of no axes too
         radius[bad] = np.where(known, np.where(np.isfinite(value[bad]), radius[bad], 0.0), np.inf)
     return Bounded(value, radius, of)
 
@@ -74,11 +84,13 @@ def _sum(x: Bounded, axes: tuple[int, ...], keepdims: bool, slack: int) -> Bound
         out = Bounded(value, 0 if x.is_exact else radius, x.of)
         out.rounding = 0.0
         return out
-    factor = gamma(terms + slack, x.of) if x.of.is_float else 0.0
+    factor, of_sum = summation(terms, TAKEN_UP // 2, slack - 1, x.of) if x.of.is_float else (0.0, 0.0)
     size = np.abs(v) if x.is_exact else np.abs(v) + x.radius
-    radius = factor * np.sum(size, axis=axes, keepdims=keepdims)
-    if not x.is_exact:
-        radius = radius + np.sum(x.radius, axis=axes, keepdims=keepdims)
+    rounding = factor * np.sum(size, axis=axes, keepdims=keepdims)
+    off = 0.0 if x.is_exact else np.sum(x.radius, axis=axes, keepdims=keepdims)
+    if of_sum:
+        rounding = rounding + of_sum * (np.abs(value) + off)
+    radius = np.asarray(rounding + off)
 
     def special(bad: Array) -> tuple[Array, Array]:
         total = np.sum(np.where(np.isfinite(size), size, 0.0), axis=axes, keepdims=keepdims)
@@ -91,7 +103,7 @@ def _sum(x: Bounded, axes: tuple[int, ...], keepdims: bool, slack: int) -> Bound
     if x.of.is_float:
         out.terms = terms + slack  # a sum and one more term is a sum (rule M9.8)
     if x.follows_errors:
-        out.rounding = factor * np.sum(size, axis=axes, keepdims=keepdims)
+        out.rounding = rounding
     return out
 
 
@@ -216,7 +228,7 @@ def matmul(a: Any, b: Any) -> Bounded:
         step = max(1, BLOCK // a.shape[1])
         return _joined([matmul(a[i : i + step], b) for i in range(0, a.shape[0], step)], 0)
     terms = a.shape[-1]
-    factor = gamma(terms + SLACK, a.of) if a.of.is_float else 0.0
+    factor, of_sum = summation(terms, TAKEN_UP, FOLDS, a.of, SLACK - FOLDS - TAKEN_UP) if a.of.is_float else (0.0, 0.0)
     u, v = a.value, b.value
     value = np.matmul(u, v)
     u_size, v_size = np.abs(u), np.abs(v)
@@ -231,14 +243,18 @@ def matmul(a: Any, b: Any) -> Bounded:
         radius = np.matmul(factor * u_size if a.is_exact else factor * u_size + a.radius, v_size)
     if not b.is_exact:
         radius += np.matmul((1 + factor) * u_size, b.radius)
+    if of_sum:
+        radius = np.asarray(radius * (1 + of_sum) + of_sum * np.abs(value))
 
     def special(bad: Array) -> tuple[Array, Array]:
         return _special_product(a, b, u_size, v_size + b.radius, bad)
 
-    out = _finished(a.of, value, radius, terms, factor, special)
+    out = _finished(a.of, value, radius, terms, factor, special, a.is_exact and b.is_exact)
     out.terms = terms + SLACK
     if a.follows_errors or b.follows_errors:
-        out.rounding = factor * np.matmul(u_size, v_size + b.radius) + 2 * terms * a.of.smallest_subnormal
+        magnitudes = np.matmul(u_size, v_size + b.radius)
+        of_value = of_sum * np.minimum(magnitudes, np.abs(value) + radius)
+        out.rounding = factor * magnitudes + of_value + 2 * terms * a.of.smallest_subnormal
     return out
 
 

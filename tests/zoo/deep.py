@@ -55,7 +55,7 @@ and MobileNet have the layers of the published ones, 18 and more than 30."""
 
 @dataclass(frozen=True)
 class Deep:
-    """One drawn model: its place in the draw, its variant, its sizes, and the seed of its weights and inputs."""
+    """One drawn model: its place in the draw, its variant, its sizes, and the seed of its weights."""
 
     id: str
     kind: str

@@ -21,7 +21,7 @@ from assay.verify.oracle.scaled_integers import MOVES
 
 LIMIT = 1 << 25
 """How many numbers the errors of one tensor may be: 128 MiB."""
-BUDGET = 1.2e10
+BUDGET = 2.4e10
 """How many numbers may be computed for all of them: two or three seconds for each thousand million."""
 LOST = 4
 """So many operands of contractions that may be off by a part of FAR of their largest element end it."""
@@ -44,12 +44,25 @@ class Follows:
 
     def operands(self, node: Call | CallTIR, op: Operator | None, args: Sequence[Value]) -> Sequence[Value]:
         """The operands of a call, as it reads them."""
-        if not mixes(op, args) or not isinstance(node, Call):
+        if not isinstance(node, Call):
+            return args
+        if is_joined(op, args):
+            return [self._joined(a, e) if isinstance(a, Bounded) else a for a, e in zip(args, node.args, strict=True)]
+        if not mixes(op, args):
             return args
         return [
             self._named(a, shared=_is_stored(e)) if isinstance(a, Bounded) and not a.is_exact else a
             for a, e in zip(args, node.args, strict=True)
         ]
+
+    def _joined(self, x: Bounded, made: Expr) -> Bounded:
+        """An operand of a residual sum: with the symbols of the contractions that read it, if the sum takes in no step
+        of it."""
+        if not _is_stored(made) or _makes_sums(made):
+            return self.symbols.named(x)
+        if x.named is None:
+            x.named = self.symbols.named(x)
+        return x.named
 
     def _named(self, x: Bounded, shared: bool) -> Bounded:
         """The operand with symbols: the same ones for each contraction that reads it, if it is one value to all."""
@@ -73,13 +86,37 @@ def mixes(op: Operator | None, args: Sequence[Value]) -> bool:
     return any(0 < a.size <= NARROW and not a.is_decided for a in floats)
 
 
-def _is_stored(made: Expr) -> bool:
-    """Whether a tensor is one value to all contractions that read it: none can take in the step that makes it."""
+def is_joined(op: Operator | None, args: Sequence[Value]) -> bool:
+    """Whether a call adds two tensors of one shape that are both off, as a residual is added."""
+    if op is None or op.name not in ("add", "subtract"):
+        return False
+    a, b = args
+    if not isinstance(a, Bounded) or not isinstance(b, Bounded) or a is b or not a.of.is_float:
+        return False
+    return a.shape == b.shape and not (a.is_decided or b.is_decided)
+
+
+def _maker(made: Expr) -> Expr:
+    """What makes the elements of a tensor, before they are moved."""
     while isinstance(made, Call) and isinstance(made.op, Operator) and made.op.family in MOVES and made.args:
         made = made.args[0]
+    return made
+
+
+def _is_stored(made: Expr) -> bool:
+    """Whether a tensor is one value to all contractions that read it: none can take in the step that makes it."""
+    made = _maker(made)
     if isinstance(made, Call) and isinstance(made.op, Operator):
         return made.op.name not in FOLDED
     return isinstance(made, Constant)
+
+
+def _makes_sums(made: Expr) -> bool:
+    """Whether a tensor is of sums, which take up what is added to them."""
+    made = _maker(made)
+    if not isinstance(made, Call) or not isinstance(made.op, Operator):
+        return True
+    return made.op.name in ("add", "subtract") or made.op.family in ("contraction", "reduction")
 
 
 def narrowed(wide: Value, by: Value) -> Value:

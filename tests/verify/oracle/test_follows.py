@@ -3,6 +3,7 @@ bounds that exclude something."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,12 @@ from assay.interp import graph
 from assay.semantics.bounding import affine, affine_sums
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.builder import tensor
+from assay.semantics.dtypes import FLOAT32
+from assay.semantics.graph import Call
 from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.ops import operator
+from assay.semantics.walk import post_order
 from assay.verify.backends import subject_of_model
 from assay.verify.judge.spread import Rounding
 from assay.verify.oracle import Accepts, Expected, Oracle, follows
@@ -73,6 +79,51 @@ def test_right_runs_of_chains_stay_inside() -> None:
             inputs = {n: (a / (4 if n != "x" else 1)).astype(a.dtype) for n, a in inputs.items()}
             left, says = _outside(module, inputs, 6)
             assert left == 0 and says > 0
+
+
+def _residuals(b: Any, x: Any, w: Any, g: Any) -> Any:
+    """Residual sums, each behind a normalization that reads the one before."""
+    for _ in range(6):
+        x = b.add(x, b.matmul(b.nn.layer_norm(x, g, axes=(-1,)), w))
+    return x
+
+
+def test_what_a_residual_is_off_is_one_value_from_the_next_sum_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each normalization that comes after counts the roundings of all sums before it anew."""
+    module = operators.one(_residuals, x=tensor(3, 32), w=tensor(32, 32), g=tensor(32))
+    inputs = Oracle(module).inputs("random", 0)
+
+    def radius() -> float:
+        ((name, found),) = BoundedRun(module, follows=Follows()).run(inputs).items()
+        assert isinstance(found, Bounded)
+        assert all(contains(found, run[name]).all() for run in _right_runs(module, inputs, 4))
+        return float(np.median(found.radius))
+
+    close = radius()
+    monkeypatch.setattr(follows, "is_joined", lambda op, args: False)
+    assert close < 0.7 * radius()
+
+
+def _symbols_of_two_readers(maker: str) -> list[set[int]]:
+    """The symbols of a tensor that `maker` makes, as two sums read it."""
+    module = operators.one(lambda b, x: b.add(b.tanh(x), x), x=tensor(1, 4))
+    calls = {e.op.name: e for e in post_order(module.main) if isinstance(e, Call) and isinstance(e.op, Operator)}
+    reader = replace(calls["add"], args=(calls[maker], calls["add"].args[1]))
+    made, other = (Bounded(np.ones((1, 4)), np.full((1, 4), 1e-3), FLOAT32) for _ in range(2))
+    follow = Follows()
+    read = [follow.operands(reader, operator("add"), [made, other])[0] for _ in range(2)]
+    return [set(x.shared.ids.tolist()) for x in read if isinstance(x, affine.Followed)]
+
+
+def test_each_reader_of_a_sum_may_take_in_its_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules M9.8 and M9.13: what a sum rounds is not one value to two readers; what a tanh rounds is."""
+    first, second = _symbols_of_two_readers("add")
+    assert first and second and not first & second
+    first, second = _symbols_of_two_readers("tanh")
+    assert first and first == second
+    monkeypatch.setattr(follows, "_makes_sums", lambda made: False)
+    first, second = _symbols_of_two_readers("add")
+    assert first & second, "a planted fault that this does not see"
 
 
 def test_a_rounding_that_is_dropped_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
