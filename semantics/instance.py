@@ -3,6 +3,7 @@
 at(program, {n: 16})         # every type, size and offset as a number
 sizes_of(program, shapes)    # the symbols' values, from the shapes of the inputs
 shape_in(step, kernel, b)    # the shape of a buffer of a kernel in one step
+sizes_of_call(call, kernel)  # what the symbols of a kernel are in one call
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.errors import Invalid
+from assay.semantics.graph import CallTIR
 from assay.semantics.memory import Place
 from assay.semantics.module import Program, Slot, Step
 from assay.semantics.scalar import Const, Dim, Expr, Var, evaluate, evaluate_dim, show, simplify, substitute, variables
 from assay.semantics.tensor import Buffer, PrimFunc
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, flatten
 
 
 def is_symbolic(program: Program) -> bool:
@@ -39,6 +41,17 @@ def shape_in(step: Step, kernel: PrimFunc, buffer: Buffer) -> tuple[Dim, ...]:
         return buffer.shape
     values: dict[Var, Dim] = {**dict(zip(kernel.scalars, step.scalars, strict=False)), **dict(step.dims)}
     return tuple(replaced(d, values) for d in buffer.shape)
+
+
+def sizes_of_call(node: CallTIR, kernel: PrimFunc) -> dict[Var, Dim]:
+    """What the symbols of a tensor function are in one call of it: its scalars, and the whole dims of its buffers."""
+    found: dict[Var, Dim] = dict(zip(kernel.scalars, node.scalars, strict=False))
+    given = [t for of in (*(a.type for a in node.args), node.type) for t in flatten(of)]
+    for buffer, of in zip(kernel.params, given, strict=False):
+        for own, d in zip(buffer.shape, of.shape, strict=False):
+            if isinstance(own, Var):
+                found.setdefault(own, d)
+    return found
 
 
 def replaced(dim: Dim, values: Mapping[Var, Dim]) -> Dim:

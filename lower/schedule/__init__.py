@@ -3,7 +3,8 @@
 The peak is the most bytes of workspace live at once (`assay.lower.schedule.task_graph`). The calls become blocks that
 may as well run in a row, and the blocks segments: a block that all others come before or after parts what is before it
 from what is after. Each segment is searched on its own. A reordered `main` has a peak strictly below the given one; its
-attribute "schedule" says the peak before and after and a bound that no order is below. Nothing here is trusted: the
+attribute "schedule" says the peak before and after and a bound that no order is below. Sizes that are symbols count as
+the greatest that is declared, else as some number, which the attribute names. Nothing here is trusted: the
 order and the peaks are checked afterwards (`assay.verify.schedule`).
 """
 
@@ -20,7 +21,7 @@ from assay.lower.schedule.bound import peak_bound
 from assay.lower.schedule.improve import improve_order
 from assay.lower.schedule.reduce import reduced_blocks
 from assay.lower.schedule.search import Outcome, best_order
-from assay.lower.schedule.task_graph import TaskGraph, peak, profile, task_graph_of
+from assay.lower.schedule.task_graph import TaskGraph, nominal_sizes, peak, profile, task_graph_of
 from assay.semantics.alias import bindings
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, Function, Tuple, TupleGetItem, Var, let_chain
@@ -54,7 +55,9 @@ def schedule(module: Module, effort: int = EFFORT) -> Module:
     main = module.main
     if found.after < found.before:
         main = reordered(main, [work.vars[i] for i in found.order])
-    numbers = {"before": found.before, "after": found.after, "bound": found.bound}
+    numbers: dict[str, object] = {"before": found.before, "after": found.after, "bound": found.bound}
+    if sizes := nominal_sizes(module.main):
+        numbers["sizes"] = {s.name: n for s, n in sizes.items()}
     return module.with_(main=replace(main, attrs={**main.attrs, "schedule": numbers}))
 
 

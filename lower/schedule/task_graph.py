@@ -7,13 +7,20 @@ phases are not looked at. Inputs, constants and results are not in the workspace
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
+from assay.lower.memory.symbolic import nominal
 from assay.semantics.alias import Origin, bindings, origins, result
-from assay.semantics.graph import CallTIR, Var
+from assay.semantics.graph import CallTIR, Function, Var
 from assay.semantics.graph.effects import kernel_can_trap
+from assay.semantics.graph.limits import declared_limits
+from assay.semantics.instance import sizes_of_call
 from assay.semantics.module import Module
+from assay.semantics.scalar import Var as Symbol, evaluate_dim
+from assay.semantics.tensor import Buffer
+from assay.semantics.types import TensorType, symbols
 
 
 @dataclass(frozen=True)
@@ -33,9 +40,19 @@ class TaskGraph:
     """For each call those that must run before it: who makes what it reads, and the last one that may trap (M3)."""
 
 
+def nominal_sizes(main: Function) -> dict[Symbol, int]:
+    """A number for each symbol in the types of `main`: the greatest that is declared, else some number; one number for
+    symbols of one name."""
+    found = [*(p.type for p in main.params), *(v.type for v, _ in bindings(main))]
+    bounds = {s: (low, high) for s, low, high in declared_limits(main)}
+    at = nominal((s for t in found for s in symbols(t)), bounds)
+    return {s: max(n for other, n in at.items() if other.name == s.name) for s in at}
+
+
 def task_graph_of(module: Module) -> TaskGraph:
-    """The work of `main`; Invalid where liveness would refuse it."""
+    """The work of `main`, at its nominal sizes where it has symbols; Invalid where liveness would refuse it."""
     main = module.main
+    at = nominal_sizes(main)
     look = origins(main)
     given = {o for o in look(result(main)) if o.kind == "call"}
     work = TaskGraph([], [], [], [], [], [], [])
@@ -59,15 +76,21 @@ def task_graph_of(module: Module) -> TaskGraph:
             maker[o] = index
             if o not in given:
                 tensor[o] = len(work.size)
-                work.size.append(o.type.nbytes)
+                work.size.append(_bytes(o.type, at))
                 work.readers.append([])
         work.vars.append(var)
-        work.need.append(sum(o.type.nbytes for o in made if o not in given) + sum(b.nbytes for b in kernel.allocations))
+        own = {s: evaluate_dim(d, at) for s, d in sizes_of_call(value, kernel).items()}
+        inside = sum(_bytes(b, own) for b in kernel.allocations)
+        work.need.append(sum(_bytes(o.type, at) for o in made if o not in given) + inside)
         work.makes.append([tensor[o] for o in made if o in tensor])
         work.reads.append([tensor[o] for o in read if o in tensor])
         work.before.append(sorted(before))
     work.makes[:] = [[t for t in made if work.readers[t]] for made in work.makes]
     return work
+
+
+def _bytes(of: TensorType | Buffer, at: Mapping[Symbol, int]) -> int:
+    return prod(max(evaluate_dim(d, at), 0) for d in of.shape) * of.dtype.itemsize
 
 
 def profile(work: TaskGraph, order: Sequence[int]) -> list[tuple[int, int]]:

@@ -8,27 +8,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, field
+from typing import Any
 
-from assay.semantics.alias import Origin, bindings, origins, result
+from assay.lower.schedule.task_graph import nominal_sizes
+from assay.semantics.alias import bindings
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import CallTIR, Function, Var, free_variables
+from assay.semantics.graph import Function, Var, free_variables
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 from assay.verify.evidence import Context, Did, Evidence, proved, refuted, size
 from assay.verify.kept import CLAIMS, stored
+from assay.verify.schedule.live import least_peak, never_more, peak, sizes_by_name
+from assay.verify.trials.sizes import told_point
 from assay.verify.value_numbering import number_function
 from assay.verify.value_numbering.terms import Table
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The most bytes of workspace live at once before and after, and a bound that no order is below."""
+    """The most bytes of workspace live at once before and after, and a bound that no order is below: where there are
+    symbols, at these `sizes`, by name."""
 
     before: int
     after: int
     bound: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def optimal(self) -> bool:
@@ -42,9 +47,20 @@ def claim_of(main: Function) -> Claim | None:
     if found is None:
         return None
     names = ("before", "after", "bound")
-    if not isinstance(found, Mapping) or set(found) != set(names) or any(type(found[n]) is not int for n in names):
-        raise Invalid("the attribute schedule holds the bytes before, after and bound", label="schedule.C1")
-    return Claim(*(found[n] for n in names))
+    said: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    sizes = said.get("sizes", {})
+    right = isinstance(sizes, Mapping) and set(said) - {"sizes"} == set(names)
+    if not right or any(type(n) is not int for n in (*(said[n] for n in names), *sizes.values())):
+        raise Invalid(
+            "the attribute schedule holds the bytes before, after and bound, and the sizes at which these are so",
+            label="schedule.C1",
+        )
+    return Claim(said["before"], said["after"], said["bound"], sizes)
+
+
+def told_claimed(claim: Claim) -> str:
+    """The sizes of a claim: "batch = 128, seq = 64"."""
+    return ", ".join(f"{name} = {n}" for name, n in claim.sizes.items())
 
 
 def check(before: Module, after: Module, context: Context) -> Evidence:
@@ -61,9 +77,13 @@ def describe(before: Module, after: Module) -> Did:
     claim = claim_of(after.main)
     if claim is None:
         return "not planned", {}
-    data = {"peak_before": claim.before, "peak": claim.after, "peak_bound": claim.bound}
+    data: dict[str, Any] = {"peak_before": claim.before, "peak": claim.after, "peak_bound": claim.bound}
     peak = f"peak {size(claim.before)}" + (f" to {size(claim.after)}" if claim.after < claim.before else "")
-    return peak + (", optimal" if claim.optimal else f", at least {size(claim.bound)}"), data
+    peak += ", optimal" if claim.optimal else f", at least {size(claim.bound)}"
+    if claim.sizes:
+        peak += f" at {told_claimed(claim)}"
+        data["sizes"] = dict(claim.sizes)
+    return peak, data
 
 
 def check_call_order(source: Module, target: Module) -> Evidence:
@@ -92,16 +112,22 @@ def check_call_order(source: Module, target: Module) -> Evidence:
     if one.events != two.events:
         return refuted("proved", "a call that may trap has moved before or after another")
     wrong = _peaks(source, target)
-    return refuted("checked", wrong) if wrong else proved(f"same bindings, dependences and traps; {_shown(target)}")
+    return (
+        refuted("checked", wrong)
+        if wrong
+        else proved(f"same bindings, dependences and traps; {_shown(source, target)}")
+    )
 
 
 def check_repeated(before: Module, after: Module, context: Context) -> Evidence:
     """Whether main, which may repeat calls, has the same value and needs no more memory."""
     same = check_same_values(before, after)
-    old, new = peak(before), peak(after)
+    at = nominal_sizes(before.main)
+    old, new = peak(before, at), peak(after, at)
     if not same.holds or new > old:
         return same if not same.holds else refuted("checked", f"the peak is {new} bytes, and was {old}")
-    return proved(f"{same.detail}; peak {size(old)}" + (f" to {size(new)}" if new < old else ""))
+    where = f" at {told_point(at)}" if at else ""
+    return proved(f"{same.detail}; peak {size(old)}" + (f" to {size(new)}" if new < old else "") + where)
 
 
 def check_same_values(source: Module, target: Module) -> Evidence:
@@ -122,66 +148,26 @@ def _peaks(source: Module, target: Module) -> str | None:
         if claim is None:
             same = [v.name for v, _ in bindings(source.main)] == [v.name for v, _ in bindings(target.main)]
             return None if same else "the order has changed, but no peak is claimed"
+        at = sizes_by_name(target, claim.sizes)
         for what, said, module in (("before", claim.before, source), ("after", claim.after, target)):
-            if (got := peak(module)) != said:
+            if (got := peak(module, at)) != said:
                 return f"the peak {what} is said to be {said} bytes, and is {got}"
-        if not least_peak(target) <= claim.bound <= claim.after <= claim.before:
+        if not least_peak(target, at) <= claim.bound <= claim.after <= claim.before:
             return f"a bound of {claim.bound} and a peak of {claim.after} after {claim.before} bytes cannot be"
     except Invalid as wrong:
         return str(wrong)
     return None
 
 
-def _shown(target: Module) -> str:
+def _shown(source: Module, target: Module) -> str:
     claim = claim_of(target.main)
     if claim is None:
         return "not planned"
+    said = "peaks found again"
+    if claim.sizes:
+        never = never_more(source, target)
+        said += f" at {told_claimed(claim)}, " + ("at no sizes more than before" if never else "at other sizes unknown")
     if not claim.optimal:
-        return "peaks found again"
-    return "peaks found again" + (
-        "; one call needs it all" if least_peak(target) == claim.after else "; optimal by its search"
-    )
-
-
-def peak(module: Module) -> int:
-    """The most bytes of workspace live at once, from the first and last use of every tensor."""
-    change = Counter[int]()
-    made, last, steps, size = _uses(module)
-    for origin, start in made.items():
-        change[start] += origin.type.nbytes
-        change[last.get(origin, start) + 1] -= origin.type.nbytes
-    for i in range(steps):
-        change[i] += size[i]
-        change[i + 1] -= size[i]
-    return max(accumulate(change[i] for i in range(steps)), default=0)
-
-
-def least_peak(module: Module) -> int:
-    """The most bytes that one call needs by itself: what it reads, makes and allocates. No order needs fewer."""
-    made, last, steps, need = _uses(module)
-    look = origins(module.main)
-    for origin, start in made.items():
-        need[start] += origin.type.nbytes
-    i = 0
-    for _, value in bindings(module.main):
-        if isinstance(value, CallTIR):
-            need[i] += sum(o.type.nbytes for o in {o for a in value.args for o in look(a)} if o in made)
-            i += 1
-    return max(need, default=0)
-
-
-def _uses(module: Module) -> tuple[dict[Origin, int], dict[Origin, int], int, list[int]]:
-    """Of each tensor of the workspace the call that makes it and the last that reads it; calls; bytes allocated
-    inside."""
-    main = module.main
-    look = origins(main)
-    given = set(look(result(main)))
-    made: dict[Origin, int] = {}
-    last: dict[Origin, int] = {}
-    inside: list[int] = []
-    for var, value in bindings(main):
-        if isinstance(value, CallTIR):
-            made.update((o, len(inside)) for o in look(var) if o not in given)
-            last.update((o, len(inside)) for a in value.args for o in look(a))
-            inside.append(sum(b.nbytes for b in module.kernel(value.func).allocations))
-    return made, last, len(inside), inside
+        return said
+    least = least_peak(target, sizes_by_name(target, claim.sizes))
+    return said + ("; one call needs it all" if least == claim.after else "; optimal by its search")
