@@ -6,7 +6,7 @@ it. All others are pure and total: when they are evaluated cannot be observed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.semantics.graph import (
@@ -25,7 +25,7 @@ from assay.semantics.linked import unlinked
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
-from assay.semantics.scalar import Expr as Scalar, Var as Symbol
+from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import calls_extern
 from assay.semantics.tensor.copying import DEVICE_COPY, claims_copy
@@ -39,8 +39,8 @@ def can_fail(node: Expr, module: Module) -> bool:
             if isinstance(node.op, Operator):
                 if any(_computed(a) for a in node.attrs.values()):
                     return True
-                static = all(isinstance(a.type, TensorType) and a.type.is_static for a in node.args)
-                return operator_can_trap(node.op, static, node.attrs)
+                shapes = [a.type.shape for a in node.args if isinstance(a.type, TensorType)]
+                return operator_can_trap(node.op, shapes, node.attrs)
             return not isinstance(node.op, Constructor)
         case CallTIR():
             return kernel_can_trap(module.kernel(node.func))
@@ -64,14 +64,25 @@ def _computed(value: object) -> bool:
 
 
 BY_SIZE = ("contraction", "pooling", "reduction")
-"""Families whose operators trap for sizes alone: a window that does not fit, an axis of size 0. Where all sizes are
+"""Families whose operators trap for sizes alone: a window that does not fit, an axis of size 0. Where these sizes are
 numbers, the type rule has refused those."""
 
 
-def operator_can_trap(op: Operator, static: bool, attrs: Mapping[str, Any]) -> bool:
-    """Whether a well-typed use may trap; `static` says that all dims of its operands are numbers. What is open where it
-    has no value does not."""
-    return op.can_trap and attrs.get("open") is not True and not (static and op.family in BY_SIZE)
+def operator_can_trap(op: Operator, shapes: Sequence[Sequence[Dim]], attrs: Mapping[str, Any]) -> bool:
+    """Whether a well-typed use on operands of these shapes may trap. What is open where it has no value does not."""
+    if not op.can_trap or attrs.get("open") is True:
+        return False
+    return op.family not in BY_SIZE or not all(isinstance(d, int) for d in _deciding(op, shapes, attrs))
+
+
+def _deciding(op: Operator, shapes: Sequence[Sequence[Dim]], attrs: Mapping[str, Any]) -> list[Dim]:
+    """The sizes for which an operator of those families may trap: of axes that windows move over and of windows, or of
+    reduced axes. How many images or rows there are is none of them."""
+    if op.family == "reduction":
+        (x,) = shapes
+        axes = attrs.get("axis")
+        return list(x) if axes is None else [x[a] for a in axes]
+    return [d for shape in shapes[:2] for d in shape[2:]]
 
 
 def kernel_can_trap(kernel: PrimFunc) -> bool:
@@ -85,8 +96,8 @@ def kernel_can_trap(kernel: PrimFunc) -> bool:
     claim = kernel.attrs.get("operator")
     if claim == "astype" and kernel.params[0].dtype is kernel.params[1].dtype:
         return False
-    static = all(isinstance(d, int) for b in kernel.inputs for d in b.shape)
-    return claim is None or operator_can_trap(operator(claim), static, kernel.attrs.get("attrs") or {})
+    shapes = [b.shape for b in kernel.inputs]
+    return claim is None or operator_can_trap(operator(claim), shapes, kernel.attrs.get("attrs") or {})
 
 
 def is_opaque(node: Expr) -> bool:

@@ -320,6 +320,31 @@ def test_which_tensor_functions_can_trap() -> None:
     assert kernel_can_trap(narrow)
 
 
+@pytest.mark.parametrize(
+    ("op", "shapes", "attrs", "may"),
+    [
+        ("nn.conv2d", ((n, 3, 8, 8), (4, 3, 3, 3)), {}, False),
+        ("nn.conv2d", ((2, 3, n, 8), (4, 3, 3, 3)), {}, True),
+        ("nn.conv2d", ((2, 3, 8, 8), (4, 3, 3, n)), {}, True),
+        ("nn.conv2d", ((2, n, 8, 8), (n, n, 3, 3), (n,)), {}, False),
+        ("nn.max_pool2d", ((n, n, 8, 8),), {"pool_size": (2, 2)}, False),
+        ("nn.max_pool2d", ((1, 2, 8, n),), {"pool_size": (2, 2)}, True),
+        ("max", ((n, 3),), {"axis": (1,)}, False),
+        ("max", ((n, 3),), {"axis": (-2,)}, True),
+        ("max", ((n, 3),), {"axis": None}, True),
+        ("sum", ((n, 3),), {"axis": (0,)}, False),
+    ],
+)
+def test_only_sizes_that_decide_it_make_an_operator_trap(
+    op: str, shapes: tuple[tuple[Dim, ...], ...], attrs: dict[str, Any], may: bool
+) -> None:
+    """How many images or rows there are is no reason to keep a call where it is."""
+    made = g.call(op, *(var(f"x{i}", TensorType(s, FLOAT32)) for i, s in enumerate(shapes)), **attrs)
+    assert can_fail(made, Module({})) == may
+    params = tuple(Buffer(f"x{i}", s, FLOAT32) for i, s in enumerate((*shapes, (1,))))
+    assert kernel_can_trap(PrimFunc("f", params, 1, Seq(()), {"operator": op, "attrs": attrs})) == may
+
+
 def test_which_functions_are_kept_whole() -> None:
     assert [is_opaque(function([X], X, **attrs)) for attrs in ({}, {"primitive": 1}, {"compiler": "c"})] == [
         False,
