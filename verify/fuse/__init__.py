@@ -42,7 +42,7 @@ from assay.verify.kept import changed_beside, count_calls, interface, stored
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import KernelTrials
-from assay.verify.trials.sizes import Sizes, sizes_to_try
+from assay.verify.trials.sizes import Sizes, sizes_to_try, told_sizes
 from assay.verify.value_numbering import number_function
 from assay.verify.value_numbering.nesting import UndecidedNumbering
 from assay.verify.value_numbering.terms import Table
@@ -88,6 +88,8 @@ def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress
     if wrong:
         return refuted("proved", wrong)
     left, count, tried = MOST_OF_ALL, 0, KernelTrials()
+    points: list[Sizes] = []
+    most_points = 0
     for i, kernel in enumerate(fused):
         progress(i, len(fused))
         verdict = check_group(kernel, target, seed, min(left, MOST), tried)
@@ -95,9 +97,13 @@ def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress
             return verdict
         left -= verdict.data.get("stores", 0)
         count += verdict.how == "proved"
+        group = target.group(kernel)
+        chosen = _sizes(group) if group is not None and symbols(group.type) else ()
+        points, most_points = [*points, *chosen], max(most_points, len(chosen))
     progress(len(fused), len(fused))
     said = f"same calls; {plural(len(fused), 'fused kernel')} bit for bit the calls one after another"
     said += f", {count} of them for every input" if count else ""
+    said += f"; where sizes are unknown at {most_points} ({told_sizes(points)})" if points else ""
     said += f"; {tried}" if fused else ""
     return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count)
 
