@@ -63,9 +63,9 @@ def _computed(value: object) -> bool:
     return isinstance(value, Scalar) and not isinstance(value, Symbol)
 
 
-BY_SIZE = ("contraction", "pooling", "reduction")
-"""Families whose operators trap for sizes alone: a window that does not fit, an axis of size 0. Where these sizes are
-numbers, the type rule has refused those."""
+BY_SIZE = ("contraction", "pooling", "reduction", "stepwise")
+"""Families whose operators trap for sizes alone: a window that does not fit, an axis of size 0 or of too few elements.
+Where these sizes are numbers, the type rule has refused those."""
 
 
 def operator_can_trap(op: Operator, shapes: Sequence[Sequence[Dim]], attrs: Mapping[str, Any]) -> bool:
@@ -82,6 +82,8 @@ def _deciding(op: Operator, shapes: Sequence[Sequence[Dim]], attrs: Mapping[str,
         (x,) = shapes
         axes = attrs.get("axis")
         return list(x) if axes is None else [x[a] for a in axes]
+    if op.family == "stepwise":
+        return [shapes[0][attrs.get("axis", -1)], attrs.get("k", 0)]
     return [d for shape in shapes[:2] for d in shape[2:]]
 
 

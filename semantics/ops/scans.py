@@ -161,6 +161,7 @@ TOPK = Operator(
         "C3": "k is a size",
         "C4": "k is at most the size of the axis",
     },
+    can_trap=True,
     source="ONNX TopK, docs/Operators.md; TVM relax.op.topk",
 )
 

@@ -333,6 +333,9 @@ def test_which_tensor_functions_can_trap() -> None:
         ("max", ((n, 3),), {"axis": (-2,)}, True),
         ("max", ((n, 3),), {"axis": None}, True),
         ("sum", ((n, 3),), {"axis": (0,)}, False),
+        ("topk", ((n, 3),), {"k": 2}, False),
+        ("topk", ((n, 3),), {"k": 2, "axis": 0}, True),
+        ("topk", ((2, 3),), {"k": n}, True),
     ],
 )
 def test_only_sizes_that_decide_it_make_an_operator_trap(
