@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, cycle
 from pathlib import Path
@@ -25,6 +25,7 @@ from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
 from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding
 from assay.verify.judge.around import Cut, judge_around
+from assay.verify.judge.fitting import fitting_sizes
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.recorded import recording_of
@@ -219,17 +220,18 @@ def with_chosen_sizes(
     among: Sequence[Sequence[int]] = SIZES,
 ) -> tuple[Subject, dict[str, int]]:
     """A program whose symbolic dims are numbers, and those of them that were chosen: the first `among` these on which
-    it runs. What the last of them fails with is raised where there is none."""
+    it runs, else some that what it asserts of them allows. Invalid (judge.C1), or what all fail with: there is none."""
     if isinstance(program, Module):
         types: Iterable[Type] = [p.type for p in program.main.params]
     else:
         types = declared_inputs(program.graph)[0].values()
-    free = list(dict.fromkeys(s.name for t in types for s in symbols(t) if s.name not in sizes))
+    open_ = list(dict.fromkeys(s for t in types for s in symbols(t) if s.name not in sizes))
+    free = [s.name for s in open_]
     if not free:
         return _subject(program, sizes, source), {}
     wrong: list[AssayError] = []
-    for some in among:
-        chosen = dict(zip(free, chain(some[:1], cycle(some[1:] or some)), strict=False))
+    rows = (dict(zip(free, chain(r[:1], cycle(r[1:] or r)), strict=False)) for r in among)
+    for chosen in chain(rows, _by_facts(program, sizes, source, free, wrong)):
         try:
             subject = _subject(program, {**sizes, **chosen}, source)
             ordinary = next(input_sets(subject.module, given, ["random"], 1, seed))
@@ -244,6 +246,25 @@ def with_chosen_sizes(
         f"no sizes were found on which it runs; say them with --dim, for {', '.join(free)}: {wrong[0]}",
         label="judge.C1",
     )
+
+
+def _by_facts(
+    program: onnx.ModelProto | Module,
+    sizes: Mapping[str, int],
+    source: str,
+    free: Sequence[str],
+    wrong: Sequence[AssayError],
+) -> Iterator[dict[str, int]]:
+    """Sizes at which what the program asserts of them holds; none where it fails whatever they are, as far as it was
+    tried, or is refused without numbers."""
+    if len({why.message for why in wrong}) == 1:
+        return
+    try:
+        module = _subject(program, sizes, source).module
+    except Invalid:
+        return
+    there = [s for p in module.main.params for s in symbols(p.type)]
+    yield from fitting_sizes(module, [s for s in dict.fromkeys(there) if s.name in free])
 
 
 def _subject(program: onnx.ModelProto | Module, sizes: Mapping[str, int], source: str) -> Subject:

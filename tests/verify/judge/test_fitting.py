@@ -1,0 +1,75 @@
+"""Sizes that are chosen by what a program asserts of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+from assay.interp.graph import evaluate
+from assay.lower.frontends.onnx.model import import_onnx
+from assay.semantics.errors import Invalid
+from assay.semantics.scalar import Var
+from assay.semantics.types import symbols
+from assay.verify.api.judge import with_chosen_sizes
+from assay.verify.judge.fitting import NUMBERS, facts_of, fitting_sizes
+
+pytestmark = pytest.mark.row("J11")
+
+
+def _parsed(text: str) -> onnx.ModelProto:
+    made: onnx.ModelProto = parser.parse_model('<ir_version: 8, opset_import: ["" : 18]>\n' + text)
+    return made
+
+
+PAST = _parsed("""
+past (float[batch, 2, old, 4] cache, float[batch, 2, new, 4] keys, float[whole, 3] by) => (float[b, 2, 4, 3] y) {
+    all = Concat <axis: int = 2> (cache, keys)
+    turned = Transpose <perm: ints = [0, 1, 3, 2]> (all)
+    y = MatMul (turned, by)
+}""")
+"""A product over old + new elements, with as many rows of `by`."""
+
+
+def _about(model: onnx.ModelProto) -> list[Var]:
+    module = import_onnx(model, evaluate=evaluate)
+    return list(dict.fromkeys(s for p in module.main.params for s in symbols(p.type)))
+
+
+def test_every_choice_holds_what_is_asserted() -> None:
+    module = import_onnx(PAST, evaluate=evaluate)
+    about = list(dict.fromkeys(s for p in module.main.params for s in symbols(p.type)))
+    assert [f.symbols for f in facts_of(module, about)] == [set(about) - {about[0]}]
+    found = list(fitting_sizes(module, about, most=50))
+    assert len(found) == 50 and all(s["old"] + s["new"] == s["whole"] for s in found)
+    assert len({tuple(s.values()) for s in found}) == 50
+    assert found[0].keys() == {"batch", "old", "new", "whole"}
+
+
+def test_the_judge_runs_at_sizes_that_fit() -> None:
+    """No row of different primes has one size that is the sum of two others."""
+    subject, chosen = with_chosen_sizes(PAST, {}, {}, "past.onnx", 0)
+    assert chosen["old"] + chosen["new"] == chosen["whole"]
+    assert subject.dims == chosen
+    subject, chosen = with_chosen_sizes(PAST, {"old": 6}, {}, "past.onnx", 0)
+    assert 6 + chosen["new"] == chosen["whole"] and subject.dims == {**chosen, "old": 6}
+
+
+def test_where_no_sizes_fit_the_dims_are_named() -> None:
+    """A size above all that are tried."""
+    wide = max(*NUMBERS, 500)
+    model = _parsed(f"far (float[n, 2] a, float[m, 2] b, float[{wide}] c) => (float[k, 2] y) {{"
+                    "  both = Concat <axis: int = 0> (a, b)"
+                    "  line = Reshape <allowzero: int = 1> (c, shape)"
+                    "  y = MatMul (line, both) }")  # fmt: skip
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, wide]), "shape"))
+    with pytest.raises(
+        Invalid, match=r"no sizes were found.*say them with --dim, for n, m.*judge\.C1"
+    ):
+        with_chosen_sizes(model, {}, {}, "far.onnx", 0)
+
+
+def test_a_choice_ends_where_there_is_none() -> None:
+    module = import_onnx(PAST, evaluate=evaluate)
+    assert list(fitting_sizes(module, _about(PAST)[:0])) == []

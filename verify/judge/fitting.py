@@ -1,0 +1,82 @@
+"""Sizes on which a program may run, by what it asserts of them (specs/verify.md, "judge").
+
+A program that takes a past beside a mask for all of it runs on few sizes. What the import could not show, it asserts by
+casts; the sizes that hold in these are found by trying small numbers one symbol after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from assay.semantics import graph
+from assay.semantics.errors import Trap
+from assay.semantics.module import Module
+from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim, provably_equal, variables
+from assay.semantics.types import TensorType
+from assay.semantics.walk import post_order
+
+NUMBERS = (2, 3, 5, 7, 1, 4, 6, 8, 9, 10, 0)
+"""What a size is tried as, the most telling first; numbers that others have come last."""
+
+MOST_TRIED = 20_000
+"""How many partial choices are looked at."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Two dims that a run finds equal, or fails."""
+
+    found: Dim
+    claimed: Dim
+
+    @property
+    def symbols(self) -> set[Var]:
+        """What it speaks of."""
+        return {v for d in (self.found, self.claimed) if isinstance(d, Expr) for v in variables(d)}
+
+    def holds(self, at: dict[Var, int]) -> bool:
+        """Whether it is so at numbers; a dim without a value makes the run fail."""
+        try:
+            return evaluate_dim(self.found, at) == evaluate_dim(self.claimed, at)
+        except Trap:
+            return False
+
+
+def facts_of(module: Module, about: Sequence[Var]) -> list[Fact]:
+    """What the casts of `main` assert of these symbols alone."""
+    found: list[Fact] = []
+    for node in post_order(module.main.body, lambda n: n.children):
+        if not isinstance(node, graph.MatchCast):
+            continue
+        given, wanted = node.value.type, node.type
+        if isinstance(given, TensorType) and isinstance(wanted, TensorType):
+            pairs = zip(given.shape, wanted.shape, strict=True)
+            found += [Fact(d, w) for d, w in pairs if not provably_equal(d, w)]
+    return [f for f in found if f.symbols <= set(about)]
+
+
+def fitting_sizes(module: Module, about: Sequence[Var], most: int = 24) -> Iterator[dict[str, int]]:
+    """At most so many choices of numbers for the symbols, by name, in which all facts of the module hold."""
+    facts = facts_of(module, about)
+    due = [[f for f in facts if s in f.symbols and f.symbols <= set(about[: k + 1])] for k, s in enumerate(about)]
+    chosen: dict[Var, int] = {}
+    waiting = [iter(NUMBERS)] if about else []
+    for _ in range(MOST_TRIED):
+        if not waiting or not most:
+            return
+        symbol = about[len(waiting) - 1]
+        chosen.pop(symbol, None)
+        number = next(waiting[-1], None)
+        if number is None:
+            waiting.pop()
+            continue
+        chosen[symbol] = number
+        if not all(f.holds(chosen) for f in due[len(waiting) - 1]):
+            continue
+        if len(waiting) == len(about):
+            yield {s.name: n for s, n in chosen.items()}
+            most -= 1
+        else:
+            used = set(chosen.values())
+            waiting.append(iter([*(n for n in NUMBERS if n not in used), *(n for n in NUMBERS if n in used)]))
