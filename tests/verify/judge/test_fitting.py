@@ -64,9 +64,7 @@ def test_where_no_sizes_fit_the_dims_are_named() -> None:
                     "  line = Reshape <allowzero: int = 1> (c, shape)"
                     "  y = MatMul (line, both) }")  # fmt: skip
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, wide]), "shape"))
-    with pytest.raises(
-        Invalid, match=r"no sizes were found.*say them with --dim, for n, m.*judge\.C1"
-    ):
+    with pytest.raises(Invalid, match=r"no sizes were found.*say them with --dim, for n, m.*judge\.C1"):
         with_chosen_sizes(model, {}, {}, "far.onnx", 0)
 
 
