@@ -97,7 +97,7 @@ def no_such_number(source: DType, to: DType) -> Trap:
 
 
 def _checked_divisor(a: Any, b: Any) -> None:
-    if _any(b == 0):
+    if _any(b == 0) and np.size(a):  # of no elements none is divided
         raise divided_by_zero()
 
 
@@ -123,7 +123,7 @@ def _truncmod(a: Any, b: Any) -> Any:
 
 def _shift(a: Any, b: Any) -> None:
     width = _WIDTHS.get(getattr(a, "dtype", None), 64)
-    if _any((b < 0) | (b >= width)):
+    if _any((b < 0) | (b >= width)) and np.size(a):
         raise shifted_too_far(width)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from assay.lower.anf import to_anf
@@ -13,6 +14,7 @@ from assay.lower.legalize import legalize
 from assay.semantics.builder import tensor
 from assay.semantics.graph import Call, call, function, var
 from assay.semantics.module import Module
+from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Expr, Var as Symbol, apply, cast
 from assay.semantics.tensor import PrimFunc, Store, loops, program_order, seq, store
 from assay.semantics.walk import rewrite
@@ -175,3 +177,14 @@ def test_what_is_too_large_at_numbers_is_no_choice() -> None:
     assert isinstance(symbolic, Call)
     bounds = {n: (1 << 23, None)}
     assert not KernelUse(symbolic, bounds=bounds).sizes_to_try(legalize(module("exp", (n,))).kernel("exp")).points
+
+
+@pytest.mark.parametrize(("op", "bad"), [("left_shift", -1), ("right_shift", 8), ("floor_divide", 0)])
+def test_no_element_is_divided_or_shifted_where_there_is_none(op: str, bad: int) -> None:
+    """A divisor of 0 that is stretched to no element traps neither in the operator nor in the kernel."""
+    operands = [var("a", tensor(n, 3, of="int8")), var("b", tensor(3, of="int8"))]
+    source = to_anf(Module({"main": function(operands, call(op, *operands))}))
+    found = checked(source)
+    assert found.holds, found.detail
+    given = np.zeros((0, 3), np.int8), np.full((3,), bad, np.int8)
+    assert OPERATORS[op].value(OPERATORS[op].check_attrs({}), *given).shape == (0, 3)
