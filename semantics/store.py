@@ -4,7 +4,8 @@
     module = decode(text, arrays)      # arrays: an `ArrayReader`
 
 Each row is `[class, {field: value}]`; `{"r": n}` in a value is row n, always an earlier one. Tensors lie in one binary
-file, each once, bound by SHA-256. What is read is checked to be of this form; whether it is well-formed as a module is
+file, each once, bound by SHA-256. Variables have numbers, which modules of one file share: a symbol of a size is the
+same in all of them. What is read is checked to be of this form; whether it is well-formed as a module is
 for `assay.semantics.rules` to say.
 """
 
@@ -73,6 +74,7 @@ class ArrayWriter:
         self.file = file
         self.end = 0
         self.known: dict[str, int] = {}
+        self.variables: dict[scalar.Var, int] = {}
 
     def add(self, array: np.ndarray[Any, Any]) -> dict[str, Any]:
         """A reference (dtype, shape, offset, SHA-256) to the array's bytes; appends them where they are new."""
@@ -98,6 +100,16 @@ class ArrayReader:
             size = os.fstat(file.fileno()).st_size
             self.data: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         self.checked: set[tuple[int, int, str]] = set()
+        self.variables: dict[int, scalar.Var] = {}
+
+    def variable(self, name: str, of: DType, number: Any) -> scalar.Var:
+        """The variable of a number. ValueError: it is another in a module before."""
+        if type(number) is not int or number < 0:
+            raise ValueError(f"{number!r} is no number of a variable")
+        found = self.variables.setdefault(number, scalar.Var(name, of))
+        if (found.name, found.dtype) != (name, of):
+            raise ValueError(f"variable {number} is {name} here, and {found.name} in a module before")
+        return found
 
     def get(self, ref: Any) -> np.ndarray[Any, Any]:
         """The array that a reference names, not copied; Invalid where it lies outside the file or has changed."""
@@ -142,8 +154,10 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
         assert is_dataclass(node)
         index[id(node)] = len(rows)
         content = {f.name: value(getattr(node, f.name)) for f in fields(node)}
+        if isinstance(node, scalar.Var):
+            content["number"] = arrays.variables.setdefault(node, len(arrays.variables))
         rows.append(json.dumps([_NAMES[type(node)], content]))
-    return '{"format": "assay-module-1", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
+    return '{"format": "assay-module-2", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
 
 
 def _parts(node: Any) -> list[Any]:
@@ -191,12 +205,12 @@ def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
         data = strict_json.parse_json(text)
         if data.keys() != {"format", "rows"}:
             raise ValueError("a stored module is its format and its rows")
-        if data["format"] != "assay-module-1":
+        if data["format"] != "assay-module-2":
             raise Invalid(f"unknown format {data['format']!r}", where=where, label="store.C3")
         built: list[Any] = []
         for name, content in data["rows"]:
             made = {k: _value(v, built, arrays) for k, v in content.items()}
-            built.append(_build(_CLASSES[name], made))
+            built.append(_build(_CLASSES[name], made, arrays))
         root = built[-1]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
         raise Invalid(f"not a stored module: {wrong!r}", where=where, label="store.C3") from None
@@ -205,10 +219,10 @@ def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
     return root
 
 
-def _build(cls: type, made: dict[str, Any]) -> Any:
+def _build(cls: type, made: dict[str, Any], arrays: ArrayReader) -> Any:
     """The node, if every field has the type that its class declares."""
     _require_fields(cls, made)
-    return scalar.Var(made["name"], made["dtype"]) if cls is scalar.Var else cls(**made)
+    return arrays.variable(**{"of": made.pop("dtype"), **made}) if cls is scalar.Var else cls(**made)
 
 
 def _require_fields(cls: type, made: Mapping[str, Any]) -> None:

@@ -63,10 +63,12 @@ class Comparison:
     native: Compiled
     """The C as its users compile it, with the platform's libm."""
     inputs: Mapping[str, Array]
-    tensors: Mapping[str, Expr] = field(default_factory=dict)
-    """The model's tensors by name, as nodes of `source_module`."""
+    judged: Expected | None = None
+    """What correct implementations of the graph may give, where that is known."""
     progress: Callable[[int, int], None] = lambda done, total: None
     seed: int = 0
+    watched: Compiled | None = None
+    """The C in its reproducible mode, where it is compiled already."""
     outputs: dict[str, Array] = field(default_factory=dict)
     bounds: dict[str, Any] = field(default_factory=dict)
     waived: str = ""
@@ -75,7 +77,7 @@ class Comparison:
     @cached_property
     def expected(self) -> Expected:
         """What correct implementations of the graph may give on these inputs."""
-        return Expected(self.source_module, self.inputs)
+        return self.judged or Expected(self.source_module, self.inputs)
 
     @property
     def taken(self) -> dict[str, Array]:
@@ -85,7 +87,7 @@ class Comparison:
     @cached_property
     def traced(self) -> Compiled:
         """The C in its reproducible mode, which can be watched step by step."""
-        return compile_c(self.c, reproducible=True, trace=True, beside=self.helpers.text())
+        return self.watched or compile_c(self.c, reproducible=True, trace=True, beside=self.helpers.text())
 
     @cached_property
     def helpers(self) -> HelperTrials:

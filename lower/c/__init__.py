@@ -26,14 +26,15 @@ from assay.lower.c.names import ScopeNames, identifier
 from assay.lower.c.outlining import noinline
 from assay.lower.c.packed import runtime, wrappers
 from assay.lower.c.packed_abi import SpecNames
+from assay.lower.c.sizes import EntrySizes
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, storage
 from assay.lower.interfaces import Interface
-from assay.semantics.advice import about_sizes
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.instance import is_symbolic, symbols_of
+from assay.semantics.instance import is_symbolic, place_of
 from assay.semantics.module import Branch, Module, Program, Slot
 from assay.semantics.rules import check_program
+from assay.semantics.scalar import Dim
 from assay.semantics.tensor import AllocateConst, program_order
 
 __all__ = ["CSource", "Interface", "emit"]
@@ -59,8 +60,8 @@ def emit(
     that the caller hands in. `digest` identifies the module in the header. `interface` is how the entry and the
     kernels are called. Steps that name no device run on `device`, whose hooks are called; empty: they have none.
     `externs` gives the C functions for extern functions by name; others are NAME_extern_..., as the header says.
-    Invalid where the plan is missing or does not fit itself; Unsupported for dtypes without C (4-bit integers,
-    float8) and symbolic sizes.
+    Where sizes are symbols they are arguments of the entry, first of all. Invalid where the plan is missing or does not
+    fit itself; Unsupported for dtypes without C (4-bit integers, float8), and for symbols that no input tells.
     """
     return _Emitter(module, name, inline_limit, digest, interface, device, externs or {}).run()
 
@@ -83,9 +84,16 @@ class _Emitter:
         self.macro = self.prefix.upper()
         self.library = Library(self.prefix, self.macro, externs=self.externs)
         module, self.module = self.module, self.module.resolved()
-        _check_sizes(self.program)
         check_program(self.program, module)
         _check_plan(self.program)
+        self.is_symbolic = is_symbolic(self.program)
+        if self.is_symbolic:
+            self.require_plain()
+        taken = _LOCALS if self.interface is Interface.UNPACKED else (*_LOCALS, *_PACKED_LOCALS)
+        taken = (*taken, *(("plan", "found") if self.is_symbolic else ()))
+        taken = (*taken, *(n for w in self.workspaces() for n in (w.name, w.base)))
+        names = ScopeNames(taken, (f"{self.prefix}_", f"{self.macro}_"))
+        self.sizes = EntrySizes(self.program, self.prefix, self.macro, self.library, names)
         self.devices = find_devices(self.program, self.device)
 
     def run(self) -> CSource:
@@ -99,7 +107,8 @@ class _Emitter:
         for step in program.calls:
             if step.kernel not in kernels:
                 kernel, c = self.module.kernel(step.kernel), self.library.top("k", step.kernel)
-                kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style)
+                symbols = self.sizes.symbols(kernel)
+                kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style, symbols)
         layout = self.layout(kernels, constants.only(self.used(kernels)))
         # what needs helpers and headers first, then those
         main = [*runtime(layout), *self.tables(layout), *definitions(layout, kernels)]
@@ -121,7 +130,23 @@ class _Emitter:
             self.devices.all,
             tuple(e.c for e in self.library.externs.found.values()),
             loader(layout),
+            self.sizes.arguments,
         )
+
+    def require_plain(self) -> None:
+        """Unsupported (c.C6) for what takes no symbols."""
+        placed = [s.name for s in self.program.pooled if s.place in ("input", "output")]
+        if self.interface is not Interface.UNPACKED:
+            raise Unsupported(
+                f"C with sizes as arguments has no {self.interface} convention; take {Interface.UNPACKED}, or give"
+                " numbers with --dim",
+                label="c.C6",
+            )
+        if placed:
+            raise Unsupported(
+                f"C with sizes as arguments takes inputs and outputs by pointer, and {placed[0]} lies in a pool",
+                label="c.C6",
+            )
 
     def constants(self) -> Constants:
         """Where each constant stands."""
@@ -140,18 +165,16 @@ class _Emitter:
         program = self.program
         pools = [p for p in program.pools if p.kind == "workspace"]
         names = workspace_names([p.name for p in pools])
+        sizes: Mapping[str, Dim] = program.sizes if program.plan is None else program.plan.sizes
         return tuple(
-            Workspace(p.name, c, macro, program.sizes.get(p.name, 0), p.alignment)
+            Workspace(p.name, c, macro, sizes.get(p.name, 0), p.alignment)
             for p, (c, macro) in zip(pools, names, strict=True)
         )
 
     def arguments(self, workspaces: tuple[Workspace, ...]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         """Inputs and outputs with their C names; an output that is no memory of its own gets a fresh one."""
         program = self.program
-        taken = _LOCALS if self.interface is Interface.UNPACKED else (*_LOCALS, *_PACKED_LOCALS)
-        taken = (*taken, *(n for w in workspaces for n in (w.name, w.base)))
-        names = ScopeNames(taken, (f"{self.prefix}_", f"{self.macro}_"))
-        macros = ScopeNames()
+        names, macros = self.sizes.names, ScopeNames()
 
         def argument(slot: Slot, place: str) -> Argument:
             macro = macros.fresh(slot.name, upper=True)
@@ -171,6 +194,7 @@ class _Emitter:
     def layout(self, kernels: dict[str, CKernel], constants: Constants) -> EntryLayout:
         """Where every slot lies: what the entry and the header print."""
         program, workspaces = self.program, self.workspaces()
+        _ = self.sizes.arguments  # they have their names first
         inputs, outputs = self.arguments(workspaces)
         places = constants.blob
         pieces: list[tuple[str, int, Array]] = [(n, at, self.module.constants[n]) for n, at in places.items()]
@@ -200,6 +224,7 @@ class _Emitter:
             specs={n: self.spec_names(n) for n in kernels},
             entry_specs=self.spec_names("run"),
             externs=self.library.externs,
+            sizes=self.sizes,
         )
 
     def spec_names(self, name: str) -> SpecNames:
@@ -225,30 +250,19 @@ class _Emitter:
             yield from pool_text(pool, data, self.prefix, self.macro)
 
 
-def _check_sizes(program: Program) -> None:
-    """The C that is written has one size for each tensor."""
-    if is_symbolic(program):
-        slot = next((s for s in program.slots.values() if not s.type.is_static), None)
-        what = "its plan has symbols" if slot is None else f"{slot.name} is {slot.type}"
-        told = about_sizes(symbols_of(program), [program.slots[n].type for n in program.inputs])
-        raise Unsupported(
-            f"C is written for one size of each tensor, and {what}: {told}; with symbols it runs"
-            " on the machine (assay.interp.machine)",
-            label="c.C23",
-        )
-
-
 def _check_plan(program: Program) -> None:
     """Every slot inside its place, aligned, and of a place that its uses agree with."""
-    if not program.sizes:
+    if not program.sizes and program.plan is None:
         raise Invalid("the program has no plan: no pool has a size; run the stage pool", label="c.C9")
     for pool in program.pools:
         size = program.sizes.get(pool.name, 0)
         if pool.limit is not None and size > pool.limit:
             raise Invalid(f"pool {pool.name!r} has {size} bytes, its limit is {pool.limit}", label="c.C10")
     for s in program.pooled:
-        if s.offset is None:
+        if place_of(program, s) is None:
             raise Invalid(f"slot {s.name!r} has no offset; run the stage pool", label="c.C9")
+        if s.offset is None:
+            continue  # an expression: what is shown of the plan says that it fits
         pool = program.pool_of(s)
         size = program.sizes.get(pool.name, 0)
         if (pool.kind == "constant") != (s.place == "constant"):

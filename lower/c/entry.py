@@ -10,13 +10,18 @@ from assay.lower.c.convention import Device
 from assay.lower.c.header import statuses
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import READ_ONLY, CKernel, KernelParameter
-from assay.lower.c.layout import EntryLayout, by_pointer, c_size
+from assay.lower.c.layout import EntryLayout, by_pointer
 from assay.lower.c.names import text_literal
 from assay.lower.c.outlining import OutlinedFunctions, Piece, indented
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
 from assay.lower.c.packed_abi import spec_tables, tvm_ffi
+from assay.lower.c.sizes import c_size, values_in
 from assay.lower.interfaces import Interface
-from assay.semantics.module import Program, Slot, Step, flow
+from assay.lower.liveness.problem import bytes_of
+from assay.lower.pool import leaders
+from assay.semantics.memory import overlap
+from assay.semantics.module import Slot, Step, flow
+from assay.semantics.scalar import Expr
 
 OFTEN = 8
 """A kernel that is called more often is not copied into those that call it."""
@@ -48,16 +53,23 @@ def _is_shared(layout: EntryLayout, step: Step, one: KernelParameter, kernel: CK
     for other in kernel.parameters:
         if other is one or (one.role in READ_ONLY and other.role in READ_ONLY):
             continue
-        if _meet(layout.program, mine, slots[_slots(step, kernel)[other.role][other.index]]):
+        if _meet(layout, mine, slots[_slots(step, kernel)[other.role][other.index]]):
             return True
     return False
 
 
-def _meet(program: Program, a: Slot, b: Slot) -> bool:
+def _meet(layout: EntryLayout, a: Slot, b: Slot) -> bool:
     """Whether two slots share a byte, be it at different phases. Arguments of the entry do not: it has checked."""
     if a.name == b.name:
         return True
-    if not a.is_pooled or not b.is_pooled or a.offset is None or b.offset is None:
+    program = layout.program
+    if not a.is_pooled or not b.is_pooled:
+        return False
+    if program.plan is not None:
+        # its places are expressions, of which the plan says that they are apart where both are live
+        first = leaders(program)
+        return first.get(a.name, a.name) == first.get(b.name, b.name) or not overlap(a.live, b.live)
+    if a.offset is None or b.offset is None:
         return False
     return (
         program.pool_of(a) is program.pool_of(b) and a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes
@@ -66,6 +78,17 @@ def _meet(program: Program, a: Slot, b: Slot) -> bool:
 
 def entry(layout: EntryLayout, kernels: Mapping[str, CKernel], library: Library) -> Iterator[str]:
     """Offsets, static asserts, checks and the run function."""
+    if not layout.sizes.arguments:
+        yield from _offsets(layout)
+        yield from _entry(layout, kernels, library)
+        return
+    text = [*_entry(layout, kernels, library), *_taken(layout)]  # it says what the plan has to hold
+    yield from layout.sizes.definition()
+    yield from text
+
+
+def _offsets(layout: EntryLayout) -> Iterator[str]:
+    """Where each buffer lies, as numbers, and that these fit."""
     macro, program = layout.macro, layout.program
     yield "\n/* Where each buffer lies in its workspace. */\n"
     for i, name in enumerate(layout.offsets):
@@ -76,6 +99,26 @@ def entry(layout: EntryLayout, kernels: Mapping[str, CKernel], library: Library)
             f" {layout.offset(name)} + {c_size(slot.nbytes)} <= {macro}_{layout.workspace(slot).macro}_BYTES) ? 1 :"
             " -1];\n"
         )
+
+
+def _taken(layout: EntryLayout) -> Iterator[str]:
+    """The function that says what the arguments take at given sizes."""
+    sizes, m = layout.sizes, layout.name
+    fields = [(f"{w.name}_bytes", w.nbytes) for w in layout.workspaces]
+    fields += [(f"{a.name}_bytes", bytes_of(a.type)) for a in (*layout.inputs, *layout.outputs)]
+    texts = [(name, sizes.text(dim)) for name, dim in fields]
+    yield f"\nint {m}_sizes({', '.join(sizes.parameters())}, struct {m}_sizes *sizes)\n{{\n"
+    yield f"    struct {m}_plan found;\n    const struct {m}_plan *const plan = &found;\n"
+    yield f"    const int status = {m}_find_plan({', '.join(a.name for a in sizes.arguments)}, &found);\n"
+    yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
+    for name, text in texts:
+        yield f"    sizes->{name} = (size_t){text};\n"
+    yield "    (void)plan;\n    return status;\n}\n"
+
+
+def _entry(layout: EntryLayout, kernels: Mapping[str, CKernel], library: Library) -> Iterator[str]:
+    """The checks and the run function."""
+    macro = layout.macro
     if layout.blob is not None:
         yield from _check_weights(layout, library)
     yield from _check_arguments(layout, library)
@@ -136,22 +179,27 @@ void {layout.name}_trace(int step);
 def _check_arguments(layout: EntryLayout, library: Library) -> Iterator[str]:
     """Pointers: there, aligned, and what is written apart from all else. Written arguments come first."""
     macro = layout.macro
-    rows = [(a.nbytes, a.type.dtype.itemsize) for a in by_pointer(layout.outputs)]
+    rows = [(bytes_of(a.type), a.type.dtype.itemsize) for a in by_pointer(layout.outputs)]
     rows += [(w.nbytes, w.alignment) for w in layout.workspaces]
     written = len(rows)
-    rows += [(a.nbytes, a.type.dtype.itemsize) for a in by_pointer(layout.inputs)]
+    rows += [(bytes_of(a.type), a.type.dtype.itemsize) for a in by_pointer(layout.inputs)]
+    plan = f", const struct {layout.name}_plan *plan" if layout.sizes.arguments else ""
+    static = "" if plan else "static "
+    unused = "    (void)plan;\n" if plan else ""
+    bytes_ = [layout.sizes.count(b) for b, _ in rows]
     if layout.blob is not None:
         rows.append((layout.blob.nbytes, layout.blob.alignment))
+        bytes_.append(c_size(layout.blob.nbytes))
     overlap = library.use("overlap")
     where, aligned = _constants(layout)
     yield f"""
-static enum {layout.name}_status {layout.name}_check(const void *const *buffers)
+static enum {layout.name}_status {layout.name}_check(const void *const *buffers{plan})
 {{
-    static const size_t bytes[{len(rows)}] = {{{", ".join(c_size(b) for b, _ in rows)}}};
+    {static}const size_t bytes[{len(rows)}] = {{{", ".join(bytes_)}}};
     static const size_t align[{len(rows)}] = {{{", ".join(c_size(a) for _, a in rows)}}};
     size_t i;
     size_t j;
-{where}    for (i = 0; i < {c_size(len(rows))}; ++i) {{
+{unused}{where}    for (i = 0; i < {c_size(len(rows))}; ++i) {{
         if (buffers[i] == NULL && bytes[i] != 0u) {{
             return {macro}_NULL_POINTER;
         }}
@@ -232,7 +280,15 @@ def _head(layout: EntryLayout) -> Iterator[str]:
     yield f"    const void *const buffers[{len(words)}] = {{{', '.join(words)}}};\n"
     if layout.devices.all:
         yield "    int active = 0; /* how many devices are activated */\n"
-    yield f"    {'' if packed else 'int '}status = (int){layout.name}_check(buffers);\n"
+    plan = ""
+    if layout.sizes.arguments:
+        plan = ", plan"
+        yield f"    struct {layout.name}_plan found;\n    const struct {layout.name}_plan *const plan = &found;\n"
+        given = ", ".join(a.name for a in layout.sizes.arguments)
+        yield f"    int status = {layout.name}_find_plan({given}, &found);\n"
+        yield f"    if (status == {layout.macro}_OK) {{\n    "
+    yield f"    {'' if packed or plan else 'int '}status = (int){layout.name}_check(buffers{plan});\n"
+    yield "    }\n" if plan else ""
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
 
 
@@ -242,6 +298,7 @@ def _locals(layout: EntryLayout) -> dict[str, str]:
     known |= {a.name: f"{a.ctype} *" for a in by_pointer(layout.outputs)}
     known |= {w.base: "unsigned char *" for w in layout.workspaces}
     known |= {"table": "const unsigned char *"} if layout.blob is not None else {}
+    known |= {"plan": f"const struct {layout.name}_plan *"} if layout.sizes.arguments else {}
     known |= {"handle": "void *"} if layout.has_handle else {}
     if layout.interface is Interface.PACKED:
         known["functions"] = "const struct assay_function_row *"
@@ -278,10 +335,9 @@ class _Body:
         copies = []
         for a in by_pointer(layout.outputs):
             slot = layout.program.slots[a.slot]
-            if self.given.get(slot.name) != a.name and slot.nbytes:
-                copies.append(
-                    f"        memcpy({a.name}, {self.pointer(slot, a.ctype, True)}, {c_size(slot.nbytes)});\n"
-                )
+            if self.given.get(slot.name) != a.name and bytes_of(slot.type) != 0:
+                size = layout.sizes.count(bytes_of(slot.type))
+                copies.append(f"        memcpy({a.name}, {self.pointer(slot, a.ctype, True)}, {size});\n")
         if copies:
             yield f"    if ({ok}) {{\n"
             yield from copies
@@ -341,6 +397,10 @@ class _Body:
             for p in kernel.parameters:
                 slot = slots[_slots(step, kernel)[p.role][p.index]]
                 args.append(self.pointer(slot, p.type, p.role in READ_ONLY))
+            values = values_in(step, layout.module.kernel(step.kernel)) if kernel.sizes else {}
+            for s in kernel.sizes:
+                text, of = layout.sizes.text(values[s.symbol]), layout.sizes.type(values[s.symbol])
+                args.append(text if of == s.type or not isinstance(values[s.symbol], Expr) else f"({s.type}){text}")
             args += ["handle"] if layout.has_handle else []
             inner = ", ".join(args)
             if len(inner) > 90:

@@ -19,6 +19,8 @@ from assay.lower.c.ops import (
     LOW,
     PRODUCT,
     SHORT,
+    SUM,
+    UNARY,
     Code,
     Ops,
     cast_bounds,
@@ -28,7 +30,7 @@ from assay.lower.c.ops import (
     integer_constant,
     scalar_type,
 )
-from assay.lower.c.range import Known, Ranges, always_traps
+from assay.lower.c.range import Known, Ranges, always_traps, extent_of
 from assay.lower.c.tables import STORAGE, integer_literal
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Crash, Invalid, Trap
@@ -37,11 +39,13 @@ from assay.semantics.scalar import (
     Apply,
     Cast,
     Const,
+    Dim,
     Expr,
     Load,
     Var,
     convert as cast_value,
     operation,
+    show,
 )
 from assay.semantics.tensor import Buffer
 from assay.semantics.walk import post_order, rewrite, scoped
@@ -77,6 +81,8 @@ class ExprWriter:
     buffers: dict[Buffer, BufferPlace] = field(default_factory=dict)
     literals: dict[Var, Const] = field(default_factory=dict)
     """Variables in scope that stand for a constant."""
+    sizes: dict[Expr, Code] = field(default_factory=dict)
+    """The dims of buffers that are no variable by themselves, each a local."""
     used: set[str] = field(default_factory=set)
     """The names of variables that some text uses."""
 
@@ -178,7 +184,7 @@ class ExprWriter:
     def _count(self, order: Sequence[Expr], known: dict[int, Known], uses: Counter[int]) -> None:
         """How often the text of each node stands; two where a local is wanted, such as for a check."""
         for node in reversed(order):
-            for operand, _ in () if always_traps(node, known) else _tests(node, known):
+            for operand, _ in () if always_traps(node, known) else self._tests(node, known):
                 uses[id(operand)] += 2
             if uses[id(node)] and not _is_literal(node, known):
                 twice = isinstance(node, Apply) and node.op in ("min", "max") and constant_operand(node) is not None
@@ -202,7 +208,7 @@ class ExprWriter:
         if always_traps(node, known):
             self.line(self.trap(_kind(node)))
             return
-        for operand, condition in _tests(node, known):
+        for operand, condition in self._tests(node, known):
             code = codes[id(operand)]
             text = converted(code, "double").text if isinstance(node, Cast) else code.operand
             self.line(f"if ({condition.format(text)}) {{")
@@ -271,6 +277,8 @@ class ExprWriter:
         place.used = True
         if place.scalar:
             return place.text
+        if not all(isinstance(d, int) for d in access.buffer.shape):
+            return self._symbolic_element(access, place, known, codes)
         shape = access.buffer.static_shape
         wide = prod(shape) > 2**31 - 1
         terms: list[str] = []
@@ -289,35 +297,68 @@ class ExprWriter:
         terms.reverse()
         if constant or not terms:
             terms.append(integer_literal(constant, INT64))
-        text = " + ".join(terms)
+        return self._at(place, " + ".join(terms))
+
+    def _at(self, place: BufferPlace, text: str) -> str:
         if place.bytes > 1:
             text = f"{self.ops.library.use('byte')}({text}, {place.bytes - 1})"
         return f"{place.text}[{text}]"
 
+    def _symbolic_element(
+        self, access: Load, place: BufferPlace, known: dict[int, Known], codes: dict[int, Code]
+    ) -> str:
+        """The same where sizes are variables: by Horner's rule, in 64 bits. It cannot wrap, for the entry takes no
+        sizes at which a buffer has more elements."""
+        whole: Code | None = None
+        for extent, index in zip(access.buffer.shape, access.indices, strict=True):
+            k = known[id(index)]
+            if not k.is_single:
+                code = converted(codes[id(index)], "int64_t")
+            elif k.low:
+                code = integer_constant(k.low, INT64, "int64_t")
+            else:
+                code = None
+            if whole is not None:
+                size = self.extent(extent)
+                whole = Code(f"{whole.at(PRODUCT)} * {size.at(UNARY)}", "int64_t", PRODUCT)
+            if code is not None:
+                whole = code if whole is None else Code(f"{whole.at(SUM)} + {code.at(PRODUCT)}", "int64_t", SUM)
+        return self._at(place, whole.text if whole is not None else "0")
+
+    def extent(self, dim: Dim) -> Code:
+        """The text of a dim of a buffer."""
+        if not isinstance(dim, Expr):
+            return integer_constant(dim, INT64, "int64_t")
+        code = self.variables[dim] if isinstance(dim, Var) and dim in self.variables else self.sizes.get(dim)
+        if code is None:
+            raise Invalid(f"the size {show(dim)} is not known here", label="scalar.C7")
+        self.used.add(code.text)
+        return code
+
+    def _tests(self, node: Expr, known: dict[int, Known]) -> list[tuple[Expr, str]]:
+        """The operands that may make a node trap, which does not always, each with the condition in C under which it
+        does; {} is the operand."""
+        ranges: list[tuple[Expr, Dim]] = []
+        match node:
+            case Load():
+                ranges += zip(node.indices, node.buffer.shape, strict=True)
+            case Apply(args=(_, b)) if operation(node.op).has("divides"):
+                return [(b, "{} == 0")] if known[id(b)].low <= 0 <= known[id(b)].high else []
+            case Apply(args=(_, b)) if operation(node.op).has("shifts"):
+                ranges.append((b, 8 * node.dtype.itemsize))
+            case Cast() if node.dtype.is_integer and node.arg.dtype.is_float:
+                low, high = cast_bounds(node.dtype)
+                return [(node.arg, f"!({{0}} {low} && {{0}} {high})")]
+        found: list[tuple[Expr, str]] = []
+        for operand, size in ranges:
+            tests = ["{0} < 0"] if known[id(operand)].low < 0 else []
+            if not self.ranges.is_less(known[id(operand)], extent_of(size, known)):
+                tests.append(f"{{0}} >= {self.extent(size).operand}")
+            found += [(operand, " || ".join(tests))] if tests else []
+        return found
+
 
 # --- what a node needs -------------------------------------------------------------------------------------------
-
-
-def _tests(node: Expr, known: dict[int, Known]) -> list[tuple[Expr, str]]:
-    """The operands that may make a node trap, which does not always, each with the condition in C under which it does;
-    {} is the operand."""
-    ranges: list[tuple[Expr, int]] = []
-    match node:
-        case Load():
-            ranges += zip(node.indices, node.buffer.static_shape, strict=True)
-        case Apply(args=(_, b)) if operation(node.op).has("divides"):
-            return [(b, "{} == 0")] if known[id(b)].low <= 0 <= known[id(b)].high else []
-        case Apply(args=(_, b)) if operation(node.op).has("shifts"):
-            ranges.append((b, 8 * node.dtype.itemsize))
-        case Cast() if node.dtype.is_integer and node.arg.dtype.is_float:
-            low, high = cast_bounds(node.dtype)
-            return [(node.arg, f"!({{0}} {low} && {{0}} {high})")]
-    found: list[tuple[Expr, str]] = []
-    for operand, size in ranges:
-        tests = ["{0} < 0"] if known[id(operand)].low < 0 else []
-        tests += [f"{{0}} >= {integer_literal(size, INT64)}"] if known[id(operand)].high >= size else []
-        found += [(operand, " || ".join(tests))] if tests else []
-    return found
 
 
 def _has_bits(node: Expr) -> bool:

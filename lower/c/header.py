@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from assay.lower.c.constants import listing
 from assay.lower.c.convention import VERBS
 from assay.lower.c.kernel import TRAPS, CKernel
-from assay.lower.c.layout import EntryLayout, c_size
+from assay.lower.c.layout import EntryLayout
 from assay.lower.c.loader import declarations
 from assay.lower.c.names import comment, quote
 from assay.lower.c.packed_abi import PACKED_PARAMETERS, TYPES
+from assay.lower.c.sizes import c_size
 from assay.lower.interfaces import Interface
-from assay.semantics.module import Branch
+from assay.lower.liveness.problem import bytes_of
+from assay.lower.memory.csv import short
+from assay.semantics.instance import place_of
+from assay.semantics.module import Branch, Slot
+from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
 
 FLAGS = "-std=c99 -ffp-contract=off -fno-strict-aliasing"
@@ -26,6 +31,7 @@ STATUSES = {
     **{f"TRAP_{word}": meaning for word, meaning in TRAPS.values()},
     "NO_WEIGHTS": "the file of the weights cannot be opened or read",
     "NO_MEMORY": "there is no memory for the weights",
+    "BAD_SIZE": "a size is outside of the sizes that this code is for",
 }
 """What the generated code returns when it has not done its work, in the order of the numbers from 1 on."""
 
@@ -50,11 +56,17 @@ def statuses(interface: Interface) -> dict[str, str]:
     return STATUSES if interface is Interface.UNPACKED else {**STATUSES, **PACKED_STATUSES}
 
 
-ARGUMENT = r' \*   (\w+): (\w+)((?:\[\d+\])*), \d+ bytes(?: at (\d+) of (\w+))?, called (".*")'
+ARGUMENT = r' \*   (\w+): (\w+)((?:\[[^\]]+\])*)(?:, \d+ bytes)?(?: at (\d+) of (\w+))?, called (".*")'
 """The line of an input or output in the header: its name in C, dtype, dims, its place in a workspace if it has one, and
 its name in the model."""
 
-WORKSPACE = r' \* Workspace (\w+), called (".*"): (\d+) bytes, aligned to (\d+); live from position to position:'
+SIZE = r' \*   (\w+): (\d+) to (\d+), called (".*")'
+"""The line of a size in the header: its name in C, the least and the greatest that the entry takes, its name in the
+model."""
+
+WORKSPACE = (
+    r' \* Workspace (\w+), called (".*"): (?:(\d+) bytes|by sizes), aligned to (\d+); live from position to position:'
+)
 """The line of a workspace in the header: its name in C, that of the pool, its size and alignment."""
 
 DEVICE = r' \*   (\w+): number (\d+), called (".*")'
@@ -123,18 +135,24 @@ extern "C" {{
 
 #define {macro}_MODULE_DIGEST "{comment(digest).replace(chr(34), "").replace(chr(92), "")}"
 """
+    for size in layout.sizes.arguments:
+        yield f"#define {macro}_{size.macro}_MIN {size.low}\n"
+        yield f"#define {macro}_{size.macro}_MAX {size.high}\n"
     for w in layout.workspaces:
-        yield f"#define {macro}_{w.macro}_BYTES {c_size(w.nbytes)}\n"
+        most = w.nbytes if isinstance(w.nbytes, int) else layout.sizes.most(w.nbytes)
+        if most is not None:
+            yield f"#define {macro}_{w.macro}_BYTES {c_size(most)}\n"
         yield f"#define {macro}_{w.macro}_ALIGN {c_size(w.alignment)}\n"
     yield f"#define {macro}_WEIGHTS_BYTES {c_size(layout.blob.nbytes if layout.blob else 0)}\n"
     yield f"#define {macro}_WEIGHTS_ALIGN {c_size(layout.blob.alignment if layout.blob else 1)}\n"
     for what, arguments in (("INPUT", layout.inputs), ("OUTPUT", layout.outputs)):
         for a in arguments:
-            count = a.type.nbytes // a.type.dtype.itemsize
-            yield (
-                f"#define {macro}_{what}_{a.macro}_ELEMENTS {c_size(count)}"
-                f" /* {type_text(a.type)} {comment(a.slot)} */\n"
-            )
+            if a.type.is_static:
+                count = a.type.nbytes // a.type.dtype.itemsize
+                yield (
+                    f"#define {macro}_{what}_{a.macro}_ELEMENTS {c_size(count)}"
+                    f" /* {type_text(a.type)} {comment(a.slot)} */\n"
+                )
             if a.workspace:
                 at = f"{macro}_{what}_{a.macro}"
                 yield f"#define {at}_OFFSET {c_size(a.offset)}\n"
@@ -154,8 +172,21 @@ enum {name}_status {name}_check_weights(const void *weights, size_t bytes);
     yield from _hooks(layout)
     yield from layout.externs.header(FOREIGN)
     yield from _externals(layout, kernels)
+    yield from _sizes(layout)
     yield from _entry(layout)
     yield "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n"
+
+
+def _sizes(layout: EntryLayout) -> Iterator[str]:
+    """The prototype of the function that says what arguments take."""
+    if not layout.sizes.arguments:
+        return
+    m = layout.name
+    yield f"\n/* What the arguments take at given sizes, in bytes. */\nstruct {m}_sizes {{\n"
+    for name in (*(w.name for w in layout.workspaces), *(a.name for a in (*layout.inputs, *layout.outputs))):
+        yield f"    size_t {name}_bytes;\n"
+    yield "};\n/* Fills it, and returns 0; or a status that says that these sizes are not taken. */\n"
+    yield f"int {m}_sizes({', '.join(layout.sizes.parameters())}, struct {m}_sizes *sizes);\n"
 
 
 def _statuses(layout: EntryLayout) -> Iterator[str]:
@@ -253,9 +284,20 @@ def _entry(layout: EntryLayout) -> Iterator[str]:
     yield f" */\n{layout.signature()};\n"
 
 
-def type_text(of: TensorType) -> str:
-    """A static tensor type for a comment of the header, such as `float32[2][3]`."""
-    return f"{of.dtype}[{']['.join(map(str, of.static_shape))}]" if of.ndim else str(of.dtype)
+def type_text(of: TensorType, text: Callable[[Dim], str] = str) -> str:
+    """A tensor type for a comment of the header, such as `float32[2][3]` or `float32[n][3]`."""
+    return f"{of.dtype}[{']['.join(comment(text(d)) for d in of.shape)}]" if of.ndim else str(of.dtype)
+
+
+def _number(layout: EntryLayout, slot: Slot) -> str:
+    """Where a slot lies, and how many bytes it takes."""
+    place = place_of(layout.program, slot)
+    assert place is not None
+
+    def text(dim: Dim) -> str:
+        return f"{dim:8d}" if isinstance(dim, int) else f"({comment(short(layout.sizes.named(dim), 60))})"
+
+    return f"{text(place.offset)} +{text(bytes_of(slot.type))}"
 
 
 def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
@@ -269,11 +311,15 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
         for d in layout.devices.all:
             yield f" *   {d.c}: number {d.id}, called {quote(d.name)}\n"
     yield from layout.externs.listing()
+    if layout.sizes.arguments:
+        yield from layout.sizes.listing()
     for what, arguments in (("Inputs", layout.inputs), ("Outputs", layout.outputs)):
         yield f" * {what}:\n"
         for a in arguments:
             at = f" at {a.offset} of {a.workspace}" if a.workspace else ""
-            yield f" *   {a.name}: {type_text(a.type)}, {a.nbytes} bytes{at}, called {quote(a.slot)}\n"
+            of = type_text(a.type, layout.sizes.named)
+            size = f", {a.nbytes} bytes" if a.type.is_static else ""
+            yield f" *   {a.name}: {of}{size}{at}, called {quote(a.slot)}\n"
     yield " * Steps:\n"
     positions = program.positions
     for i, (step, device) in enumerate(zip(program.steps, layout.devices.of_step, strict=True)):
@@ -290,12 +336,13 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
         yield f" *   {i:4d}  {comment(text)}\n"
     placed = sorted((s for s in program.pooled if s.place != "constant"), key=lambda s: (s.offset or 0, s.start))
     for w in layout.workspaces:
-        yield f" * Workspace {w.name}, called {quote(w.pool)}: {w.nbytes} bytes, aligned to {w.alignment};"
+        size = f"{w.nbytes} bytes" if isinstance(w.nbytes, int) else "by sizes"
+        yield f" * Workspace {w.name}, called {quote(w.pool)}: {size}, aligned to {w.alignment};"
         yield " live from position to position:\n"
         for s in placed:
             if layout.workspace(s) is w:
                 live = ", ".join(f"{start:4d} to {stop:4d}" for start, stop in s.live)
-                yield f" *   {s.offset:8d} +{s.nbytes:8d}  {live}  {comment(s.name)}\n"
+                yield f" *   {_number(layout, s)}  {live}  {comment(s.name)}\n"
     yield from listing(layout.constants)
     if layout.blob is not None:
         yield f" * Weights: {layout.blob.nbytes} bytes, aligned to {layout.blob.alignment}.\n"

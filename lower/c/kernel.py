@@ -8,10 +8,10 @@ plan says where they lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
+from types import MappingProxyType
 from typing import Literal
 
 from assay.lower.c import math as c_math
@@ -25,7 +25,8 @@ from assay.lower.c.tables import element_names, needs_math, static_table, storag
 from assay.semantics import tensor
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported, placed
-from assay.semantics.scalar import Const, Load
+from assay.semantics.integers.ranges import Interval
+from assay.semantics.scalar import Const, Expr, Load, Var, apply
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import Worklist, scoped
 
@@ -64,8 +65,17 @@ class KernelParameter:
 
 
 @dataclass(frozen=True)
+class KernelSize:
+    """A symbol of a kernel, which is a parameter of the C function: its name there, and its type."""
+
+    symbol: Var
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
 class CKernel:
-    """The C of one kernel; `parameters` are those that the body names."""
+    """The C of one kernel; `parameters` are those that the body names, and so are `sizes`, which come next."""
 
     name: str
     source: str
@@ -75,7 +85,8 @@ class CKernel:
     held: tuple[str, ...] = ()
     """The constants of the module's table that it holds and is handed, for they are not in the source."""
     last: str = ""
-    """One more parameter, behind the buffers: a resource handle, or where the message of a trap goes."""
+    """One more parameter, behind the sizes: a resource handle, or where the message of a trap goes."""
+    sizes: tuple[KernelSize, ...] = ()
 
     def signature(self, restrict: Container[KernelParameter] = ()) -> str:
         """Name and parameters; `restrict` has the pointers that share no byte that is written."""
@@ -83,6 +94,7 @@ class CKernel:
         for p in self.parameters:
             const = "const " if p.role in READ_ONLY else ""
             words.append(f"{const}{p.type} *{'restrict ' if p in restrict else ''}{p.name}")
+        words += [f"{s.type} {s.name}" for s in self.sizes]
         words += [self.last] if self.last else []
         return f"{self.name}({', '.join(words) or 'void'})"
 
@@ -113,6 +125,8 @@ class _Writer:
     macro: str
     library: Library
     style: KernelStyle
+    symbols: Mapping[Var, Interval]
+    """Where the symbols of its shapes, and its scalars, lie at all steps that call it."""
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     depth: int = 1
@@ -159,10 +173,15 @@ class _Writer:
 
     def run(self) -> CKernel:
         kernel = self.kernel
+        sizes = list(self.enter_symbols())
         for i, b in enumerate(kernel.inputs):
             self.exprs.buffers[b] = self.parameter("input", i, b)
         for i, b in enumerate(kernel.outputs):
             self.exprs.buffers[b] = self.parameter("output", i, b)
+        insert = self.gap()
+        locals_: dict[str, str] = {}
+        for b in (*kernel.params, *kernel.allocations):
+            self.enter_sizes(b, locals_)
         self.enter(kernel.body)
         for stmt in self.work:
             self.statement(stmt)
@@ -178,18 +197,40 @@ class _Writer:
             for role, i, b, place in self.places
             if place.used
         )
-        return CKernel(self.name, kernel.name, used, tuple(self.tables), tuple(self.lines), tuple(self.held), last)
+        insert(*(f"(void){name};" for name in locals_.values() if name not in self.exprs.used))
+        return CKernel(
+            self.name,
+            kernel.name,
+            used,
+            tuple(self.tables),
+            tuple(self.lines),
+            tuple(self.held),
+            last,
+            tuple(s for s in sizes if s.name in self.exprs.used),
+        )
+
+    def enter_symbols(self) -> Iterator[KernelSize]:
+        """The symbols as parameters, open for the whole body."""
+        for v, within in self.symbols.items():
+            known = Known(*within)
+            made = KernelSize(v, self.names.fresh(v.name), scalar_type(v.dtype, known))
+            self.exprs.enter(v, Code(made.name, made.type), known)
+            yield made
+
+    def enter_sizes(self, buffer: tensor.Buffer, locals_: dict[str, str]) -> None:
+        """A local for each dim of a buffer that is neither a number nor a symbol; equal ones have one."""
+        for d in buffer.shape:
+            if isinstance(d, Expr) and not isinstance(d, Var):
+                code, _ = self.exprs.value(self.exprs.fold(d))
+                if code.text not in locals_:
+                    locals_[code.text] = self.exprs.local(code, "size").text
+                self.exprs.sizes[d] = Code(locals_[code.text], code.type)
 
     def parameter(self, role: Role, index: int, buffer: tensor.Buffer) -> BufferPlace:
         storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel.name}")
-        self.require_sizes(buffer)
         place = BufferPlace(self.names.fresh(buffer.name), constant=role in READ_ONLY)
         self.places.append((role, index, buffer, place))
         return place
-
-    def require_sizes(self, buffer: tensor.Buffer) -> None:
-        if any(not isinstance(d, int) for d in buffer.shape):
-            raise Unsupported(f"{self.kernel.name}: {buffer} has symbolic dims; C needs sizes", label="c.C6")
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -278,7 +319,10 @@ class _Writer:
         name = self.names.fresh(stmt.var.name)
         self.open(f"for ({type_} {name} = 0; {name} < {extent.operand}; ++{name}) {{")
         leave = self.exprs.enter(stmt.var, Code(name, type_), last)
-        self.scope(stmt.body, leave, self.close)
+        facts = len(self.ranges.facts)
+        if known.low < known.high:
+            self.ranges.assume(apply("lt", stmt.var, root), True)
+        self.enter(stmt.body, partial(self.forget, facts), leave, self.close)
 
     def while_loop(self, stmt: tensor.While) -> None:
         at = len(self.lines)
@@ -338,8 +382,7 @@ class _Writer:
 
     def allocate(self, stmt: tensor.Allocate) -> None:
         buffer = stmt.buffer
-        self.require_sizes(buffer)
-        if prod(buffer.static_shape) != 1 or buffer in self.pointed:
+        if any(d != 1 for d in buffer.shape) or buffer in self.pointed:
             memory = self.parameter("scratch", self.scratch[id(stmt)], buffer)
             self.scope(stmt.body, scoped(self.exprs.buffers, buffer, memory))
             return
@@ -388,7 +431,7 @@ class _Writer:
         self.scope(stmt.body, print_table)
 
     def alias(self, stmt: tensor.Alias) -> None:
-        self.require_sizes(stmt.view.buffer)
+        self.enter_sizes(stmt.view.buffer, {})
         source = self.exprs.place(stmt.view.source)
         place, declaration = self.pointers.view(stmt.view)
         leave, insert = scoped(self.exprs.buffers, stmt.view.buffer, place), self.gap()
@@ -435,10 +478,21 @@ class _Writer:
 
 
 def write_kernel(
-    kernel: tensor.PrimFunc, name: str, macro: str, library: Library, style: KernelStyle = KernelStyle()
+    kernel: tensor.PrimFunc,
+    name: str,
+    macro: str,
+    library: Library,
+    style: KernelStyle = KernelStyle(),
+    symbols: Mapping[Var, Interval] = MappingProxyType({}),
 ) -> CKernel:
-    """The C of `kernel` as a function called `name`, which returns a status; statuses start with `macro`."""
-    if kernel.scalars:
-        raise Unsupported(f"{kernel.name} has scalar parameters, for which no C is generated", label="c.C15")
+    """The C of `kernel` as a function called `name`, which returns a status; statuses start with `macro`. `symbols`
+    says where its symbols and scalars lie."""
+    for s in kernel.scalars:
+        if not s.dtype.is_integer:
+            raise Unsupported(
+                f"{kernel.name} has the scalar parameter {s.name}, which is {s.dtype}; C is generated for whole"
+                " numbers",
+                label="c.C15",
+            )
     with placed(kernel.name):
-        return _Writer(kernel, name, macro, library, style).run()
+        return _Writer(kernel, name, macro, library, style, symbols).run()

@@ -11,9 +11,12 @@ from assay.lower.c.convention import Device, Devices
 from assay.lower.c.externs import Externs
 from assay.lower.c.names import ScopeNames
 from assay.lower.c.packed_abi import PACKED_PARAMETERS, SpecNames
+from assay.lower.c.sizes import EntrySizes
 from assay.lower.c.tables import Blob
 from assay.lower.interfaces import Interface
+from assay.semantics.instance import place_of
 from assay.semantics.module import Module, Program, Slot
+from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
 
 
@@ -49,7 +52,7 @@ class Workspace:
     pool: str
     name: str
     macro: str
-    nbytes: int
+    nbytes: Dim
     alignment: int
 
     @property
@@ -95,6 +98,8 @@ class EntryLayout:
     """Kernel to the table of its parameters."""
     entry_specs: SpecNames
     externs: Externs
+    sizes: EntrySizes
+    """The sizes that the entry takes, if any, and what depends on them."""
 
     @property
     def has_handle(self) -> bool:
@@ -102,19 +107,24 @@ class EntryLayout:
         return self.interface is not Interface.UNPACKED or bool(self.devices.all)
 
     def offset(self, slot: str) -> str:
-        """The macro of a slot's place in its workspace."""
+        """The macro of a slot's place in its workspace, or the field of the plan."""
+        if self.program.plan is not None and slot in self.program.plan.places:
+            return self.sizes.text(self.program.plan.places[slot].offset, f"offset_{self.offsets[slot].lower()}")
         return f"{self.macro}_OFFSET_{self.offsets[slot]}"
 
     def workspace(self, slot: Slot) -> Workspace:
         """Where a slot lies."""
-        pool = self.program.pool_of(slot).name
+        place = place_of(self.program, slot)
+        assert place is not None, f"{slot.name} lies in a pool"
+        pool = place.pool or self.program.pools[0].name
         return next(w for w in self.workspaces if w.pool == pool)
 
     def signature(self) -> str:
         """The entry without its semicolon."""
         if self.interface is not Interface.UNPACKED:
             return f"int {self.name}_run({PACKED_PARAMETERS})"
-        words = [f"const {a.ctype} *{a.name}" for a in by_pointer(self.inputs)]
+        words = self.sizes.parameters()
+        words += [f"const {a.ctype} *{a.name}" for a in by_pointer(self.inputs)]
         words += [f"{a.ctype} *{a.name}" for a in by_pointer(self.outputs)]
         words += [f"void *{w.name}" for w in self.workspaces]
         if self.blob is not None:
@@ -129,8 +139,3 @@ class EntryLayout:
     def hook(self, device: Device, verb: str) -> str:
         """The name of the user's C function that does `verb`, such as "open", on a device."""
         return f"{self.name}_device_{device.c}_{verb}"
-
-
-def c_size(value: int) -> str:
-    """A number of bytes or elements as an unsigned constant."""
-    return f"{value}u" if value < 2**32 else f"{value}ull"

@@ -115,6 +115,7 @@ def entry_specs(layout: EntryLayout) -> Iterator[Spec]:
     of = DTYPES["uint8"]
     for w in layout.workspaces:
         what = "the workspace" if len(layout.workspaces) == 1 else w.name
+        assert isinstance(w.nbytes, int), "these conventions take no symbols"
         yield Spec(f"{what}: uint8[{w.nbytes}] or larger", (w.nbytes,), of, w.alignment, at_least=True)
     if layout.blob is not None:
         yield Spec(f"the weights: uint8[{layout.blob.nbytes}]", (layout.blob.nbytes,), of, layout.blob.alignment)

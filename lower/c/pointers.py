@@ -13,7 +13,7 @@ from assay.lower.c.ops import SHORT, SUM, Code, converted
 from assay.lower.c.tables import STORAGE, storage
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Unsupported
-from assay.semantics.scalar import Expr
+from assay.semantics.scalar import Expr, show
 from assay.semantics.tensor import Alias, Buffer, Call, PrimFunc, View, program_order
 
 
@@ -99,7 +99,7 @@ class Pointers:
         place = self.exprs.place(buffer)
         place.used = place.read = True
         type_ = storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel}")
-        shape = "".join(f"[{n}]" for n in buffer.static_shape)
+        shape = "".join(f"[{show(n)}]" for n in buffer.shape)
         about = f"{buffer.name} {buffer.dtype}{shape}{' (not to be changed)' if place.constant else ''}"
         return ExternParameter(f"{'const ' if place.constant else ''}{type_} *", f"x{k}", about)
 

@@ -28,11 +28,15 @@ from assay.semantics.integers.ranges import (
     reach,
     scaled,
 )
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, operation
+from assay.semantics.scalar import Apply, Cast, Const, Dim, Expr, Load, Var, operation
 from assay.semantics.walk import Worklist, post_order, scoped
 
 MOST_TERMS = 12
 """A linear form with more terms than this counts as an atom, so that the work stays linear."""
+UNKNOWN = -(1 << 126), 1 << 126
+"""Where an integer lies of which nothing is known."""
+MOST_STEPS = 4
+"""Inequalities that are added up to show another."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +73,30 @@ class Ranges:
     def __init__(self) -> None:
         self.variables: dict[Var, Interval] = {}
         self.facts: list[Fact] = []
-        self._atoms: dict[Expr, int] = {}
+        self._laws: list[Fact] = []
+        """What holds of quotients and extremes wherever they stand."""
+        self._within: dict[int, Interval] = {}
+        """Where the atoms lie."""
+        self._atoms: dict[object, int] = {}
+        """By variable, and by operation and the forms of its operands."""
         self._numbers = count()
 
     def bind(self, var: Var, known: Known) -> Callable[[], None]:
         """Open the scope of a variable with those bounds; call the result to close it."""
         if var not in self.variables:
             return scoped(self.variables, var, known.range)
-        self._atoms.clear()  # what was said of the other variable says nothing of this one
+        self._forget()  # what was said of the other variable says nothing of this one
         leave = scoped(self.variables, var, known.range)
 
         def close() -> None:
             leave()
-            self._atoms.clear()
+            self._forget()
 
         return close
+
+    def _forget(self) -> None:
+        self._atoms.clear()
+        self._laws.clear()
 
     # --- expressions ---------------------------------------------------------------------------------------------
 
@@ -91,6 +104,10 @@ class Ranges:
         """What is known of each integer and bool node below `root`, by identity."""
         known: dict[int, Known] = {}
         for node in post_order(root):
+            if isinstance(node, Load):
+                for d in node.buffer.shape:
+                    if isinstance(d, Expr) and id(d) not in known:
+                        known.update(self.analyse(d))
             if node.dtype.is_float:
                 continue
             found = self._node(node, known)
@@ -113,10 +130,62 @@ class Ranges:
         # a contradiction means that this place is never reached; any bounds are right there
         return Known(low, high, k.form) if low <= high else k
 
-    def _atom(self, node: Expr) -> Form[int]:
-        if node not in self._atoms:
-            self._atoms[node] = next(self._numbers)
-        return Form({self._atoms[node]: 1})
+    def _atom(self, key: object, within: Callable[[], Interval]) -> Form[int]:
+        if key not in self._atoms:
+            self._atoms[key] = next(self._numbers)
+            self._within[self._atoms[key]] = within()
+        return Form({self._atoms[key]: 1})
+
+    def _named(self, node: Apply, forms: list[Form[int]]) -> Form[int]:
+        """An operation that is no sum as an atom: its value in unbounded integers, with what holds of it and of what it
+        is made of, whatever holds where it stands."""
+        key = node.op, *forms
+        new = key not in self._atoms
+        atom = self._atom(key, lambda: closed(reach(node.op, [self._interval(f) for f in forms])) or UNKNOWN)
+        if new and node.op == "floordiv" and (forms[1].as_number or 0) > 0:
+            rest = forms[0].plus(atom.scaled(forms[1].constant), -1)
+            self._laws.append(_placed(rest, (0, forms[1].constant - 1)))
+        elif new and node.op in ("max", "min"):
+            some: Range = (0, None) if node.op == "max" else (None, 0)
+            self._laws += [_placed(atom.plus(f, -1), some) for f in forms]
+        return atom
+
+    def _interval(self, form: Form[int]) -> Interval:
+        """Where the bounds of its atoms put a form."""
+        return closed(form.range(self._within.__getitem__)) or UNKNOWN
+
+    # --- comparisons ---------------------------------------------------------------------------------------------
+
+    def is_less(self, a: Known, b: Known) -> bool:
+        """Whether one value is shown to be less than another, by their bounds or by adding up inequalities."""
+        if a.high < b.low:
+            return True
+        if a.form is None or b.form is None:
+            return False
+        return self._most(a.form.plus(b.form, -1), MOST_STEPS) < 0
+
+    def _most(self, form: Form[int], steps: int) -> int:
+        """An upper bound of a sum that the bounds of its atoms, and up to `steps` inequalities added to it, give: the
+        first below 0, else the least."""
+        found = self._interval(form)[1]
+        if found < 0 or not steps or not form.terms:
+            return found
+        facts = [f for f in (*self.facts, *self._laws) if len(f.form.terms) > 1]
+        for atom in sorted(form.terms, reverse=True):  # what was named last is made of what was named before
+            for fact in facts:
+                f = fact.form.terms.get(atom)
+                if f is None or form.terms[atom] % f:
+                    continue
+                times = form.terms[atom] // f
+                end = fact.within[1 if times > 0 else 0]
+                if end is not None:
+                    rest = form.plus(fact.form, -times)
+                    found = min(found, self._most(rest.of(rest.terms, rest.constant + times * end), steps - 1))
+                    if found < 0:
+                        return found
+            if any(atom in fact.form.terms for fact in facts):
+                break  # one order of taking them away is enough
+        return found
 
     def _node(self, node: Expr, known: Mapping[int, Known]) -> Known:
         match node:
@@ -126,7 +195,7 @@ class Ranges:
                 return Known(0, 0)  # never a value; any bounds are right
             case Var():
                 low, high = self.variables.get(node, dtype_range(node.dtype))
-                return Known(low, high, self._atom(node))
+                return Known(low, high, self._atom(node, lambda: (low, high)))
             case Cast() if not node.arg.dtype.is_float:
                 k = known[id(node.arg)]
                 if node.dtype is BOOL:
@@ -152,7 +221,8 @@ class Ranges:
         if len(forms) < len(args):
             return Known(low, high)
         form = combined(node.op, forms)
-        return Known(low, high, form if form is not None and len(form.terms) <= MOST_TERMS else self._atom(node))
+        named = form is None or len(form.terms) > MOST_TERMS
+        return Known(low, high, self._named(node, forms) if form is None or named else form)
 
     # --- conditions ----------------------------------------------------------------------------------------------
 
@@ -196,7 +266,12 @@ def _fact(node: Expr, positive: bool, known: Mapping[int, Known]) -> Fact | None
         "lt": (None, gap - 1), "le": (None, gap), "gt": (gap + 1, None), "ge": (gap, None), "eq": (gap, gap),
     }  # fmt: skip
     op = node.op if positive else OPPOSITE[node.op]
-    return Fact(difference, within[op]) if op in within else None
+    return Fact(difference.of(difference.terms, 0), within[op]) if op in within else None
+
+
+def _placed(form: Form[int], within: Range) -> Fact:
+    """That a form, its constant too, lies somewhere."""
+    return Fact(form.of(form.terms, 0), plus(within, (-form.constant, -form.constant)))
 
 
 def _number(value: int) -> Known:
@@ -232,14 +307,19 @@ def always_traps(node: Expr, known: Mapping[int, Known]) -> bool:
     """Whether every evaluation of the node itself traps, given what is known of its operands."""
     match node:
         case Load():
-            bounds = zip(node.buffer.static_shape, node.indices, strict=True)
-            return any(known[id(e)].high < 0 or known[id(e)].low >= n for n, e in bounds)
+            bounds = zip(node.buffer.shape, node.indices, strict=True)
+            return any(known[id(e)].high < 0 or known[id(e)].low >= extent_of(n, known).high for n, e in bounds)
         case Apply(op=op, args=(_, b)) if operation(op).has("divides"):
             return known[id(b)].low == known[id(b)].high == 0
         case Apply(op=op, args=(_, b)) if operation(op).has("shifts"):
             return known[id(b)].high < 0 or known[id(b)].low >= 8 * node.dtype.itemsize
         case _:
             return False
+
+
+def extent_of(dim: Dim, known: Mapping[int, Known]) -> Known:
+    """What is known of a dim of a buffer that a node of an analysis loads from."""
+    return known[id(dim)] if isinstance(dim, Expr) else _number(dim)
 
 
 def never_overflows(node: Apply, known: Mapping[int, Known]) -> bool:

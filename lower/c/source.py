@@ -5,24 +5,30 @@ The header says everything that a reader needs: `CSource.read` takes sizes, name
 
 from __future__ import annotations
 
+import ast
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from assay.lower.c.convention import Device
 from assay.lower.c.externs import EXTERN
-from assay.lower.c.header import ARGUMENT, DEVICE, WORKSPACE
+from assay.lower.c.header import ARGUMENT, DEVICE, SIZE, WORKSPACE
 from assay.lower.c.layout import Argument, Workspace, workspace_names
 from assay.lower.c.names import ScopeNames, identifier, unquote
+from assay.lower.c.sizes import SizeArgument
 from assay.lower.c.tables import STORAGE, Array, Blob
 from assay.lower.interfaces import Interface
-from assay.semantics.dtypes import dtype
+from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.files import open_regular, read_text
+from assay.semantics.scalar import Dim, Var, evaluate_dim
+from assay.semantics.text.scalars import ScalarParser
+from assay.semantics.text.source import Source
 from assay.semantics.types import TensorType
 
 
@@ -50,16 +56,57 @@ class CSource:
     """The functions of the user's that it calls, by their names in C."""
     loader: str = ""
     """C that maps the weights from their file; empty if there are none."""
+    sizes: tuple[SizeArgument, ...] = ()
+    """The sizes that the entry takes, before all else."""
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes of all workspaces together."""
-        return sum(w.nbytes for w in self.workspaces)
+        """Bytes of all workspaces together; Invalid (c.C6) where sizes decide."""
+        found = [w.nbytes for w in self.workspaces if isinstance(w.nbytes, int)]
+        if len(found) < len(self.workspaces):
+            raise Invalid(f"how many bytes {self.name} works in is decided by sizes", label="c.C6")
+        return sum(found)
 
     @property
     def alignment(self) -> int:
         """Bytes to which every workspace may be aligned."""
         return max((w.alignment for w in self.workspaces), default=1)
+
+    def values(self, shapes: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
+        """The sizes in order, from the shapes of the inputs by slot: the first dim of an input that is one.
+
+        Invalid (input.C3): a rank is another, or a dim is not what these sizes say.
+        """
+        found: dict[Var, int] = {}
+        for a in self.inputs:
+            for d, n in zip(a.type.shape, shapes[a.slot], strict=False):
+                if isinstance(d, Var):
+                    found.setdefault(d, int(n))
+        for a in self.inputs:
+            given = tuple(shapes[a.slot])
+            wanted = tuple(evaluate_dim(d, found) for d in a.type.shape)
+            if given != wanted:
+                told = ", ".join(f"{v.name} = {n}" for v, n in found.items())
+                raise Invalid(
+                    f"input {a.slot!r} has the shape {given}, expected {a.type}" + (f" with {told}" if told else ""),
+                    label="input.C3",
+                )
+        return tuple(found[s.symbol] for s in self.sizes)
+
+    def at(self, values: Sequence[int], workspaces: Sequence[int]) -> CSource:
+        """The same with arguments and workspaces at these sizes. The bytes of workspaces are those that the code
+        says."""
+        env = dict(zip((s.symbol for s in self.sizes), values, strict=True))
+
+        def sized(a: Argument) -> Argument:
+            return replace(a, type=TensorType(tuple(evaluate_dim(d, env) for d in a.type.shape), a.type.dtype))
+
+        return replace(
+            self,
+            inputs=tuple(map(sized, self.inputs)),
+            outputs=tuple(map(sized, self.outputs)),
+            workspaces=tuple(replace(w, nbytes=n) for w, n in zip(self.workspaces, workspaces, strict=True)),
+        )
 
     def write(self, directory: Path) -> tuple[Path, ...]:
         """Write the files into a directory that exists; their paths, header first."""
@@ -101,6 +148,7 @@ class CSource:
                 tuple(found.devices()),
                 found.externs(),
                 read_text(directory / f"{prefix}_weights.c", "ascii") if blob is not None else "",
+                found.sizes,
             )
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
@@ -143,6 +191,33 @@ class _Header:
         found = re.search(r"\n \* Externs:\n((?: \*   .*\n)*)", self.text)
         return tuple(c for c, _ in re.findall(EXTERN, "" if found is None else found[1]))
 
+    @cached_property
+    def sizes(self) -> tuple[SizeArgument, ...]:
+        """The sizes, in order."""
+        found = re.search(r"\n \* Sizes:\n((?: \*   .*\n)*)", self.text)
+        macros = ScopeNames()
+        return tuple(
+            SizeArgument(
+                unquote(quoted),
+                c,
+                macros.fresh(unquote(quoted), upper=True),
+                int(low),
+                int(high),
+                Var(unquote(quoted), INT64),
+            )
+            for c, low, high, quoted in re.findall(SIZE, "" if found is None else found[1])
+        )
+
+    def dim(self, text: str) -> Dim:
+        """A dim of an argument."""
+        if text.isdigit():
+            return int(text)
+        reader = ScalarParser(Source.of(text, ""), {s.name: s.symbol for s in self.sizes}, integer=INT64)
+        try:
+            return reader.dim(ast.Constant(text, lineno=1, col_offset=0))
+        except Invalid as wrong:
+            raise ValueError(wrong.message) from None
+
     def arguments(self, section: str) -> Iterator[Argument]:
         """The inputs or outputs, in order."""
         macros = ScopeNames()
@@ -152,22 +227,20 @@ class _Header:
                 raise ValueError(f"{row!r} is no {section.lower()[:-1]}")
             name, of, dims, offset, workspace, quoted = found.groups()
             slot = unquote(quoted)
-            shape = tuple(map(int, re.findall(r"\d+", dims)))
+            shape = tuple(self.dim(text) for text in re.findall(r"\[([^\]]+)\]", dims))
             macro, type_ = macros.fresh(slot, upper=True), TensorType(shape, dtype(of))
             yield Argument(slot, name, macro, type_, STORAGE[of], workspace or "", int(offset or 0))
 
     def workspaces(self) -> Iterator[Workspace]:
         """The workspaces, in order."""
         found = re.findall(WORKSPACE, self.text)
-        if len(found) != len(re.findall(rf"#define {self.macro}_WORKSPACE(?:_\w+)?_BYTES ", self.text)):
+        if len(found) != len(re.findall(rf"#define {self.macro}_WORKSPACE(?:_\w+)?_ALIGN ", self.text)):
             raise ValueError("it has macros for other workspaces than it lists")
         names = workspace_names([unquote(quoted) for _, quoted, _, _ in found])
         for (name, quoted, nbytes, alignment), (c, macro) in zip(found, names, strict=True):
-            made = Workspace(unquote(quoted), name, macro, int(nbytes), int(alignment))
-            if name != c or (self.number(f"{macro}_BYTES"), self.number(f"{macro}_ALIGN")) != (
-                made.nbytes,
-                made.alignment,
-            ):
+            made = Workspace(unquote(quoted), name, macro, int(nbytes or 0), int(alignment))
+            said = (self.number(f"{macro}_BYTES") if nbytes else 0, self.number(f"{macro}_ALIGN"))
+            if name != c or said != (made.nbytes, made.alignment):
                 raise ValueError(f"the workspace {name} is not what its macros say")
             yield made
 

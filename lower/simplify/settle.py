@@ -20,6 +20,9 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, Type, symbols
 from assay.semantics.walk import post_order
 
+BREAKS_A_RULE = "the program breaks a rule: "
+"""What stands before the rule in a message."""
+
 
 def settle_sizes(module: Module) -> Module:
     """The module with numbers for the symbols of `main` that can have no other value; as it is where that breaks a
@@ -50,9 +53,7 @@ def with_dims_of_main(module: Module, dims: Mapping[Symbol, int], evaluate: Eval
             check(made)
         except Invalid:
             at = " ".join(f"{s.name}={n}" for s, n in dims.items())
-            raise Invalid(
-                f"at {at} the program breaks a rule: {wrong.message}", where=wrong.where, label=wrong.label
-            ) from None
+            raise Invalid(f"at {at} {BREAKS_A_RULE}{wrong.message}", where=wrong.where, label=wrong.label) from None
     return made
 
 

@@ -8,6 +8,7 @@ These are the attributes of TVM's Relax. Whoever plans memory relies on them; a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from assay.semantics.errors import Invalid
@@ -55,6 +56,21 @@ def declared_limits(function: Function) -> Limits:
                 )
             found.append((next(iter(those)), low, high))
     return tuple(found)
+
+
+def with_limits(function: Function, bounds: Mapping[str, tuple[int | None, int | None]]) -> Function:
+    """The function with more declared of its symbols, by name: the least and the greatest value, None for what is not
+    said. Invalid: what `declared_limits` says."""
+    if not bounds:
+        return function
+    attrs = dict(function.attrs)
+    for attribute, end in ((LOWER, 0), (UPPER, 1)):
+        said = {name: n for name, ends in bounds.items() if (n := ends[end]) is not None}
+        if said:
+            attrs[attribute] = {**attrs.get(attribute, {}), **said}
+    made = replace(function, attrs=attrs)
+    declared_limits(made)
+    return made
 
 
 def _bounds(function: Function, attribute: str) -> dict[str, int]:

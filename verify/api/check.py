@@ -17,8 +17,8 @@ from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.how import DEFAULTS, How
 from assay.verify.api.programs import Array, Inputs, Program, bound_of, input_arrays, opened, with_inputs
-from assay.verify.app import certificate, check as run, signing
-from assay.verify.app.check import CheckRun, Line
+from assay.verify.app import bound as binding, certificate, check as run, signing
+from assay.verify.app.check import CheckRun, Line, SizeBounds
 from assay.verify.app.judging import JudgedOutputs, isolated
 from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
 from assay.verify.app.report.collect import collect
@@ -73,6 +73,7 @@ def check(
     backends: Backends = (),
     expected: Inputs = None,
     dims: Mapping[str, int] | None = None,
+    bounds: SizeBounds | None = None,
     seed: int = 0,
     exclude: str | Sequence[str] = (),
     stop_after: str = "",
@@ -86,7 +87,8 @@ def check(
 
     Inputs that are not given are random, by `seed`. Each of `backends` is judged: by name in a process of its own, an
     object of the protocol `Backend` in this one; so are the outputs `expected`. A file is judged as the model that it
-    is; a module is exported for that. `dims` gives symbolic dims numbers. `exclude` names rights that whoever is judged
+    is; a module is exported for that. `dims` gives symbolic dims numbers, `bounds` the least and the greatest that they
+    may be; what has neither is lowered for all sizes, and run at several. `exclude` names rights that whoever is judged
     does not have; `stop_after` the last line of our own; `patience` the seconds that a named one may take for an answer
     (600); `page` a directory for the page of `assay check --report`.
     `on_line` gets each line as it is found. The rest are the options of `assay check` by the same names: `pools`,
@@ -123,6 +125,7 @@ def check(
             config=config,
             passes=passes,
             inputs=given,
+            bounds=bounds or {},
         ),
         given,
         seed,
@@ -143,6 +146,7 @@ def build(
     inputs: Inputs = None,
     *,
     dims: Mapping[str, int] | None = None,
+    bounds: SizeBounds | None = None,
     seed: int = 0,
     interface: Interface | str = Interface.UNPACKED,
     device: str = "",
@@ -166,7 +170,12 @@ def build(
     signer = signing.signer(Path(sign)) if sign is not None else None
     program, source, bound = bound_of(model)
     program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
-    bound = replace(bound, defaults=certificate.digests_of_defaults(defaults), dims=dict(sorted(sizes.items())))
+    bound = replace(
+        bound,
+        defaults=binding.digests_of_defaults(defaults),
+        dims=dict(sorted(sizes.items())),
+        bounds=dict(sorted((bounds or {}).items())),
+    )
     lowering = run.Lowering(
         program,
         _c_name(source),
@@ -177,7 +186,8 @@ def build(
         config=config,
         passes=_passes(how),
         inputs=given,
-        digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed),
+        bounds=bounds or {},
+        digest=lambda m: binding.header_digest(binding.module_digest(m), bound, seed),
     )
     checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=_instruments(how))
     found = _found(checked, checked.lines, on_line, progress)

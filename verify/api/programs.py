@@ -21,7 +21,7 @@ from assay.semantics.errors import placed
 from assay.semantics.files import on_disk
 from assay.semantics.module import Module
 from assay.verify import children
-from assay.verify.app.certificate import Bound, load_bound, module_digest
+from assay.verify.app.bound import Bound, load_bound, module_digest
 from assay.verify.app.check import sized
 from assay.verify.app.text_run import is_text, load_either, load_text
 from assay.verify.border.inputs import all_dims, load_npz as load_arrays

@@ -12,13 +12,12 @@ import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from math import inf
@@ -26,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 
 from assay.lower.c import CSource, Interface, emit
 from assay.lower.c.names import identifier as c_identifier
@@ -35,16 +33,25 @@ from assay.semantics import strict_json
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
-from assay.semantics.files import cannot_write, directory_at, recording
+from assay.semantics.files import cannot_write, directory_at
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.semantics.store import ArrayReader, ArrayWriter, contents, decode, encode
+from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.strict_json import typed
 from assay.verify import children
-from assay.verify.app.check import CheckRun, Line, Lowering
+from assay.verify.app.bound import (
+    Bound,
+    digests_of,
+    digests_of_defaults,
+    file_digest,
+    header_digest,
+    load_bound,
+    module_digest,
+    stored_bound,
+)
+from assay.verify.app.check import CheckRun, Line, Lowering, program_at
 from assay.verify.app.passes import with_passes
 from assay.verify.app.sealed import Sealed
-from assay.verify.app.text_run import load_either
 from assay.verify.border import npz
 from assay.verify.border.inputs import as_members, load_opened, save
 from assay.verify.border.onnx_containers import with_tensors_only
@@ -53,7 +60,7 @@ from assay.verify.c.tools import version
 from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.memory import second_opinion
 
-FORMAT = "assay-certificate-7"
+FORMAT = "assay-certificate-8"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
@@ -125,7 +132,7 @@ def _fill(
         (folder / f"{about}.smt2").write_text(query, "utf-8")
     save(folder / "inputs.npz", _inputs(check))
     save(folder / "outputs.npz", check.outputs)
-    files = {str(p.relative_to(directory)): _digest(p) for p in directory.rglob("*") if p.is_file()}
+    files = {str(p.relative_to(directory)): file_digest(p) for p in directory.rglob("*") if p.is_file()}
     making = {
         "seconds": [round(line.seconds, 3) for line in lines],
         "compiler": version(directory),
@@ -140,11 +147,6 @@ def _fill(
 def _inputs(check: CheckRun) -> dict[str, np.ndarray[Any, Any]]:
     """All that was given to the model: what its program takes, and what stands in place of defaults."""
     return {**check.defaults, **check.inputs}
-
-
-def digests_of_defaults(defaults: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, str]:
-    """SHA-256 of element type, shape and elements of what was given in place of defaults."""
-    return {n: hashlib.sha256(f"{a.dtype} {a.shape} ".encode() + a.tobytes()).hexdigest() for n, a in defaults.items()}
 
 
 def _modules(check: CheckRun, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
@@ -174,10 +176,7 @@ def _manifest(
         "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
         "passes": check.origin.passes,
         "model": {
-            "file": bound.file,
-            "beside": dict(bound.beside),
-            "dims": dict(bound.dims),
-            "defaults": digests_of_defaults(check.defaults),
+            **replace(bound, defaults=digests_of_defaults(check.defaults)).as_data(),
             "module": module_digest(check.modules["import"]),
         },
         "lines": [_claim(line) for line in lines],
@@ -190,38 +189,6 @@ def _manifest(
 def _claim(line: Line) -> dict[str, Any]:
     """What a line says, without how long it took."""
     return {key: value for key, value in line.as_data().items() if key != "seconds"}
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@dataclass(frozen=True)
-class Bound:
-    """The model that a certificate is of: SHA-256 of its file and of those that it names, by their place beside it, the
-    sizes that were given for its symbolic dims, and SHA-256 of what was given in place of its defaults."""
-
-    file: str = ""
-    beside: Mapping[str, str] = field(default_factory=dict)
-    dims: Mapping[str, int] = field(default_factory=dict)
-    defaults: Mapping[str, str] = field(default_factory=dict)
-
-
-def load_bound(path: Path) -> tuple[onnx.ModelProto | Module, Bound]:
-    """A model, and what binds a certificate to it, but for sizes."""
-    with recording() as names:
-        model = load_either(path)
-    beside = {os.path.relpath(n, path.parent): _digest(Path(n)) for n in names if Path(n) != path}
-    return model, Bound(_digest(path), dict(sorted(beside.items())))
-
-
-def module_digest(module: Module) -> str:
-    """SHA-256 of a module, whatever the file was called that it was read from."""
-    return hashlib.sha256(_PLACE.sub(r'\1""', contents(module)).encode("utf-8")).hexdigest()
-
-
-_PLACE = re.compile(r'(\["errors\.Span", \{"source": )"(?:[^"\\]|\\.)*"')
 
 
 def _devices_as_data(config: CompilationConfig) -> dict[str, Any]:
@@ -267,9 +234,9 @@ class Stored:
             self.passes = typed(str, self.manifest["passes"])
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
-            self.bound = _bound_of(self.manifest["model"])
+            self.bound = stored_bound(self.manifest["model"])
             self.about = _about_of(self.manifest["about"], typed(list, self.manifest["lines"]))
-            files = _digests_of(self.manifest["files"])
+            files = digests_of(self.manifest["files"])
             missing = required(self.name, self.passes) - set(files)
             if missing:
                 raise ValueError(f"no digest of {min(missing)}")
@@ -298,6 +265,8 @@ class Stored:
             self.modules[stage] = decode(self.sealed.text(name), self.arrays, str(self.directory / name))
         return self.modules[stage]
 
+    sized = staticmethod(program_at)
+
     def c_source(self, module: Module) -> CSource:
         """The C text that the stored plan makes: what a stranger has stored is compared with it, and never compiled."""
         digest = header_digest(module_digest(self.module("import", None)), self.bound, self.seed)
@@ -325,24 +294,6 @@ class Stored:
         return checked("the manifest was signed with this key")
 
 
-def _digests_of(data: Any) -> dict[str, str]:
-    if any(not isinstance(d, str) or re.fullmatch("[0-9a-f]{64}", d) is None for d in typed(dict, data).values()):
-        raise ValueError("a digest that is no SHA-256")
-    return dict(data)
-
-
-def _bound_of(data: Any) -> Bound:
-    if list(typed(dict, data)) != ["file", "beside", "dims", "defaults", "module"]:
-        raise ValueError("the model is not written as it is")
-    _digests_of({"file": data["file"], "module": data["module"]})
-    return Bound(
-        data["file"],
-        _digests_of(data["beside"]),
-        {typed(str, k): typed(int, v) for k, v in typed(dict, data["dims"]).items()},
-        _digests_of(data["defaults"]),
-    )
-
-
 def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
     if list(typed(dict, data)) != ["seconds", "compiler", "libm"] or len(typed(list, data["seconds"])) != len(lines):
         raise ValueError("what is said about its making is not as it is written")
@@ -351,17 +302,6 @@ def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
     if not all(0 <= typed(float, s) < inf for s in data["seconds"]):
         raise ValueError("what is said about its making cannot be")
     return dict(data)
-
-
-def header_digest(module: str, bound: Bound, seed: int) -> str:
-    """What the C header says of where it comes from: all that the manifest says of it, so that the one holds the
-    other."""
-    rest = json.dumps([dict(bound.beside), dict(bound.dims), dict(bound.defaults), seed]).encode()
-    said = (
-        f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}; what is beside it, its sizes, what is given"
-        " for its defaults, and the seed:"
-    )
-    return f"{said} SHA-256 {hashlib.sha256(rest).hexdigest()}"
 
 
 def required(name: str, passes: str) -> set[str]:
@@ -421,7 +361,8 @@ def _of_model(stored: Stored, path: Path) -> Evidence:
         model, _ = with_tensors_only(model, stored.inputs(), stored.bound.dims, stored.seed, path.name, all_given=True)
     if defaults:
         return refuted("checked", f"the certificate gives {min(defaults)} in place of a default, and the file has none")
-    imported = Lowering(model, stored.name, stored.bound.dims, source=path.name).module("import", None)
+    lowering = Lowering(model, stored.name, stored.bound.dims, source=path.name, bounds=stored.bound.bounds)
+    imported = lowering.module("import", None)
     if module_digest(imported) != module_digest(stored.module("import", None)):
         return refuted("checked", "the stored module is not the one that the import makes of the file")
     return checked("the file, and the module that the import makes of it, are those of the certificate")

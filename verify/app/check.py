@@ -7,10 +7,10 @@ handed in: a lowering that runs the passes, or a certificate that has them store
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import onnx
@@ -23,23 +23,35 @@ from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.instrument import Instruments
 from assay.lower.pipeline import Pass
 from assay.lower.pool import Memory
-from assay.lower.simplify.settle import settle_sizes, with_dims_of_main
+from assay.lower.simplify.settle import BREAKS_A_RULE, settle_sizes, with_dims_of_main
+from assay.semantics.advice import about_sizes
 from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
-from assay.semantics.errors import Unsupported
-from assay.semantics.graph import Expr
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.graph import Expr, Function
+from assay.semantics.graph.limits import with_limits
 from assay.semantics.module import Module
+from assay.semantics.scalar import evaluate_dim
+from assay.semantics.types import TensorType, Type, symbols
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.app.passes import with_passes
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
 from assay.verify.border.inputs import complete, dims_of
 from assay.verify.c import check_c
+from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context, Evidence, unknown
+from assay.verify.exits import Exit, gravest
 from assay.verify.oracle import Expected
 from assay.verify.trials.countable import require_countable
+from assay.verify.trials.planned import module_at
+from assay.verify.trials.sizes import Sizes, declared_bounds, sizes_to_try, told_point, told_sizes
 
 Array = np.ndarray[Any, Any]
+SizeBounds: TypeAlias = Mapping[str, tuple[int | None, int | None]]
+"""The least and the greatest value of symbols of main by name; None: no bound."""
+MOST_SIZES = 8
+"""Choices of sizes that are run."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +103,11 @@ class Origin(Protocol):
         """The devices to compile for; None where none are given."""
         ...
 
+    def sized(self, module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]]:
+        """The program at some sizes, and its tensors by name, as nodes of that. Invalid: no run has them. `module` is
+        the program after the stage import."""
+        ...
+
 
 @dataclass
 class Lowering:
@@ -108,6 +125,8 @@ class Lowering:
     passes: str = ""
     inputs: Mapping[str, Array] = field(default_factory=dict)
     """Those that are given, which passes may bind."""
+    bounds: SizeBounds = field(default_factory=dict)
+    """The least and the greatest value of symbols of main, by name, as far as they are given."""
     tensors: dict[str, Expr] = field(default_factory=dict)
     digest: Callable[[Module], str] | None = None
     """What the C header says of where it comes from, by the imported module."""
@@ -130,8 +149,19 @@ class Lowering:
                 imported = import_onnx(
                     self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
                 )
+            if self.bounds:
+                dims_of(imported.main, dict.fromkeys(self.bounds, 0))  # there are symbols of these names
+                imported = imported.with_(main=with_limits(imported.main, self.bounds))
             return self.changed["import"](imported) if "import" in self.changed else imported
         return made[stage](before)
+
+    def sized(self, module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]]:
+        """The program at some sizes: what is lowered with numbers from the start, where it is a model."""
+        if isinstance(self.model, Module):
+            return program_at(module, sizes)
+        tensors: dict[str, Expr] = {}
+        dims = {**self.dims, **{s.name: n for s, n in sizes.items()}}
+        return import_onnx(self.model, evaluate=evaluate, dims=dims, source=self.source, tensors=tensors), tensors
 
     @cached_property
     def made(self) -> Mapping[str, Pass]:
@@ -145,10 +175,38 @@ class Lowering:
         return self.emitter(module, self.name, **self._digest)
 
 
+def program_at(module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]]:
+    """A program with numbers for the symbols of main, without names of tensors. Invalid: no run has these sizes."""
+    return with_dims_of_main(module, sizes, evaluate), {}
+
+
 def sized(module: Module, dims: Mapping[str, int]) -> Module:
     """The module with numbers for symbols of its main. Invalid: there is no symbol of that name (check.C1); the program
     breaks a rule at these numbers."""
     return with_dims_of_main(module, dims_of(module.main, dims), evaluate) if dims else module
+
+
+def has_shape_at(of: Type | None, shape: Sequence[int], sizes: Sizes) -> bool:
+    """Whether a tensor type has a shape at some sizes; so does a type without symbols, whose values are the same at
+    all."""
+    if not isinstance(of, TensorType) or not symbols(of):
+        return True
+    return tuple(evaluate_dim(d, sizes) for d in of.shape) == tuple(shape)
+
+
+@dataclass
+class SizedRun:
+    """A run at given sizes: the program there, its tensors, inputs, and what may come of them."""
+
+    sizes: Sizes
+    module: Module
+    tensors: Mapping[str, Expr]
+    inputs: Mapping[str, Array]
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What correct implementations may give."""
+        return Expected(self.module, self.inputs)
 
 
 @dataclass
@@ -173,6 +231,10 @@ class CheckRun:
     instruments: Instruments = field(default_factory=Instruments)
     """What looks on while the stages run; the lines of our own stop after the line `stop_after`."""
     stop_after: str = ""
+    runs: list[SizedRun] = field(default_factory=list)
+    """Those to be made: one, or where sizes are symbols one for each choice of sizes."""
+    left_out: list[str] = field(default_factory=list)
+    """Sizes of interest that no run has, and why."""
 
     def lines(self) -> Iterator[Line]:
         """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and
@@ -181,17 +243,35 @@ class CheckRun:
         """
         try:
             with self.instruments:
-                expected = yield from self._lines()
+                held = yield from self._lines()
         except Unsupported as wrong:
-            if not self.judged or "import" not in self.modules:
+            if not self.judged or not self.runs:
                 raise
             yield self.line("", unknown("checked", str(wrong), "refused"))
-            expected = Expected(self.modules["import"], self.inputs)
-        if expected is None:
+            held = True
+        if not held:
             return
         for other in self.judged:
             self.begin(other.name)
-            yield self.line(*judge_outputs(other, expected, self.origin.tensors))
+            yield self.line(*self.judge(other))
+
+    def judge(self, other: JudgedOutputs) -> tuple[str, Evidence]:
+        """The verdict on a backend, or on outputs: the gravest of those at all sizes."""
+        found = []
+        for run in self.runs:
+            dims = {**other.dims, **{s.name: n for s, n in run.sizes.items()}}
+            found.append((run, *judge_outputs(replace(other, dims=dims), run.expected, run.tensors)))
+        gravest_of_all = gravest(evidence.exit for _, _, evidence in found)
+        run, did, evidence = next(f for f in found if f[2].exit is gravest_of_all)
+        if not run.sizes:
+            return did, evidence
+        good = gravest_of_all is Exit.HOLDS
+        at = self.told() if good else f"at {told_point(run.sizes)}"
+        return f"{did} {at}" if good else did, replace(evidence, detail=f"{at}: {evidence.detail}")
+
+    def told(self) -> str:
+        """The sizes of all runs."""
+        return f"at {told_sizes([r.sizes for r in self.runs])}"
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -207,8 +287,45 @@ class CheckRun:
         """The line that was begun."""
         return Line(self.at, did, evidence, time.perf_counter() - self.began)
 
-    def _lines(self) -> Generator[Line, None, Expected | None]:
-        """The lines of our own, up to `stop_after`; what may come of the inputs, where all of them hold."""
+    def choose_runs(self, module: Module) -> None:
+        """Inputs for the program after the stage import: where its sizes are symbols, at some sizes that its own
+        constraints allow. Invalid (input.C6): no sizes were found."""
+        main = module.main
+        free = dict.fromkeys(s for p in main.params for s in symbols(p.type))
+        if not free:
+            require_time(main, module)
+            self.runs = [SizedRun({}, module, self.origin.tensors, complete(main, self.given, self.seed))]
+            return
+        sized: dict[tuple[int, ...], SizedRun] = {}
+
+        def excluded(sizes: Sizes) -> str | None:
+            try:
+                program_at(module, sizes)  # what it says is the same of a certificate
+                there, tensors = self.origin.sized(module, sizes)
+            except Invalid as wrong:
+                return wrong.message.rpartition(BREAKS_A_RULE)[2]
+            require_time(there.main, there)
+            inputs = complete(there.main, self.given_at(main, sizes), self.seed)
+            sized[tuple(sizes.values())] = SizedRun(sizes, there, tensors, inputs)
+            return None
+
+        found = sizes_to_try(free, declared_bounds(main), excluded, MOST_SIZES)
+        self.left_out = [f"no run has {told_point(s)}: {why}" for s, why in found.excluded]
+        if not found.points:
+            raise Invalid(
+                f"no sizes were found at which the program can run: {'; '.join(self.left_out)}; "
+                + about_sizes(free, [p.type for p in main.params]),
+                label="input.C6",
+            )
+        self.runs = [sized[tuple(s.values())] for s in found.points]
+
+    def given_at(self, main: Function, sizes: Sizes) -> dict[str, Array]:
+        """What is given that has these sizes. A certificate has the inputs of its first run."""
+        types = {p.name: p.type for p in main.params}
+        return {n: a for n, a in self.given.items() if has_shape_at(types.get(n), np.shape(a), sizes)}
+
+    def _lines(self) -> Generator[Line, None, bool]:
+        """The lines of our own, up to `stop_after`; whether all of them hold."""
         before: Module | None = None
         for stage in self.stages:
             self.begin(stage.name)
@@ -218,8 +335,8 @@ class CheckRun:
                 if stage.name in ("import", "legalize"):  # where values and buffers come in
                     require_countable(module)
                 if before is None:
-                    require_time(module.main, module)
-                    self.inputs = complete(module.main, self.given, self.seed)
+                    self.choose_runs(module)
+                    self.inputs = dict(self.runs[0].inputs)
                     for other in self.judged:
                         other.require_readable(module)
                 context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
@@ -232,30 +349,46 @@ class CheckRun:
             evidence.data.update(numbers)
             yield self.line(did, evidence)
             if not evidence.holds:
-                return None
+                return False
             if stage.name == self.stop_after:
-                return Expected(self.modules["import"], self.inputs)
+                return True
             before = module
         assert before is not None
         return (yield from self.run_lines(before))
 
-    def run_lines(self, planned: Module) -> Generator[Line, None, Expected | None]:
+    def run_lines(self, planned: Module) -> Generator[Line, None, bool]:
         """The lines that run: C and compare."""
         self.begin("c")
         self.source = self.origin.c_source(planned)
         did, evidence, native = check_c(self.source)
         yield self.line(did, evidence)
         if native is None:
-            return None
+            return False
         if self.stop_after == "c":
-            return Expected(self.modules["import"], self.inputs)
+            return True
         self.begin("compare")
-        comparison = Comparison(
-            self.modules["import"], planned, self.source, native, self.inputs, self.origin.tensors,
-            partial(self.progress, "compare"), self.seed,
-        )  # fmt: skip
         with named("the stage compare"):
-            did, evidence = comparison.run()
-        self.outputs = comparison.outputs
+            did, evidence = self.compare(planned, self.source, native)
         yield self.line(did, evidence)
-        return comparison.expected if evidence.holds else None
+        return bool(evidence.holds)
+
+    def compare(self, planned: Module, source: CSource, native: Compiled) -> tuple[str, Evidence]:
+        """The line compare: the first run that does not hold, else what was found in the first of all."""
+        found = []
+        traced: Compiled | None = None
+        for run in self.runs:
+            comparison = Comparison(
+                run.module, module_at(planned, run.inputs), source, native, run.inputs, run.expected,
+                partial(self.progress, "compare"), self.seed, traced,
+            )  # fmt: skip
+            did, evidence = comparison.run()
+            traced = comparison.traced
+            if not run.sizes:
+                self.outputs = comparison.outputs
+                return did, evidence
+            if not evidence.holds:
+                return "", replace(evidence, detail=f"at {told_point(run.sizes)}: {evidence.detail}")
+            self.outputs = self.outputs or comparison.outputs
+            found.append((did, evidence))
+        did, evidence = found[0]
+        return f"{did}; {'; '.join([self.told(), *self.left_out])}", evidence

@@ -1,6 +1,6 @@
 """The entry of generated C behind one signature, whatever its convention and its devices (specs/verify.md, "c").
 
-`caller` writes `int assay_call(void *const *p)`: the addresses of inputs and outputs, but those that lie in a
+`caller` writes `int assay_call(void *const *p)`: the addresses of sizes, inputs and outputs, but those that lie in a
 workspace, of workspaces and of weights in an array, for there may be more of them than a foreign call can have. It
 stands in for the hooks too, and holds the entry to their order: WRONG_HOOKS where a device is opened before it is
 activated, closed twice, or left open.
@@ -36,6 +36,19 @@ def _caller(source: CSource) -> Iterator[str]:
         yield f"    for (i = 0; i < {len(source.devices)}u; ++i) {{\n        calls.wrong |= calls.state[i];\n    }}\n"
         yield f"    status = calls.wrong ? {WRONG_HOOKS} : status;\n"
     yield "    return status;\n}\n"
+    if source.sizes:
+        given = "".join(f"sizes[{i}], " for i in range(len(source.sizes)))
+        yield f"""
+int assay_sizes(const int64_t *sizes, size_t *bytes);
+int assay_sizes(const int64_t *sizes, size_t *bytes)
+{{
+    struct {source.name}_sizes found;
+    const int status = {source.name}_sizes({given}&found);
+    if (status == 0) {{
+"""
+        for i, w in enumerate(source.workspaces):
+            yield f"        bytes[{i}] = found.{w.name}_bytes;\n"
+        yield "    }\n    return status;\n}\n"
     yield f"""
 #ifdef {source.macro}_TRACE
 void {source.name}_trace(int step);
@@ -77,9 +90,9 @@ static int assay_move(struct assay_calls *calls, int device, int from, int to)
 
 
 def _unpacked(source: CSource, handle: str) -> Iterator[str]:
-    types = [f"(const {a.ctype} *)" for a in by_pointer(source.inputs)] + [
-        f"({a.ctype} *)" for a in by_pointer(source.outputs)
-    ]
+    types = ["*(const int64_t *)"] * len(source.sizes)
+    types += [f"(const {a.ctype} *)" for a in by_pointer(source.inputs)]
+    types += [f"({a.ctype} *)" for a in by_pointer(source.outputs)]
     types += [""] * (len(source.workspaces) + (source.weights is not None))
     args = [f"{t}p[{i}]" for i, t in enumerate(types)] + ([handle] if source.devices else [])
     joined = ",\n        ".join(args)
@@ -92,7 +105,7 @@ def _packed(source: CSource, handle: str) -> Iterator[str]:
     rows: list[tuple[tuple[int, ...], DType]] = [
         (a.type.static_shape, a.type.dtype) for a in (*by_pointer(source.inputs), *by_pointer(source.outputs))
     ]
-    rows += [((w.nbytes,), byte) for w in source.workspaces]
+    rows += [((w.nbytes,), byte) for w in source.workspaces if isinstance(w.nbytes, int)]
     rows += [((source.weights.nbytes,), byte)] if source.weights is not None else []
     for i, (shape, _) in enumerate(rows):
         if shape:

@@ -123,10 +123,16 @@ class Compiled:
         a workspace or an output; the library must have been compiled with `trace`.
         Invalid for inputs that do not fit; Trap where the code reports one or has written where it may not.
         """
-        source = self.source
+        tools.check_names(self.source, inputs)
+        sizes = self.source.values({n: np.shape(a) for n, a in inputs.items()}) if self.source.sizes else ()
+        source = self.at(sizes)
         arrays = tools.check_inputs(source, inputs)
         weights = self.weights
-        spaces = {w.name: _Guarded(f"the {w.name}", w.nbytes, w.alignment, fill) for w in source.workspaces}
+        spaces = {
+            w.name: _Guarded(f"the {w.name}", w.nbytes, w.alignment, fill)
+            for w in source.workspaces
+            if isinstance(w.nbytes, int)
+        }
         given = {
             a.slot: _Guarded(f"input {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill)
             for a in by_pointer(source.inputs)
@@ -138,7 +144,8 @@ class Compiled:
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else given[a.slot].bytes
             memory[: a.nbytes] = tools.raw(array)
         blocks = [*given.values(), *made, *spaces.values()]
-        addresses = [b.address for b in blocks]
+        numbers = np.array(sizes, np.int64)
+        addresses = [*(numbers.ctypes.data + 8 * i for i in range(len(sizes))), *(b.address for b in blocks)]
         outputs = {a.slot: b for a, b in zip(by_pointer(source.outputs), made, strict=True)}
         pools = {w.pool: spaces[w.name] for w in source.workspaces}
 
@@ -163,6 +170,15 @@ class Compiled:
         self._raise(status)
         left = iter(made)
         return {a.slot: result(a) for a in source.outputs}
+
+    def at(self, sizes: Sequence[int]) -> CSource:
+        """The source at these sizes, its workspaces as large as the code says. Invalid (compiled.C2): it does not take
+        them."""
+        if not self.source.sizes:
+            return self.source
+        bytes_ = (ctypes.c_size_t * len(self.source.workspaces))()
+        self._raise(int(self.loaded.assay_sizes((ctypes.c_int64 * len(sizes))(*sizes), bytes_)))
+        return self.source.at(sizes, list(bytes_))
 
     @contextmanager
     def _watched(self, on_step: Callable[[int], None] | None) -> Iterator[None]:

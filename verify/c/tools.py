@@ -79,16 +79,22 @@ def status_error(source: CSource, status: int, message: str = "") -> AssayError 
     return Invalid(f"{source.name} returned {source.macro}_{name}{said}", label="compiled.C2")
 
 
-def check_inputs(source: CSource, inputs: Mapping[str, Array]) -> list[Array]:
-    """The inputs in the order of the C function; Invalid unless they are just those, of the right types."""
+def check_names(source: CSource, inputs: Mapping[str, Array]) -> None:
+    """Invalid unless these are just the inputs of the C function."""
     unknown = sorted(set(inputs) - {a.slot for a in source.inputs})
     if unknown:
         known = ", ".join(a.slot for a in source.inputs) or "none"
         raise Invalid(f"no input {unknown[0]!r}; the inputs are: {known}", label="compiled.C3")
-    arrays = []
     for a in source.inputs:
         if a.slot not in inputs:
             raise Invalid(f"input {a.slot!r} is missing", label="compiled.C3")
+
+
+def check_inputs(source: CSource, inputs: Mapping[str, Array]) -> list[Array]:
+    """The inputs in the order of the C function; Invalid unless they are just those, of the right types."""
+    check_names(source, inputs)
+    arrays = []
+    for a in source.inputs:
         array = np.asarray(inputs[a.slot])
         if array.shape != a.type.static_shape or dtype(array.dtype) is not a.type.dtype:
             raise Invalid(

@@ -19,6 +19,7 @@ from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, Let,
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
+from assay.semantics.types import flatten
 from assay.semantics.walk import post_order
 from assay.verify.constants.constant_table import moved, wrong_table
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, size
@@ -113,9 +114,13 @@ def _folder(module: Module) -> Callable[[Expr, Sequence[Array]], Sequence[Array]
     module = module.resolved()
 
     def fold(node: Expr, args: Sequence[Array]) -> Sequence[Array] | None:
+        if not all(t.is_static for t in flatten(node.type)):
+            return None  # sizes decide it
         if isinstance(node, Call) and isinstance(node.op, Operator):
             return [node.op.value(node.attrs, *args)]
         assert isinstance(node, CallTIR)
+        if node.scalars:
+            return None
         try:
             return list(vector.run(module.kernel(node.func), args))
         except Trap:

@@ -24,7 +24,7 @@ MOST_TRIED = 20_000
 
 
 @dataclass(frozen=True)
-class Fact:
+class SizeRelation:
     """Two dims that a run finds equal, or fails."""
 
     found: Dim
@@ -43,16 +43,16 @@ class Fact:
             return False
 
 
-def facts_of(module: Module, about: Sequence[Var]) -> list[Fact]:
+def facts_of(module: Module, about: Sequence[Var]) -> list[SizeRelation]:
     """What the casts of `main` assert of these symbols alone."""
-    found: list[Fact] = []
+    found: list[SizeRelation] = []
     for node in post_order(module.main.body, lambda n: n.children):
         if not isinstance(node, graph.MatchCast):
             continue
         given, wanted = node.value.type, node.type
         if isinstance(given, TensorType) and isinstance(wanted, TensorType):
             pairs = zip(given.shape, wanted.shape, strict=True)
-            found += [Fact(d, w) for d, w in pairs if not provably_equal(d, w)]
+            found += [SizeRelation(d, w) for d, w in pairs if not provably_equal(d, w)]
     return [f for f in found if f.symbols <= set(about)]
 
 

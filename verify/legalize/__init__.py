@@ -36,7 +36,7 @@ from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted, tested
 from assay.verify.kept import changed_beside, count_calls
-from assay.verify.legalize.uses import KernelUse, SizesTried, at_sizes
+from assay.verify.legalize.uses import KernelUse, SizesTried, instance_at
 from assay.verify.trials.kernels import KernelTrials, compare, lift, try_kernel
 from assay.verify.trials.sizes import Sizes, declared_bounds, told_point
 
@@ -208,7 +208,7 @@ def check_use(kernel: PrimFunc, use: KernelUse, seed: int, tried: KernelTrials, 
     exact, first = True, KernelTrials()
     for i, point in enumerate(chosen.points):
         try:
-            fixed, call_ = at_sizes(kernel, use, point)
+            fixed, call_ = instance_at(kernel, use, point)
         except Invalid as wrong:
             return refuted("tested", f"{_where(point)}{wrong.message}")
         verdict = check_operator_kernel(fixed, call_, seed, first if i == 0 else KernelTrials(whole=False))

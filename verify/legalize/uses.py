@@ -83,7 +83,7 @@ def bound_symbols(kernel: PrimFunc, use: KernelUse, sizes: Sizes) -> dict[Symbol
     return found
 
 
-def at_sizes(kernel: PrimFunc, use: KernelUse, sizes: Sizes) -> tuple[PrimFunc, Call]:
+def instance_at(kernel: PrimFunc, use: KernelUse, sizes: Sizes) -> tuple[PrimFunc, Call]:
     """Both at numbers. Invalid: the tensor function takes or gives other tensors than its operator."""
     call = use.at(sizes)
     found = kernel_at(kernel, bound_symbols(kernel, use, sizes))

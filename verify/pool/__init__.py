@@ -24,7 +24,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
 from assay.verify.constants.places import check_constant_places
-from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted
+from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted, unknown
 from assay.verify.in_place import check_in_place_kernel
 from assay.verify.liveness import named_symbols
 from assay.verify.liveness.devices import check_pools, check_steps
@@ -411,6 +411,10 @@ def check_places(module: Module) -> tuple[Evidence, dict[str, str]]:
             return evidence, {}
     proof = prove_plan(*as_problem(program))
     found = proof.evidence
+    if found.holds is False and found.data.get("claim") == "size" and is_symbolic(program):
+        # a tensor with a dim below 0 is none: the definition refuses such sizes, and the proof does not know them
+        what = f"{found.detail}; no run has these sizes, and no proof leaves them out yet: narrow them with --bound"
+        found = unknown("proved", what, **found.data)
     if found.holds and swept is None:
         swept = sweep(program, module.kernels)
         more = {**found.data, **swept.data}

@@ -50,7 +50,7 @@ def stretched(builder: Casts, x: Expr, shape: Sequence[Dim], span: Span | None =
     return graph.call("broadcast_to", x, shape=tuple(target), span=span)
 
 
-def broadcast(builder: Casts, args: Sequence[Expr], keep: int = 0, span: Span | None = None) -> list[Expr] | None:
+def with_one_shape(builder: Casts, args: Sequence[Expr], keep: int = 0, span: Span | None = None) -> list[Expr] | None:
     """Operands that are stretched to one another, but for their last `keep` axes; None where numbers rule it out."""
     shapes = [_of(a).shape[: _of(a).ndim - keep] for a in args]
     rank = max(map(len, shapes))
@@ -72,7 +72,7 @@ def _multiplied(builder: Casts, args: Sequence[Expr], attrs: Mapping[str, Any], 
         return None
     a = claimed(builder, a, (*_of(a).shape[:-1], inner))
     b = claimed(builder, b, (*_of(b).shape[:-2], inner, _of(b).shape[-1]))
-    return broadcast(builder, [a, b], keep=2, span=span)
+    return with_one_shape(builder, [a, b], keep=2, span=span)
 
 
 def _joined(builder: Casts, args: Sequence[Expr], attrs: Mapping[str, Any], span: Span | None) -> list[Expr] | None:
@@ -119,7 +119,7 @@ def _has_symbol(*dims: Dim) -> bool:
 Mended = Callable[[Casts, Sequence[Expr], Mapping[str, Any], Span | None], list[Expr] | None]
 
 MENDED: dict[str, Mended] = {
-    "broadcast.C1": lambda builder, args, attrs, span: broadcast(builder, args, span=span),
+    "broadcast.C1": lambda builder, args, attrs, span: with_one_shape(builder, args, span=span),
     "matmul.C2": _multiplied,
     "concat.C3": _joined,
 }

@@ -10,8 +10,8 @@ import pytest
 
 from assay.interp import tensor
 from assay.lower.c import emit
-from assay.semantics.dtypes import FLOAT32, INT64
-from assay.semantics.errors import Trap, Unsupported
+from assay.semantics.dtypes import FLOAT32, INT64, DType
+from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.scalar import Var, choice, const
 from assay.semantics.tensor import Block, Buffer, Call, PrimFunc, seq, store
 from assay.semantics.tensor.blocks import without_blocks
@@ -74,11 +74,13 @@ def test_the_buffers_of_blocks_keep_their_places_in_the_plan() -> None:
     assert caught.value.kind == "out of bounds"
 
 
-def test_scalar_parameters_are_refused() -> None:
+@pytest.mark.parametrize(("of", "given"), [(INT64, ()), (FLOAT32, (1,))])
+def test_scalar_parameters_that_no_c_has(of: DType, given: tuple[int, ...]) -> None:
     out = Buffer("out", (1,), FLOAT32)
-    func = PrimFunc("f", (out,), 1, store(out, 0, 1.0), scalars=(Var("n"),))
-    with pytest.raises(Unsupported) as caught:
-        emit(alone(func), "one")
+    module = alone(PrimFunc("f", (out,), 1, store(out, 0, 1.0), scalars=(Var("n", of),)))
+    steps = tuple(replace(s, scalars=given) for s in module.program.calls)
+    with pytest.raises(Invalid) as caught:
+        emit(module.with_(main=replace(module.program, steps=steps)), "one")
     assert caught.value.label == "c.C15"
 
 

@@ -189,7 +189,7 @@ def test_symbolic_sizes_and_stray_names_are_refused() -> None:
     inner = Buffer("inner", (n,), FLOAT32)
     fixed = Buffer("out", (1,), FLOAT32)
     for body, label in (
-        (Allocate(inner, store(inner, 0, 1.0)), "c.C6"),
+        (Allocate(inner, store(inner, 0, 1.0)), "scalar.C7"),
         (store(fixed, 0, Buffer("stray", (1,), FLOAT32)[0]), "tensor.C10"),
         (store(fixed, 0, cast(n, FLOAT32)), "scalar.C7"),
         (For(Var("f", FLOAT32), const(2.0, FLOAT32), store(fixed, 0, 1.0)), "c.C14"),

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from assay.interp import machine
-from assay.lower.c import emit
+from assay.lower.c import Interface, emit
+from assay.lower.c.sizes import bounds_taken
 from assay.lower.liveness import find_lives
 from assay.lower.pool import Memory
 from assay.lower.simplify.bind_params import bind_params
@@ -324,10 +325,12 @@ def test_a_bound_symbol_that_becomes_a_number() -> None:
     assert caught.value.label == "bind_params.C5"
 
 
-def test_c_wants_numbers() -> None:
-    with pytest.raises(Unsupported, match="x is Tensor.*give --dim n=4") as caught:
-        emit(planned(chain()), "m")
-    assert caught.value.label == "c.C23"
+def test_c_takes_sizes() -> None:
+    source = emit(planned(chain()), "m")
+    assert [(s.size, s.low) for s in source.sizes] == [("n", 0)]
+    with pytest.raises(Unsupported, match="no c-packed convention") as caught:
+        emit(planned(chain()), "m", interface=Interface.C_PACKED)
+    assert caught.value.label == "c.C6"
 
 
 def test_numbers_and_symbols_in_one_program() -> None:
@@ -339,3 +342,20 @@ def test_numbers_and_symbols_in_one_program() -> None:
     assert any(s.in_place for s in made.program.calls)
     proof(made)
     runs_alike(lowered(b.module()), made, {"n": 1}, {"n": 33})
+
+
+def test_sizes_that_no_c_takes() -> None:
+    made = planned(chain())
+    hidden = made.program.slots[made.program.outputs[0]]
+    other = replace(hidden, type=TensorType((Var("m"),), FLOAT32))
+    changed = replace(made.program, slots={**made.program.slots, hidden.name: other})
+    with pytest.raises(Unsupported, match="no input has a dim that is m") as caught:
+        bounds_taken(changed)
+    assert caught.value.label == "c.C23"
+    (symbol,) = bounds_taken(made.program)
+    large = replace(made.program, limits=((symbol, 0, 2**62),))
+    with pytest.raises(Unsupported, match="leave 64 bits within the bounds of n") as caught:
+        bounds_taken(large)
+    assert caught.value.label == "c.C25"
+    low, high = bounds_taken(made.program)[symbol]
+    assert low == 0 and high == 2**31 - 1

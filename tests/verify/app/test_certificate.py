@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 import pytest
 
-from assay.verify.app import certificate
+from assay.verify.app import bound as binding
 from assay.verify.border.inputs import load_npz, save
 from tests.models import model
 from tests.verify.app.test_cli import assay
@@ -267,7 +267,7 @@ def test_nothing_outside_is_opened(out: Path, made: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from assay.verify.app import certificate
+from assay.verify.app import bound as binding, certificate
 seen = []
 def hook(event, args):
     if event == "open" and isinstance(args[0], (str, bytes)): seen.append(str(args[0]))
@@ -287,7 +287,7 @@ print("\\n".join(seen))
     "change",
     [
         lambda text: text.replace('"seed": 0', '"seed": 0,\n "seed": 0'),
-        lambda text: text.replace("assay-certificate-7", "assay-certificate-6"),
+        lambda text: text.replace("assay-certificate-8", "assay-certificate-7"),
         lambda text: text.replace('"seed": 0', '"seed": false'),
         lambda text: text.replace('"seed": 0', '"seed": 0.0'),
         lambda text: text.replace('"seed": 0', f'"seed": {"9" * 5000}'),
@@ -299,6 +299,7 @@ print("\\n".join(seen))
         lambda text: text.replace('"libm": "', '"libm": 7, "x": "'),
         lambda text: text.replace('"compiler": "', '"compiler": "\\u001b[2J'),
         lambda text: text.replace('"dims": {}', '"dims": {"n": "3"}'),
+        lambda text: text.replace('"bounds": {}', '"bounds": {"n": [0, "3"]}'),
         lambda text: text.replace('"file": "', '"file": "x'),
         lambda text: "[" * 100_000,
         lambda text: text.encode("utf-16").decode("latin-1"),
@@ -320,9 +321,9 @@ def test_what_nothing_else_hangs_on_is_held_by_the_c_text(
     path.write_text(text.replace('"seed": 0', f'"seed": {2**70}'))
     assert path.read_text() != text and assay(monkeypatch, "verify", out) == 1
     assert "the C text is not the one that the stored plan makes" in " ".join(capsys.readouterr().out.split())
-    bound = certificate.Bound("f", {"w": "b"}, {"n": 3})
+    bound = binding.Bound("f", {"w": "b"}, {"n": 3})
     others = (bound, replace(bound, file="g"), replace(bound, beside={}), replace(bound, dims={"n": 4}))
-    assert len({certificate.header_digest("m", b, seed) for b in others for seed in (0, 1)}) == 8
+    assert len({binding.header_digest("m", b, seed) for b in others for seed in (0, 1)}) == 8
 
 
 def test_what_is_no_utf8(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

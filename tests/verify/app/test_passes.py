@@ -28,7 +28,7 @@ from assay.semantics.tensor import PrimFunc, Store
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import rewrite
 from assay.verify.api.check import build, verify
-from assay.verify.app import certificate
+from assay.verify.app import bound as binding, certificate
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.cli import main
 from assay.verify.app.passes import FORMS, with_passes
@@ -339,12 +339,12 @@ def raises(module: Module) -> Module:
 
 def test_a_certificate_says_which_passes_there_were(tmp_path: Path) -> None:
     asked = "inline,lift,fold,plain,bbnf,common,canonical,dead,legalize,tile,pack,link,unlink,repeat"
-    bound = certificate.Bound("0" * 64)
+    bound = binding.Bound("0" * 64)
     lowering = Lowering(
         program(WEIGHTS),
         "model",
         passes=asked,
-        digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, 0),
+        digest=lambda m: binding.header_digest(binding.module_digest(m), bound, 0),
     )
     check = CheckRun(lowering)
     lines = list(check.lines())

@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from assay.semantics.errors import Invalid
-from assay.verify.app import certificate
+from assay.verify.app import bound as binding, certificate
 from assay.verify.app.check import CheckRun
 from assay.verify.border.inputs import load_npz, save
 from assay.verify.plugins.pytest_plugin import JudgedBackend
@@ -192,7 +192,7 @@ def test_a_certificate_says_what_was_given(tmp_path: Path, monkeypatch: pytest.M
     def forged(**defaults: Any) -> certificate.Stored:
         """All that can be changed with what was given, is."""
         save(out / "certificate" / "inputs.npz", {**defaults, "x": X})
-        listed["model"]["defaults"] = certificate.digests_of_defaults(defaults)
+        listed["model"]["defaults"] = binding.digests_of_defaults(defaults)
         seal(out, listed)
         return certificate.Stored(out)
 

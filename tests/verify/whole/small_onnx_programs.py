@@ -238,7 +238,7 @@ a) }
 (float[n, 2] x) => (float[n, 2] y) { y = Softmax(x) }
 == a symbolic size that is read | 0 | --dim n=3
 (float[n, 2] x) => (float[m] y) { s = Shape(x) y = Cast <to = 1> (s) }
-== a symbolic size without a number | input.C6
+== a symbolic size without a number | 0
 (float[n, 2] x) => (float[n, 2] y) { y = Softmax(x) }
 == a size that only the run knows | alias.C3
 (float[3] x) => (int64[1, k] y) { z = Relu(x) y = NonZero(z) }

@@ -9,7 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from assay.lower.interfaces import Interface
-from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Model, Seed, held, parse_dims
+from assay.verify.app.commands.declared import (
+    AsJson,
+    Dims,
+    Inputs,
+    Model,
+    Seed,
+    SizeBounds,
+    held,
+    parse_bounds,
+    parse_dims,
+)
 
 
 @held
@@ -23,6 +33,7 @@ def build(
     ],
     inputs: Inputs = None,
     dim: Dims = [],
+    bound: SizeBounds = [],
     interface: Annotated[
         Interface, typer.Option("--interface", help="how the C entry and its kernels are called")
     ] = Interface.UNPACKED,
@@ -55,6 +66,7 @@ def build(
         output,
         inputs,
         dims=parse_dims(dim),
+        bounds=parse_bounds(bound),
         seed=seed,
         interface=interface,
         device=device,

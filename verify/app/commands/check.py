@@ -8,7 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Junit, Model, Patience, Seed, held, parse_dims
+from assay.verify.app.commands.declared import (
+    AsJson,
+    Dims,
+    Inputs,
+    Junit,
+    Model,
+    Patience,
+    Seed,
+    SizeBounds,
+    held,
+    parse_bounds,
+    parse_dims,
+)
 
 
 @held
@@ -26,6 +38,7 @@ def check(
     ] = None,
     inputs: Inputs = None,
     dim: Dims = [],
+    bound: SizeBounds = [],
     how: dict[str, Any] = {},
     seed: Seed = 0,
     stop_after: Annotated[
@@ -72,7 +85,13 @@ def check(
     from assay.verify.tvm import command as tvm_command
 
     if per_pass or per_kernel:
-        others = {"--expected": expected, "--stop-after": stop_after, "--report": report, "--exclude": exclude}
+        others = {
+            "--expected": expected,
+            "--stop-after": stop_after,
+            "--report": report,
+            "--exclude": exclude,
+            "--bound": bound,
+        }
         tvm_command.require_none_of([n for n, given in {**others, "--patience": patience}.items() if given])
         request = tvm_command.TvmRequest(
             model, per_pass, per_kernel, load_npz(inputs) if inputs else {}, parse_dims(dim), seed, junit
@@ -85,6 +104,7 @@ def check(
         backends=backend,
         expected=expected,
         dims=parse_dims(dim),
+        bounds=parse_bounds(bound),
         seed=seed,
         exclude=exclude,
         stop_after=stop_after,

@@ -396,8 +396,6 @@ def test_c14_symbolic_sizes_that_must_be_numbers() -> None:
     refused(free("Squeeze", ("n", 1), {}), "onnx.C14", "give the symbolic dims values")
     backward = {"starts": ints(-3), "ends": ints(-9), "axes": ints(0), "steps": ints(-1)}
     refused(free("Slice", ("n", 1), {}, backward), "onnx.C14", "backward slice")
-    wrap = {"pads": ints(1, 0, 1, 0)}
-    refused(free("Pad", ("n", 1), {"mode": "wrap"}, wrap), "onnx.C14", "mode wrap on an axis of size n")
 
 
 # --- damaged models -------------------------------------------------------------------------------------------------

@@ -1,0 +1,303 @@
+"""Sizes that the entry takes as arguments, and what follows from them (specs/lower.md, "c").
+
+A size is an argument where it is a symbol of an input's shape. Everything that depends on one, such as where a buffer
+lies or what a kernel is handed, is a field of one structure, which a function of the source fills at entry. It takes no
+sizes at which a number leaves 64 bits, so no text of the source has to look for that again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from assay.lower.c.expr import ExprWriter
+from assay.lower.c.helpers import Library
+from assay.lower.c.math import function as math_function
+from assay.lower.c.names import ScopeNames, quote
+from assay.lower.c.ops import Code, Ops, scalar_type
+from assay.lower.c.range import Known, Ranges
+from assay.lower.liveness.problem import bytes_of
+from assay.semantics.advice import about_sizes
+from assay.semantics.dtypes import INT64
+from assay.semantics.errors import Crash, Invalid, Unsupported
+from assay.semantics.instance import symbols_of
+from assay.semantics.integers.polynomials import Polynomials
+from assay.semantics.integers.ranges import Interval, closed, fits_dtype
+from assay.semantics.memory import Bounds, range_of
+from assay.semantics.module import Program, Step
+from assay.semantics.scalar import Dim, Expr, Interner, Var
+from assay.semantics.tensor import Buffer, PrimFunc
+from assay.semantics.text.scalars.printer import ScalarPrinter
+from assay.semantics.walk import post_order
+
+MOST = 31
+"""Bits of the greatest size that C takes where the program has no bound of it."""
+
+
+@dataclass(frozen=True)
+class SizeArgument:
+    """A size as an argument: what it is called in the program, in C and in macros; the least and the greatest that the
+    entry takes."""
+
+    size: str
+    name: str
+    macro: str
+    low: int
+    high: int
+    symbol: Var = field(compare=False)
+    """The symbol in the types of the arguments."""
+
+
+def c_size(value: int) -> str:
+    """A number of bytes or elements as an unsigned constant."""
+    return f"{value}u" if value < 2**32 else f"{value}ull"
+
+
+def bounds_taken(program: Program) -> dict[Var, Interval]:
+    """The least and the greatest value of each symbol that the C takes: those that are declared; where none is, the
+    greatest below a power of two up to which no number that the program computes leaves its dtype, for all symbols at
+    once.
+
+    Unsupported (c.C23): a symbol is no dim of an input by itself; (c.C25): numbers leave their dtype within the bounds.
+    """
+    symbols = symbols_of(program)
+    told = {d for n in program.inputs for d in program.slots[n].type.shape if isinstance(d, Var)}
+    left = [v for v in symbols if v not in told]
+    if left:
+        inputs = [program.slots[n].type for n in program.inputs]
+        raise Unsupported(
+            f"C takes sizes from the shapes of inputs, and no input has a dim that is {left[0].name}: "
+            + about_sizes(left, inputs),
+            label="c.C23",
+        )
+    dims = list(_dims(program))
+    for bits in range(MOST, -1, -1):
+        found = {}
+        for v in symbols:
+            low, high = range_of(program.bounds, v)
+            found[v] = low, max(low, (1 << bits) - 1) if high is None else high
+        if _fits(dims, found):
+            return found
+    raise Unsupported(
+        "the sizes or offsets of the plan leave 64 bits within the bounds of "
+        + ", ".join(v.name for v in symbols)
+        + "; give smaller bounds",
+        label="c.C25",
+    )
+
+
+def _dims(program: Program) -> Iterator[Expr]:
+    """Every number of a program that is an expression, with the bytes of slots and where they end."""
+    places = program.plan.places if program.plan is not None else {}
+    some: list[Dim] = [*(program.plan.sizes.values() if program.plan is not None else ())]
+    for s in program.slots.values():
+        some += [*s.type.shape, bytes_of(s.type)]
+        if s.name in places:
+            some.append(places[s.name].offset + bytes_of(s.type))
+    for step in program.calls:
+        some += [*step.scalars, *(d for _, d in step.dims)]
+    yield from (d for d in some if isinstance(d, Expr))
+
+
+def _fits(dims: list[Expr], bounds: Mapping[Var, Interval]) -> bool:
+    """Whether every step of some expressions stays in its dtype within bounds."""
+    polynomials = Polynomials(dict(bounds))
+    seen: set[int] = set()
+    for dim in dims:
+        for node in post_order(dim, lambda n: () if id(n) in seen else n.children):
+            if id(node) not in seen:
+                seen.add(id(node))
+                if node.dtype.is_integer and not fits_dtype(polynomials.range(polynomials.of(node)), node.dtype):
+                    return False
+    return True
+
+
+@dataclass(eq=False)
+class EntrySizes:
+    """The sizes of one entry: its arguments, and the fields that its text has asked for so far."""
+
+    program: Program
+    prefix: str
+    macro: str
+    library: Library
+    names: ScopeNames
+    fields: dict[str, Dim] = field(default_factory=dict)
+    _known: dict[int, str] = field(default_factory=dict)
+    _number: Interner = field(default_factory=Interner)
+
+    @cached_property
+    def bounds(self) -> dict[Var, Interval]:
+        """Where the symbols lie."""
+        return bounds_taken(self.program)
+
+    @cached_property
+    def arguments(self) -> tuple[SizeArgument, ...]:
+        """The sizes in the order of the arguments."""
+        macros = ScopeNames()
+        return tuple(
+            SizeArgument(v.name, self.names.fresh(v.name), macros.fresh(v.name, upper=True), *self.bounds[v], v)
+            for v in symbols_of(self.program)
+        )
+
+    @cached_property
+    def polynomials(self) -> Polynomials:
+        """Of dims, within the bounds."""
+        bounds: Bounds = dict(self.bounds)
+        return Polynomials(bounds)
+
+    def range(self, dim: Dim) -> Interval:
+        """Where a dim lies."""
+        return closed(self.polynomials.range(self.polynomials.of(dim))) or (-(2**63), 2**63 - 1)
+
+    def most(self, dim: Dim) -> int | None:
+        """The greatest value of a dim within the bounds of the program, where all symbols have one."""
+        return self.range(dim)[1] if all(range_of(self.program.bounds, v)[1] is not None for v in self.bounds) else None
+
+    def type(self, dim: Dim) -> str:
+        """The C type of a field."""
+        return scalar_type(INT64, Known(*self.range(dim)))
+
+    def symbols(self, kernel: PrimFunc) -> dict[Var, Interval]:
+        """Where the symbols and scalars of a kernel lie at the steps that call it."""
+        found: dict[Var, Interval] = {}
+        for step in self.program.calls:
+            if step.kernel == kernel.name:
+                for v, d in values_in(step, kernel).items():
+                    low, high = self.range(d)
+                    before = found.get(v, (low, high))
+                    found[v] = min(low, before[0]), max(high, before[1])
+        return found
+
+    def text(self, dim: Dim, name: str = "size") -> str:
+        """C text for a dim inside the entry: a number, or a field of the plan, called `name` if it is new."""
+        if not isinstance(dim, Expr):
+            return str(dim)
+        key = self._number(dim)
+        if key not in self._known:
+            free, k = name, 0
+            while free in self.fields:
+                k += 1
+                free = f"{name}_{k}"
+            self._known[key] = free
+            self.fields[free] = dim
+        return f"plan->{self._known[key]}"
+
+    def count(self, dim: Dim) -> str:
+        """C text for a number of bytes, as a size_t."""
+        return c_size(dim) if isinstance(dim, int) else f"(size_t){self.text(dim)}"
+
+    # --- text ------------------------------------------------------------------------------------------------------
+
+    def parameters(self) -> list[str]:
+        """The declarations of the sizes as parameters."""
+        return [f"int64_t {a.name}" for a in self.arguments]
+
+    def definition(self) -> Iterator[str]:
+        """The structure, and the function that checks sizes and fills it."""
+        yield f"\n/* What depends on sizes. */\nstruct {self.prefix}_plan {{\n"
+        for name, dim in self.fields.items():
+            yield f"    {self.type(dim)} {name};\n"
+        yield "" if self.fields else "    char nothing;\n"
+        yield "};\n"
+        parameters = ", ".join([*self.parameters(), f"struct {self.prefix}_plan *plan"])
+        yield f"\nstatic int {self.prefix}_find_plan({parameters})\n{{\n"
+        for a in self.arguments:
+            tests = [f"{a.name} {op} {self.macro}_{a.macro}_{end}" for op, end in (("<", "MIN"), (">", "MAX"))]
+            yield f"    if ({' || '.join(tests)}) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n"
+        lines: list[str] = []
+        names = self.library.locals()
+        dims = {self._number(d): d for s in self.program.slots.values() for d in s.type.shape if self.range(d)[0] < 0}
+        for dim in dims.values():
+            self.text(dim)  # a tensor with a dim below 0 is none
+        for taken in ("plan", *(a.name for a in self.arguments)):
+            names.fresh(taken)
+        writer = ExprWriter(
+            Ops(self.library, lambda op, of: math_function(self.library, op, of)),
+            names,
+            Ranges(),
+            lambda text: lines.append(f"    {text}\n"),
+            self._no_trap,
+        )
+        for a, v in zip(self.arguments, symbols_of(self.program), strict=True):
+            known = Known(*self.bounds[v])
+            type_ = scalar_type(INT64, known)
+            local = names.fresh(a.name)
+            lines.append(f"    const {type_} {local} = {'' if type_ == 'int64_t' else f'({type_})'}{a.name};\n")
+            writer.enter(v, Code(local, type_), known)
+        shared = _Shared(writer, self._number, self)
+        shared.count(self.fields.values())
+        for name, dim in self.fields.items():
+            lines.append(f"    plan->{name} = {shared.text(dim, self.type(dim))};\n")
+        for dim in dims.values():
+            lines.append(f"    if ({self.text(dim)} < 0) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n")
+        yield from lines
+        yield "" if self.fields else "    plan->nothing = 0;\n"
+        yield f"    return {self.macro}_OK;\n}}\n"
+
+    def _no_trap(self, kind: str) -> str:
+        raise Crash(f"a size of {self.prefix} could trap: {kind}")
+
+    def named(self, dim: Dim) -> str:
+        """A dim over the names in C, for comments."""
+        names: dict[Var | Buffer, str] = {a.symbol: a.name for a in self.arguments}
+        return str(dim) if isinstance(dim, int) else ScalarPrinter(names, INT64).text(dim)
+
+    def listing(self) -> Iterator[str]:
+        """The lines of the header that name the sizes."""
+        yield " * Sizes:\n"
+        for a in self.arguments:
+            yield f" *   {a.name}: {a.low} to {a.high}, called {quote(a.size)}\n"
+
+
+@dataclass(eq=False)
+class _Shared:
+    """Texts of dims, of which equal parts that are not small are computed once."""
+
+    writer: ExprWriter
+    number: Interner
+    sizes: EntrySizes
+    made: dict[int, Var] = field(default_factory=dict)
+    uses: Counter[int] = field(default_factory=Counter)
+    opened: set[int] = field(default_factory=set)
+
+    def count(self, dims: Iterable[Dim]) -> None:
+        """How often each part of some dims is used, by parts and as a whole."""
+        for dim in dims:
+            assert isinstance(dim, Expr)
+            self.uses[self.number(dim)] += 1
+            for node in post_order(dim, lambda n: () if self.number(n) in self.opened else n.children):
+                if self.number(node) not in self.opened:
+                    self.opened.add(self.number(node))
+                    self.uses.update(map(self.number, node.children))
+
+    def text(self, dim: Dim, type_: str) -> str:
+        assert isinstance(dim, Expr)
+        memo: dict[int, Expr] = {}
+        for node in post_order(dim):
+            memo[id(node)] = self.node(node, memo)
+        code, _ = self.writer.value(memo[id(dim)])
+        return code.text if code.type == type_ else f"({type_}){code.operand}"
+
+    def node(self, node: Expr, memo: Mapping[int, Expr]) -> Expr:
+        """A node over variables for what has one."""
+        key = self.number(node)
+        if key not in self.made:
+            whole = node.with_children(tuple(memo[id(c)] for c in node.children))
+            if not node.children or self.uses[key] < 2:
+                return whole
+            known = Known(*self.sizes.range(node))
+            code, _ = self.writer.value(whole)
+            self.made[key] = Var("n", node.dtype)
+            self.writer.enter(self.made[key], self.writer.local(code, "n"), known)
+        return self.made[key]
+
+
+def values_in(step: Step, kernel: PrimFunc) -> dict[Var, Dim]:
+    """What the symbols and scalars of a kernel are in one step, over the symbols of the program. Invalid (c.C15): the
+    step does not give as many scalars as there are."""
+    if len(kernel.scalars) != len(step.scalars):
+        what = f"{kernel.name} takes {len(kernel.scalars)} scalars, and a step gives it {len(step.scalars)}"
+        raise Invalid(what, where=step.span, label="c.C15")
+    return {**dict(zip(kernel.scalars, step.scalars, strict=True)), **dict(step.dims)}

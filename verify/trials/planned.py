@@ -1,0 +1,117 @@
+"""A planned module at given sizes (specs/verify.md, "Sizes that are tried")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from assay.lower.simplify.bind_params import with_sizes
+from assay.semantics.graph import CallTIR, Expr, Function
+from assay.semantics.graph.functions import rewrite_function
+from assay.semantics.graph.matching import Bound
+from assay.semantics.instance import at, is_symbolic, sizes_of
+from assay.semantics.module import GROUP, Definition, Module, Step
+from assay.semantics.names import unused
+from assay.semantics.scalar import Expr as Scalar, Var as Symbol, evaluate_dim
+from assay.semantics.tensor import Buffer, PrimFunc
+from assay.semantics.types import TensorType, flatten
+from assay.verify.trials.sizes import Sizes, kernel_at
+
+
+def module_at(module: Module, inputs: Mapping[str, Any]) -> Module:
+    """A planned module at the sizes of inputs: every size, offset and tensor function in numbers, and groups too. What
+    is called at several sizes is there for each. Itself where it has no symbols.
+
+    Invalid: the inputs do not fit, or have sizes outside of the program's limits.
+    """
+    program = module.program
+    if not is_symbolic(program) and not any(_symbols(k) for k in module.kernels.values()):
+        return module
+    values = sizes_of(program, {n: np.shape(inputs[n]) for n in program.inputs})
+    return _AtSizes(module).run(values)
+
+
+@dataclass(eq=False)
+class _AtSizes:
+    module: Module
+    made: dict[str, Definition] = field(default_factory=dict)
+    known: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
+
+    def run(self, values: Sizes) -> Module:
+        program = at(self.module.program, values)
+        kept = {n: d for n, d in self.module.definitions.items() if not isinstance(d, PrimFunc)}
+        self.made = {**kept, **{n: k for n, k in self.module.kernels.items() if not _symbols(k)}}
+        steps = tuple(self.step(s) if isinstance(s, Step) else s for s in program.steps)
+        self.made["main"] = replace(program, steps=steps)
+        return replace(self.module, definitions=self.made)
+
+    def step(self, step: Step) -> Step:
+        kernel = self.module.kernel(step.kernel)
+        given = {**dict(zip(kernel.scalars, step.scalars, strict=True)), **dict(step.dims)}
+        return replace(step, kernel=self.kernel(kernel, given), scalars=(), dims=())
+
+    def kernel(self, kernel: PrimFunc, given: Mapping[Symbol, Any]) -> str:
+        """The name of a tensor function at sizes, which is made where it is new."""
+        sizes = {s: int(given[s]) for s in _symbols(kernel)}
+        if not sizes:
+            return kernel.name
+        key = kernel.name, tuple(sizes.values())
+        if key not in self.known:
+            name = self.known[key] = unused(kernel.name, self.made)
+            attrs = {k: _number(v, sizes) for k, v in kernel.attrs.items()}
+            new = replace(kernel_at(kernel, sizes), name=name, attrs=attrs)
+            group = self.module.group(kernel)
+            if group is not None:
+                new = replace(new, attrs={**attrs, GROUP: self.group(group, new, sizes)})
+            self.made[name] = new
+        return self.known[key]
+
+    def group(self, group: Function, kernel: PrimFunc, sizes: Sizes) -> str:
+        """The name of a group at the sizes of its tensor function."""
+        told = dict(sizes)
+        for p, b in zip(group.params, kernel.inputs, strict=True):
+            (of,) = flatten(p.type)
+            told |= {d: n for d, n in zip(of.shape, b.static_shape, strict=True) if isinstance(d, Symbol)}
+
+        def change(node: Expr) -> Expr:
+            if not isinstance(node, CallTIR):
+                return node
+            member = self.module.kernel(node.func)
+            types = [t for a in (*node.args, node) for t in flatten(a.type)]
+            given = _of_types(member.params, types) | dict(zip(member.scalars, node.scalars, strict=True))
+            return replace(node, func=self.kernel(member, given), scalars=())
+
+        numbers: Bound = {s: n for s, n in told.items()}
+        made = rewrite_function(with_sizes(group, numbers), change)
+        name = unused(kernel.attrs.get(GROUP, "group"), self.made)
+        self.made[name] = made
+        return name
+
+
+def _symbols(kernel: PrimFunc) -> tuple[Symbol, ...]:
+    """The symbols and scalars of a tensor function."""
+    found = [d for b in kernel.params for d in b.shape if isinstance(d, Symbol)]
+    return tuple(dict.fromkeys([*kernel.scalars, *found]))
+
+
+def _of_types(buffers: Sequence[Buffer], types: Sequence[TensorType]) -> dict[Symbol, Any]:
+    return {
+        d: n
+        for b, t in zip(buffers, types, strict=True)
+        for d, n in zip(b.shape, t.shape, strict=True)
+        if isinstance(d, Symbol)
+    }
+
+
+def _number(value: Any, sizes: Sizes) -> Any:
+    """An attribute at sizes."""
+    if isinstance(value, tuple):
+        return tuple(_number(v, sizes) for v in value)
+    if isinstance(value, Mapping):
+        return {k: _number(v, sizes) for k, v in value.items()}
+    if isinstance(value, Scalar):
+        return evaluate_dim(value, sizes)
+    return value
