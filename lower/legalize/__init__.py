@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.legalize.kernels import build
+from assay.lower.legalize.size_rules import with_size_rules
 from assay.lower.simplify.dead_code import remove_unreachable
 from assay.semantics.devices import GLOBAL
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call_tir
@@ -108,7 +109,7 @@ def _built(node: Call, operands: tuple[TensorType, ...], scalars: tuple[Symbol, 
     assert isinstance(node.op, Operator)
     kernel = build(node.op.name, node.attrs, operands, node.type, name)
     if not scalars:
-        return kernel
+        return with_size_rules(kernel, node.op, node.attrs, operands, node.type)
     taken = {b.name for b in kernel.params}
     own: Bound = {}
     for s in scalars:
@@ -117,7 +118,9 @@ def _built(node: Call, operands: tuple[TensorType, ...], scalars: tuple[Symbol, 
         own[s] = Symbol(free)
     types = tuple(_renamed(t, own) for t in operands)
     attrs = {k: _at(v, own) for k, v in node.attrs.items()}
-    kernel = build(node.op.name, attrs, types, instantiate(node.type, own), name)
+    result = instantiate(node.type, own)
+    kernel = build(node.op.name, attrs, types, result, name)
+    kernel = with_size_rules(kernel, node.op, attrs, types, result)
     return replace(kernel, scalars=tuple(s for s in own.values() if isinstance(s, Symbol)))
 
 

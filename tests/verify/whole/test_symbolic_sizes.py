@@ -12,8 +12,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from assay.interp import machine
 from assay.lower.c import CSource, emit
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Trap
 from assay.verify.app.check import CheckRun, Lowering
 from assay.verify.c import tools
 from assay.verify.c.compiled import compile_c
@@ -123,6 +124,19 @@ def test_what_is_built_has_sizes_as_arguments(
             compiled.run({"x": np.ones((batch, seq, 4), np.float32)})
     assert "#define M_WORKSPACE_BYTES" in source.header, "what it takes at most is known"
     assert "int m_run(" in source.header and "int64_t batch" in source.header
+
+
+def test_sizes_that_an_operator_refuses_trap_in_machine_and_c() -> None:
+    check = CheckRun(Lowering(image(), "m"))
+    assert all(line.evidence.holds for line in check.lines())
+    assert check.source is not None
+    compiled = compile_c(check.source, reproducible=True)
+    for height, width in ((1, 4), (4, 1), (0, 4)):
+        x = {"x": np.ones((2, 3, height, width), np.float32)}
+        for run in (lambda x=x: machine.run(check.modules["pool"], x), lambda x=x: compiled.run(x)):
+            with pytest.raises(Trap) as caught:
+                run()
+            assert caught.value.kind == "shape", (height, width)
 
 
 def test_a_bound_of_no_size(
