@@ -187,9 +187,7 @@ SHOWN: tuple[Shown, ...] = (
         files={"01-import.py": r"-> R\.Tensor\(\(2,\)"},
     ),
     Shown("J17", "run FILE.py --seed 0\nrun FILE.py --seed 1", ARMS, (r"(?s)3\..*2\.|2\..*3\.",)),
-    Shown(
-        "J17", "check FILE.py --stop-after pool", ARMS, (r"n is no size of main's inputs.*\[legalize\.C1\]",), code=2
-    ),
+    Shown("J17", "check FILE.py --stop-after pool", ARMS, (r"can be planned.*\[alias\.C3\]",), code=2),
     Shown(
         "R19",
         "run FILE.py --inputs in.npz",
@@ -217,7 +215,7 @@ SHOWN: tuple[Shown, ...] = (
         "J15",
         "check FILE.py --stop-after pool",
         GROWING,
-        (r"concat has an operand or result Tensor\(\(n\), float32\): sizes must be known.*\[legalize\.C1\]",),
+        (r"grow calls itself.*\[liveness\.C3\]",),
         code=2,
     ),
     Shown(

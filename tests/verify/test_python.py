@@ -45,7 +45,7 @@ def sized(tmp_path: Path) -> Path:
         ("check", {"pases": "nonsense"}, "no option 'pases'; did you mean passes"),
         ("check", {"stopafter": "import"}, "no option 'stopafter'; did you mean stop_after"),
         ("check", {"backend": "onnxruntime"}, "no option 'backend'; did you mean backends"),
-        ("build", {"directory": "no", "bogus": 1}, "no option 'bogus'; there are model, directory"),
+        ("build", {"directory": "no", "quux": 1}, "no option 'quux'; there are model, directory"),
         ("load", {"dim": {}}, "no option 'dim'; did you mean dims"),
         ("run", {"seeds": 1}, "no option 'seeds'; did you mean seed"),
         ("prove", {"bound": {}}, "no option 'bound'; did you mean bounds"),

@@ -18,7 +18,7 @@ from assay.semantics.module import Module
 from assay.verify.api.how import DEFAULTS, How
 from assay.verify.api.programs import Array, Inputs, Program, bound_of, input_arrays, opened, with_inputs
 from assay.verify.app import bound as binding, certificate, check as run, signing
-from assay.verify.app.check import CheckRun, Line, SizeBounds
+from assay.verify.app.check import CheckRun, Line
 from assay.verify.app.judging import JudgedOutputs, isolated
 from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
 from assay.verify.app.report.collect import collect
@@ -32,6 +32,7 @@ from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit, gravest
 from assay.verify.memory.second import cvc5_module
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
+from assay.verify.symbolic import Bounds
 
 Backends: TypeAlias = str | Backend | Callable[..., Any] | Sequence[str | Backend | Callable[..., Any]]
 """Who is judged: by name, or objects of the protocol, or functions of a model and its inputs."""
@@ -73,7 +74,7 @@ def check(
     backends: Backends = (),
     expected: Inputs = None,
     dims: Mapping[str, int] | None = None,
-    bounds: SizeBounds | None = None,
+    bounds: Bounds | None = None,
     seed: int = 0,
     exclude: str | Sequence[str] = (),
     stop_after: str = "",
@@ -146,7 +147,7 @@ def build(
     inputs: Inputs = None,
     *,
     dims: Mapping[str, int] | None = None,
-    bounds: SizeBounds | None = None,
+    bounds: Bounds | None = None,
     seed: int = 0,
     interface: Interface | str = Interface.UNPACKED,
     device: str = "",

@@ -19,8 +19,8 @@ from assay.semantics.files import recording
 from assay.semantics.module import Module
 from assay.semantics.store import contents
 from assay.semantics.strict_json import typed
-from assay.verify.app.check import SizeBounds
 from assay.verify.app.text_run import load_either
+from assay.verify.symbolic import Bounds
 
 
 def digests_of_defaults(defaults: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, str]:
@@ -43,7 +43,7 @@ class Bound:
     beside: Mapping[str, str] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
-    bounds: SizeBounds = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=dict)
 
     def as_data(self) -> dict[str, Any]:
         """As plain data."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
@@ -43,13 +43,12 @@ from assay.verify.compare import Comparison
 from assay.verify.evidence import Context, Evidence, unknown
 from assay.verify.exits import Exit, gravest
 from assay.verify.oracle import Expected
+from assay.verify.symbolic import Bounds
 from assay.verify.trials.countable import require_countable
 from assay.verify.trials.planned import module_at
 from assay.verify.trials.sizes import Sizes, declared_bounds, sizes_to_try, told_point, told_sizes
 
 Array = np.ndarray[Any, Any]
-SizeBounds: TypeAlias = Mapping[str, tuple[int | None, int | None]]
-"""The least and the greatest value of symbols of main by name; None: no bound."""
 MOST_SIZES = 8
 """Choices of sizes that are run."""
 
@@ -125,7 +124,7 @@ class Lowering:
     passes: str = ""
     inputs: Mapping[str, Array] = field(default_factory=dict)
     """Those that are given, which passes may bind."""
-    bounds: SizeBounds = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=dict)
     """The least and the greatest value of symbols of main, by name, as far as they are given."""
     tensors: dict[str, Expr] = field(default_factory=dict)
     digest: Callable[[Module], str] | None = None

@@ -219,9 +219,10 @@ def test_outputs_beyond_the_spread_of_correct_runs_are_implausible() -> None:
                 raise cannot(self.name, "only outputs are shown")
             return lambda inputs: {n: v * np.float32(1.01) if whole else v for n, v in run(inputs).items()}
 
-    found = judge(models.model("mobilenetv2"), [Off()], kinds=["random"])
+    model = models.model("shufflenet")  # of which the bounds exclude nothing
+    found = judge(model, [Off()], kinds=["random"])
     assert found.verdicts[0].outcome == "implausible" and "times their spread" in found.verdicts[0].closing()
-    assert judge(models.model("mobilenetv2"), [Off()], kinds=["random"], sound_only=True).verdicts[0].outcome == "right"
+    assert judge(model, [Off()], kinds=["random"], sound_only=True).verdicts[0].outcome == "right"
 
 
 def test_inputs_that_are_given_are_run_with_others_in_between() -> None:
