@@ -28,7 +28,7 @@ from assay.interp.windows import check_alignment
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.instance import at, is_symbolic, shape_in, sizes_of
+from assay.semantics.instance import at, input_types, is_symbolic, shape_in, sizes_of
 from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
 from assay.semantics.module import Branch, Module, Program, Slot, Step
@@ -63,7 +63,7 @@ def run(
     program = module.program
     check_names({name: program.slots[name].type for name in program.inputs}, inputs)
     if is_symbolic(program):
-        program = at(program, sizes_of(program, {name: np.shape(inputs[name]) for name in program.inputs}))
+        program = at(program, sizes_of(input_types(program), {name: np.shape(inputs[name]) for name in program.inputs}))
     machine = _Machine(module, program, inputs, seed)
     machine.run(execute, observe)
     return machine.outputs()

@@ -1,14 +1,15 @@
 """A program with symbols, in numbers (specs/semantics.md, "Memory planning").
 
 at(program, {n: 16})         # every type, size and offset as a number
-sizes_of(program, shapes)    # the symbols' values, from the shapes of the inputs
+sizes_of(types, shapes)      # the symbols' values, from the types and shapes of the inputs
 shape_in(step, kernel, b)    # the shape of a buffer of a kernel in one step
-sizes_of_call(call, kernel)  # what the symbols of a kernel are in one call
+sizes_of_step(step, kernel)  # what the symbols of a kernel are in one step
+sizes_of_call(call, kernel)  # the same in one call
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from assay.semantics.memory import Place
 from assay.semantics.module import Program, Slot, Step
 from assay.semantics.scalar import Const, Dim, Expr, Var, evaluate, evaluate_dim, show, simplify, substitute, variables
 from assay.semantics.tensor import Buffer, PrimFunc
-from assay.semantics.types import TensorType, flatten
+from assay.semantics.types import TensorType, Type, flatten
 
 
 def is_symbolic(program: Program) -> bool:
@@ -39,15 +40,24 @@ def shape_in(step: Step, kernel: PrimFunc, buffer: Buffer) -> tuple[Dim, ...]:
     is."""
     if all(isinstance(d, int) for d in buffer.shape):
         return buffer.shape
-    values: dict[Var, Dim] = {**dict(zip(kernel.scalars, step.scalars, strict=False)), **dict(step.dims)}
+    values = sizes_of_step(step, kernel)
     return tuple(replaced(d, values) for d in buffer.shape)
+
+
+def sizes_of_step(step: Step, kernel: PrimFunc) -> dict[Var, Dim]:
+    """What the symbols and scalars of a step's kernel are in this step, as far as it says."""
+    return {**dict(zip(kernel.scalars, step.scalars, strict=False)), **dict(step.dims)}
 
 
 def sizes_of_call(node: CallTIR, kernel: PrimFunc) -> dict[Var, Dim]:
     """What the symbols of a tensor function are in one call of it: its scalars, and the whole dims of its buffers."""
-    found: dict[Var, Dim] = dict(zip(kernel.scalars, node.scalars, strict=False))
-    given = [t for of in (*(a.type for a in node.args), node.type) for t in flatten(of)]
-    for buffer, of in zip(kernel.params, given, strict=False):
+    return sizes_of_operands(kernel, node.scalars, (*(a.type for a in node.args), node.type))
+
+
+def sizes_of_operands(kernel: PrimFunc, scalars: Iterable[Dim], types: Iterable[Type]) -> dict[Var, Dim]:
+    """The same where a tensor function is handed these scalars, and tensors of these types for its parameters."""
+    found: dict[Var, Dim] = dict(zip(kernel.scalars, scalars, strict=False))
+    for buffer, of in zip(kernel.params, (t for each in types for t in flatten(each)), strict=False):
         for own, d in zip(buffer.shape, of.shape, strict=False):
             if isinstance(own, Var):
                 found.setdefault(own, d)
@@ -112,18 +122,23 @@ def place_of(program: Program, slot: Slot) -> Place | None:
     return None if slot.offset is None or not slot.is_pooled else Place(program.pool_of(slot).name, slot.offset)
 
 
-def sizes_of(program: Program, shapes: Mapping[str, Sequence[int]]) -> dict[Var, int]:
-    """The value of every symbol that is a dim of an input by itself, from the inputs' shapes by name.
+def input_types(program: Program) -> dict[str, TensorType]:
+    """The types of a program's inputs by name, in their order."""
+    return {n: program.slots[n].type for n in program.inputs}
+
+
+def sizes_of(inputs: Mapping[str, TensorType], shapes: Mapping[str, Sequence[int]]) -> dict[Var, int]:
+    """The value of every symbol that is a dim of an input by itself, from the inputs' types and shapes by name.
 
     Invalid: a shape has another rank, or a dim is not what its type says with these values (rule M4).
     """
     values: dict[Var, int] = {}
-    for name in program.inputs:
-        for d, n in zip(program.slots[name].type.shape, shapes[name], strict=False):
+    for name, of in inputs.items():
+        for d, n in zip(of.shape, shapes[name], strict=False):
             if isinstance(d, Var):
                 values.setdefault(d, int(n))
-    for name in program.inputs:
-        of, given = program.slots[name].type, tuple(int(n) for n in shapes[name])
+    for name, of in inputs.items():
+        given = tuple(int(n) for n in shapes[name])
         known = all(v in values for d in of.shape if isinstance(d, Expr) for v in variables(d))
         if len(given) != len(of.shape) or (known and tuple(evaluate_dim(d, values) for d in of.shape) != given):
             told = ", ".join(f"{v.name} = {n}" for v, n in values.items())

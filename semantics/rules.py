@@ -107,6 +107,9 @@ def _check_step(i: int, step: Step, kernel: PrimFunc, program: Program) -> None:
     given = [*step.reads, *made]
     if len(step.reads) != len(kernel.inputs) or len(wanted) != len(given):
         raise Invalid(f"step {i} gives {step.kernel} {len(given)} slots, it takes {len(wanted)}", label="program.C2")
+    if len(step.scalars) != len(kernel.scalars):
+        what = f"gives {step.kernel} {len(step.scalars)} scalars, it takes {len(kernel.scalars)}"
+        raise Invalid(f"step {i} {what}", label="program.C2")
     if len(set(made)) != len(made) or set(made) & set(step.reads):
         raise Invalid(f"{name} uses one slot twice", label="program.C5")
     for buffer, slot_name in zip(wanted, given, strict=True):

@@ -15,10 +15,11 @@ from assay.lower.c.names import text_literal
 from assay.lower.c.outlining import OutlinedFunctions, Piece, indented
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
 from assay.lower.c.packed_abi import spec_tables, tvm_ffi
-from assay.lower.c.sizes import c_size, values_in
+from assay.lower.c.sizes import c_size
 from assay.lower.interfaces import Interface
 from assay.lower.liveness.problem import bytes_of
 from assay.lower.pool import leaders
+from assay.semantics.instance import sizes_of_step
 from assay.semantics.memory import overlap
 from assay.semantics.module import Slot, Step, flow
 from assay.semantics.scalar import Expr
@@ -397,7 +398,7 @@ class _Body:
             for p in kernel.parameters:
                 slot = slots[_slots(step, kernel)[p.role][p.index]]
                 args.append(self.pointer(slot, p.type, p.role in READ_ONLY))
-            values = values_in(step, layout.module.kernel(step.kernel)) if kernel.sizes else {}
+            values = sizes_of_step(step, layout.module.kernel(step.kernel)) if kernel.sizes else {}
             for s in kernel.sizes:
                 text, of = layout.sizes.text(values[s.symbol]), layout.sizes.type(values[s.symbol])
                 args.append(text if of == s.type or not isinstance(values[s.symbol], Expr) else f"({s.type}){text}")

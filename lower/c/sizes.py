@@ -21,12 +21,12 @@ from assay.lower.c.range import Known, Ranges
 from assay.lower.liveness.problem import bytes_of
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Crash, Invalid, Unsupported
-from assay.semantics.instance import symbols_of
+from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.instance import sizes_of_step, symbols_of
 from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.integers.ranges import Interval, closed, fits_dtype
 from assay.semantics.memory import Bounds, range_of
-from assay.semantics.module import Program, Step
+from assay.semantics.module import Program
 from assay.semantics.scalar import Dim, Expr, Interner, Var
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.text.scalars.printer import ScalarPrinter
@@ -164,7 +164,7 @@ class EntrySizes:
         found: dict[Var, Interval] = {}
         for step in self.program.calls:
             if step.kernel == kernel.name:
-                for v, d in values_in(step, kernel).items():
+                for v, d in sizes_of_step(step, kernel).items():
                     low, high = self.range(d)
                     before = found.get(v, (low, high))
                     found[v] = min(low, before[0]), max(high, before[1])
@@ -292,12 +292,3 @@ class _Shared:
             self.made[key] = Var("n", node.dtype)
             self.writer.enter(self.made[key], self.writer.local(code, "n"), known)
         return self.made[key]
-
-
-def values_in(step: Step, kernel: PrimFunc) -> dict[Var, Dim]:
-    """What the symbols and scalars of a kernel are in one step, over the symbols of the program. Invalid (c.C15): the
-    step does not give as many scalars as there are."""
-    if len(kernel.scalars) != len(step.scalars):
-        what = f"{kernel.name} takes {len(kernel.scalars)} scalars, and a step gives it {len(step.scalars)}"
-        raise Invalid(what, where=step.span, label="c.C15")
-    return {**dict(zip(kernel.scalars, step.scalars, strict=True)), **dict(step.dims)}

@@ -26,6 +26,7 @@ from assay.lower.interfaces import Interface
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.files import open_regular, read_text
+from assay.semantics.instance import sizes_of
 from assay.semantics.scalar import Dim, Var, evaluate_dim
 from assay.semantics.text.scalars import ScalarParser
 from assay.semantics.text.source import Source
@@ -77,20 +78,7 @@ class CSource:
 
         Invalid (input.C3): a rank is another, or a dim is not what these sizes say.
         """
-        found: dict[Var, int] = {}
-        for a in self.inputs:
-            for d, n in zip(a.type.shape, shapes[a.slot], strict=False):
-                if isinstance(d, Var):
-                    found.setdefault(d, int(n))
-        for a in self.inputs:
-            given = tuple(shapes[a.slot])
-            wanted = tuple(evaluate_dim(d, found) for d in a.type.shape)
-            if given != wanted:
-                told = ", ".join(f"{v.name} = {n}" for v, n in found.items())
-                raise Invalid(
-                    f"input {a.slot!r} has the shape {given}, expected {a.type}" + (f" with {told}" if told else ""),
-                    label="input.C3",
-                )
+        found = sizes_of({a.slot: a.type for a in self.inputs}, shapes)
         return tuple(found[s.symbol] for s in self.sizes)
 
     def at(self, values: Sequence[int], workspaces: Sequence[int]) -> CSource:

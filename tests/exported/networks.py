@@ -98,69 +98,99 @@ class Field(nn.Module):
         super().__init__()
         self.model, self.fields, self.more = model.eval(), fields, more
 
+    def shown(self, *args: Any, **named: Any) -> Any:
+        out = self.model(*args, **named, **self.more)
+        found = tuple(out[f] for f in self.fields)
+        return found[0] if len(found) == 1 else found
+
 
 class ByName(Field):
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
-        out = self.model(input_ids=input_ids, attention_mask=attention_mask, **self.more)
-        found = tuple(out[f] for f in self.fields)
-        return found[0] if len(found) == 1 else found
+        return self.shown(input_ids=input_ids, attention_mask=attention_mask)
+
+
+def small(model: str, config: str, **sizes: int) -> Any:
+    """A model of transformers by the names of its class and its configuration's, with small sizes."""
+    import transformers
+
+    return getattr(transformers, model)(getattr(transformers, config)(**sizes))
 
 
 @network
 def bert() -> nn.Module:
-    from transformers import BertConfig, BertModel
-
-    config = BertConfig(
-        vocab_size=50,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=24,
-        max_position_embeddings=32,
+    return ByName(
+        small(
+            "BertModel",
+            "BertConfig",
+            vocab_size=50,
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=24,
+            max_position_embeddings=32,
+        ),
+        "last_hidden_state",
+        "pooler_output",
     )
-    return ByName(BertModel(config), "last_hidden_state", "pooler_output")
 
 
 @network
 def distilbert() -> nn.Module:
-    from transformers import DistilBertConfig, DistilBertModel
-
-    config = DistilBertConfig(vocab_size=50, dim=16, n_layers=2, n_heads=2, hidden_dim=24, max_position_embeddings=32)
-    return ByName(DistilBertModel(config), "last_hidden_state")
+    return ByName(
+        small(
+            "DistilBertModel",
+            "DistilBertConfig",
+            vocab_size=50,
+            dim=16,
+            n_layers=2,
+            n_heads=2,
+            hidden_dim=24,
+            max_position_embeddings=32,
+        ),
+        "last_hidden_state",
+    )
 
 
 class Pixels(Field):
     def forward(self, image: Tensor) -> Any:
-        out = self.model(image, **self.more)
-        found = tuple(out[f] for f in self.fields)
-        return found[0] if len(found) == 1 else found
+        return self.shown(image)
+
+
+def _vit() -> Any:
+    return small(
+        "ViTModel",
+        "ViTConfig",
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        image_size=16,
+        patch_size=4,
+    )
 
 
 @network
 def vit() -> nn.Module:
-    from transformers import ViTConfig, ViTModel
-
-    config = ViTConfig(
-        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=16, patch_size=4
+    return Pixels(
+        _vit(),
+        "last_hidden_state",
     )
-    return Pixels(ViTModel(config), "last_hidden_state")
 
 
 @network
 def vit_sizes() -> nn.Module:
-    from transformers import ViTConfig, ViTModel
-
-    config = ViTConfig(
-        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=16, patch_size=4
+    module = Pixels(
+        _vit(),
+        "last_hidden_state",
+        interpolate_pos_encoding=True,
     )
-    module = Pixels(ViTModel(config), "last_hidden_state", interpolate_pos_encoding=True)
     return module
 
 
 def _t5() -> Any:
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    config = T5Config(
+    return small(
+        "T5ForConditionalGeneration",
+        "T5Config",
         vocab_size=50,
         d_model=16,
         d_kv=8,
@@ -171,7 +201,6 @@ def _t5() -> Any:
         relative_attention_max_distance=16,
         decoder_start_token_id=0,
     )
-    return T5ForConditionalGeneration(config)
 
 
 @network
@@ -220,25 +249,25 @@ class Cached(nn.Module):
         return (out["logits"], *flat)
 
 
+def _gpt2() -> Any:
+    return small("GPT2LMHeadModel", "GPT2Config", vocab_size=50, n_positions=32, n_embd=16, n_layer=2, n_head=2)
+
+
 @network
 def gpt2_past() -> nn.Module:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    return Cached(GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=32, n_embd=16, n_layer=2, n_head=2)), 2)
+    return Cached(_gpt2(), 2)
 
 
 @network
 def gpt2() -> nn.Module:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=32, n_embd=16, n_layer=2, n_head=2))
+    model = _gpt2()
     return ByName(model, "logits", use_cache=False)
 
 
 def _llama() -> Any:
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    config = LlamaConfig(
+    return small(
+        "LlamaForCausalLM",
+        "LlamaConfig",
         vocab_size=50,
         hidden_size=16,
         intermediate_size=24,
@@ -247,7 +276,6 @@ def _llama() -> Any:
         num_key_value_heads=2,
         max_position_embeddings=32,
     )
-    return LlamaForCausalLM(config)
 
 
 @network
@@ -261,9 +289,9 @@ def llama() -> nn.Module:
 
 
 def _whisper() -> Any:
-    from transformers import WhisperConfig, WhisperForConditionalGeneration
-
-    config = WhisperConfig(
+    return small(
+        "WhisperForConditionalGeneration",
+        "WhisperConfig",
         vocab_size=50,
         num_mel_bins=8,
         encoder_layers=1,
@@ -280,7 +308,6 @@ def _whisper() -> Any:
         bos_token_id=1,
         eos_token_id=2,
     )
-    return WhisperForConditionalGeneration(config)
 
 
 @network

@@ -66,6 +66,7 @@ BROKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "an input without a slot": ("program.C1", lambda: check(with_program(inputs=("x", "nothing")))),
     "a step on no slot": ("program.C1", lambda: check(steps(0, reads=("nothing",)))),
     "a step of too few slots": ("program.C2", lambda: check(steps(1, scratch=()))),
+    "a step with a scalar too many": ("program.C2", lambda: check(steps(0, scalars=(3,)))),
     "a step that writes an input": ("program.C4", lambda: check(steps(0, reads=("y",), writes=("x",)))),
     "an output as scratch": ("program.C4", lambda: check(steps(1, scratch=("z",)))),
     "a slot twice": ("program.C5", lambda: check(steps(0, writes=("x",)))),

@@ -6,18 +6,16 @@ moved or simplified. So both can be compared by `assay.verify.equivalence`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from assay.semantics.alias import bindings
 from assay.semantics.graph import CallTIR, Expr, Function
+from assay.semantics.instance import sizes_of_operands
 from assay.semantics.module import Module
-from assay.semantics.scalar import Var as Symbol, const, evaluate_dim
+from assay.semantics.scalar import evaluate_dim
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq
-from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.tensor.mapping import Mapper
-from assay.semantics.types import Type, flatten
-
-Sizes = Mapping[Symbol, int]
+from assay.semantics.types import TensorType, Type, flatten
+from assay.verify.trials.sizes import Sizes, body_at
 
 
 def written_out(group: Function, module: Module, sizes: Sizes) -> PrimFunc:
@@ -52,15 +50,5 @@ def _buffers(name: str, of: Type, sizes: Sizes) -> list[Buffer]:
 
 def _placed(kernel: PrimFunc, given: Sequence[Buffer], scalars: Sequence[int]) -> Stmt:
     """The body of a tensor function with `given` as its parameters; all other names in it are new."""
-    plain = without_blocks(kernel)
-    names = Mapper.renewing(plain)
-    for wanted, b in zip(plain.params, given, strict=True):
-        for d, n in zip(wanted.shape, b.static_shape, strict=True):
-            if isinstance(d, Symbol):
-                names.vars[d] = const(n, d.dtype)
-        names.buffers[wanted] = b
-    names.vars.update((v, const(n, v.dtype)) for v, n in zip(plain.scalars, scalars, strict=True))
-    for inner, new in list(names.buffers.items()):
-        if inner not in plain.params:
-            names.buffers[inner] = Buffer(new.name, tuple(map(names.dim, inner.shape)), new.dtype, new.scope, new.notes)
-    return names.run(plain.body)
+    found = sizes_of_operands(kernel, scalars, [TensorType(b.shape, b.dtype) for b in given])
+    return body_at(kernel, given, {s: evaluate_dim(n, {}) for s, n in found.items()})

@@ -11,13 +11,14 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, call, var
 from assay.semantics.graph.matching import Bound, instantiate
 from assay.semantics.graph.sizes import sizes_in
+from assay.semantics.instance import sizes_of_operands
 from assay.semantics.memory import Bounds
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, evaluate_dim
+from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten, symbols
 from assay.verify.trials.batch import stores
-from assay.verify.trials.sizes import Sizes, SizesToTry, kernel_at, sizes_to_try, told_point, told_sizes
+from assay.verify.trials.sizes import Sizes, SizesToTry, kernel_at, numbers_in, sizes_to_try, told_point, told_sizes
 
 MOST = 1 << 22
 """Stores of a tensor function at sizes beyond which they are not tried."""
@@ -52,7 +53,7 @@ class KernelUse:
                 if any(evaluate_dim(d, sizes) < 0 for d in t.shape):
                     raise Invalid(f"{t} has a negative size")
             operands.append(var(f"x{i}", instantiate(a.type, bound)))
-        attrs = {k: _at(v, sizes) for k, v in self.call.attrs.items()}
+        attrs = {k: numbers_in(v, sizes) for k, v in self.call.attrs.items()}
         return call(self.call.op.name, *operands, **attrs)
 
     def sizes_to_try(self, kernel: PrimFunc) -> SizesToTry:
@@ -74,13 +75,8 @@ class KernelUse:
 
 def bound_symbols(kernel: PrimFunc, use: KernelUse, sizes: Sizes) -> dict[Symbol, int]:
     """The numbers of a tensor function's own symbols where those of its use have `sizes`."""
-    found = {s: evaluate_dim(d, sizes) for s, d in zip(kernel.scalars, use.scalars, strict=True)}
-    wanted = [t for of in (*(a.type for a in use.call.args), use.call.type) for t in flatten(of)]
-    for buffer, of in zip(kernel.params, wanted, strict=True):
-        for own, d in zip(buffer.shape, of.shape, strict=False):
-            if isinstance(own, Symbol):
-                found.setdefault(own, evaluate_dim(d, sizes))
-    return found
+    found = sizes_of_operands(kernel, use.scalars, (*(a.type for a in use.call.args), use.call.type))
+    return {s: evaluate_dim(d, sizes) for s, d in found.items()}
 
 
 def instance_at(kernel: PrimFunc, use: KernelUse, sizes: Sizes) -> tuple[PrimFunc, Call]:
@@ -92,12 +88,6 @@ def instance_at(kernel: PrimFunc, use: KernelUse, sizes: Sizes) -> tuple[PrimFun
     if wanted != given:
         raise Invalid(f"it takes and gives {', '.join(given)}; its operator {', '.join(wanted)}")
     return found, call
-
-
-def _at(value: Any, sizes: Sizes) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_at(v, sizes) for v in value)
-    return evaluate_dim(value, sizes) if isinstance(value, Scalar) else value
 
 
 @dataclass

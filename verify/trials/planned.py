@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,13 +12,13 @@ from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.graph import CallTIR, Expr, Function
 from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.matching import Bound
-from assay.semantics.instance import at, is_symbolic, sizes_of
+from assay.semantics.instance import at, input_types, is_symbolic, sizes_of, sizes_of_call, sizes_of_step
 from assay.semantics.module import GROUP, Definition, Module, Step
 from assay.semantics.names import unused
-from assay.semantics.scalar import Expr as Scalar, Var as Symbol, evaluate_dim
-from assay.semantics.tensor import Buffer, PrimFunc
-from assay.semantics.types import TensorType, flatten
-from assay.verify.trials.sizes import Sizes, kernel_at
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import flatten
+from assay.verify.trials.sizes import Sizes, kernel_at, numbers_in
 
 
 def module_at(module: Module, inputs: Mapping[str, Any]) -> Module:
@@ -30,7 +30,7 @@ def module_at(module: Module, inputs: Mapping[str, Any]) -> Module:
     program = module.program
     if not is_symbolic(program) and not any(_symbols(k) for k in module.kernels.values()):
         return module
-    values = sizes_of(program, {n: np.shape(inputs[n]) for n in program.inputs})
+    values = sizes_of(input_types(program), {n: np.shape(inputs[n]) for n in program.inputs})
     return _AtSizes(module).run(values)
 
 
@@ -50,8 +50,7 @@ class _AtSizes:
 
     def step(self, step: Step) -> Step:
         kernel = self.module.kernel(step.kernel)
-        given = {**dict(zip(kernel.scalars, step.scalars, strict=True)), **dict(step.dims)}
-        return replace(step, kernel=self.kernel(kernel, given), scalars=(), dims=())
+        return replace(step, kernel=self.kernel(kernel, sizes_of_step(step, kernel)), scalars=(), dims=())
 
     def kernel(self, kernel: PrimFunc, given: Mapping[Symbol, Any]) -> str:
         """The name of a tensor function at sizes, which is made where it is new."""
@@ -61,7 +60,7 @@ class _AtSizes:
         key = kernel.name, tuple(sizes.values())
         if key not in self.known:
             name = self.known[key] = unused(kernel.name, self.made)
-            attrs = {k: _number(v, sizes) for k, v in kernel.attrs.items()}
+            attrs = {k: numbers_in(v, sizes) for k, v in kernel.attrs.items()}
             new = replace(kernel_at(kernel, sizes), name=name, attrs=attrs)
             group = self.module.group(kernel)
             if group is not None:
@@ -80,9 +79,7 @@ class _AtSizes:
             if not isinstance(node, CallTIR):
                 return node
             member = self.module.kernel(node.func)
-            types = [t for a in (*node.args, node) for t in flatten(a.type)]
-            given = _of_types(member.params, types) | dict(zip(member.scalars, node.scalars, strict=True))
-            return replace(node, func=self.kernel(member, given), scalars=())
+            return replace(node, func=self.kernel(member, sizes_of_call(node, member)), scalars=())
 
         numbers: Bound = {s: n for s, n in told.items()}
         made = rewrite_function(with_sizes(group, numbers), change)
@@ -95,23 +92,3 @@ def _symbols(kernel: PrimFunc) -> tuple[Symbol, ...]:
     """The symbols and scalars of a tensor function."""
     found = [d for b in kernel.params for d in b.shape if isinstance(d, Symbol)]
     return tuple(dict.fromkeys([*kernel.scalars, *found]))
-
-
-def _of_types(buffers: Sequence[Buffer], types: Sequence[TensorType]) -> dict[Symbol, Any]:
-    return {
-        d: n
-        for b, t in zip(buffers, types, strict=True)
-        for d, n in zip(b.shape, t.shape, strict=True)
-        if isinstance(d, Symbol)
-    }
-
-
-def _number(value: Any, sizes: Sizes) -> Any:
-    """An attribute at sizes."""
-    if isinstance(value, tuple):
-        return tuple(_number(v, sizes) for v in value)
-    if isinstance(value, Mapping):
-        return {k: _number(v, sizes) for k, v in value.items()}
-    if isinstance(value, Scalar):
-        return evaluate_dim(value, sizes)
-    return value

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from assay.semantics.graph import Function
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.memory import Bounds, range_of
-from assay.semantics.scalar import Load, Var as Symbol, const, evaluate_dim
+from assay.semantics.scalar import Expr as Scalar, Load, Var as Symbol, const, evaluate_dim
 from assay.semantics.tensor import Buffer, For, PrimFunc, Stmt
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper, bound_buffers, bound_vars
@@ -167,15 +167,32 @@ def kernel_at(kernel: PrimFunc, sizes: Sizes) -> PrimFunc:
     of their own. Itself where it has no symbols."""
     if not sizes:
         return kernel
+    params = tuple(
+        Buffer(b.name, tuple(evaluate_dim(d, sizes) for d in b.shape), b.dtype, b.scope, b.notes) for b in kernel.params
+    )
+    return PrimFunc(kernel.name, params, kernel.num_outputs, body_at(kernel, params, sizes), kernel.attrs)
+
+
+def body_at(kernel: PrimFunc, params: Sequence[Buffer], sizes: Sizes) -> Stmt:
+    """The body of a tensor function with these buffers as its parameters, and numbers for its symbols and scalars; all
+    other names in it are new."""
     plain = without_blocks(kernel)
-    new = _AtSizes({v: const(n, v.dtype) for v, n in sizes.items()})
+    new = _AtSizes({v: const(n, v.dtype) for v, n in sizes.items()}, dict(zip(plain.params, params, strict=True)))
     for var in bound_vars(plain):
         new.vars.setdefault(var, Symbol(var.name, var.dtype))
-    for b in (*plain.params, *bound_buffers(plain.body)):
+    for b in bound_buffers(plain.body):
         shape = tuple(evaluate_dim(d, sizes) for d in b.shape)
         new.buffers[b] = Buffer(b.name, shape, b.dtype, b.scope, b.notes)
-    params = tuple(new.buffers[p] for p in plain.params)
-    return PrimFunc(kernel.name, params, kernel.num_outputs, new.run(plain.body), kernel.attrs)
+    return new.run(plain.body)
+
+
+def numbers_in(value: Any, sizes: Sizes) -> Any:
+    """An attribute with numbers for the sizes in it."""
+    if isinstance(value, tuple):
+        return tuple(numbers_in(v, sizes) for v in value)
+    if isinstance(value, Mapping):
+        return {k: numbers_in(v, sizes) for k, v in value.items()}
+    return evaluate_dim(value, sizes) if isinstance(value, Scalar) else value
 
 
 class _AtSizes(Mapper):
