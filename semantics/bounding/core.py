@@ -49,7 +49,9 @@ class Bounded(NDArrayOperatorsMixin):
     Elements without error take no memory for their radius, and exact arrays stay in their own dtype until used.
     """
 
-    __slots__ = ("_raw", "free", "given", "is_exact", "named", "narrow", "of", "radius", "rounding", "terms")
+    __slots__ = (
+        "__weakref__", "_raw", "free", "given", "is_exact", "named", "narrow", "of", "radius", "rounding", "terms",
+    )  # fmt: skip
     __array_priority__ = 1000
     follows_errors = False
     """Whether it says how its elements' errors hang together (`assay.semantics.bounding.affine`)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -14,8 +14,8 @@ from assay.lower.frontends.onnx.containers import any_dtype
 from assay.semantics.bounding.affine import Exhausted
 from assay.semantics.bounds import Bounded
 from assay.semantics.builder.prelude import LIST, OPTION
-from assay.semantics.errors import Crash, Trap, Unpredictable
-from assay.semantics.left_open import Entry
+from assay.semantics.errors import Trap, Unpredictable
+from assay.semantics.left_open import Entry, Opening
 from assay.semantics.left_open.entries import BY_NAME
 from assay.semantics.module import Module
 from assay.semantics.types import DataType
@@ -96,24 +96,30 @@ class Expected:
     def opened(self) -> tuple[Silence, Possible]:
         """What is left open on the way, and what may come of it."""
         nodes = self.named.openings(self.module, self.inputs, {}, self.accepts, self.flushing)
-        ways = [Follows(), None] if self.is_followed else [None]
-        for follows in ways:
-            silence = Silence(nodes, nodes=self.named.nodes)
-            walk = OpenWalk(
-                self.module,
-                self.named.places,
-                accepts=self.accepts,
-                flushing=self.flushing,
-                follows=follows,
-                silence=silence,
-            )
-            try:
-                return silence, walk.run(self.inputs)
-            except (Trap, Unpredictable) as why:
-                return silence, why
-            except Exhausted:
-                continue  # without following, as the last way is
-        raise Crash("the last way to run follows nothing")
+        found = self._opened(nodes, None)
+        silence, possible = found
+        if not self.is_followed or (isinstance(possible, dict) and not silence.entries):
+            return found
+        try:
+            return self._opened(nodes, Follows())
+        except Exhausted:
+            return found
+
+    def _opened(self, nodes: Mapping[str, Sequence[Opening]], follows: Follows | None) -> tuple[Silence, Possible]:
+        """The same, with errors followed or not. Exhausted: they are not followed to the end."""
+        silence = Silence(nodes, nodes=self.named.nodes)
+        walk = OpenWalk(
+            self.module,
+            self.named.places,
+            accepts=self.accepts,
+            flushing=self.flushing,
+            follows=follows,
+            silence=silence,
+        )
+        try:
+            return silence, walk.run(self.inputs)
+        except (Trap, Unpredictable) as why:
+            return silence, why
 
     @property
     def may_fail(self) -> Entry | None:
@@ -131,7 +137,7 @@ class Expected:
             wide, given, _ = leaves[name]
             if not f.may_be_excused or given is None or not hasattr(wide, "dtype"):
                 continue
-            opened = silence.results.get(id(wide))
+            opened = silence.of(wide)
             index = opened.index if opened is not None else 0
             others = {
                 o.index: np.asarray(g) for w, g, _ in leaves.values()
@@ -139,7 +145,7 @@ class Expected:
                 and opened is not None
                 and np.asarray(g).dtype != object
                 and np.shape(g) == np.shape(w)
-                and (o := silence.results.get(id(w))) is not None
+                and (o := silence.of(w)) is not None
                 and o.call == opened.call
             }  # fmt: skip
             made[name] = excused(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -39,8 +40,8 @@ class Opened:
     """A result with what is left open in it: `upstream` is what its operands allow, `direct` what the operator itself
     opens."""
 
-    value: Any
     upstream: Any
+    """None where that is the result itself."""
     direct: Sequence[Opening]
     before: tuple[str, ...] = ()
     """The entries that were met before it."""
@@ -97,7 +98,9 @@ class Silence:
     of_nodes: Mapping[str, Sequence[Opening]] = field(default_factory=dict)
     """What is left open in tensors as results of nodes of the standard's."""
     entries: dict[str, None] = field(default_factory=dict)
-    results: dict[int, Opened] = field(default_factory=dict)
+    results: dict[int, tuple[ref[Any], Opened]] = field(default_factory=dict)
+    """By the identity of results, as long as somebody else needs these: a run's tensors with their errors together are
+    much more than any of them."""
     calls: int = 0
     nodes: Mapping[str, Node] = field(default_factory=dict)
     open_names: set[str] = field(default_factory=set)
@@ -125,7 +128,7 @@ class Silence:
         made = []
         before = tuple(self.entries)
         self.calls += 1
-        reads_open = any((a := self.results.get(id(x))) is not None and a.is_open for x in by.operands)
+        reads_open = any((a := self.of(x)) is not None and a.is_open for x in by.operands)
         for i, (part, found) in enumerate(zip(parts, direct, strict=True)):
             wide = part
             for opening in found:
@@ -137,12 +140,26 @@ class Silence:
             if is_open:
                 self.open_names.update(t for t, at in judged if (at or 0) == i)
             if isinstance(wide, (Bounded, np.ndarray)):
-                self.results[id(wide)] = Opened(
-                    wide, closed(by, part) if found else part, found, before, self.calls, i, is_open, of_node[i], whole
-                )
+                upstream = closed(by, part) if found else None
+                self._keep(wide, Opened(upstream, found, before, self.calls, i, is_open, of_node[i], whole))
                 self.shapes.update((t, tuple(wide.shape)) for t, at in judged if (at or 0) == i)
             made.append(wide)
         return tuple(made) if isinstance(result, tuple) else made[0]
+
+    def _keep(self, wide: Any, opened: Opened) -> None:
+        """Say this of a result until nobody needs it."""
+        at, results = id(wide), self.results
+
+        def gone(it: ref[Any]) -> None:
+            if at in results and results[at][0] is it:
+                del results[at]
+
+        results[at] = ref(wide, gone), opened
+
+    def of(self, result: Any) -> Opened | None:
+        """What is said of a result."""
+        it, opened = self.results.get(id(result), (None, None))
+        return opened if it is not None and it() is result else None
 
     def reads_known(self, tensor: str) -> bool:
         """Whether nothing is left open in what the node of a tensor reads."""
@@ -162,7 +179,7 @@ class Silence:
         self, wide: Any, strict: Any, got: Array, others: Mapping[int, Array], node: Mapping[int, Array]
     ) -> tuple[Array, tuple[str, ...]]:
         """Where given elements are what is left open, and by which entries."""
-        opened = self.results.get(id(wide))
+        opened = self.of(wide)
         found = np.zeros(got.shape, bool)
         by: dict[str, None] = {}
         for place, opening in enumerate(opened.direct if opened is not None else ()):
@@ -172,7 +189,7 @@ class Silence:
             if here.any() and opening.entry is not None:
                 by[opening.entry.name] = None
                 found |= here
-        upstream = opened.upstream if opened is not None else wide
+        upstream = opened.upstream if opened is not None and opened.upstream is not None else wide
         if isinstance(upstream, Bounded):
             alone = strict if isinstance(strict, Bounded) else Bounded.exact(np.asarray(strict))
             here = contains(upstream, got) & ~contains(alone, got) & ~found
