@@ -24,7 +24,8 @@ from assay.verify.judge.spread import Rounding
 from assay.verify.oracle import Accepts, Expected, Oracle, follows
 from assay.verify.oracle.adversarial import Attempt
 from assay.verify.oracle.follows import Follows
-from assay.verify.oracle.walk import BoundedRun
+from assay.verify.oracle.left_open import Silence
+from assay.verify.oracle.walk import BoundedRun, OpenWalk
 from tests.verify.oracle import numeric_operators as operators
 from tests.zoo import models
 
@@ -181,3 +182,13 @@ def test_what_a_backend_may_do_beside_is_allowed_for() -> None:
     for seed in range(4):
         run = Attempt(module, np.random.default_rng(seed), True).run(inputs)
         assert all(contains(b, run[n]).all() for n, b in allowed.items() if isinstance(b, Bounded))
+
+
+def test_a_run_of_what_is_left_open_keeps_no_tensor_that_nobody_reads() -> None:
+    """Else a narrow BERT takes 24 GB: each tensor has its errors with it."""
+    module = _chain(8)
+    silence = Silence()
+    outputs = OpenWalk(module, follows=Follows(), silence=silence).run(Oracle(module).inputs("random"))
+    (y,) = outputs.values()
+    assert silence.calls > 20 and silence.of(y) is not None
+    assert len(silence.results) == 1
