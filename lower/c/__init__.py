@@ -40,7 +40,20 @@ from assay.semantics.tensor import AllocateConst, program_order
 __all__ = ["CSource", "Interface", "emit"]
 
 _LOCALS = ("workspace", "weights", "base", "table", "status", "buffers", "active", "handle", "state", "all")
-_PACKED_LOCALS = ("args", "arguments", "count", "result", "functions", "given", "pointers", "tensors", "values")
+_PACKED_LOCALS = (
+    "args",
+    "arguments",
+    "count",
+    "result",
+    "functions",
+    "given",
+    "pointers",
+    "tensors",
+    "values",
+    "dims",
+    "handed",
+    "extents",
+)
 """Names of the entry that no argument may have; those in the packed conventions alone."""
 
 
@@ -136,12 +149,6 @@ class _Emitter:
     def require_plain(self) -> None:
         """Unsupported (c.C6) for what takes no symbols."""
         placed = [s.name for s in self.program.pooled if s.place in ("input", "output")]
-        if self.interface is not Interface.UNPACKED:
-            raise Unsupported(
-                f"C with sizes as arguments has no {self.interface} convention; take {Interface.UNPACKED}, or give"
-                " numbers with --dim",
-                label="c.C6",
-            )
         if placed:
             raise Unsupported(
                 f"C with sizes as arguments takes inputs and outputs by pointer, and {placed[0]} lies in a pool",

@@ -281,15 +281,14 @@ def _head(layout: EntryLayout) -> Iterator[str]:
     yield f"    const void *const buffers[{len(words)}] = {{{', '.join(words)}}};\n"
     if layout.devices.all:
         yield "    int active = 0; /* how many devices are activated */\n"
-    plan = ""
-    if layout.sizes.arguments:
-        plan = ", plan"
+    plan = ", plan" if layout.sizes.arguments else ""
+    if plan and not packed:
         yield f"    struct {layout.name}_plan found;\n    const struct {layout.name}_plan *const plan = &found;\n"
         given = ", ".join(a.name for a in layout.sizes.arguments)
         yield f"    int status = {layout.name}_find_plan({given}, &found);\n"
         yield f"    if (status == {layout.macro}_OK) {{\n    "
     yield f"    {'' if packed or plan else 'int '}status = (int){layout.name}_check(buffers{plan});\n"
-    yield "    }\n" if plan else ""
+    yield "    }\n" if plan and not packed else ""
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
 
 
@@ -409,7 +408,7 @@ class _Body:
             yield f"status = {kernel.name}({inner});"
         else:
             names = (*step.reads, *step.writes, *step.scratch)
-            yield packed_call(layout, step.kernel, [self.plain(slots[n]) for n in names])
+            yield packed_call(layout, step, [self.plain(slots[n]) for n in names])
         yield f"\n        {layout.macro}_STEP({index})\n    }}\n"
 
     def plain(self, slot: Slot) -> str:

@@ -87,6 +87,8 @@ class CKernel:
     last: str = ""
     """One more parameter, behind the sizes: a resource handle, or where the message of a trap goes."""
     sizes: tuple[KernelSize, ...] = ()
+    symbols: Mapping[Var, tuple[int, int]] = field(default_factory=dict)
+    """All symbols and scalars of the kernel, and where they may lie."""
 
     def signature(self, restrict: Container[KernelParameter] = ()) -> str:
         """Name and parameters; `restrict` has the pointers that share no byte that is written."""
@@ -207,6 +209,7 @@ class _Writer:
             tuple(self.held),
             last,
             tuple(s for s in sizes if s.name in self.exprs.used),
+            self.symbols,
         )
 
     def enter_symbols(self) -> Iterator[KernelSize]:

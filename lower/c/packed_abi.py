@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
 
 from assay.lower.c.names import text_literal
 from assay.semantics.dtypes import DType
+from assay.semantics.scalar import Dim, Expr
 
 PACKED_PARAMETERS = "void *handle, const struct assay_value *args, int32_t count, struct assay_value *result"
 
@@ -72,9 +74,7 @@ struct assay_function_row {
 SPEC = """
 struct @_spec {
     const char *what;
-    const int64_t *shape;
-    const int64_t *strides;
-    size_t bytes;
+    size_t at; /* where its sizes begin in a table of dims; its strides come next */
     size_t align;
     int32_t ndim;
     uint8_t code;
@@ -93,11 +93,9 @@ static int @_fail(struct assay_value *result, int status, const char *text)
 """
 
 ARGUMENTS = """
-/* Whether a tensor is what a parameter takes. */
-static int @_fits(const struct assay_tensor *tensor, const struct @_spec *spec)
+/* Whether a tensor is what a parameter takes, whatever its sizes are. */
+static int @_is_kind(const struct assay_tensor *tensor, const struct @_spec *spec)
 {
-    int64_t stride = 1;
-    int32_t i;
     if (tensor->device_type != 1) {
         return $_WRONG_DEVICE;
     }
@@ -107,15 +105,23 @@ static int @_fits(const struct assay_tensor *tensor, const struct @_spec *spec)
     if (tensor->ndim != spec->ndim) {
         return $_WRONG_RANK;
     }
-    if (tensor->ndim != 0 && tensor->shape == NULL) {
-        return $_NULL_POINTER;
-    }
+    return (tensor->ndim != 0 && tensor->shape == NULL) ? $_NULL_POINTER : $_OK;
+}
+
+/* Whether it has the sizes that it should have, and is dense; `bytes` is set to 0 if it has no element. */
+static int @_fits(
+    const struct assay_tensor *tensor, const struct @_spec *spec, const int64_t *shape, size_t *bytes)
+{
+    int64_t stride = 1;
+    int32_t i;
+    *bytes = 1u;
     for (i = 0; i < spec->ndim; ++i) {
-        if (tensor->shape[i] < spec->shape[i] || (tensor->shape[i] > spec->shape[i] && spec->at_least == 0u)) {
+        if (tensor->shape[i] < shape[i] || (tensor->shape[i] > shape[i] && spec->at_least == 0u)) {
             return $_WRONG_SHAPE;
         }
+        *bytes = (shape[i] == 0) ? 0u : *bytes;
     }
-    for (i = spec->ndim; i > 0 && tensor->strides != NULL && spec->bytes != 0u; --i) {
+    for (i = spec->ndim; i > 0 && tensor->strides != NULL && *bytes != 0u; --i) {
         if (tensor->shape[i - 1] != 1 && tensor->strides[i - 1] != stride) {
             return $_WRONG_STRIDES;
         }
@@ -124,10 +130,10 @@ static int @_fits(const struct assay_tensor *tensor, const struct @_spec *spec)
     return $_OK;
 }
 
-/* Check the arguments of a function and find their bytes. */
-static int @_arguments(
-    const struct assay_value *args, int32_t count, const struct @_spec *specs, int32_t wanted, void **data,
-    struct assay_value *result)
+/* Find the tensors among the arguments of a function; behind them come whole numbers, if it takes some. */
+static int @_tensors(
+    const struct assay_value *args, int32_t count, const struct @_spec *specs, int32_t wanted, int32_t numbers,
+    const struct assay_tensor **tensors, struct assay_value *result)
 {
     int32_t i;
     if (result == NULL) {
@@ -136,15 +142,14 @@ static int @_arguments(
     result->code = ASSAY_CODE_NONE;
     result->zero = 0u;
     result->as.number = 0;
-    if (count != wanted) {
+    if (count != wanted + numbers) {
         return $_WRONG_COUNT;
     }
     if (args == NULL && count != 0) {
         return $_NULL_POINTER;
     }
-    for (i = 0; i < count; ++i) {
+    for (i = 0; i < wanted; ++i) {
         const unsigned char *object = (const unsigned char *)args[i].as.pointer;
-        const struct assay_tensor *tensor;
         int status;
         if (args[i].code != ASSAY_CODE_TENSOR && args[i].code != ASSAY_CODE_OBJECT) {
             return @_fail(result, $_WRONG_CODE, specs[i].what);
@@ -154,15 +159,36 @@ static int @_arguments(
         }
         /* the tensor of an object stands behind its header of 24 bytes */
         object += (args[i].code == ASSAY_CODE_OBJECT) ? 24 : 0;
-        tensor = (const struct assay_tensor *)(const void *)object;
-        status = @_fits(tensor, &specs[i]);
+        tensors[i] = (const struct assay_tensor *)(const void *)object;
+        status = @_is_kind(tensors[i], &specs[i]);
+        if (status != $_OK) {
+            return @_fail(result, status, specs[i].what);
+        }
+    }
+    for (i = wanted; i < count; ++i) {
+        if (args[i].code != ASSAY_CODE_INTEGER) {
+            return @_fail(result, $_WRONG_CODE, "a size behind the tensors: an integer");
+        }
+    }
+    return $_OK;
+}
+
+/* Check the tensors of a function against their sizes, and find their bytes. */
+static int @_arguments(
+    const struct assay_tensor *const *tensors, const struct @_spec *specs, int32_t count, const int64_t *dims,
+    void **data, struct assay_value *result)
+{
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        size_t bytes;
+        const int status = @_fits(tensors[i], &specs[i], (specs[i].ndim != 0) ? dims + specs[i].at : NULL, &bytes);
         if (status != $_OK) {
             return @_fail(result, status, specs[i].what);
         }
         data[i] = NULL;
-        if (tensor->data != NULL) {
-            data[i] = (unsigned char *)tensor->data + (size_t)tensor->byte_offset;
-        } else if (specs[i].bytes != 0u) {
+        if (tensors[i]->data != NULL) {
+            data[i] = (unsigned char *)tensors[i]->data + (size_t)tensors[i]->byte_offset;
+        } else if (bytes != 0u) {
             return @_fail(result, $_NULL_POINTER, specs[i].what);
         }
         if ((uintptr_t)data[i] % specs[i].align != 0u) {
@@ -176,8 +202,8 @@ static int @_arguments(
 PACK = """
 /* Make the arguments of a kernel. */
 static void @_pack(
-    const struct @_spec *specs, int32_t count, const void *const *data, struct assay_tensor *tensors,
-    struct assay_value *args)
+    const struct @_spec *specs, int32_t count, const void *const *data, const int64_t *dims,
+    struct assay_tensor *tensors, struct assay_value *args)
 {
     int32_t i;
     for (i = 0; i < count; ++i) {
@@ -188,8 +214,8 @@ static void @_pack(
         tensors[i].dtype_code = specs[i].code;
         tensors[i].dtype_bits = specs[i].bits;
         tensors[i].dtype_lanes = 1u;
-        tensors[i].shape = specs[i].shape;
-        tensors[i].strides = specs[i].strides;
+        tensors[i].shape = (specs[i].ndim != 0) ? dims + specs[i].at : NULL;
+        tensors[i].strides = (specs[i].ndim != 0) ? dims + specs[i].at + specs[i].ndim : NULL;
         tensors[i].byte_offset = 0u;
         args[i].code = ASSAY_CODE_TENSOR;
         args[i].zero = 0u;
@@ -198,6 +224,24 @@ static void @_pack(
     }
 }
 """
+
+STRIDES = """
+/* Complete a table of dims, in which the sizes stand, by the strides of dense tensors. */
+static void @_strides(const struct @_spec *specs, int32_t count, int64_t *dims)
+{
+    int32_t i;
+    int32_t k;
+    for (i = 0; i < count; ++i) {
+        uint64_t stride = 1u; /* of no use, and anything, where there are no elements */
+        for (k = specs[i].ndim; k > 0; --k) {
+            int64_t *const sizes = dims + specs[i].at;
+            sizes[specs[i].ndim + k - 1] = (int64_t)(stride & 0x7fffffffffffffffu);
+            stride *= (uint64_t)sizes[k - 1];
+        }
+    }
+}
+"""
+"""For kernels whose sizes are known in a run only."""
 
 FIND = """
 static const struct assay_function_row *@_find(const struct assay_function_row *row, const char *name)
@@ -297,7 +341,7 @@ class Spec:
 
     what: str
     """What a message says of it."""
-    shape: tuple[int, ...]
+    shape: tuple[Dim, ...]
     dtype: DType
     align: int
     at_least: bool = False
@@ -305,37 +349,47 @@ class Spec:
 
 @dataclass(frozen=True)
 class SpecNames:
-    """The C names of a table of parameters, and of the sizes that it points to."""
+    """The C names of a table of parameters, and of the sizes and strides that it points into; or, where sizes are known
+    in a run only, of the function that finds them."""
 
     table: str
     dims: str
 
 
+def places(specs: Sequence[Spec]) -> list[int]:
+    """Where the sizes of each parameter begin in the table of dims, and how long that is."""
+    return [0, *accumulate(2 * len(s.shape) for s in specs)]
+
+
+def is_sized(specs: Sequence[Spec]) -> bool:
+    """Whether some sizes are known in a run only."""
+    return any(isinstance(d, Expr) for s in specs for d in s.shape)
+
+
 def spec_tables(prefix: str, names: SpecNames, specs: Sequence[Spec]) -> Iterator[str]:
-    """The table of the parameters of one function, shapes and strides before it."""
-    places: list[int] = []
-    numbers: list[int] = []
-    for s in specs:
-        places.append(len(numbers))
-        numbers += s.shape
-        numbers += [prod(s.shape[i + 1 :]) for i in range(len(s.shape))]
-    dims = names.dims
-    if numbers:
-        yield f"\nstatic const int64_t {dims}[{len(numbers)}] = {{\n"
-        for s, at in zip(specs, places, strict=True):
-            if s.shape:
-                yield f"    {', '.join(map(str, numbers[at : at + 2 * len(s.shape)]))},\n"
+    """The table of the parameters of one function; before it sizes and strides, where they are numbers."""
+    at = places(specs)
+    if at[-1] and not is_sized(specs):
+        yield f"\nstatic const int64_t {names.dims}[{at[-1]}] = {{\n"
+        for s in specs:
+            shape = tuple(int(d) for d in s.shape if isinstance(d, int))
+            if shape:
+                numbers = (*shape, *(prod(shape[i + 1 :]) for i in range(len(shape))))
+                yield f"    {', '.join(map(str, numbers))},\n"
         yield "};\n"
     yield f"static const struct {prefix}_spec {names.table}[{max(len(specs), 1)}] = {{\n"
-    for s, at in zip(specs, places, strict=True):
+    for s, place in zip(specs, at, strict=False):
         code, bits = dlpack(s.dtype)
-        where = f"&{dims}[{at}], &{dims}[{at + len(s.shape)}]" if s.shape else "NULL, NULL"
-        nbytes = prod(s.shape) * s.dtype.itemsize
-        size = f"{nbytes}u" if nbytes < 2**32 else f"{nbytes}ull"
         yield (
-            f"    {{{text_literal(s.what)}, {where}, {size}, {s.align}u,"
-            f" {len(s.shape)}, {code}u, {bits}u, {int(s.at_least)}u}},\n"
+            f"    {{{text_literal(s.what)}, {place}u, {s.align}u, {len(s.shape)}, {code}u, {bits}u,"
+            f" {int(s.at_least)}u}},\n"
         )
     if not specs:
-        yield "    {NULL, NULL, NULL, 0u, 1u, 0, 0u, 0u, 0u}\n"
+        yield "    {NULL, 0u, 1u, 0, 0u, 0u, 0u}\n"
     yield "};\n"
+
+
+def sizes_table(specs: Sequence[Spec]) -> Iterator[tuple[int, Dim]]:
+    """The places in the table of dims that hold sizes, and these."""
+    for s, place in zip(specs, places(specs), strict=False):
+        yield from ((place + i, d) for i, d in enumerate(s.shape))

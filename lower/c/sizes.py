@@ -8,7 +8,7 @@ sizes at which a number leaves 64 bits, so no text of the source has to look for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -78,7 +78,7 @@ def bounds_taken(program: Program) -> dict[Var, Interval]:
         for v in symbols:
             low, high = range_of(program.bounds, v)
             found[v] = low, max(low, (1 << bits) - 1) if high is None else high
-        if _fits(dims, found):
+        if fits(dims, found):
             return found
     raise Unsupported(
         "the sizes or offsets of the plan leave 64 bits within the bounds of "
@@ -101,7 +101,7 @@ def _dims(program: Program) -> Iterator[Expr]:
     yield from (d for d in some if isinstance(d, Expr))
 
 
-def _fits(dims: list[Expr], bounds: Mapping[Var, Interval]) -> bool:
+def fits(dims: Iterable[Expr], bounds: Mapping[Var, Interval]) -> bool:
     """Whether every step of some expressions stays in its dtype within bounds."""
     polynomials = Polynomials(dict(bounds))
     seen: set[int] = set()
@@ -142,14 +142,13 @@ class EntrySizes:
         )
 
     @cached_property
-    def polynomials(self) -> Polynomials:
-        """Of dims, within the bounds."""
-        bounds: Bounds = dict(self.bounds)
-        return Polynomials(bounds)
+    def ranges(self) -> DimRanges:
+        """Where dims lie within the bounds."""
+        return DimRanges(self.bounds)
 
     def range(self, dim: Dim) -> Interval:
         """Where a dim lies."""
-        return closed(self.polynomials.range(self.polynomials.of(dim))) or (-(2**63), 2**63 - 1)
+        return self.ranges.of(dim)
 
     def most(self, dim: Dim) -> int | None:
         """The greatest value of a dim within the bounds of the program, where all symbols have one."""
@@ -204,40 +203,21 @@ class EntrySizes:
         parameters = ", ".join([*self.parameters(), f"struct {self.prefix}_plan *plan"])
         yield f"\nstatic int {self.prefix}_find_plan({parameters})\n{{\n"
         for a in self.arguments:
-            tests = [f"{a.name} {op} {self.macro}_{a.macro}_{end}" for op, end in (("<", "MIN"), (">", "MAX"))]
-            yield f"    if ({' || '.join(tests)}) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n"
-        lines: list[str] = []
-        names = self.library.locals()
-        dims = {self._number(d): d for s in self.program.slots.values() for d in s.type.shape if self.range(d)[0] < 0}
-        for dim in dims.values():
+            yield outside(a.name, f"{self.macro}_{a.macro}_MIN", f"{self.macro}_{a.macro}_MAX", self.macro)
+        for dim in self.negative():
             self.text(dim)  # a tensor with a dim below 0 is none
-        for taken in ("plan", *(a.name for a in self.arguments)):
-            names.fresh(taken)
-        writer = ExprWriter(
-            Ops(self.library, lambda op, of: math_function(self.library, op, of)),
-            names,
-            Ranges(),
-            lambda text: lines.append(f"    {text}\n"),
-            self._no_trap,
-        )
-        for a, v in zip(self.arguments, symbols_of(self.program), strict=True):
-            known = Known(*self.bounds[v])
-            type_ = scalar_type(INT64, known)
-            local = names.fresh(a.name)
-            lines.append(f"    const {type_} {local} = {'' if type_ == 'int64_t' else f'({type_})'}{a.name};\n")
-            writer.enter(v, Code(local, type_), known)
-        shared = _Shared(writer, self._number, self)
-        shared.count(self.fields.values())
-        for name, dim in self.fields.items():
-            lines.append(f"    plan->{name} = {shared.text(dim, self.type(dim))};\n")
-        for dim in dims.values():
-            lines.append(f"    if ({self.text(dim)} < 0) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n")
-        yield from lines
+        targets = [(f"plan->{name}", dim, self.type(dim)) for name, dim in self.fields.items()]
+        given = [(v, a.name) for a, v in zip(self.arguments, symbols_of(self.program), strict=True)]
+        yield from DimWriter(self.library, self.ranges, given, ("plan",)).assignments(targets)
+        for dim in self.negative():
+            yield f"    if ({self.text(dim)} < 0) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n"
         yield "" if self.fields else "    plan->nothing = 0;\n"
         yield f"    return {self.macro}_OK;\n}}\n"
 
-    def _no_trap(self, kind: str) -> str:
-        raise Crash(f"a size of {self.prefix} could trap: {kind}")
+    def negative(self) -> Iterator[Dim]:
+        """The dims of slots that may be below 0 at some sizes."""
+        dims = {self._number(d): d for s in self.program.slots.values() for d in s.type.shape if self.range(d)[0] < 0}
+        yield from dims.values()
 
     def named(self, dim: Dim) -> str:
         """A dim over the names in C, for comments."""
@@ -251,21 +231,76 @@ class EntrySizes:
             yield f" *   {a.name}: {a.low} to {a.high}, called {quote(a.size)}\n"
 
 
-@dataclass(eq=False)
-class _Shared:
-    """Texts of dims, of which equal parts that are not small are computed once."""
+def outside(name: str, low: str, high: str, macro: str) -> str:
+    """The lines that leave with BAD_SIZE where a size is not within two numbers."""
+    return f"    if ({name} < {low} || {name} > {high}) {{\n        return {macro}_BAD_SIZE;\n    }}\n"
 
-    writer: ExprWriter
-    number: Interner
-    sizes: EntrySizes
+
+class DimRanges:
+    """Where dims lie if their symbols lie within bounds."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.polynomials = Polynomials(dict(bounds))
+
+    def of(self, dim: Dim) -> Interval:
+        """The least and the greatest value of a dim, as far as they are known."""
+        return closed(self.polynomials.range(self.polynomials.of(dim))) or (-(2**63), 2**63 - 1)
+
+
+@dataclass(eq=False)
+class DimWriter:
+    """C that computes dims from sizes, of which equal parts that are not small are computed once. `given` are the
+    symbols and their names in C, of the type int64_t; `taken` other names that the function has."""
+
+    library: Library
+    ranges: DimRanges
+    given: Sequence[tuple[Var, str]]
+    taken: Sequence[str] = ()
+    number: Interner = field(default_factory=Interner)
+    lines: list[str] = field(default_factory=list)
     made: dict[int, Var] = field(default_factory=dict)
     uses: Counter[int] = field(default_factory=Counter)
     opened: set[int] = field(default_factory=set)
 
+    @cached_property
+    def writer(self) -> ExprWriter:
+        """What writes expressions, in which the symbols are locals."""
+        names = self.library.locals()
+        for name in (*self.taken, *(name for _, name in self.given)):
+            names.fresh(name)
+        writer = ExprWriter(
+            Ops(self.library, lambda op, of: math_function(self.library, op, of)),
+            names,
+            Ranges(),
+            lambda text: self.lines.append(f"    {text}\n"),
+            self._no_trap,
+        )
+        for v, name in self.given:
+            known = Known(*self.ranges.of(v))
+            type_ = scalar_type(INT64, known)
+            local = names.fresh(name)
+            cast = "" if type_ == "int64_t" else f"({type_})"
+            self.lines.append(f"    const {type_} {local} = {cast}{name};\n")
+            writer.enter(v, Code(local, type_), known)
+        return writer
+
+    def _no_trap(self, kind: str) -> str:
+        raise Crash(f"a size of {self.library.prefix} could trap: {kind}")
+
+    def assignments(self, targets: Sequence[tuple[str, Dim, str]]) -> list[str]:
+        """The lines that set each target, of the type that is given, to its dim."""
+        self.count(dim for _, dim, _ in targets)
+        for target, dim, type_ in targets:
+            text = self.text(dim, type_)
+            self.lines.append(f"    {target} = {text};\n")
+        return self.lines
+
     def count(self, dims: Iterable[Dim]) -> None:
         """How often each part of some dims is used, by parts and as a whole."""
         for dim in dims:
-            assert isinstance(dim, Expr)
+            if not isinstance(dim, Expr):
+                continue
             self.uses[self.number(dim)] += 1
             for node in post_order(dim, lambda n: () if self.number(n) in self.opened else n.children):
                 if self.number(node) not in self.opened:
@@ -273,7 +308,9 @@ class _Shared:
                     self.uses.update(map(self.number, node.children))
 
     def text(self, dim: Dim, type_: str) -> str:
-        assert isinstance(dim, Expr)
+        """C text for a dim, of a type."""
+        if not isinstance(dim, Expr):
+            return str(dim)
         memo: dict[int, Expr] = {}
         for node in post_order(dim):
             memo[id(node)] = self.node(node, memo)
@@ -287,7 +324,7 @@ class _Shared:
             whole = node.with_children(tuple(memo[id(c)] for c in node.children))
             if not node.children or self.uses[key] < 2:
                 return whole
-            known = Known(*self.sizes.range(node))
+            known = Known(*self.ranges.of(node))
             code, _ = self.writer.value(whole)
             self.made[key] = Var("n", node.dtype)
             self.writer.enter(self.made[key], self.writer.local(code, "n"), known)

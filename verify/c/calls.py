@@ -8,12 +8,12 @@ activated, closed twice, or left open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from assay.lower.c import CSource, Interface
 from assay.lower.c.layout import by_pointer
 from assay.lower.c.packed_abi import dlpack
-from assay.semantics.dtypes import DTYPES, DType
+from assay.semantics.dtypes import DTYPES
 from assay.verify.c.tools import WRONG_HOOKS
 
 
@@ -102,24 +102,33 @@ def _unpacked(source: CSource, handle: str) -> Iterator[str]:
 def _packed(source: CSource, handle: str) -> Iterator[str]:
     """Every address as a tensor."""
     byte = DTYPES["uint8"]
-    rows: list[tuple[tuple[int, ...], DType]] = [
-        (a.type.static_shape, a.type.dtype) for a in (*by_pointer(source.inputs), *by_pointer(source.outputs))
-    ]
-    rows += [((w.nbytes,), byte) for w in source.workspaces if isinstance(w.nbytes, int)]
+    rows = [(a.type.shape, a.type.dtype) for a in (*by_pointer(source.inputs), *by_pointer(source.outputs))]
+    rows += [((w.nbytes,), byte) for w in source.workspaces]
     rows += [((source.weights.nbytes,), byte)] if source.weights is not None else []
+    first = sum(len(shape) for shape, _ in rows) if source.sizes else 0
+    told = iter(range(first))
     for i, (shape, _) in enumerate(rows):
         if shape:
-            yield f"    static const int64_t shape_{i}[] = {{{', '.join(map(str, shape))}}};\n"
+            dims = [f"*(const int64_t *)p[{next(told)}]" if source.sizes else str(d) for d in shape]
+            yield f"    {'' if source.sizes else 'static '}const int64_t shape_{i}[] = {{{', '.join(dims)}}};\n"
     yield "    const struct assay_tensor tensors[] = {\n"
     for i, (shape, of) in enumerate(rows):
         code, bits = dlpack(of)
-        yield (
-            f"        {{p[{i}], 1, 0, {len(shape)}, {code}, {bits}, 1, {f'shape_{i}' if shape else 'NULL'}, NULL,"
-            " 0},\n"
-        )
+        where = f"shape_{i}" if shape else "NULL"
+        yield f"        {{p[{first + i}], 1, 0, {len(shape)}, {code}, {bits}, 1, {where}, NULL, 0}},\n"
     yield f"    }};\n    struct assay_value args[{len(rows)}];\n    struct assay_value result;\n    int32_t k;\n"
     yield f"    for (k = 0; k < {len(rows)}; ++k) {{\n"
     yield "        args[k].code = ASSAY_CODE_TENSOR;\n        args[k].zero = 0;\n"
     yield "        args[k].as.pointer = (void *)(uintptr_t)&tensors[k];\n    }\n"
     yield f"    status = {source.name}_run({handle}, args, {len(rows)}, &result);\n"
     yield "    assay_message = result.code == ASSAY_CODE_TEXT ? result.as.text : NULL;\n"
+
+
+def leading_numbers(source: CSource, sizes: Sequence[int]) -> list[int]:
+    """The numbers that come first, each by its address, at sizes at which `source` is: these, or in a packed convention
+    the shapes of all tensors."""
+    if not sizes or source.interface is Interface.UNPACKED:
+        return list(sizes)
+    found = [n for a in (*by_pointer(source.inputs), *by_pointer(source.outputs)) for n in a.type.static_shape]
+    found += [w.nbytes for w in source.workspaces if isinstance(w.nbytes, int)]
+    return found + ([source.weights.nbytes] if source.weights is not None else [])

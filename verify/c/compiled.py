@@ -26,7 +26,7 @@ from assay.semantics.files import on_disk
 from assay.semantics.module import Slot
 from assay.verify import children
 from assay.verify.c import tools
-from assay.verify.c.calls import caller
+from assay.verify.c.calls import caller, leading_numbers
 from assay.verify.c.tools import Array
 
 GUARD = 4096
@@ -144,8 +144,8 @@ class Compiled:
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else given[a.slot].bytes
             memory[: a.nbytes] = tools.raw(array)
         blocks = [*given.values(), *made, *spaces.values()]
-        numbers = np.array(sizes, np.int64)
-        addresses = [*(numbers.ctypes.data + 8 * i for i in range(len(sizes))), *(b.address for b in blocks)]
+        numbers = np.array(leading_numbers(source, sizes), np.int64)
+        addresses = [*(numbers.ctypes.data + 8 * i for i in range(len(numbers))), *(b.address for b in blocks)]
         outputs = {a.slot: b for a, b in zip(by_pointer(source.outputs), made, strict=True)}
         pools = {w.pool: spaces[w.name] for w in source.workspaces}
 
