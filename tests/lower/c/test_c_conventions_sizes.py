@@ -11,7 +11,15 @@ import pytest
 
 from assay.interp import machine
 from assay.lower.c import Interface, emit
+from assay.lower.liveness import find_lives
+from assay.lower.pool import plan_pools
+from assay.semantics import graph
+from assay.semantics.dtypes import FLOAT32, INT64
+from assay.semantics.errors import Unsupported
 from assay.semantics.module import Module
+from assay.semantics.scalar import Var
+from assay.semantics.tensor import Buffer, PrimFunc, loops, store
+from assay.semantics.types import TensorType
 from assay.verify.app.check import CheckRun, Lowering
 from assay.verify.c.compiled import Compiled, compile_c
 from assay.verify.c.tools import STRICT, status_name
@@ -114,3 +122,28 @@ def test_build_and_verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inter
     path, out = saved(perceptron(), tmp_path), tmp_path / "out"
     assert assay(monkeypatch, "build", path, "-o", out, "--interface", str(interface)) == 0
     assert assay(monkeypatch, "verify", out, "--model", path) == 0
+
+
+def test_a_kernel_whose_dims_may_leave_64_bits() -> None:
+    """Anybody may call it, and only the entry knows that its symbols are not large together."""
+    n, m, a, b, c = (Var(name, INT64) for name in "nmabc")
+    x, y = Buffer("x", (n, m), FLOAT32), Buffer("y", (n * m,), FLOAT32)
+    flat = PrimFunc("flat", (x, y), 1, loops("i j", (n, m), lambda i, j: store(y, i * m + j, x[i, j])))
+    types = [TensorType(s, FLOAT32) for s in ((a, b * c), (b * c, a), (b, c))]
+    params = [graph.var(f"x{k}", t) for k, t in enumerate(types)]
+    whole = TensorType((a * (b * c),), FLOAT32), TensorType(((b * c) * a,), FLOAT32)
+    calls = [graph.call_tir("flat", [p], t) for p, t in zip(params, whole, strict=False)]
+    names = [graph.var(f"y{k}", t) for k, t in enumerate(whole)]
+    body = graph.let(names[0], calls[0], graph.let(names[1], calls[1], graph.tuple_of(*names)))
+    module = plan_pools(find_lives(Module({"main": graph.function(params, body), "flat": flat})))
+    assert emit(module, "m").sizes
+    with pytest.raises(Unsupported, match="flat may leave 64 bits") as caught:
+        emit(module, "m", interface=Interface.PACKED)
+    assert caught.value.label == "c.C6"
+
+
+def test_inputs_in_pools_beside_symbols_have_no_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert assay(monkeypatch, "check", saved(perceptron(), tmp_path), "--io-in-pools") == 2
+    assert "x lies in a pool [c.C6]" in capsys.readouterr().err

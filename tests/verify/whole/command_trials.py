@@ -45,7 +45,7 @@ REFUSALS = {
     "liveness.C2": "closures, references, matches, prints and assertions have no plan yet",
     "liveness.C3": "recursion has no plan yet",
     "alias.C3": "sizes that only a run can tell have no plan yet",
-    "c.C6": "a function that is for all sizes has no C yet",
+    "c.C6": "inputs and outputs lie in pools beside sizes that are not known",
     "devices.C1": "annotations that are sprinkled over a program may contradict one another",
     "input.C7": "the program itself traps on these inputs",
 }
