@@ -31,7 +31,7 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, input_types, is_symbolic, shape_in, sizes_of
 from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
-from assay.semantics.module import Branch, Module, Program, Slot, Step
+from assay.semantics.module import Assertion, Branch, Module, Program, Slot, Step
 from assay.semantics.scalar import Dim
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
@@ -131,6 +131,8 @@ class _Machine:
             try:
                 if isinstance(step, Branch):
                     taken = self.choose(number, step)
+                elif isinstance(step, Assertion):
+                    _assert(step)
                 else:
                     arrays = self.step(number, step, execute)
             except Trap as trap:
@@ -138,6 +140,8 @@ class _Machine:
             if isinstance(step, Step):
                 if observe is not None:
                     observe(number, step, arrays)
+                number += 1
+            elif isinstance(step, Assertion):
                 number += 1
             elif taken:
                 arms.append(step)
@@ -148,7 +152,13 @@ class _Machine:
     def at(self, number: int) -> str:
         """A step for messages; its position too where that is another number."""
         step = self.program.steps[number]
-        what = step.kernel if isinstance(step, Step) else f"the choice by {step.condition}"
+        match step:
+            case Step():
+                what = step.kernel
+            case Branch():
+                what = f"the choice by {step.condition}"
+            case Assertion():
+                what = "the assertion on sizes"
         first = self.positions[number]
         return f"step {number} ({what})" + (f", position {first}" if first != number or step.phases > 1 else "")
 
@@ -404,6 +414,13 @@ class _Machine:
                 raise trap.but(kind=kind, what=f"at the end: {trap.what}", where=None) from None
             found[name] = self.region(slot).view(slot).copy()
         return found
+
+
+def _assert(step: Assertion) -> None:
+    """Trap where a size that is asserted is another."""
+    for found, wanted in step.sizes:
+        if found != wanted:
+            raise Trap("shape", f"a size is {found}, and has to be {wanted}", label="match_cast.T1")
 
 
 def _end(slots: Sequence[Slot]) -> int:

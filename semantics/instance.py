@@ -18,7 +18,7 @@ import numpy as np
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR
 from assay.semantics.memory import Place
-from assay.semantics.module import Program, Slot, Step
+from assay.semantics.module import Assertion, Item, Program, Slot, Step
 from assay.semantics.scalar import Const, Dim, Expr, Var, evaluate, evaluate_dim, show, simplify, substitute, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
@@ -108,8 +108,17 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
     def step(s: Step) -> Step:
         return replace(s, scalars=tuple(map(number, s.scalars)), dims=tuple((v, number(d)) for v, d in s.dims))
 
+    def item(s: Item) -> Item:
+        match s:
+            case Step():
+                return step(s)
+            case Assertion():
+                return replace(s, sizes=tuple((number(a), number(b)) for a, b in s.sizes))
+            case _:
+                return s
+
     slots = {n: slot(s) for n, s in program.slots.items()}
-    steps = tuple(step(s) if isinstance(s, Step) else s for s in program.steps)
+    steps = tuple(map(item, program.steps))
     sizes = {n: number(d) for n, d in plan.sizes.items()} if plan is not None else program.sizes
     return replace(program, slots=slots, steps=steps, sizes=sizes, plan=None, limits=())
 

@@ -123,12 +123,30 @@ class Branch:
         return (self.condition,)
 
 
+@dataclass(frozen=True)
+class Assertion:
+    """Sizes that have to be equal where it stands among the steps, or the run ends in a trap `shape` (match_cast.T1).
+
+    `sizes` are pairs of dims over the symbols in the program's types: what was found, and what it has to be.
+    """
+
+    sizes: tuple[tuple[Dim, Dim], ...]
+    span: Span | None = None
+    reads = writes = scratch = ()
+    """It looks at sizes alone: it reads and writes no slot and needs no workspace."""
+    phases = 1
+    """The one position at which it is asked."""
+
+
+Item: TypeAlias = Step | Branch | Assertion
+"""What a program is a sequence of."""
+
 Event: TypeAlias = tuple[Literal["step", "if", "else", "end"], int]
 
 
-def flow(steps: Sequence[Step | Branch]) -> Iterator[Event]:
-    """The text of a program with its nesting: each step, and of each branch where its arms begin and where they end,
-    with its index. Branches must be nested."""
+def flow(steps: Sequence[Item]) -> Iterator[Event]:
+    """The text of a program with its nesting: each step or assertion, and of each branch where its arms begin and where
+    they end, with its index. Branches must be nested."""
     inner: list[tuple[int, int, bool]] = []
     for i in range(len(steps) + 1):
         while inner:
@@ -151,7 +169,7 @@ def flow(steps: Sequence[Step | Branch]) -> Iterator[Event]:
             yield "step", i
 
 
-def _branch(steps: Sequence[Step | Branch], index: int) -> Branch:
+def _branch(steps: Sequence[Item], index: int) -> Branch:
     found = steps[index]
     assert isinstance(found, Branch)
     return found
@@ -167,7 +185,7 @@ class Program:
     """
 
     slots: Mapping[str, Slot]
-    steps: tuple[Step | Branch, ...]
+    steps: tuple[Item, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     pools: tuple[Pool, ...] = (Pool("workspace"),)

@@ -16,7 +16,7 @@ from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.instance import shape_in
 from assay.semantics.linked import linked
 from assay.semantics.module import GROUP, Branch, Module, Program, Step
-from assay.semantics.ops.sizes import same_size
+from assay.semantics.size_facts import SizeFacts, facts_at
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, callee, calls_of
 from assay.semantics.tensor.copying import check_copy
@@ -84,17 +84,18 @@ def check_program(program: Program, module: Module) -> None:
     for name in (*program.inputs, *program.outputs):
         if name not in program.slots:
             raise Invalid(f"no slot {name}", label="program.C1")
+    facts = facts_at(program.steps)
     for i, step in enumerate(program.steps):
         if isinstance(step, Step):
             kernel = module.kernel(step.kernel)
             check_copy(kernel)
             try:
-                _check_step(i, step, kernel, program)
+                _check_step(i, step, kernel, program, facts[i])
             except Invalid as wrong:
                 raise wrong.at(step.span) from None
 
 
-def _check_step(i: int, step: Step, kernel: PrimFunc, program: Program) -> None:
+def _check_step(i: int, step: Step, kernel: PrimFunc, program: Program, facts: SizeFacts) -> None:
     """Invalid, without a place, where a step does not fit the tensor function that it calls or the slots."""
     name, count = f"step {i} ({step.kernel})", phases(kernel).count
     if step.phases not in (1, count):
@@ -116,7 +117,7 @@ def _check_step(i: int, step: Step, kernel: PrimFunc, program: Program) -> None:
         slot = program.slots.get(slot_name)
         if slot is None:
             raise Invalid(f"step {i} uses an unknown slot {slot_name}", label="program.C1")
-        if slot.type.dtype is not buffer.dtype or not same_size(slot.type.shape, shape_in(step, kernel, buffer)):
+        if slot.type.dtype is not buffer.dtype or not facts.same_size(slot.type.shape, shape_in(step, kernel, buffer)):
             raise Invalid(f"step {i}: {buffer} is given slot {slot_name}: {slot.type}", label="program.C3")
         if slot_name in step.writes and slot.place in ("input", "constant"):
             raise Invalid(f"step {i} writes {slot.place} {slot_name}", label="program.C4")

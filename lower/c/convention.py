@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay.lower.c.names import ScopeNames
 from assay.semantics.devices import VirtualDevice, kind_of
-from assay.semantics.module import Branch, Program, Step
+from assay.semantics.module import Assertion, Branch, Item, Program, Step
 
 VERBS = ("activate", "open", "close", "deactivate")
 """The hooks of a device, in the order of their calls."""
@@ -64,8 +64,8 @@ def find_devices(program: Program, default: str) -> Devices:
     """The devices that the steps name, but for the program's host, where the entry itself runs. A step that names none
     runs on `default`; empty: on none that has hooks."""
 
-    def place(step: Step | Branch) -> tuple[str, int] | None:
-        if isinstance(step, Branch):
+    def place(step: Item) -> tuple[str, int] | None:
+        if not isinstance(step, Step):
             return None
         said = device_name(step.device)
         if said and device_name(program.host) and program.host.place.agrees(step.device.place):
@@ -77,5 +77,6 @@ def find_devices(program: Program, default: str) -> Devices:
     words = device_names([p[0] for p in places if p is not None])
     made = {p: Device(p[0], p[1], words[p[0]]) for p in places if p is not None}
     branches = [(i, s) for i, s in enumerate(program.steps) if isinstance(s, Branch)]
-    edges = frozenset(e for i, s in branches for e in (i, i + 1, s.then, s.end))
-    return Devices(tuple(made.values()), tuple(None if p is None else made[p] for p in places), edges)
+    edges = {e for i, s in branches for e in (i, i + 1, s.then, s.end)}
+    edges |= {e for i, s in enumerate(program.steps) if isinstance(s, Assertion) for e in (i, i + 1)}
+    return Devices(tuple(made.values()), tuple(None if p is None else made[p] for p in places), frozenset(edges))

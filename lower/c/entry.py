@@ -21,7 +21,7 @@ from assay.lower.liveness.problem import bytes_of
 from assay.lower.pool import leaders
 from assay.semantics.instance import sizes_of_step
 from assay.semantics.memory import overlap
-from assay.semantics.module import Slot, Step, flow
+from assay.semantics.module import Assertion, Slot, Step, flow
 from assay.semantics.scalar import Expr
 
 OFTEN = 8
@@ -357,6 +357,9 @@ class _Body:
         behind those of the arm before it."""
         for what, i in flow(steps):
             step = steps[i]
+            if isinstance(step, Assertion):
+                blocks[-1].append(self.assertion(i, step))
+                continue
             if isinstance(step, Step):
                 if i in stretches:
                     blocks[-1] += self.stretch(*stretches[i])
@@ -373,6 +376,13 @@ class _Body:
                     blocks[-1].append(Piece(one.text + two.text, one.steps + two.steps, max(one.depth, two.depth)))
         (pieces,) = blocks
         return self.parts.joined(pieces).text
+
+    def assertion(self, index: int, step: Assertion) -> Piece:
+        """An assertion on sizes: another size ends the run."""
+        sizes = self.layout.sizes
+        odd = " || ".join(f"{sizes.text(a)} != {sizes.text(b)}" for a, b in step.sizes)
+        head = f"    if ({self.ok} && ({odd})) {{ /* step {index} */\n"
+        return Piece(f"{head}        status = {self.layout.macro}_BAD_SIZE;\n    }}\n")
 
     def stretch(self, device: Device | None, steps: range) -> Iterator[Piece]:
         """Steps next to one another on one device, between its hooks."""

@@ -16,7 +16,7 @@ from assay.lower.interfaces import Interface
 from assay.lower.liveness.problem import bytes_of
 from assay.lower.memory.csv import short
 from assay.semantics.instance import place_of
-from assay.semantics.module import Branch, Slot
+from assay.semantics.module import Assertion, Branch, Slot
 from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
 
@@ -31,7 +31,7 @@ STATUSES = {
     **{f"TRAP_{word}": meaning for word, meaning in TRAPS.values()},
     "NO_WEIGHTS": "the file of the weights cannot be opened or read",
     "NO_MEMORY": "there is no memory for the weights",
-    "BAD_SIZE": "a size is outside of the sizes that this code is for",
+    "BAD_SIZE": "a size is outside of the sizes that this code is for, or beside another what the model excludes",
 }
 """What the generated code returns when it has not done its work, in the order of the numbers from 1 on."""
 
@@ -326,6 +326,10 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
         if isinstance(step, Branch):
             arms = f"the steps before {step.then}, else those before {step.end}"
             yield f" *   {i:4d}  if {comment(step.condition)}: {arms}\n"
+            continue
+        if isinstance(step, Assertion):
+            told = " and ".join(f"{layout.sizes.named(a)} = {layout.sizes.named(b)}" for a, b in step.sizes)
+            yield f" *   {i:4d}  {comment(told)}, or BAD_SIZE\n"
             continue
         operator = layout.module.kernel(step.kernel).attrs.get("operator", "")
         of = f" ({operator})" if operator else ""

@@ -180,10 +180,10 @@ class _Writer:
             self.exprs.buffers[b] = self.parameter("input", i, b)
         for i, b in enumerate(kernel.outputs):
             self.exprs.buffers[b] = self.parameter("output", i, b)
-        insert = self.gap()
         locals_: dict[str, str] = {}
         for b in (*kernel.params, *kernel.allocations):
             self.enter_sizes(b, locals_)
+        insert = self.gap()
         self.enter(kernel.body)
         for stmt in self.work:
             self.statement(stmt)

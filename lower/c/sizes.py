@@ -26,7 +26,7 @@ from assay.semantics.instance import sizes_of_step, symbols_of
 from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.integers.ranges import Interval, closed, fits_dtype
 from assay.semantics.memory import Bounds, range_of
-from assay.semantics.module import Program
+from assay.semantics.module import Assertion, Program
 from assay.semantics.scalar import Dim, Expr, Interner, Var
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.text.scalars.printer import ScalarPrinter
@@ -98,6 +98,7 @@ def _dims(program: Program) -> Iterator[Expr]:
             some.append(places[s.name].offset + bytes_of(s.type))
     for step in program.calls:
         some += [*step.scalars, *(d for _, d in step.dims)]
+    some += [d for s in program.steps if isinstance(s, Assertion) for pair in s.sizes for d in pair]
     yield from (d for d in some if isinstance(d, Expr))
 
 

@@ -20,7 +20,7 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.live_positions import TOP, BranchRange, Intervals, LivePositions, UseRange, meet, union
 from assay.semantics.memory import Interval
-from assay.semantics.module import Branch, Module, Program, Slot, Step, flow
+from assay.semantics.module import Branch, Item, Module, Program, Slot, Step, flow
 from assay.semantics.tensor import Call as TensorCall, PrimFunc, program_order
 from assay.semantics.tensor.mapping import bound_buffers
 from assay.semantics.tensor.phases import Phases, phases
@@ -79,7 +79,7 @@ def _alignment(row: SlotRow, wanted: int, shown: bool) -> int:
     return max(wanted, row.type.dtype.itemsize)
 
 
-def _shown(steps: Sequence[Step | Branch], kernels: Mapping[str, PrimFunc]) -> set[str]:
+def _shown(steps: Sequence[Item], kernels: Mapping[str, PrimFunc]) -> set[str]:
     """The slots of kernels in which others may look at memory: they call functions, or say how a buffer is aligned."""
     found: set[str] = set()
     told: dict[str, bool] = {}
@@ -97,7 +97,7 @@ def _shown(steps: Sequence[Step | Branch], kernels: Mapping[str, PrimFunc]) -> s
 
 
 def _lives(
-    steps: Sequence[Step | Branch], rows: Mapping[str, SlotRow], kernels: Mapping[str, PrimFunc]
+    steps: Sequence[Item], rows: Mapping[str, SlotRow], kernels: Mapping[str, PrimFunc]
 ) -> dict[str, tuple[Interval, ...]]:
     """The positions at which each slot is live."""
     positions = [0, *accumulate(s.phases for s in steps)]
@@ -108,7 +108,7 @@ def _lives(
         if isinstance(step, Step):
             for name, use in _uses(step, kernels[step.kernel], positions[i], arms[i]):
                 uses[name].append(use)
-        else:
+        elif isinstance(step, Branch):
             uses[step.condition].append(UseRange(positions[i], positions[i] + 1, arms[i]))
     paths = LivePositions(count + 1, choices)  # the last one is the exit
     found: dict[str, tuple[Interval, ...]] = {}
@@ -123,7 +123,7 @@ def _lives(
     return found
 
 
-def _choices(steps: Sequence[Step | Branch], positions: Sequence[int]) -> tuple[list[BranchRange], list[int]]:
+def _choices(steps: Sequence[Item], positions: Sequence[int]) -> tuple[list[BranchRange], list[int]]:
     """The choices of a program over positions, and the arm of each step."""
     choices: list[BranchRange] = []
     arms = [TOP] * len(steps)

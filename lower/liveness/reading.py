@@ -16,9 +16,10 @@ from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
 from assay.semantics.names import unused
-from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, substitute
+from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, substitute, variables
+from assay.semantics.size_facts import cast_sizes
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import FuncType, TensorType, Type, flatten, with_dims
+from assay.semantics.types import FuncType, TensorType, Type, flatten, open_symbols, with_dims
 
 MOST = 1_000_000
 """Calls that a text may have: functions that call functions twice could make any number."""
@@ -64,7 +65,15 @@ class End:
     of: Choose
 
 
-Item: TypeAlias = Run | Choose | Otherwise | End
+@dataclass(frozen=True, eq=False)
+class Assert:
+    """Sizes that have to be equal here, by pairs: found, and wanted."""
+
+    sizes: tuple[tuple[Dim, Dim], ...]
+    span: Span | None
+
+
+Item: TypeAlias = Assert | Run | Choose | Otherwise | End
 
 
 @dataclass(eq=False)
@@ -136,6 +145,8 @@ class _Reader:
         self.module = module
         self.text = Text()
         self.names: set[str] = set()
+        self.entry = {s for p in module.main.params for s in open_symbols(p.type)}
+        """The symbols that have their values when a run begins."""
         self.active = {"main"}
         """The functions that are being written out."""
 
@@ -165,6 +176,10 @@ class _Reader:
                 at.of[var] = item.results
             case graph.Let():
                 at.of[var] = yield self.chain(value, at, arm)
+            case graph.MatchCast() if (sizes := self.asserted(value, at)) is not None:
+                if sizes:
+                    self.add(Assert(sizes, value.span))
+                at.of[var] = at.look(value.value)
             case graph.Var() | graph.GlobalVar() if isinstance(value.type, FuncType):
                 at.functions[var] = value.name if isinstance(value, graph.GlobalVar) else at.functions[value]
             case graph.Call() if isinstance(value.op, graph.GlobalVar) or value.op in at.functions:
@@ -178,6 +193,13 @@ class _Reader:
                 if found is None:
                     _refuse(value, f"in {var.name}", var)
                 at.of[var] = found
+
+    def asserted(self, cast: graph.MatchCast, at: _Activation) -> tuple[tuple[Dim, Dim], ...] | None:
+        """What a cast of tensors asserts of sizes that are known at entry; None for any other cast."""
+        pairs = cast_sizes(at.typed(cast.value.type), at.typed(cast.type))
+        if pairs is None or any(s not in self.entry for pair in pairs for d in pair for s in variables(d)):
+            return None
+        return pairs
 
     def run(self, var: graph.Var, value: graph.CallTIR, at: _Activation, arm: Arm) -> tuple[Origin, ...]:
         device = device_of(var, value)

@@ -12,13 +12,14 @@ from typing import Literal
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.legalize.kernels import build
-from assay.lower.liveness.reading import Choose, End, Otherwise, Run, Text
+from assay.lower.liveness.reading import Assert, Choose, End, Otherwise, Run, Text
 from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Span, Unsupported
-from assay.semantics.module import Branch, Module, Step
+from assay.semantics.module import Assertion, Branch, Item, Module, Step
 from assay.semantics.names import unused
+from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
@@ -46,7 +47,7 @@ class Homes:
         self.whole = whole
         self.rows: dict[str, SlotRow] = {}
         self.home: dict[Origin, str] = {}
-        self.steps: list[Step | Branch] = []
+        self.steps: list[Item] = []
         self.outputs: list[str] = []
         self.copies: dict[str, PrimFunc] = {}
         self.copies_of: dict[tuple[object, ...], PrimFunc] = {}
@@ -71,13 +72,18 @@ class Homes:
         for i, (origin, type_) in enumerate(zip(self.text.result, flatten(main.result_type), strict=True)):
             name = self.add(given[i] if i < len(given) else f"output_{i}", type_, "output", "", origin.device)
             self.outputs.append(name)
-            self.settle(origin, name, None, 0)
+            if same_size(origin.type.shape, type_.shape):
+                self.settle(origin, name, None, 0)
+            else:  # what was made before a cast said its size does not lie in memory of the size that it says
+                self.late[None][0].append((origin, name))
         used = self.used()
         open_: list[int] = []
         for item in self.text.items:
             match item:
                 case Run():
                     self.call(item)
+                case Assert():
+                    self.steps.append(Assertion(item.sizes, item.span))
                 case Choose():
                     self.choose(item, used)
                     at = len(self.steps)

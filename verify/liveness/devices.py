@@ -15,7 +15,7 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import AssayError
 from assay.semantics.instance import place_of
-from assay.semantics.module import Program, Slot, Step
+from assay.semantics.module import Assertion, Program, Slot, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.copying import no_copy
 from assay.verify.evidence import Evidence, checked, refuted
@@ -69,6 +69,8 @@ def _pools(program: Program) -> Iterator[str]:
 def _steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Iterator[str]:
     slots = program.slots
     for i, step in enumerate(program.steps):
+        if isinstance(step, Assertion):
+            continue
         if not isinstance(step, Step):
             where = slots[step.condition].device
             if _apart(where, program.host):

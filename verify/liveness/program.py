@@ -14,8 +14,8 @@ from assay.semantics.graph import show_head
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.instance import shape_in
-from assay.semantics.module import Branch, Module, Program, Step, flow
-from assay.semantics.ops.sizes import same_size
+from assay.semantics.module import Assertion, Branch, Item, Module, Program, Step, flow
+from assay.semantics.size_facts import facts_at
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.evidence import Evidence, plural, proved, refuted
@@ -26,8 +26,10 @@ from assay.verify.value_numbering.nesting import UndecidedNumbering
 from assay.verify.value_numbering.terms import Table, dim_text, type_text
 
 
-def describe_step(step: Step | Branch, index: int) -> str:
+def describe_step(step: Item, index: int) -> str:
     """A step for a message: its kernel, its place, its number."""
+    if isinstance(step, Assertion):
+        return f"step {index} (the assertion on sizes" + (f" at {step.span})" if step.span else ")")
     if isinstance(step, Branch):
         return f"step {index} (the choice by {step.condition})"
     return f"step {index} ({step.kernel}" + (f" at {step.span})" if step.span else ")")
@@ -44,7 +46,14 @@ def check_program(source: Module, target: Module) -> Evidence:
     steps = _Steps(source, target, graph, table)
     for what, i in flow(program.steps):
         step = program.steps[i]
-        wrong = steps.branch(what, i, step) if isinstance(step, Branch) else steps.step(i, step)
+        wrong: str | None = None
+        match step:
+            case Branch():
+                wrong = steps.branch(what, i, step)
+            case Assertion():
+                steps.events.assert_sizes(step.sizes)
+            case _:
+                wrong = steps.step(i, step)
         if wrong is not None:
             return refuted("proved", wrong)
     for name, number in zip(program.outputs, graph.result, strict=True):
@@ -53,15 +62,17 @@ def check_program(source: Module, target: Module) -> Evidence:
             why = f": {show_head(lost)} at {lost.span} is never computed" if lost is not None else ""
             return refuted("proved", f"output {name} does not get its value{why}")
     if steps.events.leave() != graph.events:
-        return refuted("proved", "a step that can trap is dropped, added or moved")
+        return refuted("proved", "a step that can trap, or an assertion on sizes, is dropped, added, changed or moved")
     wrong = _interface(source, program, table)
     said = f"every output gets its value for every input; {len(program.calls)} steps{_choices(program)}"
     return refuted("proved", wrong) if wrong else proved(said)
 
 
 def _choices(program: Program) -> str:
-    count = len(program.steps) - len(program.calls)
-    return f", {plural(count, 'choice')}" if count else ""
+    choices = sum(isinstance(s, Branch) for s in program.steps)
+    assertions = len(program.steps) - len(program.calls) - choices
+    said = f", {plural(choices, 'choice')}" if choices else ""
+    return said + (f", {plural(assertions, 'assertion')} on sizes" if assertions else "")
 
 
 def _interface(source: Module, program: Program, table: Table) -> str | None:
@@ -106,6 +117,7 @@ class _Steps:
         self.source, self.target, self.graph, self.table = source, target, graph, table
         self.events = TrapEvents(table)
         self.made: set[int] = set()
+        self.facts = facts_at(target.program.steps)
         program = target.program
         self.holds: dict[str, int] = {name: table.number("parameter", i) for i, name in enumerate(program.inputs)}
         for name, array in target.constants.items():
@@ -133,7 +145,7 @@ class _Steps:
         wanted = [TensorType(shape_in(step, kernel, b), b.dtype) for b in kernel.params]
         for of, name in zip(wanted, (*step.reads, *step.writes), strict=True):
             t = program.slots[name].type
-            if t.dtype is not of.dtype or not same_size(t.shape, of.shape):
+            if t.dtype is not of.dtype or not self.facts[i].same_size(t.shape, of.shape):
                 return f"{describe_step(step, i)} takes {of} where slot {name} is {t}"
         reads = [self.holds[n] for n in step.reads]
         results = copied(kernel, reads, step.device, table) or step_results(

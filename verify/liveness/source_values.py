@@ -18,13 +18,13 @@ from assay.semantics.graph.effects import can_fail, kernel_can_trap
 from assay.semantics.instance import replaced
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Var as Symbol
+from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import FuncType, TensorType, TupleType, flatten
 from assay.verify.value_numbering import step_results
 from assay.verify.value_numbering.nesting import UndecidedNumbering
-from assay.verify.value_numbering.terms import Table
+from assay.verify.value_numbering.terms import Table, dim_text
 
 Numbers: TypeAlias = tuple[int, ...]
 """One for each tensor of a value, left to right."""
@@ -57,6 +57,15 @@ class TrapEvents:
     def add(self, number: int) -> None:
         """Note an event in the innermost block."""
         self.open[-1].append(number)
+
+    def assert_sizes(self, sizes: Sequence[tuple[Dim, Dim]]) -> None:
+        """Note that dims have to be equal here, in pairs; nothing where there are none."""
+
+        def text(dim: Dim) -> str:
+            return dim_text(dim, lambda s: f"@{self.table.symbol(s)}")
+
+        if sizes:
+            self.add(self.table.number("sizes", *(f"{text(a)} = {text(b)}" for a, b in sizes)))
 
     def enter(self) -> None:
         """Begin a block."""
@@ -156,6 +165,9 @@ class _Reader:
                 return self.atom(node.value, env)
             case graph.MatchCast() if not can_fail(node, self.module):
                 return self.atom(node.value, env)
+            case graph.MatchCast() if (asserted := self.sizes_of(node, env)) is not None:
+                self.events.assert_sizes(asserted)
+                return self.atom(node.value, env)
             case graph.Call() if isinstance(node.op, Operator) and node.op.view:
                 return self.atom(node.args[0], env)
             case graph.Call() if (name := env.function(node.op)) is not None:
@@ -189,6 +201,17 @@ class _Reader:
                 return tuple(choice(self.table, condition, a, b) for a, b in zip(then, otherwise, strict=True))
             case _:
                 return self.atom(node, env)
+
+    def sizes_of(self, node: graph.MatchCast, env: _Names) -> list[tuple[Dim, Dim]] | None:
+        """What a cast has to find equal, all over symbols that have values when a run begins; None for other casts."""
+        if not all(isinstance(of, (TensorType, TupleType)) for of in (node.type, node.value.type)):
+            return None
+        found, wanted = env.types([node.value]), env.types([node])
+        pairs = [p for a, b in zip(found, wanted, strict=True) for p in zip(a.shape, b.shape, strict=True)]
+        told = {s for p in self.module.main.params for t in flatten(p.type) for d in t.shape for s in variables(d)}
+        if any(s not in told for pair in pairs for d in pair for s in variables(d)):
+            return None
+        return [(a, b) for a, b in pairs if not provably_equal(a, b)]
 
     def call(self, node: graph.CallTIR, var: graph.Var | None, env: _Names) -> Numbers:
         kernel = self.module.kernel(node.func)

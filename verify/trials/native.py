@@ -253,6 +253,7 @@ class _Run:
             if isinstance(step, Step):
                 path.append(number)
                 last = number
+            if not isinstance(step, Branch):
                 number += 1
                 continue
             arm = self.choose(number, step, last)

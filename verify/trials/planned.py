@@ -37,10 +37,12 @@ def module_at(module: Module, inputs: Mapping[str, Any]) -> Module:
 @dataclass(eq=False)
 class _AtSizes:
     module: Module
+    values: Sizes = field(default_factory=dict)
     made: dict[str, Definition] = field(default_factory=dict)
     known: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
 
     def run(self, values: Sizes) -> Module:
+        self.values = values  # a claim may be in symbols that no buffer of the tensor function has
         program = at(self.module.program, values)
         kept = {n: d for n, d in self.module.definitions.items() if not isinstance(d, PrimFunc)}
         self.made = {**kept, **{n: k for n, k in self.module.kernels.items() if not _symbols(k)}}
@@ -60,7 +62,7 @@ class _AtSizes:
         key = kernel.name, tuple(sizes.values())
         if key not in self.known:
             name = self.known[key] = unused(kernel.name, self.made)
-            attrs = {k: numbers_in(v, sizes) for k, v in kernel.attrs.items()}
+            attrs = {k: numbers_in(v, {**self.values, **sizes}) for k, v in kernel.attrs.items()}
             new = replace(kernel_at(kernel, sizes), name=name, attrs=attrs)
             group = self.module.group(kernel)
             if group is not None:

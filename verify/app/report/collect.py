@@ -14,7 +14,8 @@ from assay.lower.liveness.used_memory import used_memory
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
 from assay.semantics.memory import Interval, lower_bound, pressure
-from assay.semantics.module import Branch, Module, Program, Slot, Step
+from assay.semantics.module import Assertion, Branch, Item, Module, Program, Slot
+from assay.semantics.scalar import Dim, show as show_dim
 from assay.verify.app.check import Line
 from assay.verify.app.report.model import Buffer, CheckReport, Kind, PoolLine, StageLine, StepLine
 from assay.verify.app.report.refuted import refutation
@@ -67,19 +68,25 @@ def of_program(report: CheckReport, program: Program) -> CheckReport:
     )
 
 
-def _step(index: int, step: Step | Branch, position: int, numbers: Mapping[str, int], used: int) -> StepLine:
+def _step(index: int, step: Item, position: int, numbers: Mapping[str, int], used: int) -> StepLine:
     def those(names: Sequence[str]) -> tuple[int, ...]:
         return tuple(numbers[n] for n in names if n in numbers)
 
     arms: tuple[Interval, ...] = ()
     if isinstance(step, Branch):
         calls, device, arms = f"if {step.condition}", "", ((index + 1, step.then), (step.then, step.end))
+    elif isinstance(step, Assertion):
+        calls, device = f"assert {', '.join(f'{_dim(a)} = {_dim(b)}' for a, b in step.sizes)}", ""
     else:
         calls, device = step.kernel, shown_device(step.device)
     return StepLine(
         index, position, calls, place_of(step.span), device, those(step.reads), those(step.writes),
         those(step.scratch), used, arms,
     )  # fmt: skip
+
+
+def _dim(dim: Dim) -> str:
+    return str(dim) if isinstance(dim, int) else show_dim(dim)
 
 
 def _buffer(number: int, slot: Slot, program: Program, scratch: bool, writers: list[int], readers: list[int]) -> Buffer:

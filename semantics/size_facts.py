@@ -1,0 +1,98 @@
+"""What the assertions of a planned program say of sizes at each of its steps (specs/semantics.md, "Memory planning").
+
+facts = facts_at(program.steps)     # for each item the equations that hold when a run comes to it
+facts[i].same_size(a, b)            # whether two shapes have equally many elements there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.semantics.errors import Invalid
+from assay.semantics.module import Assertion, Item, flow
+from assay.semantics.ops.sizes import same_size
+from assay.semantics.scalar import Dim, Expr, const, provably_equal, simplify
+from assay.semantics.scalar.structure import Interner
+from assay.semantics.types import Type, flatten
+from assay.semantics.walk import post_order
+
+
+@dataclass(frozen=True)
+class SizeFacts:
+    """Equations between dims: each of a dim and one that may stand for it."""
+
+    equations: tuple[tuple[Dim, Dim], ...] = ()
+
+    def and_(self, pairs: Sequence[tuple[Dim, Dim]]) -> SizeFacts:
+        """These facts and others."""
+        new = tuple(_ordered(a, b) for a, b in pairs if not self.equal(a, b))
+        return SizeFacts(self.equations + new) if new else self
+
+    def rewritten(self, dim: Dim) -> Dim:
+        """A dim with the plainer side of each equation for the other, from the inside out."""
+        if not isinstance(dim, Expr) or not self.equations:
+            return dim
+        number = Interner()
+        plainer: dict[int, Expr] = {}
+        for old, new in self.equations:
+            plainer.setdefault(number(simplify(_expr(old))), _expr(new))
+        done: dict[int, Expr] = {}
+        whole = _expr(simplify(dim))
+        for node in post_order(whole):
+            made = node.with_children(tuple(done[id(c)] for c in node.children)) if node.children else node
+            done[id(node)] = plainer.get(number(made), made)
+        return simplify(done[id(whole)])
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Whether two dims are equal, as far as is shown."""
+        return provably_equal(a, b) or provably_equal(self.rewritten(a), self.rewritten(b))
+
+    def same_size(self, a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+        """Whether two shapes have equally many elements, as far as is shown."""
+        if same_size(a, b):
+            return True
+        return bool(self.equations) and same_size([self.rewritten(d) for d in a], [self.rewritten(d) for d in b])
+
+
+def cast_sizes(found: Type, wanted: Type) -> tuple[tuple[Dim, Dim], ...] | None:
+    """The pairs of dims that a cast has to find equal, those left out that are equal at all sizes; None where it is not
+    from tensors to tensors of the same ranks and dtypes."""
+    try:
+        ones, others = flatten(found), flatten(wanted)
+    except Invalid:
+        return None
+    if [(len(t.shape), t.dtype) for t in ones] != [(len(t.shape), t.dtype) for t in others]:
+        return None
+    pairs = (p for a, b in zip(ones, others, strict=True) for p in zip(a.shape, b.shape, strict=True))
+    return tuple((a, b) for a, b in pairs if not provably_equal(a, b))
+
+
+def _expr(dim: Dim) -> Expr:
+    return dim if isinstance(dim, Expr) else const(dim)
+
+
+def _ordered(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """The dim with more parts first; of equal ones, any."""
+    size = [len(list(post_order(_expr(d)))) for d in (a, b)]
+    return (a, b) if size[0] >= size[1] else (b, a)
+
+
+def facts_at(steps: Sequence[Item]) -> list[SizeFacts]:
+    """For each item what has been asserted on every way to it. What an arm asserts holds in that arm."""
+    found = [SizeFacts()] * len(steps)
+    around = [SizeFacts()]
+    for what, i in flow(steps):
+        if what == "step":
+            found[i] = around[-1]
+            item = steps[i]
+            if isinstance(item, Assertion):
+                around[-1] = around[-1].and_(item.sizes)
+        elif what == "if":
+            found[i] = around[-1]
+            around.append(around[-1])
+        elif what == "else":
+            around[-1] = around[-2]
+        else:
+            around.pop()
+    return found
