@@ -18,8 +18,9 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, place_of, symbols_of
 from assay.semantics.live_positions import Intervals, union
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bound, overlap, range_of
-from assay.semantics.module import Assertion, Branch, Module, Program, Slot, Step, flow
+from assay.semantics.module import Assertion, Branch, Item, Module, Program, Slot, Step, flow
 from assay.semantics.scalar import Dim, Var, same
+from assay.semantics.scalar.structure import Interner
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
@@ -342,13 +343,27 @@ def _bytes(of: TensorType) -> Dim:
     return size
 
 
+def _as_planned(item: Item, number: Interner) -> object:
+    """What of an item a plan must keep; dims of an assertion by their structure."""
+    if isinstance(item, Assertion):
+        return item.span, tuple((number(a), number(b)) for a, b in item.sizes)
+    return replace(item, in_place=()) if isinstance(item, Step) else item
+
+
 def check(before: Module, after: Module, context: Context) -> Evidence:
     """Whether the plan is good, and is one of the very steps and lives that the stage before has shown right."""
     old, new = before.program, after.program
     if {n: _but_place(s) for n, s in old.slots.items()} != {n: _but_place(s) for n, s in new.slots.items()}:
         return refuted("checked", "the plan changes more of a buffer than its offset")
-    steps = tuple(replace(s, in_place=()) if isinstance(s, Step) else s for s in new.steps)
-    if (old.steps, old.inputs, old.outputs, old.limits, old.host) != (
+    number = Interner()
+    steps = [_as_planned(s, number) for s in new.steps]
+    if (
+        [_as_planned(s, number) if isinstance(s, Assertion) else s for s in old.steps],
+        old.inputs,
+        old.outputs,
+        old.limits,
+        old.host,
+    ) != (
         steps,
         new.inputs,
         new.outputs,
