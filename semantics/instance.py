@@ -2,6 +2,7 @@
 
 at(program, {n: 16})         # every type, size and offset as a number
 sizes_of(types, shapes)      # the symbols' values, from the types and shapes of the inputs
+run_bounds(program)          # where its symbols lie in every run
 shape_in(step, kernel, b)    # the shape of a buffer of a kernel in one step
 sizes_of_step(step, kernel)  # what the symbols of a kernel are in one step
 sizes_of_call(call, kernel)  # the same in one call
@@ -17,7 +18,8 @@ import numpy as np
 
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR
-from assay.semantics.memory import Place
+from assay.semantics.integers.narrowing import narrowed
+from assay.semantics.memory import Bounds, Place
 from assay.semantics.module import Assertion, Item, Program, Slot, Step
 from assay.semantics.scalar import Const, Dim, Expr, Var, evaluate, evaluate_dim, show, simplify, substitute, variables
 from assay.semantics.tensor import Buffer, PrimFunc
@@ -33,6 +35,12 @@ def symbols_of(program: Program) -> tuple[Var, ...]:
     """The symbols in the types of a program's slots, in their order; those of the inputs come first."""
     order = [*(program.slots[n] for n in program.inputs), *program.slots.values()]
     return tuple({v: None for s in order for d in s.type.shape for v in variables(d)})
+
+
+def run_bounds(program: Program) -> Bounds:
+    """Where the symbols of a program lie in every run: within what is declared, and where no slot has a dim below 0,
+    for `at` refuses other sizes."""
+    return narrowed(program.bounds, (d for s in program.slots.values() for d in s.type.shape))
 
 
 def shape_in(step: Step, kernel: PrimFunc, buffer: Buffer) -> tuple[Dim, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
-from assay.semantics.scalar.expression import Dim, Var
+from assay.semantics.scalar.expression import Dim, Expr, Var
 
 Interval: TypeAlias = tuple[int, int]
 """Positions from the first up to, and not including, the second."""
@@ -75,11 +75,15 @@ class BufferInfo:
 
 @dataclass(frozen=True)
 class Problem:
-    """Buffers to place, the pools there are, in order of priority, and what is known of the symbols in sizes."""
+    """Buffers to place, the pools there are, in order of priority, and what is known of the symbols in sizes.
+
+    `dims` are 0 or more in every run: of values of the symbols at which one is not, no plan is asked anything.
+    """
 
     buffers: tuple[BufferInfo, ...]
     pools: tuple[Pool, ...]
     bounds: Bounds = field(default_factory=dict)
+    dims: tuple[Expr, ...] = ()
 
     def candidates(self, buffer: BufferInfo) -> tuple[Pool, ...]:
         """The pools that may hold a buffer, the most wanted first."""

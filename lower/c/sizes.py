@@ -22,7 +22,7 @@ from assay.lower.liveness.problem import bytes_of
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Unsupported
-from assay.semantics.instance import sizes_of_step, symbols_of
+from assay.semantics.instance import run_bounds, sizes_of_step, symbols_of
 from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.integers.ranges import Interval, closed, fits_dtype
 from assay.semantics.memory import Bounds, range_of
@@ -72,11 +72,11 @@ def bounds_taken(program: Program) -> dict[Var, Interval]:
             + about_sizes(left, inputs),
             label="c.C23",
         )
-    dims = list(_dims(program))
+    dims, within = list(_dims(program)), run_bounds(program)
     for bits in range(MOST, -1, -1):
         found = {}
         for v in symbols:
-            low, high = range_of(program.bounds, v)
+            low, high = range_of(within, v)
             found[v] = low, max(low, (1 << bits) - 1) if high is None else high
         if fits(dims, found):
             return found
@@ -153,7 +153,8 @@ class EntrySizes:
 
     def most(self, dim: Dim) -> int | None:
         """The greatest value of a dim within the bounds of the program, where all symbols have one."""
-        return self.range(dim)[1] if all(range_of(self.program.bounds, v)[1] is not None for v in self.bounds) else None
+        within = run_bounds(self.program)
+        return self.range(dim)[1] if all(range_of(within, v)[1] is not None for v in self.bounds) else None
 
     def type(self, dim: Dim) -> str:
         """The C type of a field."""
@@ -196,6 +197,8 @@ class EntrySizes:
 
     def definition(self) -> Iterator[str]:
         """The structure, and the function that checks sizes and fills it."""
+        for dim in self.negative():
+            self.text(dim)  # a tensor with a dim below 0 is none
         yield f"\n/* What depends on sizes. */\nstruct {self.prefix}_plan {{\n"
         for name, dim in self.fields.items():
             yield f"    {self.type(dim)} {name};\n"
@@ -205,8 +208,6 @@ class EntrySizes:
         yield f"\nstatic int {self.prefix}_find_plan({parameters})\n{{\n"
         for a in self.arguments:
             yield outside(a.name, f"{self.macro}_{a.macro}_MIN", f"{self.macro}_{a.macro}_MAX", self.macro)
-        for dim in self.negative():
-            self.text(dim)  # a tensor with a dim below 0 is none
         targets = [(f"plan->{name}", dim, self.type(dim)) for name, dim in self.fields.items()]
         given = [(v, a.name) for a, v in zip(self.arguments, symbols_of(self.program), strict=True)]
         yield from DimWriter(self.library, self.ranges, given, ("plan",)).assignments(targets)

@@ -21,6 +21,7 @@ from assay.lower.memory import plan as place
 from assay.lower.memory.symbolic import plan_symbolic
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Invalid
+from assay.semantics.instance import run_bounds
 from assay.semantics.live_positions import union
 from assay.semantics.memory import BufferInfo, Plan, Pool, Problem
 from assay.semantics.module import Module, Program, Slot
@@ -100,7 +101,7 @@ def with_constants(module: Module, program: Program) -> Program:
 def wanted(program: Program, io: bool = False) -> Problem:
     """The planning problem of a program with pools: each slot in those of its device, slots in the same bytes as
     one."""
-    whole = problem(program, (*program.inputs, *program.outputs) if io else (), program.bounds)
+    whole = problem(program, (*program.inputs, *program.outputs) if io else (), run_bounds(program))
     first = leaders(program)
     held: dict[str, tuple[VirtualDevice, str]] = {}
     """Of each pool the memory that it is, and who says so."""

@@ -85,10 +85,10 @@ def check_plan(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None
 
 
 def faults(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None) -> Iterator[Fault]:
-    """Every claim that a plan breaks. Where buffers cannot be placed at all, only that."""
+    """Every claim that a plan breaks. Where buffers cannot be placed at all, only that; none at sizes that no run has."""
     lost = list(unplaced(problem, plan))
     yield from lost
-    if not lost:
+    if not lost and all(evaluate_dim(dim, at or {}) >= 0 for dim in problem.dims):
         problem, plan = in_numbers(problem, plan, lambda dim: evaluate_dim(dim, at or {}))
         yield from misplaced_buffers(problem, plan)
         yield from overlapping(problem, plan)
@@ -99,7 +99,7 @@ def in_numbers(problem: Problem, plan: Plan, of: Callable[[Dim], int]) -> tuple[
     buffers = tuple(replace(b, nbytes=of(b.nbytes)) for b in problem.buffers)
     places = {n: Place(p.pool, of(p.offset)) for n, p in plan.places.items()}
     sizes = {n: of(s) for n, s in plan.sizes.items()}
-    return replace(problem, buffers=buffers), replace(plan, places=places, sizes=sizes)
+    return replace(problem, buffers=buffers, dims=()), replace(plan, places=places, sizes=sizes)
 
 
 def unplaced(problem: Problem, plan: Plan) -> Iterator[Fault]:

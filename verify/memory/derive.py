@@ -95,7 +95,8 @@ def _deep(top: Product, forms: Forms) -> bool:
 
 
 def _opened(top: Product, below: bool, forms: Forms, ranges: list[Range]) -> Iterator[Polynomial]:
-    """Facts that bound a product, from below or from above, by what it is made of."""
+    """Facts that bound a product, from below or from above, by what is given and by what it is made of."""
+    yield from forms.of_given(top, ranges)
     atom = max(top)
     at = top.index(atom)
     others = top[:at] + top[at + 1 :]

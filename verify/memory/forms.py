@@ -8,7 +8,9 @@ follows (`assay.verify.memory.grounds`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 
 from assay.semantics.integers.polynomials import (
     Extreme,
@@ -22,13 +24,49 @@ from assay.semantics.integers.polynomials import (
     one,
     polynomial_range,
     product_range,
+    value,
 )
 from assay.semantics.integers.ranges import Range, at_least
+from assay.semantics.memory import Bounds
+from assay.semantics.scalar import Expr
 from assay.semantics.walk import Worklist
+
+
+FEW = 8
+"""Of so many dims that are assumed to be 0 or more the products of two are facts too."""
 
 
 class Forms(Polynomials):
     """The polynomials of one plan, and the facts about them."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        super().__init__(bounds)
+        self.given: dict[Polynomial, Expr] = {}
+        """What is 0 or more in every run, and is no more than assumed."""
+        self.known: tuple[Polynomial, ...] = ()
+        """What is given, and the products of two such."""
+
+    def give(self, dims: Iterable[Expr]) -> None:
+        """Assume that some dims are 0 or more."""
+        self.given |= {self.of(d): d for d in dims}
+        pairs = combinations(self.given, 2) if len(self.given) <= FEW else ()
+        products = (self.product(a, b) for a, b in pairs)
+        self.known = (*self.given, *(f for f in products if f is not None))
+
+    def allowed(self, values: Sequence[int]) -> bool:
+        """Whether what is given holds at values of the atoms."""
+        return all(value(f, values) >= 0 for f in self.given)
+
+    def of_given(self, product: Product, ranges: Sequence[Range]) -> Iterator[Polynomial]:
+        """Multiples of what is given in which a product stands, by what is never below 0."""
+        for f in self.known:
+            for part in f.terms:
+                rest = Counter(product)
+                rest.subtract(part)
+                others = tuple(sorted(rest.elements()))
+                fits = min(rest.values()) >= 0 and (not others or at_least(product_range(others, ranges), 0))
+                if fits and (found := self.product(f, one(others))) is not None:
+                    yield found
 
     def facts(self, wanted: Iterable[Polynomial], ranges: list[Range] | None = None) -> Iterator[Polynomial]:
         """Polynomials that are 0 or more, whatever the symbols: all that is said of what the wanted ones speak of."""
@@ -41,6 +79,7 @@ class Forms(Polynomials):
 
     def _facts(self, product: Product, ranges: list[Range]) -> Iterator[Polynomial]:
         yield from limits(product, ranges)
+        yield from self.of_given(product, ranges)
         whole = one(product)
         if len(product) > 1:
             yield from self.envelopes(product, ranges)

@@ -12,7 +12,7 @@ import z3
 
 from assay.semantics.integers.polynomials import ZERO, Polynomial
 from assay.semantics.integers.ranges import Range
-from assay.semantics.memory import Bounds, BufferInfo, Plan, Pool, range_of
+from assay.semantics.memory import BufferInfo, Plan, Pool, range_of
 from assay.semantics.scalar import Dim, Expr, Var
 from assay.semantics.scalar.smt import Term, Terms, Unwrapped
 from assay.verify.memory.definition import Claim, titled
@@ -193,7 +193,7 @@ def _wrong(goal: PlanGoal) -> str:
 # -----------------------------------------------------------------------------------------------------------
 
 
-def exact_text(goal: PlanGoal, symbols: Mapping[Var, str], bounds: Bounds, most: int | None = None) -> str:
+def exact_text(goal: PlanGoal, symbols: Mapping[Var, str], forms: Forms, most: int | None = None) -> str:
     """The text that is satisfiable exactly if a goal is wrong for some values of the symbols, by their names in it.
 
     `most`: only values up to it.
@@ -217,8 +217,9 @@ def exact_text(goal: PlanGoal, symbols: Mapping[Var, str], bounds: Bounds, most:
         else:
             solver.add(sum_of(way.more) < sum_of(way.less))
     for v, term in env.items():
-        low, high = range_of(bounds, v)
+        low, high = range_of(forms.bounds, v)
         solver.add(term >= low, *(term <= k for k in (high, most) if k is not None))
+    solver.add(*(sum_of([dim]) >= 0 for dim in forms.given.values()))
     solver.add(*terms.known)
     made: str = solver.to_smt2()
     return f"; {comment(goal.about)}; unsat means that it holds\n" + made

@@ -63,9 +63,16 @@ class Grounds:
     def __init__(self, forms: Forms, ranges: Sequence[Range]) -> None:
         self.forms = forms
         self.ranges = ranges
+        work = Worklist[Product](products(forms.given), lambda product: product)
+        self.stated: dict[Product, None] = {}
+        """The products in what is given, and in what defines their atoms: the head of the text declares them."""
+        for p in work:
+            self.stated[p] = None
+            work.add((a,) for a in p)
+            work.add(q for f in self.parts(p[0]) for q in products([f])) if len(p) == 1 else None
 
     def head(self) -> list[str]:
-        """The symbols and their bounds: all that is assumed."""
+        """The symbols and their bounds, and that no dim is below 0: all that is assumed."""
         lines = []
         for a, atom in enumerate(self.forms.atoms):
             if isinstance(atom, Symbol):
@@ -73,10 +80,18 @@ class Grounds:
                 lines.append(f"(declare-const v{a} Int) ; {comment(atom.var.name)}")
                 lines += [f"(assert (>= v{a} {literal(low)}))"] if low is not None else []
                 lines += [f"(assert (<= v{a} {literal(high)}))"] if high is not None else []
+        lines += self._declared(self.stated)
+        for p in self.stated:
+            meaning = self.definition(p[0]) if len(p) == 1 else _meaning(p)
+            lines += [f"(assert {meaning})"] if meaning is not None else []
+        lines += [f"(assert (>= {total(f)} 0)) ; no dim is below 0" for f in self.forms.given]
         return lines
 
     def declared(self, found: Iterable[Product]) -> Iterator[str]:
-        """Every unknown that is no symbol."""
+        """Every unknown that is no symbol, and that the head does not declare."""
+        return self._declared(p for p in found if p not in self.stated)
+
+    def _declared(self, found: Iterable[Product]) -> Iterator[str]:
         for p in dict.fromkeys(found):
             if len(p) > 1 or not isinstance(self.forms.atoms[p[0]], Symbol):
                 yield f"(declare-const {name(p)} Int)"
@@ -186,9 +201,11 @@ class Grounds:
                 return "false"
 
     def _assumed(self, claim: tuple[Polynomial, ...]) -> bool:
-        """Whether a fact is a bound of a symbol."""
+        """Whether a fact is a bound of a symbol, or a dim."""
         if len(claim) != 1:
             return False
+        if claim[0] in self.forms.given:
+            return True
         found = products(claim)
         one = len(found) == 1 and len(found[0]) == 1 and isinstance(self.forms.atoms[found[0][0]], Symbol)
         return one and claim[0] in list(limits(found[0], self.ranges))
@@ -259,10 +276,15 @@ class Grounds:
         meanings = [m for a in dict.fromkeys(atoms) if (m := self.definition(a)) is not None]
         long = [p for p in dict.fromkeys(seen) if len(p) > 1]
         lines = [*self.declared(seen)]
-        lines += [f"(assert (= {name(p)} (* {' '.join(f'v{a}' for a in p)})))" for p in long]
+        lines += [f"(assert {_meaning(p)})" for p in long]
         lines += [f"(assert {m})" for m in meanings]
         lines += [f"(assert (>= {total(f)} 0))" for f in dict.fromkeys(premises)]
         return "\n".join([*lines, f"(assert (and {wrong}))"])
+
+
+def _meaning(product: Product) -> str:
+    """What a product of several atoms is."""
+    return f"(= {name(product)} (* {' '.join(f'v{a}' for a in product)}))"
 
 
 def _multiplies(node: Expr) -> bool:

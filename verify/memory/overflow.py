@@ -109,7 +109,7 @@ def _broken(left: Sequence[Held], forms: Forms) -> Evidence:
             values = forms.values(corner)
         except Trap:
             continue
-        for about, f, of in left:
+        for about, f, of in left if forms.allowed(values) else ():
             found = value(f, values)
             if not fits_dtype((found, found), of):
                 where = ", ".join(f"{v.name} = {k}" for v, k in corner.items())

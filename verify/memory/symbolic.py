@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import z3
 
@@ -29,6 +30,7 @@ from assay.verify.memory.goals import Goals, PlanGoal, exact_text, forms_text, l
 from assay.verify.memory.lives import chain_text, pairs_text
 from assay.verify.memory.overflow import overflow_fault
 from assay.verify.memory.query import SMALL, PlacedBox, boxes, neighbours, only
+from assay.verify.memory.runs import forms_of_runs
 from assay.verify.memory.solve import Solved, limit, questions, solve
 
 EXACT_RLIMIT = 10_000_000
@@ -72,6 +74,8 @@ class PlanProofs:
         found_overflow, stays = overflow_fault(self.problem, self.plan, self.forms, self.queries, self.deadline)
         if found_overflow is not None:
             return found_overflow
+        if "runs" in self.queries and (solved := self._solve(self.queries["runs"])).answer != "unsat":
+            return unknown("proved", f"not decided: which sizes runs have: {solved.reason}", claim="unknown")
         self.queries["forms"] = text = forms_text(self.forms)
         if (solved := self._solve(text)).answer != "unsat":
             what = (
@@ -86,9 +90,19 @@ class PlanProofs:
             more = f", and {len(self.unknown) - SHOWN} more" if len(self.unknown) > SHOWN else ""
             return unknown("proved", f"not decided: {'; '.join(self.unknown[:SHOWN])}{more}", claim="unknown")
         where = ", ".join(shown_bounds(v, range_of(self.forms.bounds, v)) for v in self.symbols)
+        where += ", no dim being below 0" if self.forms.given or "runs" in self.queries else ""
         count = plural(len(self.problem.buffers), "live buffer")
         detail = f"z3: no two of {count} share a byte, for all {where}; {plural(self.goals, 'goal')}; {stays}"
         return proved(detail, goals=self.goals, pools=len(self.queries), symbols=where, int64=stays)
+
+    @cached_property
+    def apart(self) -> At:
+        """Values that no two symbols share, if their bounds allow it and some run has such sizes."""
+        first = nominal(self.symbols, self.forms)
+        for at in (first, nominal(self.symbols[::-1], self.forms), *samples(self.symbols, self.forms)):
+            if self._at(at) is not None:
+                return at
+        return first
 
     def _solve(self, text: str) -> Solved:
         return solve(text, deadline=self.deadline)
@@ -131,7 +145,7 @@ class PlanProofs:
         if pairs or not order:
             text = pairs_text(there, listed)
         else:
-            placed = self._at(nominal(self.symbols, self.forms))
+            placed = self._at(self.apart)
             assert placed is not None, "there is an order at these values"
             found = boxes(*placed, self.plan.places[there[0].name].pool)
             text = chain_text(there, [box.offset for box in found], listed)
@@ -149,7 +163,7 @@ class PlanProofs:
         """That each buffer ends below its neighbour, in the order of the plan at some values, None if there are none;
         that each ends within the pool, the highest first; and from what that follows for those with a neighbour above.
         """
-        placed = self._at(nominal(self.symbols, self.forms))
+        placed = self._at(self.apart)
         if placed is None:
             return None, [make.inside(b) for b in there], {}
         found = boxes(*placed, pool.name)
@@ -216,14 +230,15 @@ class PlanProofs:
         """The values of all atoms at some values of the symbols."""
         found = []
         least = {v: range_of(self.forms.bounds, v)[0] for v in self.symbols}
-        apart = nominal(self.symbols, self.forms)
+        apart = self.apart
         alone = [{**least, v: apart[v]} for v in self.symbols]
         without = [{**apart, v: least[v]} for v in self.symbols]
         for at in [least, apart, *alone[:POINTS], *without[:POINTS]]:
             try:
-                found.append(self.forms.values(at))
+                values = self.forms.values(at)
             except Trap:
                 continue
+            found += [values] if self.forms.allowed(values) else []
         return found
 
     def _alone(self, name: str, goal: PlanGoal) -> tuple[At, Fault] | None:
@@ -232,8 +247,8 @@ class PlanProofs:
         atoms = {v: f"v{next(iter(self.forms.of(v).terms))[0]}" for v in self.symbols}
         levels = (
             ("linear", linear_text([goal], self.forms, goal.about, deep=True), atoms),
-            ("exact, of small symbols", exact_text(goal, names, self.forms.bounds, FEW), names),
-            ("exact", exact_text(goal, names, self.forms.bounds), names),
+            ("exact, of small symbols", exact_text(goal, names, self.forms, FEW), names),
+            ("exact", exact_text(goal, names, self.forms), names),
         )
         reasons = []
         for level, text, called in levels:
@@ -260,10 +275,12 @@ class PlanProofs:
     # -------------------------------------------------------------------------------------------------
 
     def _at(self, at: At) -> tuple[Problem, Plan] | None:
-        """Problem and plan at values of the symbols, exactly; None: some size has no value there."""
+        """Problem and plan at values of the symbols, exactly; None: some size has no value there, or no run has it."""
         try:
             values = self.forms.values(at)
         except Trap:
+            return None
+        if not self.forms.allowed(values):
             return None
         return in_numbers(self.problem, self.plan, lambda dim: value(self.forms.of(dim), values))
 
@@ -311,7 +328,7 @@ class PlanProofs:
 
 def prove_symbolic(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> tuple[Evidence, dict[str, str]]:
     """The verdict on a plan, each buffer of which has a place, and the texts by name."""
-    forms = Forms(problem.bounds)
+    forms, runs = forms_of_runs(problem)
     for b in problem.buffers:
         forms.of(b.nbytes)
     for place in plan.places.values():
@@ -323,7 +340,10 @@ def prove_symbolic(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> 
         low, high = range_of(forms.bounds, v)
         if high is not None and low > high:
             return refuted("proved", f"no value of {v.name} lies in {low} to {high}", claim="size"), {}
+    # the bounds say of all other dims that they are not below 0
+    problem = replace(problem, bounds=forms.bounds, dims=tuple(forms.given.values()))
     work = PlanProofs(problem, plan, forms, symbols, deadline)
+    work.queries |= {"runs": runs} if runs else {}
     try:
         return work.prove(), work.queries
     except Late:

@@ -15,17 +15,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.instance import at, is_symbolic, place_of, symbols_of
+from assay.semantics.instance import at, is_symbolic, place_of, run_bounds, symbols_of
 from assay.semantics.live_positions import Intervals, union
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bound, overlap, range_of
 from assay.semantics.module import Assertion, Branch, Item, Module, Program, Slot, Step, flow
-from assay.semantics.scalar import Dim, Var, same
+from assay.semantics.scalar import Dim, Expr, Var, same
 from assay.semantics.scalar.structure import Interner
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
 from assay.verify.constants.places import check_constant_places
-from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted, unknown
+from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted
 from assay.verify.in_place import check_in_place_kernel
 from assay.verify.liveness import named_symbols
 from assay.verify.liveness.devices import check_pools, check_steps
@@ -255,9 +255,9 @@ def _sweep_sizes(program: Program, kernels: Mapping[str, PrimFunc] | None) -> Ev
 def _some_sizes(program: Program) -> Iterator[dict[Var, int]]:
     """Values of the symbols: the least, the least that make no tensor empty, and larger ones, no two of which are
     alike. The greatest too where all have one."""
-    symbols = symbols_of(program)
-    low = {v: range_of(program.bounds, v)[0] for v in symbols}
-    high = {v: range_of(program.bounds, v)[1] for v in symbols}
+    symbols, bounds = symbols_of(program), run_bounds(program)
+    low = {v: range_of(bounds, v)[0] for v in symbols}
+    high = {v: range_of(bounds, v)[1] for v in symbols}
     tries = [low, {v: max(n, 1) for v, n in low.items()}]
     for order in (symbols, symbols[::-1]):
         tries.append({v: low[v] + 17 + 14 * order.index(v) for v in symbols})
@@ -332,7 +332,9 @@ def as_problem(program: Program) -> tuple[Problem, Plan]:
     if program.plan is not None:
         sizes = {**sizes, **program.plan.sizes}
         places |= {n: place for n, place in program.plan.places.items() if n not in program.slots}
-    return Problem(tuple(buffers), program.pools, program.bounds), Plan(places, sizes)
+    number = Interner()
+    dims = {number(d): d for s in program.slots.values() for d in s.type.shape if isinstance(d, Expr)}
+    return Problem(tuple(buffers), program.pools, program.bounds, tuple(dims.values())), Plan(places, sizes)
 
 
 def _bytes(of: TensorType) -> Dim:
@@ -428,10 +430,6 @@ def check_places(module: Module) -> tuple[Evidence, dict[str, str]]:
             return evidence, {}
     proof = prove_plan(*as_problem(program))
     found = proof.evidence
-    if found.holds is False and found.data.get("claim") == "size" and is_symbolic(program):
-        # a tensor with a dim below 0 is none: the definition refuses such sizes, and the proof does not know them
-        what = f"{found.detail}; no run has these sizes, and no proof leaves them out yet: narrow them with --bound"
-        found = unknown("proved", what, **found.data)
     if found.holds and swept is None:
         swept = sweep(program, module.kernels)
         more = {**found.data, **swept.data}
