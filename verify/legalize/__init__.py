@@ -29,7 +29,7 @@ from assay.semantics.graph import Call, CallTIR, Expr, Function, call, show_head
 from assay.semantics.linked import unlinked
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Expr as Scalar, evaluate_dim, substitute, variables
+from assay.semantics.scalar import evaluate_dim, variables
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import calls_of
 from assay.semantics.types import TensorType, flatten, same_type
@@ -38,7 +38,7 @@ from assay.verify.evidence import Context, Did, Evidence, checked, plural, refut
 from assay.verify.kept import changed_beside, count_calls
 from assay.verify.legalize.uses import KernelUse, SizesTried, instance_at
 from assay.verify.trials.kernels import KernelTrials, compare, lift, try_kernel
-from assay.verify.trials.sizes import Sizes, declared_bounds, told_point
+from assay.verify.trials.sizes import Sizes, claimed_attributes, declared_bounds, told_point
 
 Array = np.ndarray[Any, Any]
 LONGEST = 100_000
@@ -277,7 +277,7 @@ def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
         return refuted("tested", f"tensor function {kernel.name} does not say which operator it computes")
     operands = [var(b.name, TensorType(b.shape, b.dtype)) for b in kernel.inputs]
     try:
-        made = call(kernel.attrs["operator"], *operands, **_own_symbols(kernel))
+        made = call(kernel.attrs["operator"], *operands, **claimed_attributes(kernel))
     except Invalid as wrong:
         return refuted(
             "checked", f"tensor function {kernel.name} claims to be {kernel.attrs['operator']}: {wrong.message}"
@@ -289,21 +289,6 @@ def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
     assert isinstance(made, Call)
     verdict = check_use(kernel, KernelUse(made, kernel.scalars), seed, KernelTrials(), SizesTried())
     return verdict if verdict.holds else refuted("tested", f"{kernel.name}: {verdict.detail}")
-
-
-def _own_symbols(kernel: PrimFunc) -> Mapping[str, Any]:
-    """The attributes that a tensor function claims, in its own symbols, which have the names of those of its first
-    use."""
-    own = {s.name: s for s in (*(s for b in kernel.params for d in b.shape for s in variables(d)), *kernel.scalars)}
-
-    def at(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(at, value))
-        if not isinstance(value, Scalar):
-            return value
-        return substitute(value, {s: own[s.name] for s in variables(value) if s.name in own})
-
-    return {k: at(v) for k, v in kernel.attrs.get("attrs", {}).items()}
 
 
 LARGE = 1 << 24

@@ -85,7 +85,8 @@ def check_plan(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None
 
 
 def faults(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None) -> Iterator[Fault]:
-    """Every claim that a plan breaks. Where buffers cannot be placed at all, only that; none at sizes that no run has."""
+    """Every claim that a plan breaks; where buffers cannot be placed at all, only that. None at sizes that no run
+    has."""
     lost = list(unplaced(problem, plan))
     yield from lost
     if not lost and all(evaluate_dim(dim, at or {}) >= 0 for dim in problem.dims):

@@ -31,7 +31,6 @@ from assay.semantics.memory import Bounds
 from assay.semantics.scalar import Expr
 from assay.semantics.walk import Worklist
 
-
 FEW = 8
 """Of so many dims that are assumed to be 0 or more the products of two are facts too."""
 

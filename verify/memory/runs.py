@@ -1,8 +1,8 @@
 """The sizes that a plan is for: those of runs, at which no dim is below 0 (specs/verify.md, "Memory plans").
 
-The machine and the C refuse sizes at which any tensor of the program has a dim below 0. So a proof may assume that there
-is none. What follows for the bounds of single symbols is shown in a text of its own, and the bounds stand for it; dims
-of which that does not say enough are assumed by the other texts.
+The machine and the C refuse sizes at which any tensor of the program has a dim below 0. So a proof may assume that
+there is none. What follows for the bounds of single symbols is shown in a text of its own, and the bounds stand for it;
+dims of which that does not say enough are assumed by the other texts.
 """
 
 from __future__ import annotations

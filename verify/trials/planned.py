@@ -18,7 +18,7 @@ from assay.semantics.names import unused
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import flatten
-from assay.verify.trials.sizes import Sizes, kernel_at, numbers_in
+from assay.verify.trials.sizes import Sizes, claimed_attributes, kernel_at, numbers_in
 
 
 def module_at(module: Module, inputs: Mapping[str, Any]) -> Module:
@@ -62,7 +62,8 @@ class _AtSizes:
         key = kernel.name, tuple(sizes.values())
         if key not in self.known:
             name = self.known[key] = unused(kernel.name, self.made)
-            attrs = {k: numbers_in(v, {**self.values, **sizes}) for k, v in kernel.attrs.items()}
+            attrs = {k: claimed_attributes(kernel) if k == "attrs" else v for k, v in kernel.attrs.items()}
+            attrs = {k: numbers_in(v, {**self.values, **sizes}) for k, v in attrs.items()}
             new = replace(kernel_at(kernel, sizes), name=name, attrs=attrs)
             group = self.module.group(kernel)
             if group is not None:

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 from assay.semantics.graph import Function
 from assay.semantics.graph.limits import declared_limits
+from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.memory import Bounds, range_of
-from assay.semantics.scalar import Expr as Scalar, Load, Var as Symbol, const, evaluate_dim
+from assay.semantics.scalar import Expr as Scalar, Load, Var as Symbol, const, evaluate_dim, substitute, variables
 from assay.semantics.tensor import Buffer, For, PrimFunc, Stmt
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper, bound_buffers, bound_vars
@@ -184,6 +185,25 @@ def body_at(kernel: PrimFunc, params: Sequence[Buffer], sizes: Sizes) -> Stmt:
         shape = tuple(evaluate_dim(d, sizes) for d in b.shape)
         new.buffers[b] = Buffer(b.name, shape, b.dtype, b.scope, b.notes)
     return new.run(plain.body)
+
+
+def claimed_attributes(kernel: PrimFunc) -> Mapping[str, Any]:
+    """The attributes that a tensor function claims, in its own symbols. It says them in those of its first use, after
+    which its scalars are called unless a buffer has the name."""
+    claims = kernel.attrs.get("attrs", {})
+    told = {s for b in kernel.params for d in b.shape for s in variables(d)}
+    own = {s.name: s for s in (*told, *kernel.scalars)}
+    used = dict.fromkeys(sizes_in(claims.values()))
+    found = {s: s if s in told else own[s.name] for s in used if s in told or s.name in own}
+    left = [s for s in kernel.scalars if s not in found.values()]  # both in the order of their first use
+    found |= dict(zip((s for s in used if s not in found), left, strict=False))
+
+    def at(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(at, value))
+        return substitute(value, found) if isinstance(value, Scalar) else value
+
+    return {k: at(v) for k, v in claims.items()}
 
 
 def numbers_in(value: Any, sizes: Sizes) -> Any:
