@@ -134,8 +134,7 @@ class _Writer:
     depth: int = 1
     traps: bool = False
     work: Worklist[tensor.Stmt] = field(default_factory=lambda: Worklist([]))
-    held: dict[str, BufferPlace] = field(default_factory=dict)
-    """The constants that are handed over, by name."""
+    held: dict[str, BufferPlace] = field(default_factory=dict)  # the constants that are handed over, by name
 
     def __post_init__(self) -> None:
         # the plan numbers what the function allocates itself; cells that stand for its choices have one element

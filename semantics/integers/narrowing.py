@@ -22,6 +22,7 @@ from assay.semantics.integers.polynomials import (
 from assay.semantics.integers.ranges import Range, at_least, meet
 from assay.semantics.memory import Bounds, range_of
 from assay.semantics.scalar.expression import Dim, Expr, Var
+from assay.semantics.walk import Worklist
 
 ROUNDS = 4
 """So often bounds that were found are used to find more."""
@@ -53,9 +54,8 @@ def meet_bounds(a: tuple[int, int | None], b: Range) -> tuple[int, int | None]:
 
 def _follow(f: Polynomial, polynomials: Polynomials, ranges: Sequence[Range]) -> Iterable[tuple[Var, Range]]:
     """What follows for symbols from a form being 0 or more, its parts lying in ranges."""
-    work = [f]
-    while work:
-        f = work.pop()
+    work = Worklist([f])
+    for f in work:
         for product, k in f.ordered:
             most = polynomial_range(f - one(product).scaled(k), ranges)[1]
             if len(product) > 1 or most is None:
@@ -66,7 +66,7 @@ def _follow(f: Polynomial, polynomials: Polynomials, ranges: Sequence[Range]) ->
                 case Symbol(var=var):
                     yield var, end
                 case _:
-                    work += _inside(product, end, polynomials)
+                    work.add(_inside(product, end, polynomials))
 
 
 def _inside(product: Product, end: Range, polynomials: Polynomials) -> Iterable[Polynomial]:
