@@ -37,6 +37,16 @@ Possible: TypeAlias = dict[str, Value] | Trap | Unpredictable
 """What correct implementations may do: give values in these intervals, fail so, or nobody can tell what, and why."""
 
 
+@dataclass(frozen=True)
+class FollowedRun:
+    """A run that follows how errors hang together: its outputs, or why it ended; and whether rights to what overflows
+    within an operator would change nothing in it."""
+
+    outputs: dict[str, Value] | None
+    why: str
+    is_general: bool
+
+
 @dataclass
 class Expected:
     """`possible` is the set of outcomes; where it is values, `findings` judges given outputs by it."""
@@ -48,11 +58,14 @@ class Expected:
     named: Named = field(default_factory=Named)
     follows: bool = False
     """Whether it is followed how errors hang together, where intervals exclude nothing."""
+    beside: Expected | None = None
+    """What was expected of the same inputs by other rights."""
     walk: BoundedRun = field(init=False)
     unfollowed: str = field(init=False, default="")
     """Why it was not followed how errors hang together, where the intervals say too little."""
     numbers: int = field(init=False, default=0)
-    """How many numbers it took to follow them."""
+    """How many numbers it took to follow them, by other rights and with what is left open too."""
+    followed: FollowedRun | None = field(init=False, default=None)
     is_followed: bool = field(init=False, default=False)
     """Whether an output's interval is narrower because it was."""
 
@@ -74,23 +87,42 @@ class Expected:
 
     def _followed(self, found: dict[str, Value]) -> dict[str, Value]:
         """Outputs with narrower intervals, by a run that follows how errors hang together."""
-        follows = Follows()
-        walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing, follows=follows)
-        try:
-            by = walk.run(self.inputs)
-        except Exhausted as why:
-            self.unfollowed = str(why)
+        self.followed = self._known_run() or self._following()
+        by, self.unfollowed = self.followed.outputs, self.followed.why
+        if by is None:
             return found
-        except (Trap, Unpredictable):
-            return found
-        finally:
-            self.numbers = follows.symbols.work
         made = {name: narrowed(value, by[name]) for name, value in found.items()}
         for name, value in found.items():
             self.is_followed |= made[name] is not value
             if made[name] is not value and id(value) in self.walk.makers:
                 self.walk.makers[id(made[name])] = made[name], self.walk.makers[id(value)][1]
         return made
+
+    def _known_run(self) -> FollowedRun | None:
+        """The run by other rights, where it is the same by these."""
+        other = self.beside
+        if other is None or other.followed is None or not other.followed.is_general:
+            return None
+        same = replace(other.accepts, within=self.accepts.within) == self.accepts and other.flushing == self.flushing
+        return other.followed if same else None
+
+    def _following(self) -> FollowedRun:
+        follows = Follows()
+        walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing, follows=follows)
+        outputs, why = None, ""
+        try:
+            outputs = walk.run(self.inputs)
+        except Exhausted as ended:
+            why = str(ended)
+        except (Trap, Unpredictable):
+            pass  # intervals alone say so too
+        self._count(follows)
+        return FollowedRun(outputs, why, not self.accepts.within and not walk.inside.reached)
+
+    def _count(self, follows: Follows) -> None:
+        for each in (self, self.beside):
+            if each is not None:
+                each.numbers += follows.symbols.work
 
     @cached_property
     def opened(self) -> tuple[Silence, Possible]:
@@ -100,10 +132,13 @@ class Expected:
         silence, possible = found
         if not self.is_followed or (isinstance(possible, dict) and not silence.entries):
             return found
+        follows = Follows()
         try:
-            return self._opened(nodes, Follows())
+            return self._opened(nodes, follows)
         except Exhausted:
             return found
+        finally:
+            self._count(follows)
 
     def _opened(self, nodes: Mapping[str, Sequence[Opening]], follows: Follows | None) -> tuple[Silence, Possible]:
         """The same, with errors followed or not. Exhausted: they are not followed to the end."""

@@ -72,43 +72,62 @@ class Inside:
 
     module: InitVar[Module]
     width: Width
+    watched: bool = False
+    """Whether it is seen, in a run without a width, that a width would make anything else of it."""
+    reached: bool = field(init=False, default=False)
+    """Whether that is so."""
     parts: frozenset[int] = field(init=False)
     held: dict[int, tuple[Value, Value, Span | None]] = field(default_factory=dict)
     """By what is shown of it: that, the result, and the node."""
 
     def __post_init__(self, module: Module) -> None:
-        self.parts = parts_of(module) if self.width else frozenset()
+        self.parts = parts_of(module) if self.width or self.watched else frozenset()
 
     def read(self, node: Call | CallTIR, args: Sequence[Value]) -> list[Value]:
         """The operands of a call: those that are made within its own node as they are there, and its constants as they
         were before they had 16 bits."""
-        here = _node(node) if self.width else None
+        here = _node(node) if self.width or self.watched else None
         if here is None:
             return list(args)
         own = [isinstance(e, Constant) and e.span == here for e in node.args]
         found = [self.held.get(id(a)) for a in args]
-        return [
+        return self._taken(args, [
             h[1] if h is not None and h[2] == here else _unrounded(a) if mine else a
             for a, h, mine in zip(args, found, own, strict=True)
-        ]
+        ])  # fmt: skip
 
     def made(
         self, node: Expr, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value
     ) -> tuple[Value, Value]:
         """A result as others see it, and as the rest of its node does."""
-        if not self.width:
+        if not self.width and (self.reached or not self.watched):
             return result, result
-        own = _unlimited(op, attrs, args, result, self.width) if op is not None and id(node) in self.parts else result
-        return carried_over(result, _within_range(own)), carried_over(result, own)
+        own = result
+        if op is not None and id(node) in self.parts:
+            own = _unlimited(op, attrs, args, result, self.width or "any")
+        shown = _within_range(own)
+        if not self.width:
+            self._taken(_parts(result), _parts(shown))
+            return result, result
+        return carried_over(result, shown), carried_over(result, own)
+
+    def _taken(self, plain: Sequence[Value], held: Sequence[Value]) -> list[Value]:
+        """What is gone on with: by the width, or, where that is only watched, as without one."""
+        if self.width:
+            return list(held)
+        self.reached |= any(h is not p for p, h in zip(plain, held, strict=True))
+        return list(plain)
 
     def hold(self, node: Expr, shown: Value, own: Value) -> Value:
         """What is shown of a result, remembered with what it is within its node."""
-        if id(node) in self.parts and own is not shown:
-            pairs = (
-                zip(shown, own, strict=True) if isinstance(shown, tuple) and isinstance(own, tuple) else [(shown, own)]
-            )
+        if self.width and id(node) in self.parts and own is not shown:
+            pairs = zip(_parts(shown), _parts(own), strict=True)
             self.held.update((id(s), (s, o, _node(node))) for s, o in pairs)
         return shown
+
+
+def _parts(value: Value) -> Sequence[Value]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _unlimited(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], made: Value, width: Width) -> Value:
@@ -118,7 +137,7 @@ def _unlimited(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], ma
         return made
     beyond = ~np.isfinite(made.value) | np.isinf(made.radius)
     if not beyond.any():
-        return made
+        return made  # with all that is known of its errors, here and below
     wide = op.value(attrs, *map(_in_float64, args))
     if not isinstance(wide, Bounded) or wide.of is not FLOAT64:
         return made
@@ -126,12 +145,13 @@ def _unlimited(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], ma
     known = np.isfinite(wide.value) & np.isfinite(wide.radius)
     if width == "any":
         known |= all(bool(np.isfinite(a.value).all()) for a in floats)  # of nothing infinite, in any way of scaling it
-        return Bounded(
-            np.where(beyond & known, 0.0, made.value), np.where(beyond & known, np.inf, made.radius), made.of
-        )
+    opened = beyond & known
+    if not opened.any():
+        return made
+    if width == "any":
+        return Bounded(np.where(opened, 0.0, made.value), np.where(opened, np.inf, made.radius), made.of)
     off = wide.radius + unit(made.of) * (np.abs(wide.value) + wide.radius)
-    value = np.where(beyond & known, wide.value, made.value)
-    return Bounded(value, np.where(beyond & known, off, made.radius), made.of)
+    return Bounded(np.where(opened, wide.value, made.value), np.where(opened, off, made.radius), made.of)
 
 
 def _unrounded(x: Value) -> Value:

@@ -70,7 +70,8 @@ class Oracle:
                     inputs.named = self.named
                     vars(inputs).pop("opened", None)
                 return inputs
-            return Expected(self.module, inputs.inputs, self.accepts, flushing, self.named, inputs.follows)
+            beside = inputs if inputs.module is self.module else None
+            return Expected(self.module, inputs.inputs, self.accepts, flushing, self.named, inputs.follows, beside)
         return Expected(self.module, inputs, self.accepts, flushing, self.named)
 
     def inputs(

@@ -83,7 +83,8 @@ class BoundedRun:
     inside: Inside = field(init=False)
 
     def __post_init__(self) -> None:
-        self.inside = Inside(self.module, self.accepts.within)
+        watched = self.follows is not None and not self.accepts.within
+        self.inside = Inside(self.module, self.accepts.within, watched)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Value]:
         """Run the module on inputs: each output with its bounds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from assay.verify.api.judge import judge
 from assay.verify.backends import Subject, backend, subject_of_model
 from assay.verify.backends.protocol import Prepared, cannot
 from assay.verify.judge.by_pieces import JudgedInPieces
+from assay.verify.judge.candidate import Candidate
+from assay.verify.judge.outcome import SampleVerdict
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample
 from tests.zoo import models
@@ -101,6 +103,18 @@ def test_state_that_stays_in_outputs_alone_is_implausible(monkeypatch: pytest.Mo
     assert found.verdicts[0].outcome == "implausible"
     assert found.verdicts[0].samples[0].outcome == "right"
     assert "the bits that it gave on the inputs 'random'" in found.verdicts[0].closing()
+
+
+def test_errors_are_followed_until_one_set_is_wrong() -> None:
+    subject = subject_of_model(row_norm(1e-5))
+    inputs = {"x": np.random.default_rng(0).standard_normal((4, 512), np.float32)}
+    run = JudgeRun(subject, [Sample("given", 0, inputs)], [])
+    each, first = Candidate(backend("numpy"), subject), SampleVerdict("given", "undecided", "", "")
+    each.outputs.append(assay.run(subject.model, run.samples[0].inputs))
+    each.verdict.samples.append(replace(first, outcome="wrong"))
+    assert run._followed(each, 0, first) is first and not run.followed
+    each.verdict.samples.clear()
+    assert run._followed(each, 0, first).outcome == "right" and run.followed
 
 
 def row_norm(epsilon: float) -> onnx.ModelProto:

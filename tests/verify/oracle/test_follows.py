@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 
 from assay.interp import graph
@@ -21,7 +22,7 @@ from assay.semantics.ops import operator
 from assay.semantics.walk import post_order
 from assay.verify.backends import subject_of_model
 from assay.verify.judge.spread import Rounding
-from assay.verify.oracle import Accepts, Expected, Oracle, follows
+from assay.verify.oracle import Accepts, Expected, Oracle, expected, follows, oracle_of
 from assay.verify.oracle.adversarial import Attempt
 from assay.verify.oracle.follows import Follows
 from assay.verify.oracle.left_open import Silence
@@ -192,3 +193,41 @@ def test_a_run_of_what_is_left_open_keeps_no_tensor_that_nobody_reads() -> None:
     (y,) = outputs.values()
     assert silence.calls > 20 and silence.of(y) is not None
     assert len(silence.results) == 1
+
+
+def _norm_of_sums(scale: float) -> tuple[Oracle, dict[str, Any], dict[str, Any]]:
+    """The root of a sum of squares behind a contraction, inputs of that scale, and what float64 gives."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13]> m (float[2, 8] x, float[8, 8] w) => (float[2] y) {
+            a = MatMul(x, w)
+            b = MatMul(a, w)
+            y = ReduceL2<axes = [1], keepdims = 0>(b)
+        }"""
+    )
+    oracle = oracle_of(subject_of_model(model))
+    inputs = oracle.inputs("random")
+    inputs["x"] = (inputs["x"] * np.float32(scale)).astype(np.float32)
+    x, w = (inputs[n].astype(np.float64) for n in "xw")
+    return oracle, inputs, {"y": np.sqrt(((x @ w @ w) ** 2).sum(axis=1)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e25])
+def test_errors_are_followed_once_where_other_rights_change_nothing(
+    scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The squares of what is about 1e25 overflow in float32, and need not: there the run by that right is another."""
+    runs: list[Follows] = []
+
+    def begun() -> Follows:
+        runs.append(Follows())
+        return runs[-1]
+
+    monkeypatch.setattr(expected, "Follows", begun)
+    monkeypatch.setattr(expected, "_says_little", lambda value: True)
+    oracle, inputs, outputs = _norm_of_sums(scale)
+    allowed = Expected(oracle.module, inputs, follows=True)
+    wrong = {"y": outputs["y"] * np.float32(1.001)}
+    assert oracle.judge(allowed, wrong).outcome == ("wrong" if scale == 1 else "undecided")
+    assert len(runs) == (1 if scale == 1 else 3)
+    assert allowed.numbers == sum(f.symbols.work for f in runs) > 0
+    assert oracle.judge(Expected(oracle.module, inputs, follows=True), outputs).outcome != "wrong"
