@@ -3,7 +3,8 @@ Python")."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -102,42 +103,44 @@ def check(
     EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if page is not None:
         require_place(Path(page))
-    others = named_backends(backends, expected is not None, patience)
-    how = {**DEFAULTS, **how}
-    config, passes = devices_of(how["on"], how["host"]), _passes(how)
-    program, source = opened(model)
-    held = {} if isinstance(program, Module) else containers(program)
-    program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
-    named = None if isinstance(program, Module) else program
-    judged: list[JudgedOutputs] = []
-    if expected is not None:
-        judged.append(
-            JudgedOutputs("expected", named, sizes, outputs=input_arrays(expected), containers=held, excluded=exclude)
+    with named_backends(backends, expected is not None, patience) as others:
+        how = {**DEFAULTS, **how}
+        config, passes = devices_of(how["on"], how["host"]), _passes(how)
+        program, source = opened(model)
+        held = {} if isinstance(program, Module) else containers(program)
+        program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
+        named = None if isinstance(program, Module) else program
+        judged: list[JudgedOutputs] = []
+        if expected is not None:
+            judged.append(
+                JudgedOutputs(
+                    "expected", named, sizes, outputs=input_arrays(expected), containers=held, excluded=exclude
+                )
+            )
+        for name, who in others:
+            judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude))
+        checked = CheckRun(
+            run.Lowering(
+                program,
+                _c_name(source),
+                sizes,
+                source=source,
+                memory=_memory(how),
+                config=config,
+                passes=passes,
+                inputs=given,
+                bounds=bounds or {},
+            ),
+            given,
+            seed,
+            judged,
+            defaults,
+            instruments=_instruments(how),
+            stop_after=stage_of(stop_after, passes),
         )
-    for name, who in others:
-        judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude))
-    checked = CheckRun(
-        run.Lowering(
-            program,
-            _c_name(source),
-            sizes,
-            source=source,
-            memory=_memory(how),
-            config=config,
-            passes=passes,
-            inputs=given,
-            bounds=bounds or {},
-        ),
-        given,
-        seed,
-        judged,
-        defaults,
-        instruments=_instruments(how),
-        stop_after=stage_of(stop_after, passes),
-    )
-    found = _found(checked, checked.lines, on_line, progress)
-    if page is not None:
-        write_page(Path(page), collect(source, seed, list(found.lines), checked.modules))
+        found = _found(checked, checked.lines, on_line, progress)
+        if page is not None:
+            write_page(Path(page), collect(source, seed, list(found.lines), checked.modules))
     return found
 
 
@@ -250,15 +253,24 @@ def _instruments(how: How) -> Instruments:
     return instruments_of(Path(how["dump"]) if how["dump"] is not None else None, how["skip"])
 
 
-def named_backends(backends: Backends, expected: bool, patience: float | None = None) -> list[tuple[str, Backend]]:
-    """Those that are judged, each with its name. Invalid: there is no such backend (backend.C3), an object is none, or
-    has the name of another (backend.C4)."""
+@contextmanager
+def named_backends(
+    backends: Backends, expected: bool, patience: float | None = None
+) -> Iterator[list[tuple[str, Backend]]]:
+    """Those that are judged, each with its name; behind this their processes have ended. Invalid: there is no such
+    backend (backend.C3), an object is none, or has the name of another (backend.C4)."""
+    with ExitStack() as processes:
+        yield _named(backends, {"expected"} if expected else set(), patience, processes)
+
+
+def _named(
+    backends: Backends, taken: set[str], patience: float | None, processes: ExitStack
+) -> list[tuple[str, Backend]]:
     found: list[tuple[str, object, Backend]] = []
-    taken = {"expected"} if expected else set()
     for each in backends if isinstance(backends, Sequence) and not isinstance(backends, str) else [backends]:
         who: Isolated | InProcess
         if isinstance(each, str):
-            who = isolated(each, patience)
+            who = processes.enter_context(isolated(each, patience))
             who.require()
         else:
             who = InProcess(as_backend(each, "an entry of backends=", getattr(each, "__name__", ""), False))

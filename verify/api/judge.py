@@ -83,64 +83,65 @@ def judge(
     if page is not None:
         require_place(Path(page))
     chosen_kinds = kinds_of(kinds) or DEFAULT_KINDS
-    named = named_backends(backends, False, patience)
-    if not named and second is None and not recorded:
-        raise Invalid("who is judged? Give --backend NAME, a second program or --recorded OUT.npz", label="cli.C3")
-    recordings = recorded_arrays(recorded)
-    if recordings and (tuple(chosen_kinds) != DEFAULT_KINDS or runs != 1):
-        raise Invalid(
-            "a recording is of one run, on the inputs that are given: leave out --kinds and --runs", label="judge.C2"
-        )
-    for _, who in named:
-        if isinstance(who, Isolated):
-            who.require_installed()
-    program, source, files = opened_outside(model)
-    given = _with_recorded(program, input_arrays(inputs), recordings)
-    program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
-    others: list[Backend] = [who for _, who in named]
-    cut = None
-    if isinstance(program, onnx.ModelProto) and second is None and not recordings:
-        cut = Cut(program, places) if (places := without_meaning(program)) else None
-    if cut is None:
-        subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
-    else:
-        subject, chosen = sized_by_run(cut, others, sizes, given, seed)
-    made = tuple(input_sets(subject.module, given, chosen_kinds, runs, seed))
-    if cut is not None:
-        subject = UnreadSubject(cut.model, {**sizes, **chosen})
-    subject = holding(subject, files)
-    for name, arrays in recordings.items():
-        missing = [p.name for p in subject.module.main.params if p.name not in given]
-        if missing:
+    with named_backends(backends, False, patience) as named:
+        if not named and second is None and not recorded:
+            raise Invalid("who is judged? Give --backend NAME, a second program or --recorded OUT.npz", label="cli.C3")
+        recordings = recorded_arrays(recorded)
+        if recordings and (tuple(chosen_kinds) != DEFAULT_KINDS or runs != 1):
             raise Invalid(
-                f"--recorded is of a run on inputs: give input {missing[0]!r} with --inputs, or in {name}",
+                "a recording is of one run, on the inputs that are given: leave out --kinds and --runs",
                 label="judge.C2",
             )
-        others.append(recording_of(subject, name, arrays))
-    found: list[BackendVerdict] = []
-    if second is not None:
-        name, other = _second(second, subject, made[0].inputs, seed, chosen)
-        require_same_interface(subject, other, name)
-        if not unproved(subject, other):
-            found.append(BackendVerdict(name, proved="proved to be the same for every input of these sizes"))
+        for _, who in named:
+            if isinstance(who, Isolated):
+                who.require_installed()
+        program, source, files = opened_outside(model)
+        given = _with_recorded(program, input_arrays(inputs), recordings)
+        program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
+        others: list[Backend] = [who for _, who in named]
+        cut = None
+        if isinstance(program, onnx.ModelProto) and second is None and not recordings:
+            cut = Cut(program, places) if (places := without_meaning(program)) else None
+        if cut is None:
+            subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
         else:
-            others.append(SecondProgram(name, other))
-    begun = Judgement((), chosen, made, subject, seed, source)
-    if on_start is not None:
-        on_start(begun)
-    run = JudgeRun(subject, made, others, source, seed, sound_only, excluded=list(exclude))
-    run.detailed = page is not None
-    if progress is not None:
-        run.progress = progress
-    if on_verdict is not None and found:
-        on_verdict(found[0])
-    verdicts = run.verdicts() if cut is None else judge_around(cut, subject.dims, made, others, run)
-    for verdict in verdicts if others else ():
-        found.append(verdict)
-        if on_verdict is not None:
-            on_verdict(verdict)
-    order = [v.name for v in found if v.proved] + [who.name for who in others]
-    judgement = replace(begun, verdicts=tuple(sorted(found, key=lambda v: order.index(v.name))))
+            subject, chosen = sized_by_run(cut, others, sizes, given, seed)
+        made = tuple(input_sets(subject.module, given, chosen_kinds, runs, seed))
+        if cut is not None:
+            subject = UnreadSubject(cut.model, {**sizes, **chosen})
+        subject = holding(subject, files)
+        for name, arrays in recordings.items():
+            missing = [p.name for p in subject.module.main.params if p.name not in given]
+            if missing:
+                raise Invalid(
+                    f"--recorded is of a run on inputs: give input {missing[0]!r} with --inputs, or in {name}",
+                    label="judge.C2",
+                )
+            others.append(recording_of(subject, name, arrays))
+        found: list[BackendVerdict] = []
+        if second is not None:
+            name, other = _second(second, subject, made[0].inputs, seed, chosen)
+            require_same_interface(subject, other, name)
+            if not unproved(subject, other):
+                found.append(BackendVerdict(name, proved="proved to be the same for every input of these sizes"))
+            else:
+                others.append(SecondProgram(name, other))
+        begun = Judgement((), chosen, made, subject, seed, source)
+        if on_start is not None:
+            on_start(begun)
+        run = JudgeRun(subject, made, others, source, seed, sound_only, excluded=list(exclude))
+        run.detailed = page is not None
+        if progress is not None:
+            run.progress = progress
+        if on_verdict is not None and found:
+            on_verdict(found[0])
+        verdicts = run.verdicts() if cut is None else judge_around(cut, subject.dims, made, others, run)
+        for verdict in verdicts if others else ():
+            found.append(verdict)
+            if on_verdict is not None:
+                on_verdict(verdict)
+        order = [v.name for v in found if v.proved] + [who.name for who in others]
+        judgement = replace(begun, verdicts=tuple(sorted(found, key=lambda v: order.index(v.name))))
     if page is not None:
         write_judged(Path(page), judgement)
     return judgement

@@ -118,9 +118,12 @@ class Isolated:
     def close(self) -> None:
         """End the process, if there is one."""
         process, self._process = self._process, None
-        if process is not None:
-            children.end(process)
-            for pipe in (process.stdin, process.stdout, self._errors):
+        errors, self._errors = self._errors, None
+        try:
+            if process is not None:
+                children.end(process)
+        finally:
+            for pipe in (errors, *((process.stdin, process.stdout) if process is not None else ())):
                 if pipe is not None:
                     pipe.close()
 

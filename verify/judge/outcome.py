@@ -15,7 +15,7 @@ from assay.verify.evidence import listed, plural
 from assay.verify.exits import OF_OUTCOME, Exit
 from assay.verify.judge.spread import Distance
 from assay.verify.oracle import Verdict, Worst
-from assay.verify.oracle.verdict import element_number
+from assay.verify.oracle.verdict import element_number, ulp
 
 Array = np.ndarray[Any, Any]
 
@@ -71,10 +71,7 @@ def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
     nothing = allowed.vacuous if isinstance(allowed, Bounded) else np.zeros(want.shape, bool)
     with np.errstate(all="ignore"):
         have = got.astype(np.float64)
-        unit = np.ones(want.shape)
-        if of.is_float:
-            size = np.maximum(np.abs(want), of.smallest_normal)
-            unit = np.where(np.isfinite(size), np.exp2(np.floor(np.log2(size))) * 2 * of.unit_roundoff, 1.0)
+        unit = ulp(want, of)
         same = (have == want) | (np.isnan(have) & np.isnan(want))
         off = np.where(same, 0.0, np.abs(have - want) / unit)
         off = np.where(np.isnan(off), np.inf, off)

@@ -72,12 +72,14 @@ class Verdict:
         return "; ".join(parts)
 
 
-def ulp(x: float, of: DType) -> float:
-    """The distance to the next number of a dtype at `x`, in magnitude."""
+def ulp(x: Array | float, of: DType) -> Any:
+    """The distance to the next number of a dtype at each `x`, in magnitude: 1 for what is no float, and where `x` is
+    not finite."""
+    size = np.abs(np.asarray(x, np.float64))
     if not of.is_float:
-        return 1.0
-    size = max(abs(x), of.smallest_normal)
-    return float(2.0 ** np.floor(np.log2(size)) * 2 * of.unit_roundoff) if np.isfinite(size) else float("inf")
+        return np.ones(size.shape)
+    exponent = np.frexp(np.maximum(size, of.smallest_normal))[1] - 1
+    return np.where(np.isfinite(size), np.ldexp(2 * of.unit_roundoff, exponent), 1.0)
 
 
 def element_number(x: Any, of: DType) -> Any:
@@ -117,7 +119,7 @@ def worst_exact(tensor: str, want: Array, got: Array, signs: bool = False) -> Wo
     distance = np.where(bad, np.where(np.isfinite(distance), distance, np.inf), -1.0)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), got.shape))
     w, g = element_number(want[at], of), element_number(got[at], of)
-    far = float(distance[at]) / ulp(float(w), of) if distance[at] > 0 and np.isfinite(distance[at]) else float("inf")
+    far = float(distance[at]) / float(ulp(w, of)) if distance[at] > 0 and np.isfinite(distance[at]) else float("inf")
     return Worst(tensor, at, g, w, w, far)
 
 
@@ -140,5 +142,5 @@ def worst_outside(tensor: str, allowed: Bounded, got: Array) -> Worst | None:
     if distance[at] == 0 and allowed.narrow is not None:
         return Worst(tensor, at, element_number(got[at], of), least, most, 0.0, str(allowed.narrow))
     end = least if float(g[at]) < least else most
-    far = float(distance[at]) / ulp(float(end), of) if np.isfinite(distance[at]) else float("inf")
+    far = float(distance[at]) / float(ulp(end, of)) if np.isfinite(distance[at]) else float("inf")
     return Worst(tensor, at, element_number(got[at], of), least, most, far)

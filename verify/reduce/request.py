@@ -104,7 +104,8 @@ def _one(
         arrays = dict(given)
     else:
         proto, arrays, _, dims = with_inputs(program, dict(given), request.dims, request.seed, request.program.name)
-    return reduce_model(
-        proto, isolated(who), arrays, dims, request.seed, request.limit, request.output, out,
-        kinds=kinds, sought=request.sought, name=name,
-    )  # fmt: skip
+    with isolated(who) as backend:
+        return reduce_model(
+            proto, backend, arrays, dims, request.seed, request.limit, request.output, out,
+            kinds=kinds, sought=request.sought, name=name,
+        )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,11 +15,11 @@ import pytest
 import assay
 from assay.semantics.errors import Unsupported
 from assay.verify.api.judge import judge
-from assay.verify.backends import Subject, backend, subject_of_model
+from assay.verify.backends import Isolated, Subject, backend, subject_of_model
 from assay.verify.backends.protocol import Prepared, cannot
 from assay.verify.judge.by_pieces import JudgedInPieces
 from assay.verify.judge.candidate import Candidate
-from assay.verify.judge.outcome import SampleVerdict
+from assay.verify.judge.outcome import BackendVerdict, SampleVerdict
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample
 from tests.zoo import models
@@ -115,6 +117,38 @@ def test_errors_are_followed_until_one_set_is_wrong() -> None:
     assert run._followed(each, 0, first) is first and not run.followed
     each.verdict.samples.clear()
     assert run._followed(each, 0, first).outcome == "right" and run.followed
+
+
+@pytest.mark.parametrize("ends", ["verdict", "interrupted", "check"])
+def test_the_process_of_a_backend_ends_with_the_command(ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its pipes are closed: else it is for the garbage collector, which closes them in any order."""
+    monkeypatch.delattr(Isolated, "__del__")
+    started: list[Isolated] = []
+    start = Isolated._started
+
+    def kept(who: Isolated) -> Any:
+        started.append(who)
+        return start(who)
+
+    monkeypatch.setattr(Isolated, "_started", kept)
+
+    def stop(verdict: BackendVerdict) -> None:
+        raise KeyboardInterrupt
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ResourceWarning)
+        if ends == "check":
+            assert assay.check(row_norm(1e-5), backends="numpy", stop_after="import").verdicts == {"numpy": "right"}
+        elif ends == "interrupted":
+            with pytest.raises(KeyboardInterrupt):
+                judge(row_norm(1e-5), "numpy", kinds=["random"], on_verdict=stop)
+        else:
+            assert judge(row_norm(1e-5), "numpy", kinds=["random"]).holds
+        (who,) = started
+        assert who._process is None and who._errors is None
+        del who, started[:]
+        gc.collect()
+    assert not said, [str(w.message) for w in said]
 
 
 def row_norm(epsilon: float) -> onnx.ModelProto:

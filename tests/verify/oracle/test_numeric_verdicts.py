@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from assay.semantics.builder import Builder, tensor
+from assay.semantics.dtypes import dtype
 from assay.semantics.module import Module
+from assay.verify.judge.outcome import tensor_error
 from assay.verify.oracle import Accepts, Oracle, Verdict
+from assay.verify.oracle.verdict import ulp, worst_exact
 from tests.verify.oracle import numeric_faults as product, numeric_operators as operators
 
 Array = np.ndarray[Any, Any]
@@ -29,6 +32,23 @@ def mark(v: Verdict) -> str:
     if v.outcome != "wrong":
         return v.outcome
     return v.layer + ("+" if "the errors" in v.detail else "")
+
+
+@pytest.mark.parametrize("of", [np.float16, np.float32, np.float64])
+def test_units_in_the_last_place_are_told_over_the_whole_range(of: Any) -> None:
+    """Near the end of float64's range twice a power of two is infinite."""
+    top, least = np.finfo(of).max, np.finfo(of).smallest_normal
+    want = np.array([1.0, -1.5, top / 2, -top, 0.0, least], of)
+    spacing = np.abs(np.nextafter(want, of(0)) - want)
+    spacing[[0, 4, 5]] = [np.finfo(of).eps, np.finfo(of).smallest_subnormal, np.finfo(of).smallest_subnormal]
+    assert np.array_equal(ulp(want, dtype(of)), spacing.astype(np.float64))
+    got = np.nextafter(want, of(0), out=want.copy(), where=want != 0)
+    worst = worst_exact("y", want[3:4], got[3:4])
+    assert worst is not None and worst.excess == 1
+    error = tensor_error("y", want[3:4], got[3:4])
+    assert error is not None and error.error == 1
+    far = worst_exact("y", np.zeros(1, of), np.array([top]))
+    assert far is not None and far.excess > 1e6
 
 
 @pytest.mark.parametrize("seed", range(2))
