@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import onnx
 
+from assay.interp import graph
 from assay.interp.graph import evaluate
 from assay.interp.graph.counting import require_time
 from assay.lower.c import CSource, emit
@@ -27,7 +28,7 @@ from assay.lower.simplify.settle import BREAKS_A_RULE, settle_sizes, with_dims_o
 from assay.semantics.advice import about_sizes
 from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import Expr, Function
 from assay.semantics.graph.limits import with_limits
 from assay.semantics.module import Module
@@ -264,9 +265,9 @@ class CheckRun:
         run, did, evidence = next(f for f in found if f[2].exit is gravest_of_all)
         if not run.sizes:
             return did, evidence
-        good = gravest_of_all is Exit.HOLDS
-        at = self.told() if good else f"at {told_point(run.sizes)}"
-        return f"{did} {at}" if good else did, replace(evidence, detail=f"{at}: {evidence.detail}")
+        if gravest_of_all is Exit.HOLDS:
+            return f"{did} {self.told()}", evidence
+        return did, replace(evidence, detail=f"at {told_point(run.sizes)}: {evidence.detail}")
 
     def told(self) -> str:
         """The sizes of all runs."""
@@ -288,7 +289,8 @@ class CheckRun:
 
     def choose_runs(self, module: Module) -> None:
         """Inputs for the program after the stage import: where its sizes are symbols, at some sizes that its own
-        constraints allow. Invalid (input.C6): no sizes were found."""
+        constraints allow and at which it does not trap on the inputs there, as far as there are such. Invalid
+        (input.C6): no sizes were found."""
         main = module.main
         free = dict.fromkeys(s for p in main.params for s in symbols(p.type))
         if not free:
@@ -296,6 +298,7 @@ class CheckRun:
             self.runs = [SizedRun({}, module, self.origin.tensors, complete(main, self.given, self.seed))]
             return
         sized: dict[tuple[int, ...], SizedRun] = {}
+        trapping: dict[str, SizedRun] = {}
 
         def excluded(sizes: Sizes) -> str | None:
             try:
@@ -305,18 +308,29 @@ class CheckRun:
                 return wrong.message.rpartition(BREAKS_A_RULE)[2]
             require_time(there.main, there)
             inputs = complete(there.main, self.given_at(main, sizes), self.seed)
-            sized[tuple(sizes.values())] = SizedRun(sizes, there, tensors, inputs)
+            run = sized[tuple(sizes.values())] = SizedRun(sizes, there, tensors, inputs)
+            try:
+                graph.run(there, inputs)
+            except Trap as trap:
+                why = f"it traps on the inputs tried: {trap}"
+                trapping.setdefault(why, run)
+                return why
             return None
 
         found = sizes_to_try(free, declared_bounds(main), excluded, MOST_SIZES)
-        self.left_out = [f"no run has {told_point(s)}: {why}" for s, why in found.excluded]
-        if not found.points:
+        self.left_out = [
+            f"{'not run at' if why in trapping else 'no run has'} {told_point(s)}: {why}" for s, why in found.excluded
+        ]
+        if not found.points and trapping:  # whatever the sizes are; it is lowered, and compare says so
+            self.runs = [next(iter(trapping.values()))]
+        elif not found.points:
             raise Invalid(
                 f"no sizes were found at which the program can run: {'; '.join(self.left_out)}; "
                 + about_sizes(free, [p.type for p in main.params]),
                 label="input.C6",
             )
-        self.runs = [sized[tuple(s.values())] for s in found.points]
+        else:
+            self.runs = [sized[tuple(s.values())] for s in found.points]
 
     def given_at(self, main: Function, sizes: Sizes) -> dict[str, Array]:
         """What is given that has these sizes. A certificate has the inputs of its first run."""

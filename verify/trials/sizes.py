@@ -7,6 +7,7 @@ and the ends of what is declared. What the constraints of a program or an operat
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -29,6 +30,12 @@ Excluded: TypeAlias = Callable[[Sizes], str | None]
 
 SCALES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Where small sizes are excluded, larger ones are looked for: a window may need so many elements."""
+
+SUMS = (2, 3, 5, 8, 13, 21, 34)
+"""Each is the sum of the two before it: where one size must be that of two others, some order of these has it."""
+
+MOST_ORDERS = 60
+"""So many orders of `SUMS` are tried."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +129,20 @@ class _Search:
             even = max(2 * scale, low + low % 2)
             primes = _primes(max(even + 5, 4 * scale), max(2, count) - 1)
             yield self.row([even, *primes], turn)
+            if scale == 1 and count > 1:
+                yield from self.orders()
             if scale > 1:
                 yield self.row([scale * (k + 1) for k in range(max(2, count))], turn)
                 yield self.row([scale + turn % 2] * max(2, count), turn)
+
+    def orders(self) -> Iterator[Sizes]:
+        """Small numbers in different orders, those first in which no symbol is again what it was in some row."""
+        count = len(self.symbols)
+        values = [SUMS[k % len(SUMS)] for k in range(count + 1)]
+        draw = random.Random(0)
+        drawn = (self.row(draw.sample(values, count), 0) for _ in range(MOST_ORDERS))
+        found = [row for row in drawn if row not in self.points]
+        yield from sorted(found, key=lambda row: any(row[s] == p[s] for p in self.points for s in self.symbols))
 
     def row(self, values: Sequence[int], turn: int) -> Sizes:
         return {s: self.inside(s, values[(k + turn) % len(values)]) for k, s in enumerate(self.symbols)}

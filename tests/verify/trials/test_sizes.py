@@ -76,6 +76,10 @@ def test_sizes_that_must_be_multiples_or_equal_are_found() -> None:
     square = sizes_to_try([n, m], excluded=lambda s: None if s[n] == s[m] else "not square")
     assert "n = 2, m = 2" in map(told_point, square.points)
     assert "n = 0, m = 0" in map(told_point, square.points)
+    k = Symbol("k")
+    sums = sizes_to_try([n, m, k], excluded=lambda s: None if s[n] == s[m] + s[k] else "not the sum")
+    rows = [p for p in sums.points if min(p.values()) > 1]
+    assert len(rows) > 1 and len({p[n] for p in rows}) > 1, "no symbol has the same number in all of them"
     nothing = sizes_to_try([n], excluded=lambda s: "never")
     assert nothing.points == ()
     assert all(why == "never" for _, why in nothing.excluded)

@@ -139,6 +139,28 @@ def test_sizes_that_an_operator_refuses_trap_in_machine_and_c() -> None:
             assert caught.value.kind == "shape", (height, width)
 
 
+def picking(index: int) -> onnx.ModelProto:
+    nodes = [helper.make_node("Gather", ["x", "at"], ["y"], axis=0)]
+    return model(nodes, ["n", "m"], ["m"], [numpy_helper.from_array(np.array(index), "at")])
+
+
+def test_sizes_at_which_the_model_traps_are_named_and_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert assay(monkeypatch, "check", saved(picking(2), tmp_path)) == 0
+    table = said(capsys)
+    assert "not run at n = 0: it traps on the inputs tried: trap (out of bounds)" in table, table
+    assert "index 2 into axis 0 of size 1 [take.T1]" in table and "m = 0, 1," in table, table
+
+
+def test_a_model_that_traps_at_all_sizes_is_lowered_and_compare_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert assay(monkeypatch, "check", saved(picking(10**6), tmp_path)) == 2
+    out = capsys.readouterr()
+    assert "input.C7" in out.err and "c checked" in " ".join(out.out.split())
+
+
 def test_a_bound_of_no_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
