@@ -15,6 +15,7 @@ from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Unsupported
 from assay.semantics.operator import Operator
+from assay.semantics.size_facts import cast_sizes
 from assay.semantics.types import TensorType, TupleType, flatten, same_type
 
 Look = Callable[[graph.Expr], "tuple[Origin, ...]"]
@@ -103,8 +104,8 @@ def from_outside(expr: graph.Expr) -> tuple[Origin, ...]:
 
 
 def origins(function: graph.Function) -> Look:
-    """For each operand of an ANF function of calls: its origins. Unsupported for branches and inner functions,
-    and where an operand is no name."""
+    """For each operand of an ANF function of calls: its origins, a cast of tensors being its operand. Unsupported for
+    branches and inner functions, and where an operand is no name."""
     of: dict[graph.Expr, tuple[Origin, ...]] = {
         p: tuple(Origin(p.name, i, t, "parameter", p.device) for i, t in enumerate(flatten(p.type)))
         for p in function.params
@@ -119,7 +120,11 @@ def origins(function: graph.Function) -> Look:
         return of[expr]
 
     for var, value in bindings(function):
-        found = made(var.name, value) if isinstance(value, graph.CallTIR) else passed(value, look)
+        found: tuple[Origin, ...] | None
+        if isinstance(value, graph.MatchCast) and cast_sizes(value.value.type, value.type) is not None:
+            found = look(value.value)  # whatever it asserts, the bytes are the operand's
+        else:
+            found = made(var.name, value) if isinstance(value, graph.CallTIR) else passed(value, look)
         if found is None:
             raise Unsupported(
                 f"{type(value).__name__.lower()} in {var.name}: only straight-line calls of tensor functions can be"

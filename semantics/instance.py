@@ -2,6 +2,7 @@
 
 at(program, {n: 16})         # every type, size and offset as a number
 sizes_of(types, shapes)      # the symbols' values, from the types and shapes of the inputs
+run_dims(program)            # what is 0 or more in every run
 run_bounds(program)          # where its symbols lie in every run
 shape_in(step, kernel, b)    # the shape of a buffer of a kernel in one step
 sizes_of_step(step, kernel)  # what the symbols of a kernel are in one step
@@ -10,7 +11,7 @@ sizes_of_call(call, kernel)  # the same in one call
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +20,28 @@ import numpy as np
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR
 from assay.semantics.integers.narrowing import narrowed
+from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.memory import Bounds, Place
 from assay.semantics.module import Assertion, Item, Program, Slot, Step
-from assay.semantics.scalar import Const, Dim, Expr, Var, evaluate, evaluate_dim, show, simplify, substitute, variables
+from assay.semantics.scalar import (
+    Apply,
+    Const,
+    Dim,
+    Expr,
+    Var,
+    evaluate,
+    evaluate_dim,
+    show,
+    simplify,
+    substitute,
+    variables,
+)
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
+from assay.semantics.walk import post_order
+
+DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+"""Operations that trap where their second operand is 0."""
 
 
 def is_symbolic(program: Program) -> bool:
@@ -37,10 +55,23 @@ def symbols_of(program: Program) -> tuple[Var, ...]:
     return tuple({v: None for s in order for d in s.type.shape for v in variables(d)})
 
 
+def run_dims(program: Program) -> Iterator[Expr]:
+    """What is 0 or more in every run, for `at` refuses other sizes: the dims of slots, and of each divisor in one, if
+    that is never below 0, what it is more than 1."""
+    polynomials = Polynomials(program.bounds)
+    for dim in (d for s in program.slots.values() for d in s.type.shape if isinstance(d, Expr)):
+        yield dim
+        for node in post_order(dim):
+            if isinstance(node, Apply) and node.op in DIVISIONS and isinstance(divisor := node.args[1], Expr):
+                least = polynomials.range(polynomials.of(divisor))[0]
+                if least == 0:
+                    yield divisor - 1
+
+
 def run_bounds(program: Program) -> Bounds:
-    """Where the symbols of a program lie in every run: within what is declared, and where no slot has a dim below 0,
-    for `at` refuses other sizes."""
-    return narrowed(program.bounds, (d for s in program.slots.values() for d in s.type.shape))
+    """Where the symbols of a program lie in every run: within what is declared, and at no other sizes than `run_dims`
+    allows."""
+    return narrowed(program.bounds, run_dims(program))
 
 
 def shape_in(step: Step, kernel: PrimFunc, buffer: Buffer) -> tuple[Dim, ...]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.semantics.errors import Invalid
+from assay.semantics.integers.polynomials import ZERO, Polynomial, Polynomials, without_multiples
 from assay.semantics.module import Assertion, Item, flow
-from assay.semantics.ops.sizes import same_size
+from assay.semantics.ops.sizes import product, same_size
 from assay.semantics.scalar import Dim, Expr, const, provably_equal, simplify
 from assay.semantics.scalar.structure import Interner
 from assay.semantics.types import Type, flatten
@@ -30,7 +31,7 @@ class SizeFacts:
         return SizeFacts(self.equations + new) if new else self
 
     def rewritten(self, dim: Dim) -> Dim:
-        """A dim with the plainer side of each equation for the other, from the inside out."""
+        """A dim with the plainer side of each equation for the other: for a part as it is, or with its own parts so."""
         if not isinstance(dim, Expr) or not self.equations:
             return dim
         number = Interner()
@@ -41,7 +42,7 @@ class SizeFacts:
         whole = _expr(simplify(dim))
         for node in post_order(whole):
             made = node.with_children(tuple(done[id(c)] for c in node.children)) if node.children else node
-            done[id(node)] = plainer.get(number(made), made)
+            done[id(node)] = plainer.get(number(node), plainer.get(number(made), made))
         return simplify(done[id(whole)])
 
     def equal(self, a: Dim, b: Dim) -> bool:
@@ -49,10 +50,22 @@ class SizeFacts:
         return provably_equal(a, b) or provably_equal(self.rewritten(a), self.rewritten(b))
 
     def same_size(self, a: Sequence[Dim], b: Sequence[Dim]) -> bool:
-        """Whether two shapes have equally many elements, as far as is shown."""
+        """Whether two shapes have equally many elements, as far as is shown: by the equations as rules for dims, then
+        for products of dims."""
         if same_size(a, b):
             return True
-        return bool(self.equations) and same_size([self.rewritten(d) for d in a], [self.rewritten(d) for d in b])
+        if not self.equations:
+            return False
+        ones, others = [self.rewritten(d) for d in a], [self.rewritten(d) for d in b]
+        return same_size(ones, others) or self._difference(ones, others) == ZERO
+
+    def _difference(self, a: Sequence[Dim], b: Sequence[Dim]) -> Polynomial:
+        """How many elements more the one shape has, after a division by each equation in turn."""
+        sums = Polynomials({})
+        left = sums.of(product(a)) - sums.of(product(b))
+        for old, new in self.equations:
+            left = without_multiples(left, sums.of(_expr(old)) - sums.of(_expr(new)))
+        return left
 
 
 def cast_sizes(found: Type, wanted: Type) -> tuple[tuple[Dim, Dim], ...] | None:

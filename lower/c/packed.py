@@ -103,7 +103,7 @@ def _dims_function(layout: EntryLayout, name: str, kernel: CKernel, specs: Seque
         yield outside(n, str(bounds[v][0]), str(bounds[v][1]), macro)
     rows = list(sizes_table(specs))
     ranges = DimRanges(bounds)
-    writer = DimWriter(layout.sizes.library, ranges, symbols, ("dims",))
+    writer = DimWriter(layout.sizes.library, ranges, symbols, f"return {macro}_BAD_SIZE;", ("dims",))
     yield from writer.assignments([(f"dims[{i}]", d, "int64_t") for i, d in rows])
     for i, d in rows:
         if ranges.of(d)[0] < 0:

@@ -21,7 +21,7 @@ from assay.lower.c.range import Known, Ranges
 from assay.lower.liveness.problem import bytes_of
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.errors import Unsupported
 from assay.semantics.instance import run_bounds, sizes_of_step, symbols_of
 from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.integers.ranges import Interval, closed, fits_dtype
@@ -210,7 +210,8 @@ class EntrySizes:
             yield outside(a.name, f"{self.macro}_{a.macro}_MIN", f"{self.macro}_{a.macro}_MAX", self.macro)
         targets = [(f"plan->{name}", dim, self.type(dim)) for name, dim in self.fields.items()]
         given = [(v, a.name) for a, v in zip(self.arguments, symbols_of(self.program), strict=True)]
-        yield from DimWriter(self.library, self.ranges, given, ("plan",)).assignments(targets)
+        bad = f"return {self.macro}_BAD_SIZE;"
+        yield from DimWriter(self.library, self.ranges, given, bad, ("plan",)).assignments(targets)
         for dim in self.negative():
             yield f"    if ({self.text(dim)} < 0) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n"
         yield "" if self.fields else "    plan->nothing = 0;\n"
@@ -253,11 +254,13 @@ class DimRanges:
 @dataclass(eq=False)
 class DimWriter:
     """C that computes dims from sizes, of which equal parts that are not small are computed once. `given` are the
-    symbols and their names in C, of the type int64_t; `taken` other names that the function has."""
+    symbols and their names in C, of the type int64_t; `trap` the statement for sizes at which a dim has no value;
+    `taken` other names that the function has."""
 
     library: Library
     ranges: DimRanges
     given: Sequence[tuple[Var, str]]
+    trap: str
     taken: Sequence[str] = ()
     number: Interner = field(default_factory=Interner)
     lines: list[str] = field(default_factory=list)
@@ -276,7 +279,7 @@ class DimWriter:
             names,
             Ranges(),
             lambda text: self.lines.append(f"    {text}\n"),
-            self._no_trap,
+            lambda kind: self.trap,
         )
         for v, name in self.given:
             known = Known(*self.ranges.of(v))
@@ -286,9 +289,6 @@ class DimWriter:
             self.lines.append(f"    const {type_} {local} = {cast}{name};\n")
             writer.enter(v, Code(local, type_), known)
         return writer
-
-    def _no_trap(self, kind: str) -> str:
-        raise Crash(f"a size of {self.library.prefix} could trap: {kind}")
 
     def assignments(self, targets: Sequence[tuple[str, Dim, str]]) -> list[str]:
         """The lines that set each target, of the type that is given, to its dim."""

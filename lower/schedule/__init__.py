@@ -25,6 +25,7 @@ from assay.lower.schedule.task_graph import TaskGraph, nominal_sizes, peak, prof
 from assay.semantics.alias import bindings
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, Function, Tuple, TupleGetItem, Var, let_chain
+from assay.semantics.graph.effects import can_fail
 from assay.semantics.module import Module
 
 EFFORT = 6_000_000
@@ -54,7 +55,7 @@ def schedule(module: Module, effort: int = EFFORT) -> Module:
     found = find_order(work, effort)
     main = module.main
     if found.after < found.before:
-        main = reordered(main, [work.vars[i] for i in found.order])
+        main = reordered(module, [work.vars[i] for i in found.order])
     numbers: dict[str, object] = {"before": found.before, "after": found.after, "bound": found.bound}
     if sizes := nominal_sizes(module.main):
         numbers["sizes"] = {s.name: n for s, n in sizes.items()}
@@ -142,22 +143,29 @@ def projected(main: Function) -> dict[Var, Expr]:
     return found
 
 
-def reordered(main: Function, order: Sequence[Var]) -> Function:
-    """`main` with its calls in another order. Each other binding stands as soon as what it reads is bound."""
+def reordered(module: Module, order: Sequence[Var]) -> Function:
+    """`main` with its calls in another order. Each other binding stands as soon as what it reads is bound, and one that
+    may fail behind those before it that may."""
+    main = module.main
     values = projected(main)
+    failing: tuple[Var, ...] = ()
     place = {v: i for i, v in enumerate(values)}
     waits: dict[Var, int] = {}
     users: dict[Var, list[Var]] = {v: [] for v in values}
     chain: list[tuple[Var, Expr]] = []
     ready: deque[Var] = deque()
     for v, value in values.items():
+        fails = can_fail(value, module)
         if not isinstance(value, CallTIR):
             reads = dict.fromkeys(c for c in value.children or (value,) if isinstance(c, Var) and c in values)
+            if fails:
+                reads |= dict.fromkeys(failing)
             waits[v] = len(reads)
             for r in reads:
                 users[r].append(v)
             if not reads:
                 ready.append(v)
+        failing = (v,) if fails else failing
     for call in (None, *order):
         if call is not None:
             ready.append(call)

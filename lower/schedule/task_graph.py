@@ -13,8 +13,8 @@ from math import prod
 
 from assay.lower.memory.symbolic import nominal
 from assay.semantics.alias import Origin, bindings, origins, result
-from assay.semantics.graph import CallTIR, Function, Var
-from assay.semantics.graph.effects import kernel_can_trap
+from assay.semantics.graph import CallTIR, Expr, Function, Var
+from assay.semantics.graph.effects import can_fail, kernel_can_trap
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.instance import sizes_of_call
 from assay.semantics.module import Module
@@ -37,7 +37,9 @@ class TaskGraph:
     size: list[int]
     readers: list[list[int]]
     before: list[list[int]]
-    """For each call those that must run before it: who makes what it reads, and the last one that may trap (M3)."""
+    """For each call those that must run before it: who makes what it reads, and where it may trap the last one before
+    it that may (M3). Something else that may fail, as a view of computed sizes, has its place among these, so what
+    reads it waits for them too."""
 
 
 def nominal_sizes(main: Function) -> dict[Symbol, int]:
@@ -59,15 +61,20 @@ def task_graph_of(module: Module) -> TaskGraph:
     maker: dict[Origin, int] = {}
     tensor: dict[Origin, int] = {}
     traps: list[int] = []
+    behind: dict[Expr, set[int]] = {}  # for what is no call the calls that come before it since one of both may fail
     for var, value in bindings(main):
         if not isinstance(value, CallTIR):
+            behind[var] = {b for c in value.children or (value,) for b in behind.get(c, ())}
+            if can_fail(value, module):
+                traps = [*dict.fromkeys([*traps, *behind[var], *(maker[o] for o in look(var) if o in maker)])]
+                behind[var] = set(traps)
             continue
         kernel, index = module.kernel(value.func), len(work.vars)
         read = dict.fromkeys(o for a in value.args for o in look(a) if o.kind == "call")
         for o in read:
             if o not in given:
                 work.readers[tensor[o]].append(index)
-        before = {maker[o] for o in read}
+        before = {maker[o] for o in read} | {b for a in value.args for b in behind.get(a, ())}
         if kernel_can_trap(kernel):
             before.update(traps)
             traps = [index]

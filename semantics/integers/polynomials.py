@@ -6,6 +6,7 @@ but where it lies.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -59,6 +60,21 @@ def number(value: int) -> Polynomial:
 def one(product: Product) -> Polynomial:
     """A product by itself; 1 if it is of nothing."""
     return Polynomial({product: 1}) if product else Polynomial({}, 1)
+
+
+def without_multiples(f: Polynomial, of: Polynomial) -> Polynomial:
+    """What is left of `f` when multiples of another polynomial are taken away, which is 0 where that is: the remainder
+    of the division by its leading product."""
+    common = gcd(of.constant, *of.terms.values())
+    lead = max(of.terms, key=lambda p: (len(p), p), default=None)
+    if lead is None:
+        return f
+    divisor = of.divided(common)[0]
+    by = divisor.terms[lead]
+    while found := next((p for p, k in f.terms.items() if k % by == 0 and not Counter(lead) - Counter(p)), None):
+        rest = one(tuple(sorted((Counter(found) - Counter(lead)).elements())))
+        f = f - divisor.times(rest).scaled(f.terms[found] // by)
+    return f
 
 
 @dataclass(frozen=True)

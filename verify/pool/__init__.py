@@ -15,11 +15,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.instance import at, is_symbolic, place_of, run_bounds, symbols_of
+from assay.semantics.instance import at, is_symbolic, place_of, run_bounds, run_dims, symbols_of
 from assay.semantics.live_positions import Intervals, union
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bound, overlap, range_of
 from assay.semantics.module import Assertion, Branch, Item, Module, Program, Slot, Step, flow
-from assay.semantics.scalar import Dim, Expr, Var, same
+from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.scalar.structure import Interner
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
@@ -333,7 +333,7 @@ def as_problem(program: Program) -> tuple[Problem, Plan]:
         sizes = {**sizes, **program.plan.sizes}
         places |= {n: place for n, place in program.plan.places.items() if n not in program.slots}
     number = Interner()
-    dims = {number(d): d for s in program.slots.values() for d in s.type.shape if isinstance(d, Expr)}
+    dims = {number(d): d for d in run_dims(program)}
     return Problem(tuple(buffers), program.pools, program.bounds, tuple(dims.values())), Plan(places, sizes)
 
 

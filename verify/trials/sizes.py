@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from assay.semantics.errors import Trap
 from assay.semantics.graph import Function
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.graph.sizes import sizes_in
@@ -108,7 +109,7 @@ class _Search:
         for sizes in tries:
             if sizes in self.points:
                 return True
-            why = self.why_not(sizes)
+            why = self.reason(sizes)
             if why is None:
                 self.points.append(sizes)
                 return True
@@ -116,6 +117,13 @@ class _Search:
         if what is not None:
             self.left_out.append((what, reason))
         return False
+
+    def reason(self, sizes: Sizes) -> str | None:
+        """Why no run has these sizes; that another size has no value at them, as one that divides by 0, is a reason."""
+        try:
+            return self.why_not(sizes)
+        except Trap as trap:
+            return trap.message
 
     def inside(self, symbol: Symbol, n: int) -> int:
         low, high = range_of(self.bounds, symbol)
@@ -161,7 +169,7 @@ class _Search:
         if not found:
             return
         row: Sizes = self.points[0] if self.points else next(self.rows(0))
-        if self.why_not({**row, **found}) is None:
+        if self.reason({**row, **found}) is None:
             self.take([{**row, **found}], None)
             return
         for s, n in found.items():

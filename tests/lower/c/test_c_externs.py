@@ -348,10 +348,10 @@ def test_a_call_that_moved_is_seen() -> None:
             break
         m = stage(m)
     calls = [v for v, value in bindings(m.main) if isinstance(value, CallTIR)]
-    assert check_call_order(m, m.with_(main=reordered(m.main, calls))).holds
+    assert check_call_order(m, m.with_(main=reordered(m, calls))).holds
     last = next(
         v for v in reversed(calls) if dict(bindings(m.main))[v].func == "log"
     )  # of a constant: it needs no other
     calls.insert(0, calls.pop(calls.index(last)))
-    verdict = check_call_order(m, m.with_(main=reordered(m.main, calls)))
+    verdict = check_call_order(m, m.with_(main=reordered(m, calls)))
     assert not verdict.holds and "may trap" in verdict.detail

@@ -139,6 +139,40 @@ def test_sizes_that_an_operator_refuses_trap_in_machine_and_c() -> None:
             assert caught.value.kind == "shape", (height, width)
 
 
+def dividing() -> onnx.ModelProto:
+    """Rows as many as `like` has, of what is left."""
+    nodes = [
+        helper.make_node("Shape", ["like"], ["rows"]),
+        helper.make_node("Concat", ["rows", "rest"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["r"]),
+        helper.make_node("Softmax", ["r"], ["s"]),
+        helper.make_node("Add", ["s", "r"], ["y"]),
+    ]
+    of = model(nodes, ["n", "m"], ["k", "l"], [numpy_helper.from_array(np.array([-1]), "rest")])
+    of.graph.input.append(helper.make_tensor_value_info("like", FLOAT, ["k"]))
+    return of
+
+
+def test_a_size_that_divides_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert assay(monkeypatch, "check", saved(dividing(), tmp_path)) == 0
+    table = said(capsys)
+    assert "for all k >= 1, n >= 0, m >= 0" in table, table
+    assert "no run has k = 0" in table, table
+    check = CheckRun(Lowering(dividing(), "m"))
+    assert all(line.evidence.holds for line in check.lines())
+    assert check.source is not None
+    compiled = compile_c(check.source, reproducible=True, flags=(*tools.STRICT, "-O1", "-fsanitize=undefined"))
+    good = {"x": np.ones((2, 3), np.float32), "like": np.ones(6, np.float32)}
+    assert compiled.run(good)["y"].shape == (6, 1)
+    bad = {**good, "like": np.ones(0, np.float32)}
+    with pytest.raises(Trap):
+        machine.run(check.modules["pool"], bad)
+    with pytest.raises((Invalid, Trap), match="BAD_SIZE|size"):
+        compiled.run(bad)
+
+
 def picking(index: int) -> onnx.ModelProto:
     nodes = [helper.make_node("Gather", ["x", "at"], ["y"], axis=0)]
     return model(nodes, ["n", "m"], ["m"], [numpy_helper.from_array(np.array(index), "at")])
