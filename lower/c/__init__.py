@@ -19,13 +19,14 @@ from assay.lower.c.convention import find_devices
 from assay.lower.c.entry import definitions, entry
 from assay.lower.c.header import header, prologue
 from assay.lower.c.helpers import Library
-from assay.lower.c.kernel import CKernel, KernelStyle, write_kernel
+from assay.lower.c.kernel import write_kernel
 from assay.lower.c.layout import Argument, EntryLayout, Workspace, workspace_names
 from assay.lower.c.loader import loader
 from assay.lower.c.names import ScopeNames, identifier
 from assay.lower.c.outlining import noinline
 from assay.lower.c.packed import runtime, wrappers
 from assay.lower.c.packed_abi import SpecNames
+from assay.lower.c.signature import CKernel, KernelStyle
 from assay.lower.c.sizes import EntrySizes
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, storage

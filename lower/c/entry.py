@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from assay.lower.c.convention import Device
 from assay.lower.c.header import statuses
 from assay.lower.c.helpers import Library
-from assay.lower.c.kernel import READ_ONLY, CKernel, KernelParameter
 from assay.lower.c.layout import EntryLayout, by_pointer
 from assay.lower.c.names import text_literal
 from assay.lower.c.outlining import OutlinedFunctions, Piece, indented
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
 from assay.lower.c.packed_abi import spec_tables, tvm_ffi
+from assay.lower.c.signature import READ_ONLY, CKernel, KernelParameter
 from assay.lower.c.sizes import c_size
 from assay.lower.interfaces import Interface
 from assay.lower.liveness.problem import bytes_of
@@ -44,7 +44,7 @@ def definitions(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator
     for name, kernel in kernels.items():
         alone = {p for p in kernel.parameters if (name, p.role, p.index) not in shared}
         yield f"\n#ifndef {layout.external[name]}\n"
-        yield from kernel.text(alone, f"{layout.macro}_APART " if calls[name] > OFTEN else "")
+        yield from kernel.text(alone, f"{layout.macro}_APART " if calls[name] > OFTEN or kernel.sizes else "")
         yield "#endif\n"
 
 

@@ -41,6 +41,7 @@ from assay.semantics.scalar import (
     Const,
     Dim,
     Expr,
+    Interner,
     Load,
     Var,
     convert as cast_value,
@@ -52,6 +53,10 @@ from assay.semantics.walk import post_order, rewrite, scoped
 
 DEEPEST = 12
 """Operations within one C expression; a deeper one is cut by a local."""
+
+
+RowKey = tuple[Buffer, tuple[int, ...]]
+"""A row of a buffer: the numbers of its leading indices."""
 
 
 @dataclass(eq=False)
@@ -85,6 +90,11 @@ class ExprWriter:
     """The dims of buffers that are no variable by themselves, each a local."""
     used: set[str] = field(default_factory=set)
     """The names of variables that some text uses."""
+    rows: dict[RowKey, Code] = field(default_factory=dict)
+    """Where rows begin that were said before a loop."""
+    flat: dict[Var, tuple[int, Code]] = field(default_factory=dict)
+    """The innermost variable of loops that are one: how many they are, and the place that stands for all of them."""
+    number: Interner = field(default_factory=Interner)
 
     def fold(self, root: Expr) -> Expr:
         """`root` with everything constant computed by the scalar table itself, but what libm may compute."""
@@ -194,12 +204,20 @@ class ExprWriter:
     def _operands(self, node: Expr, known: dict[int, Known]) -> Sequence[Expr]:
         match node:
             case Load():
-                return () if self.place(node.buffer).scalar else node.indices
+                return () if self.place(node.buffer).scalar else self._needed(node)
             case Apply():
                 same = _same_as(node, known)
                 return node.args if same is None else (same,)
             case _:
                 return node.children
+
+    def _needed(self, access: Load) -> Sequence[Expr]:
+        """The indices that the text of an element names: where its row has begun, those inside of it."""
+        if not self.rows and not self.flat:
+            return access.indices
+        count, last = self._flat(access.indices)
+        inner = access.indices[-count:] if last is None else ()
+        return inner if self.row_key(access, count) in self.rows else (*access.indices[:-count], *inner)
 
     # --- checks --------------------------------------------------------------------------------------------------
 
@@ -309,8 +327,40 @@ class ExprWriter:
     ) -> str:
         """The same where sizes are variables: by Horner's rule, in 64 bits. It cannot wrap, for the entry takes no
         sizes at which a buffer has more elements."""
-        whole: Code | None = None
-        for extent, index in zip(access.buffer.shape, access.indices, strict=True):
+        count, last = self._flat(access.indices)
+        leading = len(access.indices) - count
+        whole = self.rows.get(self.row_key(access, count)) if leading > 0 else None
+        if whole is not None:
+            self.used.add(whole.text)
+        else:
+            whole = self._along(access, 0, leading, None, known, codes)
+            for extent in access.buffer.shape[leading:]:
+                whole = self._times(whole, extent)
+        if last is None:
+            last = self._along(access, leading, leading + count, None, known, codes)
+        if last is not None and whole is not None and whole.text != "0":
+            last = Code(f"{whole.at(SUM)} + {last.at(PRODUCT)}", "int64_t", SUM)
+        found = last or whole
+        return self._at(place, found.text if found is not None else "0")
+
+    def _flat(self, indices: Sequence[Expr]) -> tuple[int, Code | None]:
+        """How many trailing indices one place stands for, and this place; one index by itself otherwise."""
+        if not self.flat or not indices:
+            return min(len(indices), 1), None
+        inside = (self.flat[n] for n in post_order(indices[-1]) if isinstance(n, Var) and n in self.flat)
+        return next(inside, (1, None))
+
+    def _along(
+        self,
+        access: Load,
+        start: int,
+        stop: int,
+        whole: Code | None,
+        known: dict[int, Known],
+        codes: dict[int, Code],
+    ) -> Code | None:
+        """`whole`, and then some of the indices by Horner's rule; None is a place of 0."""
+        for extent, index in zip(access.buffer.shape[start:stop], access.indices[start:stop], strict=True):
             k = known[id(index)]
             if not k.is_single:
                 code = converted(codes[id(index)], "int64_t")
@@ -318,12 +368,63 @@ class ExprWriter:
                 code = integer_constant(k.low, INT64, "int64_t")
             else:
                 code = None
-            if whole is not None:
-                size = self.extent(extent)
-                whole = Code(f"{whole.at(PRODUCT)} * {size.at(UNARY)}", "int64_t", PRODUCT)
+            whole = self._times(whole, extent)
             if code is not None:
                 whole = code if whole is None else Code(f"{whole.at(SUM)} + {code.at(PRODUCT)}", "int64_t", SUM)
-        return self._at(place, whole.text if whole is not None else "0")
+        return whole
+
+    def _times(self, whole: Code | None, extent: Dim) -> Code | None:
+        """A place times the size of a dim."""
+        if whole is None or extent == 1:
+            return whole
+        return Code(f"{whole.at(PRODUCT)} * {self.extent(extent).at(UNARY)}", "int64_t", PRODUCT)
+
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    def row_key(self, access: Load, count: int) -> RowKey:
+        """The row in which a folded access lies, whose last `count` indices are those inside of the row."""
+        return access.buffer, tuple(map(self.number, access.indices[:-count]))
+
+    def begin_row(self, access: Load, count: int) -> Code:
+        """Where the row begins, as the number of an element; `is_inside` must hold of its indices."""
+        leading, shape = access.indices[:-count], access.buffer.shape
+        known: dict[int, Known] = {}
+        codes: dict[int, Code] = {}
+        for index in leading:
+            known |= self.ranges.analyse(index)
+            if not known[id(index)].is_single:
+                codes[id(index)] = self.value(index)[0]
+        whole = self._along(access, 0, len(leading), None, known, codes)
+        for extent in shape[len(leading) - len(shape) :]:
+            whole = self._times(whole, extent)
+        return whole if whole is not None else Code("0", "int64_t")
+
+    def is_inside(self, index: Expr, dim: Dim) -> bool:
+        """Whether an index is shown to be one of a dim here, and is made of variables and numbers by what never
+        traps."""
+        known = self.ranges.analyse(index)
+        if isinstance(dim, Expr):
+            known |= self.ranges.analyse(dim)
+        for node in post_order(index):
+            if isinstance(node, Load) or always_traps(node, known) or self._tests(node, known):
+                return False
+        k = known[id(index)]
+        return k.low >= 0 and self.ranges.is_less(k, extent_of(dim, known))
+
+    def is_zero(self, node: Expr) -> bool:
+        """Whether a number is shown to be 0 here."""
+        known = self.ranges.analyse(node).get(id(node))
+        return known is not None and known.range == (0, 0)
+
+    def elements(self, access: Load, count: int) -> Code:
+        """How many elements the last `count` dims have."""
+        whole: Code | None = None
+        for extent in access.buffer.shape[-count:]:
+            if whole is None:
+                whole = converted(self.extent(extent), "int64_t") if extent != 1 else None
+            else:
+                whole = self._times(whole, extent)
+        return whole if whole is not None else integer_constant(1, INT64, "int64_t")
 
     def extent(self, dim: Dim) -> Code:
         """The text of a dim of a buffer."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from assay.lower.c.constants import listing
 from assay.lower.c.convention import VERBS
-from assay.lower.c.kernel import TRAPS, CKernel
 from assay.lower.c.layout import EntryLayout
 from assay.lower.c.loader import declarations
 from assay.lower.c.names import comment, quote
 from assay.lower.c.packed_abi import PACKED_PARAMETERS, TYPES
+from assay.lower.c.signature import TRAPS, CKernel
 from assay.lower.c.sizes import c_size
 from assay.lower.interfaces import Interface
 from assay.lower.liveness.problem import bytes_of

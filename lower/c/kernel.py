@@ -8,11 +8,10 @@ plan says where they lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Literal
 
 from assay.lower.c import math as c_math
 from assay.lower.c.expr import BufferPlace, ExprWriter
@@ -21,6 +20,8 @@ from assay.lower.c.names import comment, text_literal
 from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
 from assay.lower.c.pointers import Pointers, pointed_buffers
 from assay.lower.c.range import Known, Ranges
+from assay.lower.c.rows import Flat, Rows
+from assay.lower.c.signature import READ_ONLY, TRAPS, CKernel, KernelParameter, KernelSize, KernelStyle, Role
 from assay.lower.c.tables import element_names, needs_math, static_table, storage
 from assay.semantics import tensor
 from assay.semantics.dtypes import dtype
@@ -30,92 +31,10 @@ from assay.semantics.scalar import Const, Expr, Load, Var, apply
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import Worklist, scoped
 
-TRAPS = {
-    "assertion": ("ASSERT", "an assertion of a kernel does not hold"),
-    "division by zero": ("DIVISION_BY_ZERO", "a kernel divides an integer by zero"),
-    "shift": ("SHIFT", "a kernel shifts by less than 0, or by the width of the integer or more"),
-    "cast": ("CAST", "a kernel casts a number to an integer that cannot hold it"),
-    "out of bounds": ("OUT_OF_BOUNDS", "an index of a kernel is outside of its buffer"),
-    "shape": ("SHAPE", "a buffer in a kernel has another size than is asked for"),
-    "store to constant": ("STORE_TO_CONSTANT", "a kernel stores to what is read-only"),
-    "undeclared access": ("UNDECLARED_ACCESS", "a kernel touches what it does not declare"),
-    "misaligned": ("MISALIGNED_VIEW", "a buffer in a kernel does not begin where it must"),
-    "wrong scope": ("WRONG_SCOPE", "a kernel uses memory of another scope"),
-}
-"""Kinds of trap that generated code reports: the end of the name of the status, and what it means."""
+PLAIN = KernelStyle()
 
 MOST_CONSTANT_BYTES = 1 << 20
 """What the constants inside one kernel may take; larger ones belong into the module's table."""
-
-Role = Literal["input", "output", "scratch", "constant"]
-
-
-READ_ONLY: tuple[Role, ...] = ("input", "constant")
-
-
-@dataclass(frozen=True)
-class KernelParameter:
-    """A parameter of the C function: which buffer of the kernel it is, by role and number; a constant by its number
-    among those that the kernel holds."""
-
-    role: Role
-    index: int
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
-class KernelSize:
-    """A symbol of a kernel, which is a parameter of the C function: its name there, and its type."""
-
-    symbol: Var
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
-class CKernel:
-    """The C of one kernel; `parameters` are those that the body names, and so are `sizes`, which come next."""
-
-    name: str
-    source: str
-    parameters: tuple[KernelParameter, ...]
-    tables: tuple[str, ...]
-    body: tuple[str, ...]
-    held: tuple[str, ...] = ()
-    """The constants of the module's table that it holds and is handed, for they are not in the source."""
-    last: str = ""
-    """One more parameter, behind the sizes: a resource handle, or where the message of a trap goes."""
-    sizes: tuple[KernelSize, ...] = ()
-    symbols: Mapping[Var, tuple[int, int]] = field(default_factory=dict)
-    """All symbols and scalars of the kernel, and where they may lie."""
-
-    def signature(self, restrict: Container[KernelParameter] = ()) -> str:
-        """Name and parameters; `restrict` has the pointers that share no byte that is written."""
-        words = []
-        for p in self.parameters:
-            const = "const " if p.role in READ_ONLY else ""
-            words.append(f"{const}{p.type} *{'restrict ' if p in restrict else ''}{p.name}")
-        words += [f"{s.type} {s.name}" for s in self.sizes]
-        words += [self.last] if self.last else []
-        return f"{self.name}({', '.join(words) or 'void'})"
-
-    def text(self, restrict: Container[KernelParameter], before: str = "") -> Iterator[str]:
-        """The definition; `before` stands before its type."""
-        yield from self.tables
-        yield f"\n/* {comment(self.source)} */\nstatic {before}int {self.signature(restrict)}\n{{\n"
-        yield from self.body
-        yield "}\n"
-
-
-@dataclass(frozen=True)
-class KernelStyle:
-    """What a kernel takes besides its buffers."""
-
-    handle: bool = False
-    """A resource handle, for which generated code has no use."""
-    messages: bool = False
-    """Where to say what has trapped, if it can."""
 
 
 @dataclass(eq=False)
@@ -148,6 +67,7 @@ class _Writer:
         self.ranges = Ranges()
         ops = Ops(self.library, partial(c_math.function, self.library))
         self.exprs = ExprWriter(ops, self.names, self.ranges, self.line, self.trap)
+        self.rows = Rows(self.exprs)
         self.pointers = Pointers(self.kernel.name, self.library, self.exprs)
         self.places: list[tuple[Role, int, tensor.Buffer, BufferPlace]] = []
 
@@ -311,6 +231,10 @@ class _Writer:
                 where=stmt.span,
                 label="c.C5",
             )
+        flat = self.rows.flat(stmt) if self.symbols and known.high > 1 else None
+        if flat is not None:
+            self.flat_loop(flat)
+            return
         last, type_ = Known(0, known.high - 1), extent.type
         if known.low == known.high == 1:
             leave = self.exprs.enter(stmt.var, integer_constant(0, stmt.var.dtype, type_), last)
@@ -318,13 +242,53 @@ class _Writer:
             return
         if extent.depth:
             extent = self.exprs.local(extent, "extent")
+        close_rows = self.open_rows(self.rows.of_loop(stmt)) if self.symbols else lambda: None
         name = self.names.fresh(stmt.var.name)
         self.open(f"for ({type_} {name} = 0; {name} < {extent.operand}; ++{name}) {{")
         leave = self.exprs.enter(stmt.var, Code(name, type_), last)
         facts = len(self.ranges.facts)
         if known.low < known.high:
             self.ranges.assume(apply("lt", stmt.var, root), True)
-        self.enter(stmt.body, partial(self.forget, facts), leave, self.close)
+        self.enter(stmt.body, partial(self.forget, facts), leave, self.close, close_rows)
+
+    def flat_loop(self, flat: Flat) -> None:
+        """Loops over whole trailing dims as one."""
+        count, inner = len(flat.loops), flat.loops[-1]
+        extent = self.exprs.local(self.exprs.elements(flat.whole, count), "extent")
+        close_rows = self.open_rows(flat.rows, count)
+        name = self.names.fresh(inner.var.name)
+        self.open(f"for (int64_t {name} = 0; {name} < {extent.text}; ++{name}) {{")
+        place = Code(name, "int64_t")
+        leaving, facts = [scoped(self.exprs.flat, inner.var, (count, place))], len(self.ranges.facts)
+        for loop in flat.loops:
+            root = self.exprs.fold(loop.extent)
+            known = self.exprs.bounds(root)
+            assert known is not None, "a dim is a whole number"
+            # no text names the variable; what is known of it shows that the indices are inside
+            leaving.append(self.exprs.enter(loop.var, place, Known(0, max(known.high - 1, 0))))
+            self.ranges.assume(apply("lt", loop.var, root), True)
+        self.enter(inner.body, partial(self.forget, facts), *reversed(leaving), self.close, close_rows)
+
+    def open_rows(self, rows: Sequence[Load], count: int = 1) -> Callable[[], None]:
+        """Where rows begin as locals, before a loop; the result ends their scope."""
+        leaving: list[Callable[[], None]] = []
+        for access in rows:
+            code = self.exprs.begin_row(access, count)
+            if code.depth or not code.text.isdigit():
+                code = self.exprs.local(code, "row")
+                leaving.append(partial(self.mention, code.text, self.gap()))
+            leaving.append(scoped(self.exprs.rows, self.exprs.row_key(access, count), code))
+
+        def close() -> None:
+            for leave in leaving:
+                leave()
+
+        return close
+
+    def mention(self, name: str, insert: Callable[..., None]) -> None:
+        """Say that a local is not used, if it is not: compilers warn of it."""
+        if name not in self.exprs.used:
+            insert(f"(void){name};")
 
     def while_loop(self, stmt: tensor.While) -> None:
         at = len(self.lines)
@@ -375,12 +339,7 @@ class _Writer:
         insert = self.gap()
         leave = self.exprs.enter(stmt.var, code, known)
 
-        def close() -> None:
-            leave()
-            if code.text not in self.exprs.used:
-                insert(f"(void){code.text};")
-
-        self.scope(stmt.body, close)
+        self.scope(stmt.body, leave, partial(self.mention, code.text, insert))
 
     def allocate(self, stmt: tensor.Allocate) -> None:
         buffer = stmt.buffer
@@ -484,7 +443,7 @@ def write_kernel(
     name: str,
     macro: str,
     library: Library,
-    style: KernelStyle = KernelStyle(),
+    style: KernelStyle = PLAIN,
     symbols: Mapping[Var, Interval] = MappingProxyType({}),
 ) -> CKernel:
     """The C of `kernel` as a function called `name`, which returns a status; statuses start with `macro`. `symbols`

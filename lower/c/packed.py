@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from assay.lower.c.header import type_text
-from assay.lower.c.kernel import CKernel, KernelParameter
 from assay.lower.c.layout import EntryLayout, by_pointer
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed_abi import (
@@ -26,6 +25,7 @@ from assay.lower.c.packed_abi import (
     sizes_table,
     spec_tables,
 )
+from assay.lower.c.signature import CKernel, KernelParameter
 from assay.lower.c.sizes import DimRanges, DimWriter, fits, outside
 from assay.lower.interfaces import Interface
 from assay.semantics.dtypes import DTYPES

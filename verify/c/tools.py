@@ -15,8 +15,8 @@ import numpy as np
 
 from assay.lower.c import CSource
 from assay.lower.c.header import FOREIGN, PACKED_STATUSES, STATUSES
-from assay.lower.c.kernel import TRAPS
 from assay.lower.c.layout import Argument
+from assay.lower.c.signature import TRAPS
 from assay.semantics.budget import patience
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import AssayError, BudgetSpent, Crash, EnvironmentFailure, Invalid, Trap
