@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.bounding.core import Bounded, coerce, implements, moved, plain_if_exact
+from assay.semantics.bounding.logic import hull
 from assay.semantics.bounding.model import has_infinity, has_sign
 from assay.semantics.bounding.rounding import rounding_bound
 from assay.semantics.dtypes import BOOL, FLOAT64, DType
@@ -65,12 +66,33 @@ _pieces(np.split)
 _pieces(np.array_split)
 
 
+OPEN_PLACES = 64
+"""Of so many elements an index may leave open which is taken."""
+
+
 @implements(np.take)
 def take(x: Bounded, indices: Any, axis: int | None = None, **kwargs: Any) -> Bounded:
-    """As `np.take`; Unpredictable (bounds.C4) where the indices are intervals."""
-    if isinstance(indices, Bounded):
+    """As `np.take`, of indices that are not negative; where these are intervals, what holds all elements that may be
+    taken. Unpredictable (bounds.C4) where those are too many."""
+    if not isinstance(indices, Bounded):
+        return moved(x, lambda a: np.take(a, indices, axis=axis, **kwargs))
+    low, high = indices.interval()
+    most = float(np.max(high - low, initial=0.0))
+    if not most < OPEN_PLACES:
         raise Unpredictable("the bounds leave open which elements are taken", label="bounds.C4")
-    return moved(x, lambda a: np.take(a, indices, axis=axis, **kwargs))
+    first, last = np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
+    found = take(x, first, axis)
+    for k in range(1, int(most) + 1):
+        beside = take(x, np.minimum(first + k, last), axis)
+        found = hull(found, beside, np.ones(found.shape, bool))
+    return found
+
+
+def taken(x: Any, indices: Any, axis: int | None = None) -> Any:
+    """`np.take`, whichever of the two are intervals."""
+    if isinstance(indices, Bounded) and not isinstance(x, Bounded):
+        x = Bounded.exact(x)
+    return np.take(x, indices, axis=axis)
 
 
 @implements(np.pad)

@@ -198,6 +198,13 @@ class Polynomials:
                 return None if down is None else first - down
             case "truncdiv" | "truncmod" if at_least(self.range(first), 0):
                 return self._applied("floordiv" if op == "truncdiv" else "floormod", args)
+            case "truncdiv" if at_least(self.range(second), 1):  # rounded down above 0, and up below
+                down, up = self.quotient(first, second), self.quotient(first.scaled(-1), second)
+                assert down is not None and up is not None
+                return self.extreme("max", down, ZERO) - self.extreme("max", up, ZERO)
+            case "truncmod" if (q := self._applied("truncdiv", args)) is not None:
+                whole = self.product(q, second)
+                return None if whole is None else first - whole
             case _:
                 return combined(op, args)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.bounding.logic import certain_and_possible
+from assay.semantics.bounding.movement import taken
 from assay.semantics.bounds import Bounded, hull, off_place, steps
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
@@ -148,7 +149,7 @@ def _take(attrs: Attrs, x: Any, indices: Any) -> Any:
         raise Trap("out of bounds", f"take: index {first} into axis {axis} of size {size}", label="take.T1")
     places = indices.astype(np.int64)
     places = np.where(places < 0, places + size, places)
-    found = np.take(x, places, axis=axis)
+    found = taken(x, places, axis)
     if attrs.get("near") and isinstance(found, Bounded) and found.of.is_float:
         return off_place(found, np.take(steps(x, axis), places, axis=axis), attrs["near"] * (size + 1))
     if attrs.get("either") and isinstance(found, Bounded) and found.of.is_float:

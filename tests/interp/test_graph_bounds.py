@@ -13,7 +13,7 @@ from assay.interp.values import Cell, Closure, Data, Event
 from assay.lower.legalize import legalize
 from assay.semantics import graph as g
 from assay.semantics.bounds import Bounded, contains
-from assay.semantics.dtypes import BOOL, FLOAT32, INT32
+from assay.semantics.dtypes import BOOL, FLOAT32, INT32, dtype
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import Expr, Var, call, constant, function, if_, let, var
 from assay.semantics.module import Module
@@ -101,10 +101,28 @@ def test_a_match_is_decided_by_its_constructor() -> None:
     )
 
 
+@pytest.mark.parametrize("x", [X, np.array([1, 2, 3, 7], np.int64)], ids=["floats", "numbers without error"])
+def test_what_an_index_may_take_is_all_in_the_interval(x: Any) -> None:
+    def index(p: Var) -> Expr:  # from either side of 2
+        whole = call(
+            "astype", call("multiply", total(var_x(p)), number(2 / 1.3)), dtype="int32"
+        )
+        return call("take", p, whole, axis=0)
+
+    def var_x(p: Var) -> Expr:
+        return constant(X) if p.type != V else p
+
+    found = bounded(index, TensorType((4,), dtype(x.dtype)), x)
+    low, high = found.interval()
+    assert low <= x[1] < x[2] <= high
+    assert x[0] < low and high < x[3]
+
+
 def test_indices_that_nobody_can_know_are_unpredictable() -> None:
     def index(x: Var) -> Expr:
-        whole = call("astype", call("multiply", total(x), number(2 / 1.3)), dtype="int32")  # about 2, from either side
-        return call("take", x, whole, axis=0)
+        many = call("add", total(call("multiply", x, number(1e9))), number(-1.3e9))
+        table = constant(np.arange(1_000, dtype=np.float32))
+        return call("take", table, call("astype", call("abs", many), dtype="int32"), axis=0)
 
     unpredictable("bounds.C4", index)
 

@@ -25,7 +25,6 @@ from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
 from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding
 from assay.verify.judge.around import Cut, judge_around
-from assay.verify.judge.fitting import fitting_sizes
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.recorded import recording_of
@@ -34,6 +33,7 @@ from assay.verify.judge.samples import input_sets
 from assay.verify.judge.two_programs import SecondProgram, require_same_interface, unproved
 from assay.verify.oracle.data import Kind, kinds_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
+from assay.verify.trials.fitting import fitting_sizes
 
 Array = np.ndarray[Any, Any]
 Recorded: TypeAlias = str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]]
@@ -265,7 +265,8 @@ def _by_facts(
     except Invalid:
         return
     there = [s for p in module.main.params for s in symbols(p.type)]
-    yield from fitting_sizes(module, [s for s in dict.fromkeys(there) if s.name in free])
+    for found in fitting_sizes(module, [s for s in dict.fromkeys(there) if s.name in free]):
+        yield {s.name: n for s, n in found.items()}
 
 
 def _subject(program: onnx.ModelProto | Module, sizes: Mapping[str, int], source: str) -> Subject:

@@ -46,6 +46,7 @@ from assay.verify.exits import Exit, gravest
 from assay.verify.oracle import Expected
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.countable import require_countable
+from assay.verify.trials.fitting import facts_of, fitting_sizes
 from assay.verify.trials.planned import module_at
 from assay.verify.trials.sizes import Sizes, declared_bounds, sizes_to_try, told_point, told_sizes
 
@@ -317,7 +318,11 @@ class CheckRun:
                 return why
             return None
 
-        found = sizes_to_try(free, declared_bounds(main), excluded, MOST_SIZES)
+        def fitting(fixed: Sizes) -> Iterator[Sizes]:
+            if facts_of(module, tuple(free)):
+                yield from fitting_sizes(module, tuple(free), MOST_SIZES, fixed)
+
+        found = sizes_to_try(free, declared_bounds(main), excluded, MOST_SIZES, fitting)
         self.left_out = [
             f"{'not run at' if why in trapping else 'no run has'} {told_point(s)}: {why}" for s, why in found.excluded
         ]

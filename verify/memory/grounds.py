@@ -35,6 +35,12 @@ TERMS: dict[str, Callable[..., str]] = {
 }
 """What operators are in SMT-LIB, whose division is ours where the divisor is 1 or more."""
 
+TRUNCATED: dict[str, Callable[[str, str], str]] = {
+    "truncdiv": lambda a, b: f"(ite (>= {a} 0) (div {a} {b}) (- (div (- {a}) {b})))",
+    "truncmod": lambda a, b: f"(ite (>= {a} 0) (mod {a} {b}) (- (mod (- {a}) {b})))",
+}
+"""Division that rounds towards 0, by 1 or more."""
+
 
 def name(product: Product) -> str:
     """What a product of atoms is called in every text."""
@@ -196,7 +202,7 @@ class Grounds:
             case Apply(op="shl" | "shr" as op), _ if (by := args[1].as_number) is not None:
                 return f"(= {total(f)} ({'*' if op == 'shl' else 'div'} {said[0]} {1 << by}))"
             case Apply(op="truncdiv" | "truncmod" as op), _:
-                return f"(and (>= {said[0]} 0) (= {total(f)} {TERMS['floor' + op[5:]](*said)}))"
+                return f"(and (>= {said[1]} 1) (= {total(f)} {TRUNCATED[op](*said)}))"
             case _:
                 return "false"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 from assay.semantics.errors import Trap
@@ -28,6 +29,9 @@ Sizes: TypeAlias = Mapping[Symbol, int]
 
 Excluded: TypeAlias = Callable[[Sizes], str | None]
 """Why no run has these sizes: the constraint that they break, in words; None if some run has."""
+
+Fitting: TypeAlias = Callable[[Sizes], Iterable[Sizes]]
+"""Sizes at which what is known of them holds, some of which are given."""
 
 SCALES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Where small sizes are excluded, larger ones are looked for: a window may need so many elements."""
@@ -53,15 +57,16 @@ def sizes_to_try(
     bounds: Bounds | None = None,
     excluded: Excluded = lambda sizes: None,
     most: int | None = None,
+    fitting: Fitting = lambda fixed: (),
 ) -> SizesToTry:
     """Numbers for symbols of which some may have bounds: no more than `most` points, if that is given.
 
     First rows in which no two symbols are alike, in which each symbol takes different primes, of which one is 2; then
     each symbol as 0 and as 1, the others as in the first row, or as that too; then all symbols at the least and at the
-    greatest number that is declared. Where constraints exclude a row, a larger one is taken. Without symbols there is
-    one point.
+    greatest number that is declared. Where constraints exclude a row, others are tried, those first that `fitting`
+    gives. Without symbols there is one point.
     """
-    search = _Search(tuple(dict.fromkeys(symbols)), bounds or {}, excluded)
+    search = _Search(tuple(dict.fromkeys(symbols)), bounds or {}, excluded, fitting)
     search.run()
     return SizesToTry(tuple(search.points[:most]), tuple(search.left_out))
 
@@ -90,6 +95,7 @@ class _Search:
     symbols: tuple[Symbol, ...]
     bounds: Bounds
     why_not: Excluded
+    fitting: Fitting
     points: list[Sizes] = field(default_factory=list)
     left_out: list[tuple[Sizes, str]] = field(default_factory=list)
 
@@ -138,6 +144,7 @@ class _Search:
             primes = _primes(max(even + 5, 4 * scale), max(2, count) - 1)
             yield self.row([even, *primes], turn)
             if scale == 1 and count > 1:
+                yield from (row for row in self.fits({}) if row not in self.points)
                 yield from self.orders()
             if scale > 1:
                 yield self.row([scale * (k + 1) for k in range(max(2, count))], turn)
@@ -152,6 +159,12 @@ class _Search:
         found = [row for row in drawn if row not in self.points]
         yield from sorted(found, key=lambda row: any(row[s] == p[s] for p in self.points for s in self.symbols))
 
+    def fits(self, fixed: Sizes) -> Iterator[Sizes]:
+        """What fits within the bounds."""
+        for found in self.fitting(fixed):
+            if all(self.inside(s, n) == n for s, n in found.items()):
+                yield {s: found[s] for s in self.symbols}
+
     def row(self, values: Sequence[int], turn: int) -> Sizes:
         return {s: self.inside(s, values[(k + turn) % len(values)]) for k, s in enumerate(self.symbols)}
 
@@ -161,7 +174,7 @@ class _Search:
         rows = self.points or [next(self.rows(0))]
         tries = [{**row, symbol: n} for row in rows if all(row[s] > 1 for s in self.symbols)]
         tries.append({s: self.inside(s, n) for s in self.symbols})
-        self.take(tries, {symbol: n})
+        self.take(chain(tries, self.fits({symbol: n})), {symbol: n})
 
     def ends(self, end: int) -> None:
         """All symbols at their least, or their greatest number, as far as that is declared; else each by itself."""

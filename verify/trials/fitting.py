@@ -1,4 +1,4 @@
-"""Sizes on which a program may run, by what it asserts of them (specs/verify.md, "judge").
+"""Sizes on which a program may run, by what it asserts of them (specs/verify.md, "Sizes that are tried").
 
 A program that takes a past beside a mask for all of it runs on few sizes. What the import could not show, it asserts by
 casts; the sizes that hold in these are found by trying small numbers one symbol after another.
@@ -6,7 +6,7 @@ casts; the sizes that hold in these are found by trying small numbers one symbol
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.semantics import graph
@@ -56,12 +56,25 @@ def facts_of(module: Module, about: Sequence[Var]) -> list[SizeRelation]:
     return [f for f in found if f.symbols <= set(about)]
 
 
-def fitting_sizes(module: Module, about: Sequence[Var], most: int = 24) -> Iterator[dict[str, int]]:
-    """At most so many choices of numbers for the symbols, by name, in which all facts of the module hold."""
+def fitting_sizes(
+    module: Module, about: Sequence[Var], most: int = 24, fixed: Mapping[Var, int] | None = None
+) -> Iterator[dict[Var, int]]:
+    """At most so many choices of numbers for the symbols, of which some are given, in which all facts of the module
+    hold."""
+    given = fixed or {}
+    about = sorted(about, key=lambda s: s not in given)
     facts = facts_of(module, about)
     due = [[f for f in facts if s in f.symbols and f.symbols <= set(about[: k + 1])] for k, s in enumerate(about)]
     chosen: dict[Var, int] = {}
-    waiting = [iter(NUMBERS)] if about else []
+
+    def numbers() -> Iterator[int]:
+        """What the next symbol is tried as."""
+        if len(chosen) < len(given):
+            return iter([given[about[len(chosen)]]])
+        used = set(chosen.values())
+        return iter([*(n for n in NUMBERS if n not in used), *(n for n in NUMBERS if n in used)])
+
+    waiting = [numbers()] if about else []
     for _ in range(MOST_TRIED):
         if not waiting or not most:
             return
@@ -75,8 +88,7 @@ def fitting_sizes(module: Module, about: Sequence[Var], most: int = 24) -> Itera
         if not all(f.holds(chosen) for f in due[len(waiting) - 1]):
             continue
         if len(waiting) == len(about):
-            yield {s.name: n for s, n in chosen.items()}
+            yield dict(chosen)
             most -= 1
         else:
-            used = set(chosen.values())
-            waiting.append(iter([*(n for n in NUMBERS if n not in used), *(n for n in NUMBERS if n in used)]))
+            waiting.append(numbers())

@@ -13,7 +13,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Var
 from assay.semantics.types import symbols
 from assay.verify.api.judge import with_chosen_sizes
-from assay.verify.judge.fitting import NUMBERS, facts_of, fitting_sizes
+from assay.verify.trials.fitting import NUMBERS, facts_of, fitting_sizes
 
 pytestmark = pytest.mark.row("J11")
 
@@ -41,10 +41,13 @@ def test_every_choice_holds_what_is_asserted() -> None:
     module = import_onnx(PAST, evaluate=evaluate)
     about = list(dict.fromkeys(s for p in module.main.params for s in symbols(p.type)))
     assert [f.symbols for f in facts_of(module, about)] == [set(about) - {about[0]}]
-    found = list(fitting_sizes(module, about, most=50))
+    found = [{s.name: n for s, n in sizes.items()} for sizes in fitting_sizes(module, about, most=50)]
     assert len(found) == 50 and all(s["old"] + s["new"] == s["whole"] for s in found)
     assert len({tuple(s.values()) for s in found}) == 50
     assert found[0].keys() == {"batch", "old", "new", "whole"}
+    whole = next(s for s in about if s.name == "whole")
+    fixed = [{s.name: n for s, n in sizes.items()} for sizes in fitting_sizes(module, about, 8, {whole: 1})]
+    assert len(fixed) == 8 and all(s["whole"] == 1 == s["old"] + s["new"] for s in fixed)
 
 
 def test_the_judge_runs_at_sizes_that_fit() -> None:
