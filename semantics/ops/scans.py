@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bounding.core import plain_if_exact
 from assay.semantics.bounds import Bounded, running_sums
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Trap
@@ -111,8 +112,22 @@ def _topk(attrs: Attrs, x: Any) -> Any:
     with np.errstate(all="ignore"):
         middle = np.where(loose, 0.0, low / 2 + high / 2)
         half = np.where(loose, np.inf, (high / 2 - low / 2) * (1 + 2.0**-50) + 2.0**-50 * np.abs(middle))
-    last = (x.shape[axis] - 1) / 2
-    return Bounded(middle, half, x.of), Bounded(np.full(middle.shape, last), last, INT64)
+    return Bounded(middle, half, x.of), _open_places(x, axis, k, largest)
+
+
+def _open_places(x: Bounded, axis: int, k: int, largest: bool) -> Any:
+    """The places of the first k of intervals in order: one where its interval lies between those of all before it and
+    all behind it, else any."""
+    order = _order(x.value, axis, largest)
+    low, high = (np.take_along_axis(e, order, axis) for e in x.interval())
+    if not largest:
+        low, high = -high, -low
+    beyond = np.full_like(_first(low, axis, 1), np.inf)
+    before = np.concatenate([beyond, np.minimum.accumulate(low, axis)], axis)
+    behind = np.concatenate([np.flip(np.maximum.accumulate(np.flip(high, axis), axis), axis), -beyond], axis)
+    apart = (high < _first(before, axis, x.shape[axis])) & (low > np.delete(behind, 0, axis))
+    known, last = _first(apart, axis, k), (x.shape[axis] - 1) / 2
+    return plain_if_exact(Bounded(np.where(known, _first(order, axis, k), last), np.where(known, 0.0, last), INT64))
 
 
 def _first(x: Any, axis: int, k: int) -> Any:
@@ -143,7 +158,7 @@ TOPK = Operator(
     "stepwise",
     _topk_rule,
     _topk,
-    "exact; of intervals the k-th of their ends, and any place",
+    "exact; of intervals the k-th of their ends, and any place where they overlap",
     (
         Example((((2, 3, 5), "float32"),), {"k": 2, "axis": 1}),
         Example((((2, 5), "float32"),), {"k": 3, "largest": False, "sorted": False}),

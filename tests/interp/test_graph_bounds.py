@@ -104,9 +104,7 @@ def test_a_match_is_decided_by_its_constructor() -> None:
 @pytest.mark.parametrize("x", [X, np.array([1, 2, 3, 7], np.int64)], ids=["floats", "numbers without error"])
 def test_what_an_index_may_take_is_all_in_the_interval(x: Any) -> None:
     def index(p: Var) -> Expr:  # from either side of 2
-        whole = call(
-            "astype", call("multiply", total(var_x(p)), number(2 / 1.3)), dtype="int32"
-        )
+        whole = call("astype", call("multiply", total(var_x(p)), number(2 / 1.3)), dtype="int32")
         return call("take", p, whole, axis=0)
 
     def var_x(p: Var) -> Expr:

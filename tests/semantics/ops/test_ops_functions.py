@@ -126,7 +126,28 @@ def test_topk_of_intervals() -> None:
     x = Bounded(np.array([1.0, 1.1, 5.0]), np.array([0.2, 0.2, 0.1]), FLOAT32)
     values, places = OPERATORS["topk"].value({"k": 2, "axis": 0, "largest": True}, x)
     assert contains(values, np.array([5, 1.2], F)).all() and not contains(values, np.array([4, 0.8], F)).any()
-    assert contains(places, np.array([2, 0])).all()
+    assert contains(places, np.array([2, 0])).all() and contains(places, np.array([2, 1])).all()
+    assert not contains(places, np.array([0, 2]))[0], "5 is above both"
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_places_of_intervals_are_those_of_all_numbers_in_them(largest: bool) -> None:
+    rng = np.random.default_rng(7)
+    decided = undecided = 0
+    for _ in range(200):
+        n, k = 5, int(rng.integers(1, 6))
+        centres = rng.integers(-8, 9, (2, n)).astype(float)
+        radii = rng.choice([0.0, 0.5, 1.0, np.inf], (2, n), p=[0.5, 0.3, 0.18, 0.02])
+        centres[rng.random((2, n)) < 0.02] = np.nan
+        attrs = {"k": k, "axis": 1, "largest": largest}
+        _, places = OPERATORS["topk"].value(attrs, Bounded(centres, radii, FLOAT32))
+        places = places if isinstance(places, Bounded) else Bounded.exact(places)
+        decided, undecided = decided + int((places.radius == 0).sum()), undecided + int((places.radius > 0).sum())
+        for _ in range(10):
+            shift = rng.choice([-1.0, 0.0, 1.0], (2, n)) * np.where(np.isinf(radii), 100.0, radii)
+            found = OPERATORS["topk"].value(attrs, (centres + shift).astype(F))[1]
+            assert contains(places, found).all(), (centres, radii, found)
+    assert decided > 100 and undecided > 100
 
 
 WRONG: list[tuple[str, str, dict[str, Any]]] = [
