@@ -17,7 +17,7 @@ from assay.verify.backends import Backend, Prepared, Subject
 from assay.verify.backends.protocol import ABSENT, OUTCOMES, UnreadSubject, call_prepared
 from assay.verify.border.values import to_arrays
 from assay.verify.conform.cases import NOT_JUDGED, CaseResult, ConformCase, NotJudged, Posed
-from assay.verify.judge.outcome import verdict_data
+from assay.verify.judge.outcome import GRAVEST, verdict_data
 from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
 
 FAULT = "a fault in Assay"
@@ -25,7 +25,8 @@ BUDGET = "more memory or time is wanted than the judge may take"
 FORM = "the backend takes the case, and not the form in which we can judge it"
 FORM_WRONG = "the backend is wrong on the form in which we can judge the case, which says nothing of ONNX's own"
 DISPUTED = "the stored results are none that our definition allows, and it refutes the backend too"
-GRAVEST = ("wrong", "died", "late", "implausible", NOT_JUDGED, "undecided", "unpredictable", "refused", "open", "right")
+_KNOWN = GRAVEST.index("undecided")
+OF_RUNS = (*GRAVEST[:_KNOWN], NOT_JUDGED, *GRAVEST[_KNOWN:])
 """Of several runs of a case the first of these is what came of it."""
 
 
@@ -46,7 +47,7 @@ def judge_case(case: ConformCase, backends: Mapping[str, Backend]) -> list[CaseR
     for name, backend in backends.items():
         started = time.perf_counter()
         made = [run.result(replace(base, backend=name), backend) for run in runs]
-        worst = min(made, key=lambda r: GRAVEST.index(r.verdict))
+        worst = min(made, key=lambda r: OF_RUNS.index(r.verdict))
         found.append(replace(worst, stored=stored, seconds=time.perf_counter() - started))
     return found
 
