@@ -7,14 +7,16 @@ trusted: the plan is proved for all values of the symbols (`assay.verify.memory`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
 
+from assay.lower.memory.classes import plan_by_class
+from assay.lower.memory.orders import GOOD, MOST_PARTS, Measure, other_points, parts
 from assay.lower.memory.problem import check_names
 from assay.lower.memory.sums import Sums
-from assay.semantics.deadline import NEVER, Deadline
+from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.errors import Invalid
 from assay.semantics.integers.polynomials import Polynomial
 from assay.semantics.memory import Bounds, BufferInfo, Place, Plan, Problem, conflicts, range_of
@@ -41,8 +43,9 @@ def plan_symbolic(
     """The plan of a problem whose sizes may be expressions, stacked as `planner` stacks it in numbers.
 
     There every buffer has the largest size that it can have; where there is none, its size at `at`, for symbols that
-    are not given at `NOMINAL`. `by_bound`: buffers that have a largest size keep it, so their offsets are numbers
-    where nothing without one lies below. A least value alone makes no size a number.
+    are not given at `NOMINAL`. Without `at`, limits and buffers placed by hand, other orders are tried where this one
+    is bad at some sizes (`assay.lower.memory.orders`). `by_bound`: buffers that have a largest size keep it, so their
+    offsets are numbers where nothing without one lies below. A least value alone makes no size a number.
 
     Invalid (memory.C8): a buffer without a largest size can only lie in pools with a limit. Late: the time is up.
     Whatever else `planner` raises.
@@ -52,16 +55,50 @@ def plan_symbolic(
     sums = Sums(problem.bounds)
     most = {b.name: largest(b.nbytes, problem, sums) for b in buffers}
     ranked = tuple(replace(b, pools=unlimited(problem, b)) if most[b.name] is None else b for b in buffers)
-    point = nominal((v for b in buffers for v in variables(b.nbytes)), problem.bounds, at)
-    numbers = {
-        b.name: max(evaluate_dim(b.nbytes, point), 0) if (high := most[b.name]) is None else high for b in buffers
-    }
-    found = planner(replace(problem, buffers=tuple(replace(b, nbytes=numbers[b.name]) for b in ranked), bounds={}))
     size = {b.name: sums.of(b.nbytes if not by_bound or (high := most[b.name]) is None else high) for b in buffers}
-    stack = Stack(problem, found, sums, size, deadline)
-    places = {b.name: Place(found.places[b.name].pool, sums.dim(stack.offset[b.name])) for b in buffers}
-    sizes = {p.name: sums.dim(stack.top(p.name)) for p in problem.pools if p.name in found.sizes}
-    return Plan(places, sizes, f"symbolic, stacked by {found.planner}" if found.planner else "symbolic")
+
+    def stacked(numbers: Mapping[str, int]) -> Plan:
+        given = replace(problem, buffers=tuple(replace(b, nbytes=numbers[b.name]) for b in ranked), bounds={})
+        found = planner(given)
+        stack = Stack(problem, found, sums, size, deadline)
+        places = {b.name: Place(found.places[b.name].pool, sums.dim(stack.offset[b.name])) for b in buffers}
+        sizes = {p.name: sums.dim(stack.top(p.name)) for p in problem.pools if p.name in found.sizes}
+        return Plan(places, sizes, f"symbolic, stacked by {found.planner}" if found.planner else "symbolic")
+
+    symbols = list(dict.fromkeys(v for b in buffers for v in variables(b.nbytes)))
+    point = nominal(symbols, problem.bounds, at)
+    made = stacked(
+        {b.name: max(evaluate_dim(b.nbytes, point), 0) if (high := most[b.name]) is None else high for b in buffers}
+    )
+    fixed = any(p.limit is not None for p in problem.pools) or any(b.offset is not None for b in buffers)
+    if at is not None or fixed or not any(isinstance(s, Expr) for s in made.sizes.values()):
+        return made
+    kept = tuple(replace(b, nbytes=high) if by_bound and (high := most[b.name]) is not None else b for b in buffers)
+    return _best(made, plan_by_class(problem, sums, size, made), replace(problem, buffers=kept), symbols, stacked)
+
+
+def _best(
+    first: Plan,
+    plain: Plan,
+    problem: Problem,
+    symbols: Sequence[Var],
+    stacked: Callable[[Mapping[str, int]], Plan],
+) -> Plan:
+    """The plan, of those in some orders and of `plain`, that is least bad where it is worst; the first of equal ones. A
+    plan that is too long to read is none."""
+    measure = Measure.of(symbols, problem)
+    rated = {False: (first, measure.worst(first)), True: (plain, measure.worst(plain))}
+    best, worst = rated[parts(first) > MOST_PARTS or rated[True][1] < rated[False][1]]
+    try:
+        for point in other_points(symbols, problem):
+            if worst <= GOOD:
+                break
+            made = stacked({b.name: max(evaluate_dim(b.nbytes, point), 0) for b in problem.buffers})
+            if parts(made) <= MOST_PARTS and (ratio := measure.worst(made)) < worst:
+                best, worst = made, ratio
+    except Late:
+        pass  # the best so far is a plan
+    return best
 
 
 def given_plan(problem: Problem, places: Mapping[str, Place]) -> Plan:

@@ -6,14 +6,17 @@ import random
 
 import pytest
 
+from assay.lower.memory.classes import plan_by_class
 from assay.lower.memory.greedy import first_fit, greedy_size
 from assay.lower.memory.options import Options
+from assay.lower.memory.orders import MOST_PARTS, Measure, parts
 from assay.lower.memory.sums import Sums
 from assay.lower.memory.symbolic import largest, plan_symbolic
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import BufferInfo, Plan, Pool, Problem, lower_bound
 from assay.semantics.scalar import Dim, Expr, Var, apply, evaluate_dim, show
 from assay.semantics.walk import post_order
+from assay.verify.memory import check_plan, prove_plan
 
 pytestmark = pytest.mark.row("U21")
 
@@ -186,3 +189,45 @@ def test_offsets_stay_short() -> None:
     found = plan_symbolic(given, greedy)
     nodes = {id(n) for p in found.places.values() if isinstance(p.offset, Expr) for n in post_order(p.offset)}
     assert len(nodes) < 20 * len(given.buffers)
+
+
+def crossed(count: int) -> tuple[BufferInfo, ...]:
+    """Buffers of several sizes of which none is always larger, with lives that cross."""
+    rng = random.Random(3)
+    sizes = [4 * N * N, 4 * M * M, 8 * N * M, 4 * N, 4 * M, 512]
+    lives = [(i, i + rng.choice([1, 2, 3, 5, 9, 30])) for i in range(count)]
+    return tuple(BufferInfo(f"b{i}", rng.choice(sizes), (life,), 64) for i, life in enumerate(lives))
+
+
+def test_a_plan_that_no_one_could_read_becomes_places_for_one_size_each() -> None:
+    buffers = crossed(300)
+    problem = Problem(buffers, (WORK,), {})
+    stacked = plan_symbolic(problem, greedy, {N: 128, M: 128})
+    found = plan_symbolic(problem, greedy)
+    assert parts(stacked) > MOST_PARTS > 300 > parts(found) and found.planner == "symbolic, a place for each size"
+    for n, m in ((0, 0), (1, 900), (900, 1), (37, 41)):
+        assert check_plan(problem, found, {N: n, M: m}).holds, (n, m)
+    assert prove_plan(problem, found).evidence.holds
+
+
+def test_gaps_in_lives_are_no_free_place_for_what_lives_there() -> None:
+    """Of one size: one that comes back, one that fits into its gap, and one that does not."""
+    lives = {"back": ((0, 2), (6, 8)), "inside": ((2, 6),), "across": ((3, 7),), "after": ((8, 9),), "never": ()}
+    buffers = tuple(BufferInfo(n, 4 * N, life, 64) for n, life in lives.items())
+    problem = Problem(buffers, (WORK,), {})
+    sums = Sums({})
+    size = {b.name: sums.of(b.nbytes) for b in buffers}
+    found = plan_by_class(problem, sums, size, plan_symbolic(problem, greedy))
+    assert check_plan(problem, found, {N: 100}).holds
+    assert evaluate_dim(found.sizes["workspace"], {N: 16}) == 2 * 64
+    assert found.places["back"] == found.places["inside"] == found.places["after"] != found.places["across"]
+
+
+def test_an_order_that_is_bad_at_some_sizes_gives_way_to_another() -> None:
+    """Planned at one point alone, some sizes take far more than live at once; the least bad of several orders is
+    taken."""
+    problem = Problem(crossed(24), (WORK,), {})
+    measure = Measure.of([N, M], problem)
+    alone, found = plan_symbolic(problem, greedy, {N: 128, M: 128}), plan_symbolic(problem, greedy)
+    assert measure.worst(found) < measure.worst(alone)
+    assert prove_plan(problem, found).evidence.holds
