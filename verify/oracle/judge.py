@@ -44,6 +44,7 @@ class Oracle:
         accepts: Accepts = EVERYTHING_KEPT,
         makers: Mapping[str, str] | None = None,
         nodes: Mapping[str, Node] | None = None,
+        collected: Iterable[str] = (),
     ) -> None:
         self.module = module
         self.tensors = dict(tensors or {})
@@ -51,11 +52,12 @@ class Oracle:
         self.accepts = accepts
         self.makers = dict(makers or {})
         self.nodes = dict(nodes or {})
+        self.collected = frozenset(collected)
 
     @cached_property
     def named(self) -> Named:
         """The module's tensors by name, with where they are made."""
-        return Named(self.tensors, places(self.module, self.tensors), self.nodes)
+        return Named(self.tensors, places(self.module, self.tensors), self.nodes, self.collected)
 
     @property
     def places(self) -> Places:
@@ -66,7 +68,7 @@ class Oracle:
         """What may come of these inputs. Where it is computed already it can be given in their place."""
         if isinstance(inputs, Expected):
             if (inputs.accepts, inputs.flushing) == (self.accepts, flushing) and inputs.module is self.module:
-                if self.nodes and not inputs.named.nodes:
+                if (self.nodes and not inputs.named.nodes) or self.collected - inputs.named.collected:
                     inputs.named = self.named
                     vars(inputs).pop("opened", None)
                 return inputs

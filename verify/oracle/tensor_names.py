@@ -22,6 +22,18 @@ class Named:
     tensors: Mapping[str, Expr] = field(default_factory=dict)
     places: Places = field(default_factory=dict)
     nodes: Mapping[str, Node] = field(default_factory=dict)
+    collected: Set[str] = frozenset()
+    """Those that a loop of ONNX collects, one element an iteration."""
+
+    def is_sizeless(self, name: str, allowed: Any, got: Any) -> bool:
+        """Whether something is a right result of a loop that collected nothing: of what sizes the elements are that
+        there are none of, ONNX does not say."""
+        return (
+            name in self.collected
+            and got.dtype == allowed.dtype
+            and got.ndim == len(allowed.shape)
+            and got.shape[:1] == tuple(allowed.shape[:1]) == (0,)
+        )
 
     def beside(self, tensors: Set[str]) -> frozenset[str]:
         """These tensors, and all that the nodes of the standard's that make them read or make."""

@@ -239,7 +239,18 @@ def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:
         for o in n.output
         if o
     }
-    return Oracle(subject.module, subject.tensors, accepts=accepts, makers=makers, nodes=nodes)
+    collected = [o for n in subject.model.graph.node for o in _collected(n)]
+    return Oracle(subject.module, subject.tensors, accepts=accepts, makers=makers, nodes=nodes, collected=collected)
+
+
+def _collected(node: onnx.NodeProto) -> Sequence[str]:
+    """The results of a node that its loop collects: those behind the variables that an iteration hands on."""
+    if node.op_type == "Loop":
+        return node.output[max(len(node.input) - 2, 0) :]
+    if node.op_type == "Scan":
+        scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), len(node.input))
+        return node.output[len(node.input) - scanned :]
+    return ()
 
 
 def node_of(node: onnx.NodeProto, version: int) -> Node | None:

@@ -17,6 +17,7 @@ from assay.semantics.types import TensorType
 from assay.verify.backends import backend, subject_of_model, subject_of_module
 from assay.verify.oracle import Oracle, judge_backend
 from assay.verify.oracle.trial import oracle_of
+from tests.exported.loops import MODELS
 from tests.models import single
 
 F32 = np.float32
@@ -124,3 +125,25 @@ def test_what_overflows_within_an_operator_of_onnx_need_not(
             y = (right(*(v.astype(np.float64) if v.dtype == F32 else v for v in inputs.values())) * by).astype(F32)
         verdict = oracle_of(subject).judge(inputs, {subject.outputs[0]: y})
         assert verdict.outcome in wanted, (scale, by, str(verdict))
+
+
+@pytest.mark.parametrize(
+    ("steps", "form", "said"),
+    [
+        (0, (0, 2, 4), "right"),
+        (0, (0, 0, 4), "right"),
+        (0, (0, 0, 0), "right"),
+        (0, (1, 2, 4), "wrong"),
+        (0, (0, 4), "wrong"),
+        (1, (1, 2, 4), "right"),
+        (1, (0, 2, 4), "wrong"),
+        (1, (1, 0, 4), "wrong"),
+    ],
+)
+def test_of_what_sizes_the_elements_are_that_a_loop_has_none_of(steps: int, form: tuple[int, ...], said: str) -> None:
+    subject = subject_of_model(MODELS["counting"](), {"rows": 2})
+    x = np.zeros((2, 4), F32)
+    got = {"y": x, "all": np.zeros(form, F32)}
+    assert oracle_of(subject).judge({"x": x, "steps": np.array(steps)}, got).outcome == said
+    got["all"] = got["all"].astype(np.float64)
+    assert oracle_of(subject).judge({"x": x, "steps": np.array(steps)}, got).outcome == "wrong"
