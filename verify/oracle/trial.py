@@ -6,7 +6,7 @@ from run to run shows. Another preparation gives its intermediate tensors for th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -246,10 +246,10 @@ def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:
 def _collected(node: onnx.NodeProto) -> Sequence[str]:
     """The results of a node that its loop collects: those behind the variables that an iteration hands on."""
     if node.op_type == "Loop":
-        return node.output[max(len(node.input) - 2, 0) :]
+        return list(node.output[max(len(node.input) - 2, 0) :])
     if node.op_type == "Scan":
         scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), len(node.input))
-        return node.output[len(node.input) - scanned :]
+        return list(node.output[len(node.input) - scanned :])
     return ()
 
 
