@@ -16,6 +16,7 @@ from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
 from assay.semantics.names import unused
+from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, substitute, variables
 from assay.semantics.size_facts import cast_sizes
 from assay.semantics.tasks import Task, run_task
@@ -171,6 +172,7 @@ class _Reader:
                 otherwise = yield self.chain(value.otherwise, at, (item, 1))
                 self.add(End(item))
                 item.arms = then, otherwise
+                _require_one_size(value, then, otherwise)
                 item.results = choice_origins(self.fresh(var, at), then, otherwise, device_of(var, value))
                 self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
                 at.of[var] = item.results
@@ -264,6 +266,17 @@ _WORDS = {
     graph.Print: "a print",
     graph.AssertOp: "an assertion",
 }
+
+
+def _require_one_size(value: graph.If, then: tuple[Origin, ...], otherwise: tuple[Origin, ...]) -> None:
+    for a, b in zip(then, otherwise, strict=True):
+        if not same_size(a.type.shape, b.type.shape):
+            raise Unsupported(
+                f"a choice of {a.type} or {b.type}: sizes that only a run tells are not planned; they are run by the"
+                " interpreter (assay run), and judged (assay judge)",
+                where=value.span,
+                label="liveness.C2",
+            )
 
 
 def _refuse(value: graph.Expr, where: str, var: graph.Var | None = None) -> NoReturn:

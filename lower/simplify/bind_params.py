@@ -23,17 +23,18 @@ from assay.semantics.graph import (
     ExternFunc,
     Function,
     GlobalVar,
+    If,
     Let,
     Match,
     ShapeExpr,
     Var,
 )
 from assay.semantics.graph.limits import LOWER, UPPER, declared_limits
-from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, match_types
+from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, join, match_types
 from assay.semantics.graph.patterns import with_variables
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, evaluate_dim, variables
-from assay.semantics.types import dims
+from assay.semantics.types import Type, dims
 from assay.semantics.walk import post_order
 
 
@@ -134,12 +135,24 @@ def _with_symbols(node: Expr, symbols: Bound, var: Callable[[Var], Var]) -> Expr
             )
         case ShapeExpr():
             return replace(node, type=of, dims=_numbers(node.dims, symbols))
+        case If():
+            return replace(node, type=of, then=_beside(node.then, node.otherwise.type))
         case CallTIR():
             return replace(node, type=of, scalars=_numbers(node.scalars, symbols))
         case Call():
             return replace(node, type=of, attrs={k: _numbers(v, symbols) for k, v in node.attrs.items()})
         case _:
             return replace(node, type=of)
+
+
+def _beside(then: Expr, otherwise: Type) -> Expr:
+    """One arm of a choice beside another: what it gives is of sizes that only a run tells where they are known by now
+    to be others than the other's."""
+    try:
+        join([then.type, otherwise])
+    except Invalid:
+        return graph.match_cast(then, join([then.type, otherwise], opens=True), then.span)
+    return then
 
 
 def _numbers(value: Any, symbols: Bound) -> Any:

@@ -233,18 +233,18 @@ def _dims_replaced(t: Type, bound: Mapping[Var | TypeVar, Dim | Type]) -> Type:
             return t
 
 
-def join(types: Sequence[Type]) -> Type:
+def join(types: Sequence[Type], opens: bool = False) -> Type:
     """The one type of values that come from several places: a dim in which they may differ is a fresh symbol.
 
-    Invalid where ranks, dtypes or kinds differ, or a dim certainly does.
+    Invalid where ranks, dtypes or kinds differ, or a dim certainly does, unless that `opens` it as well.
     """
     first, *rest = types
     for other in rest:
-        first = _join(first, other)
+        first = _join(first, other, opens)
     return first
 
 
-def _join(a: Type, b: Type) -> Type:
+def _join(a: Type, b: Type, opens: bool) -> Type:
     if same_type(a, b):
         return a
     known: dict[tuple[int, int], Dim] = {}
@@ -253,7 +253,7 @@ def _join(a: Type, b: Type) -> Type:
     def meet(p: Dim, q: Dim) -> Dim:
         if provably_equal(p, q):
             return p
-        if provably_different(p, q):
+        if not opens and provably_different(p, q):
             raise Invalid(f"{a} and {b}")
         return known.setdefault((id(p), id(q)), Var(p.name if isinstance(p, Var) else "d"))
 

@@ -18,6 +18,7 @@ from assay.semantics.errors import Invalid, Trap
 from assay.verify.app.check import CheckRun, Lowering
 from assay.verify.c import tools
 from assay.verify.c.compiled import compile_c
+from tests.exported.loops import MODELS
 from tests.verify.app.test_cli import assay
 
 FLOAT = TensorProto.FLOAT
@@ -193,6 +194,18 @@ def test_a_model_that_traps_at_all_sizes_is_lowered_and_compare_says_so(
     assert assay(monkeypatch, "check", saved(picking(10**6), tmp_path)) == 2
     out = capsys.readouterr()
     assert "input.C7" in out.err and "c checked" in " ".join(out.out.split())
+
+
+def test_a_choice_of_other_sizes_is_judged_at_numbers_and_not_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At numbers the arms certainly differ: that is no broken rule."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    path = saved(MODELS["choosing"](), tmp_path)
+    assert assay(monkeypatch, "check", path, "--backend", "onnxruntime") == 5
+    table = said(capsys)
+    assert "sizes that only a run tells are not planned" in table and "[liveness.C2]" in table, table
+    assert "1 output bit for bit" in table and "at rows = 1, 2, 7" in table, table
 
 
 def test_a_bound_of_no_size(
