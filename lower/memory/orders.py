@@ -81,7 +81,7 @@ def _drawn(symbols: Sequence[Var], problem: Problem) -> Iterator[Point]:
         yield {v: _within(problem, v, round(LARGE ** rng.random())) for v in symbols}
 
 
-def parts(plan: Plan) -> int:
+def text_length(plan: Plan) -> int:
     """Of how many numbers, symbols and operations the texts of the pools' sizes are."""
     total = 0
     for size in plan.sizes.values():

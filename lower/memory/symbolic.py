@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from assay.lower.memory.classes import plan_by_class
-from assay.lower.memory.orders import GOOD, MOST_PARTS, Measure, other_points, parts
+from assay.lower.memory.orders import GOOD, MOST_PARTS, Measure, other_points, text_length
 from assay.lower.memory.problem import check_names
 from assay.lower.memory.sums import Sums
 from assay.semantics.deadline import NEVER, Deadline, Late
@@ -88,13 +88,13 @@ def _best(
     plan that is too long to read is none."""
     measure = Measure.of(symbols, problem)
     rated = {False: (first, measure.worst(first)), True: (plain, measure.worst(plain))}
-    best, worst = rated[parts(first) > MOST_PARTS or rated[True][1] < rated[False][1]]
+    best, worst = rated[text_length(first) > MOST_PARTS or rated[True][1] < rated[False][1]]
     try:
         for point in other_points(symbols, problem):
             if worst <= GOOD:
                 break
             made = stacked({b.name: max(evaluate_dim(b.nbytes, point), 0) for b in problem.buffers})
-            if parts(made) <= MOST_PARTS and (ratio := measure.worst(made)) < worst:
+            if text_length(made) <= MOST_PARTS and (ratio := measure.worst(made)) < worst:
                 best, worst = made, ratio
     except Late:
         pass  # the best so far is a plan

@@ -161,7 +161,7 @@ def test_what_is_not_looked_into() -> None:
         N // (M * 0 + N - M),
         apply("shl", N, 64),
         apply("shl", N, M),
-        apply("truncdiv", N - M, 3),
+        apply("truncdiv", N - M, M),
     ):
         forms = Forms({})
         forms.of(dim)
