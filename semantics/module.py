@@ -138,41 +138,76 @@ class Assertion:
     """The one position at which it is asked."""
 
 
-Item: TypeAlias = Step | Branch | Assertion
+
+@dataclass(frozen=True)
+class Loop:
+    """A run of steps that may begin anew, at index `i` of a program's steps: those from `i + 1` up to `end`. Behind the
+    last of them it is left, but a `Continue` inside leads back to the first.
+
+    `carried` are the slots that hold the loop's variables whenever it begins, in the order of the variables of the
+    function that it is; "" for one that nothing reads. They are filled before, and filled anew before each `Continue`.
+    What else an iteration reads it has written itself, or nothing in the loop writes it.
+    """
+
+    end: int
+    carried: tuple[str, ...] = ()
+    span: Span | None = None
+    reads = writes = scratch = ()
+    """Where it begins it uses no slot."""
+    phases = 1
+    """The one position at which each iteration begins."""
+
+
+@dataclass(frozen=True)
+class Continue:
+    """Here the innermost loop around begins anew. It is the last that runs in the iteration."""
+
+    span: Span | None = None
+    reads = writes = scratch = ()
+    """It uses no slot."""
+    phases = 1
+    """The one position from which it goes back."""
+
+
+Item: TypeAlias = Step | Branch | Assertion | Loop | Continue
 """What a program is a sequence of."""
 
-Event: TypeAlias = tuple[Literal["step", "if", "else", "end"], int]
+Event: TypeAlias = tuple[Literal["step", "if", "else", "end", "loop", "continue", "leave"], int]
 
 
 def flow(steps: Sequence[Item]) -> Iterator[Event]:
-    """The text of a program with its nesting: each step or assertion, and of each branch where its arms begin and where
-    they end, with its index. Branches must be nested."""
+    """The text of a program with its nesting: each step or assertion, of each branch where its arms begin and where they end, and of
+    each loop where it begins and where it is left, with its index. Branches and loops must be nested."""
     inner: list[tuple[int, int, bool]] = []
+    """Of each branch and loop around: its index, where what is being read of it ends, whether that is a first arm."""
     for i in range(len(steps) + 1):
         while inner:
-            branch, until, taken = inner[-1]
+            index, until, taken = inner[-1]
             if until != i:
                 break
             inner.pop()
-            if taken:
-                yield "else", branch
-                inner.append((branch, _branch(steps, branch).end, False))
+            around = steps[index]
+            if isinstance(around, Loop):
+                yield "leave", index
+            elif taken:
+                assert isinstance(around, Branch)
+                yield "else", index
+                inner.append((index, around.end, False))
             else:
-                yield "end", branch
+                yield "end", index
         if i == len(steps):
             break
-        step = steps[i]
-        if isinstance(step, Branch):
-            yield "if", i
-            inner.append((i, step.then, True))
-        else:
-            yield "step", i
-
-
-def _branch(steps: Sequence[Item], index: int) -> Branch:
-    found = steps[index]
-    assert isinstance(found, Branch)
-    return found
+        match steps[i]:
+            case Branch(then=then):
+                yield "if", i
+                inner.append((i, then, True))
+            case Loop(end=end):
+                yield "loop", i
+                inner.append((i, end, False))
+            case Continue():
+                yield "continue", i
+            case Step() | Assertion():
+                yield "step", i
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.instance import shape_in
 from assay.semantics.linked import linked
-from assay.semantics.module import GROUP, Branch, Module, Program, Step
+from assay.semantics.module import GROUP, Branch, Continue, Loop, Module, Program, Step
 from assay.semantics.size_facts import SizeFacts, facts_at
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, callee, calls_of
@@ -78,8 +78,8 @@ def _check_claims(func: PrimFunc) -> None:
 
 
 def check_program(program: Program, module: Module) -> None:
-    """Every step calls a known tensor function on known slots of the right dtype and size; choices are nested."""
-    _check_choices(program)
+    """Every step calls a known tensor function on known slots of the right dtype and size; choices, loops nest."""
+    _check_nesting(program)
     _check_pools(program)
     for name in (*program.inputs, *program.outputs):
         if name not in program.slots:
@@ -140,26 +140,65 @@ def _check_pools(program: Program) -> None:
             raise Invalid(f"the pool {name} has {size} bytes: a size is not negative", label="program.C8")
 
 
-def _check_choices(program: Program) -> None:
-    """Each arm lies within the arm around it, and each condition is one boolean."""
-    open_: list[int] = [len(program.steps)]
+def _check_nesting(program: Program) -> None:
+    """Each arm and each loop lies within what is around it, each condition is one boolean, what a loop carries is in
+    slots of their own, and a step that goes back is the last that its loop runs."""
+    open_: list[tuple[int, int, bool]] = [(len(program.steps), len(program.steps), False)]
+    """Of what is around: where it ends, where one goes on then, and whether it is a loop."""
     for i, step in enumerate(program.steps):
-        while i >= open_[-1]:
+        while i >= open_[-1][0]:
             open_.pop()
-        if not isinstance(step, Branch):
-            continue
-        if not i < step.then <= step.end <= open_[-1]:
-            raise Invalid(
-                f"step {i} chooses between steps up to {step.then} and up to {step.end}, inside an arm that ends at"
-                f" {open_[-1]}",
-                where=step.span,
-                label="program.C7",
-            )
-        slot = program.slots.get(step.condition)
-        if slot is None or slot.type.dtype is not BOOL or slot.type.shape != ():
-            raise Invalid(
-                f"step {i} chooses by {step.condition}, which is no slot of one boolean",
-                where=step.span,
-                label="program.C7",
-            )
-        open_ += [step.end, step.then]
+        within = open_[-1][0]
+        match step:
+            case Branch():
+                if not i < step.then <= step.end <= within:
+                    raise Invalid(
+                        f"step {i} chooses between steps up to {step.then} and up to {step.end}, inside an arm or a"
+                        f" loop that ends at {within}",
+                        where=step.span,
+                        label="program.C7",
+                    )
+                _check_condition(i, step, program)
+                open_ += [(step.end, step.end, False), (step.then, step.end, False)]
+            case Loop():
+                if not i < step.end <= within:
+                    raise Invalid(
+                        f"step {i} is a loop up to step {step.end}, inside an arm or a loop that ends at {within}",
+                        where=step.span,
+                        label="program.C11",
+                    )
+                _check_carried(i, step, program)
+                open_.append((step.end, step.end, True))
+            case Continue():
+                behind = i + 1
+                for end, on, is_loop in reversed(open_):
+                    if behind != end or is_loop:
+                        break
+                    behind = on
+                if behind != end or not is_loop:
+                    raise Invalid(
+                        f"step {i} goes back to where a loop begins, and is not the last that one runs",
+                        where=step.span,
+                        label="program.C12",
+                    )
+
+
+def _check_carried(i: int, step: Loop, program: Program) -> None:
+    """The slots of a loop's variables are there, and no two of those that are written are one."""
+    written = {name for s in program.steps[i + 1 : step.end] for name in s.writes}
+    for k, name in enumerate(step.carried):
+        if name and name not in program.slots:
+            raise Invalid(f"step {i} carries {name}, which is no slot", where=step.span, label="program.C1")
+        if name in written and name in step.carried[:k]:
+            raise Invalid(f"step {i} carries two variables in {name}", where=step.span, label="program.C11")
+
+
+def _check_condition(i: int, step: Branch, program: Program) -> None:
+    """A condition is one boolean."""
+    slot = program.slots.get(step.condition)
+    if slot is None or slot.type.dtype is not BOOL or slot.type.shape != ():
+        raise Invalid(
+            f"step {i} chooses by {step.condition}, which is no slot of one boolean",
+            where=step.span,
+            label="program.C7",
+        )
