@@ -31,7 +31,7 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, input_types, is_symbolic, shape_in, sizes_of
 from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
-from assay.semantics.module import Assertion, Branch, Module, Program, Slot, Step
+from assay.semantics.module import Assertion, Branch, Continue, Loop, Module, Program, Slot, Step
 from assay.semantics.scalar import Dim
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
@@ -120,34 +120,55 @@ class _Machine:
     def run(self, execute: Execute, observe: Observe | None) -> None:
         """Run the steps on the path that the conditions choose."""
         steps, number = self.program.steps, 0
-        arms: list[Branch] = []
-        """The branches of which the first arm is running."""
+        around: list[tuple[int, int, int | None]] = []
+        """Of each first arm and each loop that is running: where it ends, where one goes on then, where the loop
+        begins."""
         while True:
-            while arms and number == arms[-1].then:
-                number = arms.pop().end
+            while around and number == around[-1][0]:
+                number = around.pop()[1]
             if number == len(steps):
                 return
             step = steps[number]
             try:
-                if isinstance(step, Branch):
-                    taken = self.choose(number, step)
-                elif isinstance(step, Assertion):
-                    _assert(step)
-                else:
-                    arrays = self.step(number, step, execute)
+                match step:
+                    case Step():
+                        arrays = self.step(number, step, execute)
+                    case Branch():
+                        taken = self.choose(number, step)
+                    case Assertion():
+                        _assert(step)
+                    case Loop():
+                        self.forget(number, step)
+                    case Continue():
+                        pass
             except Trap as trap:
                 raise trap.but(what=f"{self.at(number)}: {trap.what}", where=step.span or trap.where) from None
-            if isinstance(step, Step):
-                if observe is not None:
-                    observe(number, step, arrays)
-                number += 1
-            elif isinstance(step, Assertion):
-                number += 1
-            elif taken:
-                arms.append(step)
-                number += 1
-            else:
-                number = step.then
+            match step:
+                case Step():
+                    if observe is not None:
+                        observe(number, step, arrays)
+                    number += 1
+                case Branch():
+                    if taken:
+                        around.append((step.then, step.end, None))
+                    number = number + 1 if taken else step.then
+                case Loop():
+                    around.append((step.end, step.end, number))
+                    number += 1
+                case Continue():
+                    while (begin := around.pop()[2]) is None:
+                        pass
+                    number = begin
+                case Assertion():
+                    number += 1
+
+    def forget(self, number: int, loop: Loop) -> None:
+        """An iteration begins: what the one before has left is only there where the slot is live here."""
+        steps = self.program.steps[number + 1 : loop.end]
+        for name in {name for s in steps for name in (*s.writes, *s.scratch)}:
+            slot = self.slots[name]
+            if slot.place == "workspace" and not slot.is_live(self.positions[number]):
+                self.region(slot).forget(slot)
 
     def at(self, number: int) -> str:
         """A step for messages; its position too where that is another number."""
@@ -159,6 +180,10 @@ class _Machine:
                 what = f"the choice by {step.condition}"
             case Assertion():
                 what = "the assertion on sizes"
+            case Loop():
+                what = "the loop"
+            case Continue():
+                what = "the next iteration"
         first = self.positions[number]
         return f"step {number} ({what})" + (f", position {first}" if first != number or step.phases > 1 else "")
 

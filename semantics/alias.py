@@ -29,7 +29,7 @@ class Origin:
     index: int
     type: TensorType
     kind: str
-    """One of "parameter", "constant", "call", "choice"."""
+    """One of "parameter", "constant", "call", "choice", and "carried" for a variable of a loop."""
     device: VirtualDevice = field(default=ANYWHERE, compare=False)
     """Where they are, as far as what made them says."""
 

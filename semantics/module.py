@@ -138,7 +138,6 @@ class Assertion:
     """The one position at which it is asked."""
 
 
-
 @dataclass(frozen=True)
 class Loop:
     """A run of steps that may begin anew, at index `i` of a program's steps: those from `i + 1` up to `end`. Behind the
@@ -176,8 +175,8 @@ Event: TypeAlias = tuple[Literal["step", "if", "else", "end", "loop", "continue"
 
 
 def flow(steps: Sequence[Item]) -> Iterator[Event]:
-    """The text of a program with its nesting: each step or assertion, of each branch where its arms begin and where they end, and of
-    each loop where it begins and where it is left, with its index. Branches and loops must be nested."""
+    """The text of a program with its nesting: each step or assertion, of each branch where its arms begin and where
+    they end, and of each loop where it begins, begins anew and is left, with its index. They must be nested."""
     inner: list[tuple[int, int, bool]] = []
     """Of each branch and loop around: its index, where what is being read of it ends, whether that is a first arm."""
     for i in range(len(steps) + 1):

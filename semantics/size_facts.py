@@ -106,6 +106,8 @@ def facts_at(steps: Sequence[Item]) -> list[SizeFacts]:
             around.append(around[-1])
         elif what == "else":
             around[-1] = around[-2]
-        else:
+        elif what == "end":
             around.pop()
+        elif what != "leave":
+            found[i] = around[-1]
     return found

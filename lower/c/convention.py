@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay.lower.c.names import ScopeNames
 from assay.semantics.devices import VirtualDevice, kind_of
-from assay.semantics.module import Assertion, Branch, Item, Program, Step
+from assay.semantics.module import Branch, Item, Loop, Program, Step
 
 VERBS = ("activate", "open", "close", "deactivate")
 """The hooks of a device, in the order of their calls."""
@@ -76,7 +76,7 @@ def find_devices(program: Program, default: str) -> Devices:
     places = [place(step) for step in program.steps]
     words = device_names([p[0] for p in places if p is not None])
     made = {p: Device(p[0], p[1], words[p[0]]) for p in places if p is not None}
-    branches = [(i, s) for i, s in enumerate(program.steps) if isinstance(s, Branch)]
-    edges = {e for i, s in branches for e in (i, i + 1, s.then, s.end)}
-    edges |= {e for i, s in enumerate(program.steps) if isinstance(s, Assertion) for e in (i, i + 1)}
+    edges = {e for i, s in enumerate(program.steps) if not isinstance(s, Step) for e in (i, i + 1)}
+    edges |= {e for s in program.steps if isinstance(s, Branch) for e in (s.then, s.end)}
+    edges |= {s.end for s in program.steps if isinstance(s, Loop)}
     return Devices(tuple(made.values()), tuple(None if p is None else made[p] for p in places), frozenset(edges))

@@ -21,7 +21,7 @@ from assay.lower.liveness.problem import bytes_of
 from assay.lower.pool import leaders
 from assay.semantics.instance import sizes_of_step
 from assay.semantics.memory import overlap
-from assay.semantics.module import Assertion, Slot, Step, flow
+from assay.semantics.module import Assertion, Branch, Loop, Slot, Step, flow
 from assay.semantics.scalar import Expr
 
 OFTEN = 8
@@ -149,6 +149,9 @@ static int {layout.name}_first(int one, int other)
             yield f"    unsigned char *const {w.base} = (unsigned char *){w.name};\n"
     if "table" in mentioned:
         yield "    const unsigned char *const table = (const unsigned char *)weights;\n"
+    if "again" in mentioned:
+        yield f"    unsigned char loops[{len(_loops(layout))}];\n"
+        yield "    unsigned char *const again = loops; /* whether each loop begins anew */\n"
     yield text
     yield "    return status;\n}\n"
     if layout.interface is not Interface.UNPACKED:
@@ -292,12 +295,18 @@ def _head(layout: EntryLayout) -> Iterator[str]:
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
 
 
+def _loops(layout: EntryLayout) -> list[int]:
+    """The steps at which loops begin."""
+    return [i for i, s in enumerate(layout.program.steps) if isinstance(s, Loop)]
+
+
 def _locals(layout: EntryLayout) -> dict[str, str]:
     """What steps know by name, and its type."""
     known = {a.name: f"const {a.ctype} *" for a in by_pointer(layout.inputs)}
     known |= {a.name: f"{a.ctype} *" for a in by_pointer(layout.outputs)}
     known |= {w.base: "unsigned char *" for w in layout.workspaces}
     known |= {"table": "const unsigned char *"} if layout.blob is not None else {}
+    known |= {"again": "unsigned char *"} if _loops(layout) else {}
     known |= {"plan": f"const struct {layout.name}_plan *"} if layout.sizes.arguments else {}
     known |= {"handle": "void *"} if layout.has_handle else {}
     if layout.interface is Interface.PACKED:
@@ -355,6 +364,7 @@ class _Body:
         blocks: list[list[Piece]] = [[]]
         """The pieces of each block around, the entry first; of a branch, those of the arm that is being written come
         behind those of the arm before it."""
+        loops: list[int] = []
         for what, i in flow(steps):
             step = steps[i]
             if isinstance(step, Assertion):
@@ -367,7 +377,18 @@ class _Body:
             match what:
                 case "if" | "else":
                     blocks.append([])
+                case "loop":
+                    loops.append(i)
+                    blocks.append([])
+                case "continue":
+                    blocks[-1].append(Piece(f"    {self.again(loops[-1])} = 1u; /* step {i} */\n"))
+                case "leave":
+                    again = self.again(loops.pop())
+                    head = f"    do {{ /* step {i} */\n        {again} = 0u;\n"
+                    tail = f"    }} while ({self.ok} && {again} != 0u);\n"
+                    blocks[-2:] = [[*blocks[-2], self.parts.inside(head, blocks[-1], tail)]]
                 case "end":
+                    assert isinstance(step, Branch)
                     otherwise, then = blocks.pop(), blocks.pop()
                     slot = self.layout.program.slots[step.condition]
                     head = f"    if ({self.ok} && *{self.pointer(slot, 'uint8_t', True)} != 0) {{ /* step {i} */\n"
@@ -376,6 +397,10 @@ class _Body:
                     blocks[-1].append(Piece(one.text + two.text, one.steps + two.steps, max(one.depth, two.depth)))
         (pieces,) = blocks
         return self.parts.joined(pieces).text
+
+    def again(self, index: int) -> str:
+        """The byte that says whether a loop begins anew."""
+        return f"again[{_loops(self.layout).index(index)}]"
 
     def assertion(self, index: int, step: Assertion) -> Piece:
         """An assertion on sizes: another size ends the run."""

@@ -16,7 +16,7 @@ from assay.lower.interfaces import Interface
 from assay.lower.liveness.problem import bytes_of
 from assay.lower.memory.csv import short
 from assay.semantics.instance import place_of
-from assay.semantics.module import Assertion, Branch, Slot
+from assay.semantics.module import Assertion, Branch, Continue, Loop, Slot
 from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
 
@@ -330,6 +330,10 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
         if isinstance(step, Assertion):
             told = " and ".join(f"{layout.sizes.named(a)} = {layout.sizes.named(b)}" for a, b in step.sizes)
             yield f" *   {i:4d}  {comment(told)}, or BAD_SIZE\n"
+            continue
+        if isinstance(step, Loop | Continue):
+            told = f"a loop, the steps before {step.end}" if isinstance(step, Loop) else "the loop begins anew"
+            yield f" *   {i:4d}  {told}\n"
             continue
         operator = layout.module.kernel(step.kernel).attrs.get("operator", "")
         of = f" ({operator})" if operator else ""

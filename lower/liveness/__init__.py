@@ -1,10 +1,10 @@
 """From calls to a program over slots, with the life of each (specs/lower.md, "liveness").
 
-Steps are the calls of the let chain, in its order; those of a function of the module that is called come in place of
-the call, an `if` becomes a `Branch`. Every tensor that a call makes is a slot, every allocation inside a tensor
-function another, for each call anew. A slot is live where some use of it under any alias (`assay.semantics.alias`) may
-have come and some may be to come, counted in the phases of the tensor functions (`assay.semantics.tensor.phases`);
-inputs are live from entry, outputs to exit.
+Steps are the calls of the let chain, in its order; those of a function that is called come in place of the call, an
+`if` becomes a `Branch`, a function that calls itself a `Loop`. Every tensor that a call makes is a slot, every
+allocation inside a tensor function another, for each call anew. A slot is live where some use of it under any alias
+(`assay.semantics.alias`) may have come and some may be to come, counted in the phases of the tensor functions
+(`assay.semantics.tensor.phases`); inputs are live from entry, outputs to exit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.live_positions import TOP, BranchRange, Intervals, LivePositions, UseRange, meet, union
 from assay.semantics.memory import Interval
-from assay.semantics.module import Branch, Item, Module, Program, Slot, Step, flow
+from assay.semantics.module import Branch, Item, Loop, Module, Program, Slot, Step, flow
 from assay.semantics.tensor import Call as TensorCall, PrimFunc, program_order
 from assay.semantics.tensor.mapping import bound_buffers
 from assay.semantics.tensor.phases import Phases, phases
@@ -103,13 +103,27 @@ def _lives(
     positions = [0, *accumulate(s.phases for s in steps)]
     count = positions[-1]
     choices, arms = _choices(steps, positions)
+    around = _loops(steps)
     uses: dict[str, list[UseRange]] = {name: [] for name in rows}
+
+    def add(name: str, use: UseRange, i: int) -> None:
+        """Note a use. What is there before a loop is used all over it, for the loop may begin anew."""
+        some = uses[name]
+        for k in around[i]:
+            loop = steps[k]
+            assert isinstance(loop, Loop)
+            if some and some[0].start < positions[k]:
+                use = UseRange(positions[k], positions[loop.end], arms[k])
+                break
+        if not some or some[-1].stop <= use.start:
+            some.append(use)
+
     for i, step in enumerate(steps):
         if isinstance(step, Step):
             for name, use in _uses(step, kernels[step.kernel], positions[i], arms[i]):
-                uses[name].append(use)
+                add(name, use, i)
         elif isinstance(step, Branch):
-            uses[step.condition].append(UseRange(positions[i], positions[i] + 1, arms[i]))
+            add(step.condition, UseRange(positions[i], positions[i] + 1, arms[i]), i)
     paths = LivePositions(count + 1, choices)  # the last one is the exit
     found: dict[str, tuple[Interval, ...]] = {}
     for name, row in rows.items():
@@ -131,7 +145,7 @@ def _choices(steps: Sequence[Item], positions: Sequence[int]) -> tuple[list[Bran
     arm = TOP
     for event, i in flow(steps):
         match event:
-            case "step":
+            case "step" | "loop" | "continue":
                 arms[i] = arm
             case "if":
                 arms[i] = arm
@@ -145,6 +159,21 @@ def _choices(steps: Sequence[Item], positions: Sequence[int]) -> tuple[list[Bran
             case "end":
                 arm = choices[open_.pop()].arm
     return choices, arms
+
+
+def _loops(steps: Sequence[Item]) -> list[tuple[int, ...]]:
+    """The loops around each step, from the outside."""
+    found: list[tuple[int, ...]] = [()] * len(steps)
+    around: list[int] = []
+    for event, i in flow(steps):
+        if event == "leave":
+            around.pop()
+        elif event in ("step", "if", "continue"):
+            found[i] = tuple(around)
+        elif event == "loop":
+            found[i] = tuple(around)
+            around.append(i)
+    return found
 
 
 def _uses(step: Step, kernel: PrimFunc, start: int, arm: int) -> list[tuple[str, UseRange]]:

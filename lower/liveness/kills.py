@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from assay.semantics.module import Branch, Program, Slot, flow
+from assay.semantics.module import Branch, Loop, Program, Slot, flow
 
 Edge: TypeAlias = tuple[int, int]
 """From a position to one that may come right after it. The position behind the last one is the exit."""
@@ -26,7 +26,8 @@ def _jumps(program: Program) -> dict[int, tuple[int, ...]]:
     steps, positions = program.steps, program.positions
     found: dict[int, tuple[int, ...]] = {}
     around: list[tuple[int, int]] = []
-    """Of each arm around: the step at which it ends, and the one at which what comes behind it goes on."""
+    """Of each arm and loop around: the step at which it ends, and the one at which what comes behind it goes on."""
+    loops: list[int] = []
 
     def behind(i: int) -> int:
         return around[-1][1] if around and around[-1][0] == i else i
@@ -36,14 +37,25 @@ def _jumps(program: Program) -> dict[int, tuple[int, ...]]:
         if event == "step":
             found[positions[i + 1] - 1] = (positions[behind(i + 1)],)
             continue
-        assert isinstance(step, Branch)
         match event:
+            case "continue":
+                found[positions[i]] = (positions[loops[-1]],)
+            case "loop":
+                assert isinstance(step, Loop)
+                around.append((step.end, behind(step.end)))
+                loops.append(i)
+                found[positions[i]] = (positions[behind(i + 1)],)
+            case "leave":
+                around.pop()
+                loops.pop()
             case "if":
+                assert isinstance(step, Branch)
                 on = behind(step.end)
                 arms = (i + 1 if i + 1 < step.then else on, step.then if step.then < step.end else on)
                 found[positions[i]] = tuple(dict.fromkeys(positions[j] for j in arms))
                 around.append((step.then, on))
             case "else":
+                assert isinstance(step, Branch)
                 around.append((step.end, around.pop()[1]))
             case "end":
                 around.pop()

@@ -1,11 +1,13 @@
 """`main` as a text of calls and choices over origins (specs/lower.md, "liveness").
 
-Calls of other functions of the module are replaced by what they do, anew at each call; what bytes a variable names is
-the relation of `assay.semantics.alias`.
+Calls of other functions are replaced by what they do, anew at each call; one that calls itself is a loop. What bytes a
+variable names is the relation of `assay.semantics.alias`.
 """
 
 from __future__ import annotations
 
+from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias
 
@@ -21,6 +23,7 @@ from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, su
 from assay.semantics.size_facts import cast_sizes
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import FuncType, TensorType, Type, flatten, open_symbols, with_dims
+from assay.semantics.walk import post_order, reached
 
 MOST = 1_000_000
 """Calls that a text may have: functions that call functions twice could make any number."""
@@ -74,7 +77,37 @@ class Assert:
     span: Span | None
 
 
-Item: TypeAlias = Assert | Run | Choose | Otherwise | End
+@dataclass(eq=False)
+class Begin:
+    """Here a loop begins: a function that calls itself, written out where it is called. `carried` are the origins that
+    its variables name whenever it begins, None for one that every call of itself hands on as it is; `initial` are the
+    origins that the call hands over, of all variables."""
+
+    carried: tuple[Origin | None, ...]
+    initial: tuple[Origin, ...]
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Again:
+    """Here a loop begins anew, with these origins for its variables."""
+
+    of: Begin
+    values: tuple[Origin, ...]
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The end of a loop in the text."""
+
+    of: Begin
+
+
+Item: TypeAlias = Assert | Run | Choose | Otherwise | End | Begin | Again | Leave
+
+Value: TypeAlias = "tuple[Origin, ...] | None"
+"""The origins of a value; None where none comes, for a loop begins anew instead."""
 
 
 @dataclass(eq=False)
@@ -93,8 +126,10 @@ def read_main(module: Module) -> Text:
     main = module.main
     if is_opaque(main):
         raise _kept_whole("main", main.span)
-    at = _Activation("", {p: _given(p) for p in main.params})
-    reader.text.result = run_task(reader.chain(main.body, at, None))
+    at = _Activation("", ChainMap({p: _given(p) for p in main.params}))
+    result: Value = run_task(reader.chain(main.body, at, None, None))
+    assert result is not None, "main is no loop"
+    reader.text.result = result
     return reader.text
 
 
@@ -114,9 +149,9 @@ class _Activation:
     """One run of a function: what its variables and its symbols are."""
 
     prefix: str
-    of: dict[graph.Expr, tuple[Origin, ...]]
+    of: ChainMap[graph.Expr, Value]
     sizes: dict[Symbol, Dim] = field(default_factory=dict)
-    functions: dict[graph.Expr, str] = field(default_factory=dict)
+    functions: ChainMap[graph.Expr, _Callee] = field(default_factory=ChainMap)
 
     def look(self, expr: graph.Expr) -> tuple[Origin, ...]:
         if isinstance(expr.type, FuncType):
@@ -129,7 +164,9 @@ class _Activation:
                 where=expr.span,
                 label="liveness.C7",
             )
-        return self.of[expr]
+        found = self.of[expr]
+        assert found is not None, "what calls itself does so as the last thing"
+        return found
 
     def typed(self, of: Type) -> Type:
         return with_dims(of, self.size) if self.sizes else of
@@ -137,6 +174,17 @@ class _Activation:
     def size(self, d: Dim) -> Dim:
         found = substitute(d, self.sizes) if isinstance(d, Scalar) else d
         return int(found.value) if isinstance(found, Const) else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Callee:
+    """A function that can be called: one of the module, or one inside of another, and then the run `around` it."""
+
+    name: str
+    function: graph.Function
+    around: _Activation | None = None
+    own: graph.Var | None = None
+    """The variable by which a function inside of another calls itself."""
 
 
 class _Reader:
@@ -148,53 +196,143 @@ class _Reader:
         self.names: set[str] = set()
         self.entry = {s for p in module.main.params for s in open_symbols(p.type)}
         """The symbols that have their values when a run begins."""
-        self.active = {"main"}
-        """The functions that are being written out."""
+        self.active: dict[graph.Function, Begin | None] = {module.main: None}
+        """The functions that are being written out; of one that is a loop, that."""
 
-    def chain(self, body: graph.Expr, at: _Activation, arm: Arm) -> Task[tuple[Origin, ...]]:
-        """The origins of a chain's result."""
+    def chain(self, body: graph.Expr, at: _Activation, arm: Arm, tail: graph.Function | None) -> Task[Value]:
+        """The origins of a chain's result, which is the value of the function `tail` too, if that is said."""
         lets, body = graph.let_chain(body)
-        for let in lets:
-            yield from self.bind(let.var, let.value, at, arm)
+        for i, let in enumerate(lets):
+            last = i == len(lets) - 1 and body is let.var
+            yield from self.bind(let.var, let.value, at, arm, tail if last else None)
+        if body in at.of and at.of[body] is None:
+            return None
         found = passed(body, at.look)
         return at.look(body) if found is None else found
 
-    def bind(self, var: graph.Var, value: graph.Expr, at: _Activation, arm: Arm) -> Task[None]:
+    def bind(
+        self, var: graph.Var, value: graph.Expr, at: _Activation, arm: Arm, tail: graph.Function | None
+    ) -> Task[None]:
         match value:
             case graph.CallTIR():
                 at.of[var] = self.run(var, value, at, arm)
             case graph.If():
-                (condition,) = at.look(value.condition)
-                item = Choose(condition, value.span)
-                self.add(item)
-                then = yield self.chain(value.then, at, (item, 0))
-                self.add(Otherwise(item))
-                otherwise = yield self.chain(value.otherwise, at, (item, 1))
-                self.add(End(item))
-                item.arms = then, otherwise
-                _require_one_size(value, then, otherwise)
-                item.results = choice_origins(self.fresh(var, at), then, otherwise, device_of(var, value))
-                self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
-                at.of[var] = item.results
+                at.of[var] = yield self.choose(var, value, at, arm, tail)
             case graph.Let():
-                at.of[var] = yield self.chain(value, at, arm)
+                at.of[var] = yield self.chain(value, at, arm, tail)
             case graph.MatchCast() if (sizes := self.asserted(value, at)) is not None:
                 if sizes:
                     self.add(Assert(sizes, value.span))
                 at.of[var] = at.look(value.value)
+            case graph.Function() if not is_opaque(value):
+                at.functions[var] = _Callee(var.name, value, at, var)
             case graph.Var() | graph.GlobalVar() if isinstance(value.type, FuncType):
-                at.functions[var] = value.name if isinstance(value, graph.GlobalVar) else at.functions[value]
-            case graph.Call() if isinstance(value.op, graph.GlobalVar) or value.op in at.functions:
-                name = value.op.name if isinstance(value.op, graph.GlobalVar) else at.functions[value.op]
-                inner, body = self.enter(name, value, var, at)
-                self.active.add(name)
-                at.of[var] = yield self.chain(body, inner, arm)
-                self.active.remove(name)
+                at.functions[var] = self.callee(value, at) or _refuse(value, f"in {var.name}")
+            case graph.Call() if isinstance(value.op, graph.Expr) and (callee := self.callee(value.op, at)) is not None:
+                if callee.function in self.active:
+                    self.again(callee, value, at, tail)
+                    at.of[var] = None
+                else:
+                    at.of[var] = yield self.call(callee, var, value, at, arm, tail)
             case _:
                 found = passed(value, at.look)
                 if found is None:
-                    _refuse(value, f"in {var.name}", var)
+                    _refuse(value, f"in {var.name}")
                 at.of[var] = found
+
+    def choose(
+        self, var: graph.Var, value: graph.If, at: _Activation, arm: Arm, tail: graph.Function | None
+    ) -> Task[Value]:
+        """The origins of a choice. Where one arm ends in a loop that begins anew, they are those of the other."""
+        (condition,) = at.look(value.condition)
+        item = Choose(condition, value.span)
+        self.add(item)
+        then: Value = yield self.chain(value.then, at, (item, 0), tail)
+        self.add(Otherwise(item))
+        otherwise: Value = yield self.chain(value.otherwise, at, arm if then is None else (item, 1), tail)
+        self.add(End(item))
+        if then is None or otherwise is None:
+            one = otherwise if then is None else then
+            item.results = one or ()
+            item.arms = item.results, item.results
+            return one
+        item.arms = then, otherwise
+        _require_one_size(value, then, otherwise)
+        item.results = choice_origins(self.fresh(var, at), then, otherwise, device_of(var, value))
+        self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
+        return item.results
+
+    def callee(self, op: graph.Expr, at: _Activation) -> _Callee | None:
+        """The function that an operand names, as far as that is known without a run."""
+        if not isinstance(op, graph.GlobalVar):
+            return at.functions.get(op)
+        function = self.module.definitions.get(op.name)
+        return _Callee(op.name, function) if isinstance(function, graph.Function) else None
+
+    def call(
+        self, callee: _Callee, var: graph.Var, call: graph.Call, at: _Activation, arm: Arm, tail: graph.Function | None
+    ) -> Task[Value]:
+        """The origins of a call's value: the function's body is written out, as a loop if it calls itself."""
+        function = callee.function
+        if is_opaque(function):
+            raise _kept_whole(callee.name, call.span)
+        given = self.arguments(function, call, at)
+        inner = self.enter(callee, given, call, var, at)
+        kept = _handed_on(callee, self.module)
+        if kept is None:
+            self.active[function] = None
+            found: Value = yield self.chain(function.body, inner, arm, tail)
+            del self.active[function]
+            return found
+        loop = self.begin(function, given, kept, call, inner)
+        self.active[function] = loop
+        found = yield self.chain(function.body, inner, arm, function)
+        del self.active[function]
+        self.add(Leave(loop))
+        if found is None:
+            _refuse_recursion(callee, call, "has no way to end")
+        return found
+
+    def begin(
+        self,
+        function: graph.Function,
+        given: Mapping[graph.Var, tuple[Origin, ...]],
+        kept: frozenset[graph.Var],
+        call: graph.Call,
+        inner: _Activation,
+    ) -> Begin:
+        """The item with which a loop begins; its variables name what is there whenever it does."""
+        carried: list[Origin | None] = []
+        for p in function.params:
+            if p not in given or p in kept:
+                carried += [None] * len(given.get(p, ()))
+                continue
+            name = self.fresh(p, inner)
+            own = tuple(
+                Origin(name, i, o.type, "carried", p.device.join(o.device) or o.device) for i, o in enumerate(given[p])
+            )
+            inner.of[p] = own
+            self.text.arm_of.update((o, None) for o in own)
+            carried += own
+        loop = Begin(tuple(carried), tuple(o for some in given.values() for o in some), call.span)
+        self.add(loop)
+        return loop
+
+    def again(self, callee: _Callee, call: graph.Call, at: _Activation, tail: graph.Function | None) -> None:
+        """A function calls itself: its loop begins anew."""
+        loop = self.active[callee.function]
+        if loop is None or tail is not callee.function:
+            _refuse_recursion(callee, call, "calls itself, and there is more to do when that call is done")
+        if any(
+            isinstance(p.type, FuncType) and a is not p for p, a in zip(callee.function.params, call.args, strict=True)
+        ):
+            _refuse_recursion(callee, call, "calls itself with another function than it was called with")
+        given = self.arguments(callee.function, call, at)
+        values = tuple(o for some in given.values() for o in some)
+        for there, o in zip(loop.initial, values, strict=True):
+            if not same_size(there.type.shape, o.type.shape):
+                _refuse_recursion(callee, call, f"calls itself with {o.type} where it began with {there.type}")
+        self.add(Again(loop, values, call.span))
 
     def asserted(self, cast: graph.MatchCast, at: _Activation) -> tuple[tuple[Dim, Dim], ...] | None:
         """What a cast of tensors asserts of sizes that are known at entry; None for any other cast."""
@@ -215,33 +353,38 @@ class _Reader:
         self.text.arm_of.update((o, arm) for o in makes)
         return makes
 
-    def enter(self, name: str, call: graph.Call, var: graph.Var, at: _Activation) -> tuple[_Activation, graph.Expr]:
-        """A function's own names, its parameters being what it is called with; and its body."""
-        function = self.module.definitions.get(name)
-        if not isinstance(function, graph.Function):
-            _refuse(call, f"in {var.name}")
-        if name in self.active:
-            raise Unsupported(
-                f"{name} calls itself: a plan has all calls written out, so only functions that do not come back to"
-                " themselves can be planned",
-                where=call.span,
-                label="liveness.C3",
-            )
-        if is_opaque(function):
-            raise _kept_whole(name, call.span)
-        of: dict[graph.Expr, tuple[Origin, ...]] = {}
-        sizes: dict[Symbol, Dim] = {}
-        functions: dict[graph.Expr, str] = {}
-        for p, a in zip(function.params, call.args, strict=True):
+    def arguments(
+        self, function: graph.Function, call: graph.Call, at: _Activation
+    ) -> dict[graph.Var, tuple[Origin, ...]]:
+        """The origins that a call hands over, but for functions."""
+        pairs = zip(function.params, call.args, strict=True)
+        return {p: at.look(a) for p, a in pairs if not isinstance(p.type, FuncType)}
+
+    def enter(
+        self,
+        callee: _Callee,
+        given: Mapping[graph.Var, tuple[Origin, ...]],
+        call: graph.Call,
+        var: graph.Var,
+        at: _Activation,
+    ) -> _Activation:
+        """A function's own names, its parameters being what it is called with."""
+        around = callee.around or _Activation("", ChainMap())
+        sizes: dict[Symbol, Dim] = dict(around.sizes)
+        functions: dict[graph.Expr, _Callee] = {}
+        for p, a in zip(callee.function.params, call.args, strict=True):
             if isinstance(p.type, FuncType):
-                if not (isinstance(a, graph.GlobalVar) or a in at.functions):
-                    _refuse(a, f"in {p.name}")
-                functions[p] = a.name if isinstance(a, graph.GlobalVar) else at.functions[a]
+                functions[p] = self.callee(a, at) or _refuse(a, f"in {p.name}")
                 continue
-            of[p] = at.look(a)
             for want, got in zip(flatten(p.type), flatten(at.typed(a.type)), strict=True):
                 sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
-        return _Activation(f"{at.prefix}{var.name}.", of, sizes, functions), function.body
+        own: dict[graph.Expr, Value] = dict(given.items())
+        return _Activation(
+            f"{at.prefix}{var.name}.",
+            ChainMap(own, *around.of.maps),
+            sizes,
+            ChainMap(functions, *around.functions.maps),
+        )
 
     def fresh(self, var: graph.Var, at: _Activation) -> str:
         name = unused(at.prefix + var.name, self.names)
@@ -279,14 +422,55 @@ def _require_one_size(value: graph.If, then: tuple[Origin, ...], otherwise: tupl
             )
 
 
-def _refuse(value: graph.Expr, where: str, var: graph.Var | None = None) -> NoReturn:
-    what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else graph.show_head(value)
-    if isinstance(value, graph.Function) and var is not None and var in graph.free_variables(value):
-        what = f"a loop, or another function that calls itself, {value.type},"
+def _handed_on(callee: _Callee, module: Module) -> frozenset[graph.Var] | None:
+    """Of a function that calls itself, the parameters that each such call hands on as they are; None if it does not.
+
+    A function of the module may do so by way of others: then nothing is known of what they hand on.
+    """
+    function = callee.function
+    kept, itself, others = set(function.params), False, list[str]()
+    for node in post_order(function.body):
+        if isinstance(node, graph.GlobalVar) and isinstance(module.definitions.get(node.name), graph.Function):
+            others.append(node.name)
+        if isinstance(node, graph.Call) and _names(node.op, callee):
+            itself = True
+            kept &= {p for p, a in zip(function.params, node.args, strict=True) if a is p}
+    if callee.around is not None:
+        return frozenset(kept) if itself else None
+
+    def called(name: str) -> list[str]:
+        inner = module.definitions.get(name)
+        nodes = post_order(inner.body) if isinstance(inner, graph.Function) and name != callee.name else ()
+        return [n.name for n in nodes if isinstance(n, graph.GlobalVar)]
+
+    if callee.name in reached([n for n in others if n != callee.name], called):
+        return frozenset()
+    return frozenset(kept) if itself else None
+
+
+def _names(op: object, callee: _Callee) -> bool:
+    """Whether an operand is the function by its own name."""
+    if callee.around is not None:
+        return op is callee.own
+    return isinstance(op, graph.GlobalVar) and op.name == callee.name
+
+
+def _refuse_recursion(callee: _Callee, call: graph.Call, why: str) -> NoReturn:
     raise Unsupported(
-        f"{what} {where}: a plan has calls of tensor functions, choices and calls of functions of the module, on"
-        " tensors and tuples of them. Loops, closures, references, data types, matches, prints and assertions are run"
-        " by the interpreter only (assay run)",
+        f"{callee.name} {why}: a function that calls itself is planned as a loop, where each such call is the last"
+        " thing that it does, with arguments of the sizes that it began with; others are run by the interpreter (assay"
+        " run), and judged (assay judge)",
+        where=call.span,
+        label="liveness.C3",
+    )
+
+
+def _refuse(value: graph.Expr, where: str) -> NoReturn:
+    what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else graph.show_head(value)
+    raise Unsupported(
+        f"{what} {where}: a plan has calls of tensor functions, choices, loops and calls of functions that are known,"
+        " on tensors and tuples of them. Functions that only a run tells, references, data types, matches, prints and"
+        " assertions are run by the interpreter only (assay run)",
         where=value.span,
         label="liveness.C2",
     )

@@ -12,12 +12,12 @@ from typing import Literal
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.legalize.kernels import build
-from assay.lower.liveness.reading import Assert, Choose, End, Otherwise, Run, Text
+from assay.lower.liveness.reading import Again, Assert, Begin, Choose, End, Leave, Otherwise, Run, Text
 from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Span, Unsupported
-from assay.semantics.module import Assertion, Branch, Item, Module, Step
+from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Module, Step
 from assay.semantics.names import unused
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
@@ -101,6 +101,17 @@ class Homes:
                     self.steps[at] = replace(branch, end=len(self.steps))
                     if len(self.steps) == at + 1:
                         self.steps.pop()  # it has nothing to choose between
+                case Begin():
+                    self.begin(item)
+                    open_.append(len(self.steps) - 1)
+                case Again():
+                    self.move([(v, self.home[c]) for c, v in zip(item.of.carried, item.values, strict=True) if c])
+                    self.steps.append(Continue(item.span))
+                case Leave():
+                    at = open_.pop()
+                    loop = self.steps[at]
+                    assert isinstance(loop, Loop)
+                    self.steps[at] = replace(loop, end=len(self.steps))
         self.copy_all(self.late[None][0])
 
     def used(self) -> set[Origin]:
@@ -115,7 +126,36 @@ class Homes:
                         found.update(a for a, r in zip(arm, choice.results, strict=True) if r in found)
                 case Choose():
                     found.add(item.condition)
+                case Again():
+                    found.update(item.values)
+                case Begin():
+                    found.update(item.initial)
         return found
+
+    def begin(self, item: Begin) -> None:
+        """A loop begins: each of its variables has memory of its own, filled before with what the call hands over."""
+        carried: list[str] = []
+        for own, initial in zip(item.carried, item.initial, strict=True):
+            if own is not None:
+                self.home[own] = self.add(own.name, own.type, "workspace", f"the loop at {item.span}", own.device)
+                self.copy(initial, self.home[own])
+            carried.append("" if own is None else self.home[own])
+        self.steps.append(Loop(len(self.steps), tuple(carried), item.span))
+
+    def move(self, moves: Iterable[tuple[Origin, str]]) -> None:
+        """Copy origins to slots as if at once: none is overwritten before it is read."""
+        left = {name: origin for origin, name in moves if self.slot(origin) != name}
+        while left:
+            wanted = {self.slot(origin) for origin in left.values()}
+            free = next((name for name in left if name not in wanted), None)
+            if free is not None:
+                self.copy(left.pop(free), free)
+                continue
+            name, origin = next(iter(left.items()))  # they go round: one of them is kept aside
+            aside = replace(origin, name=f"{name}.aside", kind="call")
+            self.home[aside] = self.add(aside.name, origin.type, "workspace", "", origin.device)
+            self.copy(origin, self.home[aside])
+            left[name] = aside
 
     def settle(self, origin: Origin, name: str, choice: Choose | None, side: int) -> None:
         """`name` gets the bytes of `origin` at the end of a branch: by being its home, or else by a copy."""

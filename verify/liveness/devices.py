@@ -15,7 +15,7 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import AssayError
 from assay.semantics.instance import place_of
-from assay.semantics.module import Assertion, Program, Slot, Step
+from assay.semantics.module import Branch, Program, Slot, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.copying import no_copy
 from assay.verify.evidence import Evidence, checked, refuted
@@ -69,12 +69,11 @@ def _pools(program: Program) -> Iterator[str]:
 def _steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Iterator[str]:
     slots = program.slots
     for i, step in enumerate(program.steps):
-        if isinstance(step, Assertion):
-            continue
-        if not isinstance(step, Step):
+        if isinstance(step, Branch):
             where = slots[step.condition].device
             if _apart(where, program.host):
                 yield f"{describe_step(step, i)} is decided by the host, {program.host}; {step.condition} is on {where}"
+        if not isinstance(step, Step):
             continue
         kernel = kernels.get(step.kernel)
         copies = kernel is not None and kernel.attrs.get("operator") == "device_copy"

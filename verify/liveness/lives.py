@@ -8,11 +8,11 @@ they are is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.semantics.errors import Invalid
-from assay.semantics.module import Branch, Program, Step
+from assay.semantics.module import Branch, Continue, Loop, Program, Step
 from assay.semantics.scalar import Load
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import Alias, Block, Buffer, Call, For, If, PrimFunc, Stmt, Store, While, allocated
@@ -51,22 +51,27 @@ class Graph:
         ends = list(dict.fromkeys(ends))
         return ends if len(ends) <= 2 else [self.node(ends)]
 
-    def between(self, uses: Iterable[int], low: int, high: int, begins: int = -1) -> set[int]:
-        """The nodes from `low` up to `high` on walks among these from a use to a use. A walk that comes to the node
+    def between(self, uses: Iterable[int], low: int, high: int, begins: Collection[int]) -> set[int]:
+        """The nodes from `low` up to `high` on walks among these from a use to a use. A walk that comes to a node of
         `begins` again is about something new."""
         uses = list(uses)
-        return _walk(uses, self.after, low, high, {begins}) & _walk(uses, self.before, low, high, set(), begins)
+        return _walk(uses, self.after, low, high, begins, ()) & _walk(uses, self.before, low, high, (), begins)
 
 
 def _walk(
-    starts: Iterable[int], ways: Sequence[Sequence[int]], low: int, high: int, closed: Iterable[int] = (), end: int = -1
+    starts: Iterable[int],
+    ways: Sequence[Sequence[int]],
+    low: int,
+    high: int,
+    closed: Collection[int],
+    ends: Collection[int],
 ) -> set[int]:
-    """Where one comes to from the starts, between `low` and `high`: not into closed nodes, and on from `end` no
+    """Where one comes to from the starts, between `low` and `high`: not into closed nodes, and on from `ends` no
     more."""
-    closed = set(closed)
     return {
         *reached(
-            starts, lambda here: [n for n in ways[here] if low <= n < high and n not in closed] if here != end else ()
+            starts,
+            lambda here: [n for n in ways[here] if low <= n < high and n not in closed] if here not in ends else (),
         )
     }
 
@@ -81,8 +86,13 @@ class ProgramFlow:
         self.uses: dict[str, set[int]] = {name: set() for name in program.slots}
         self.own: dict[str, list[tuple[set[int], int, int]]] = {}
         """Of what a tensor function allocates inside: uses, and the nodes from which and up to which it exists."""
+        self.begins: dict[str, set[int]] = {name: set() for name in program.slots}
+        """The nodes with which the steps begin that write a slot anew."""
         self.spans: dict[int, tuple[int, int]] = {}
-        """Of each node that uses something: the nodes of its step, of which a loop may be a part."""
+        """Of each node that uses something: the nodes of its step, of which a loop may be a part; of one in a loop of
+        the program, those of the outermost loop around."""
+        self.loops: list[int] = []
+        """The nodes at which the loops around begin."""
         self.count = 0
         entry = self.graph.node(())
         ends = run_task(self.steps(0, len(program.steps), [entry]))
@@ -106,7 +116,18 @@ class ProgramFlow:
             ends = [here]
             for name in (*step.reads, *step.writes, *step.scratch):
                 self.use(name, [here], i)
-            if isinstance(step, Branch):
+            for name in (*step.writes, *step.scratch):
+                self.begins[name].add(here)
+            if isinstance(step, Loop):
+                ends = yield self.loop(i, step, here, high)
+                i = step.end
+            elif isinstance(step, Continue):
+                if not self.loops:
+                    raise Invalid(f"{describe_step(step, i)} stands in no loop", label="lives.C4")
+                self.graph.edge(here, self.loops[-1])
+                ends = []
+                i += 1
+            elif isinstance(step, Branch):
                 if not i < step.then <= step.end <= high:
                     raise Invalid(
                         f"{describe_step(step, i)} has arms that reach out of what it stands in", label="lives.C1"
@@ -117,6 +138,18 @@ class ProgramFlow:
                 i = step.end
             else:
                 i += 1
+        return ends
+
+    def loop(self, i: int, step: Loop, here: int, high: int) -> Task[list[int]]:
+        """Add the steps of a loop behind the node with which it begins; gives the last nodes."""
+        if not i < step.end <= high:
+            raise Invalid(f"{describe_step(step, i)} reaches out of what it stands in", label="lives.C1")
+        self.loops.append(here)
+        ends: list[int] = yield self.steps(i + 1, step.end, [here])
+        self.loops.pop()
+        if not self.loops:
+            span = here, len(self.graph.after)
+            self.spans.update((n, span) for n in range(*span))
         return ends
 
     def inside(self, step: Step, index: int, ends: list[int]) -> list[int]:
@@ -138,6 +171,8 @@ class ProgramFlow:
             if k < len(kernel.params):
                 used = used or {handed}  # handed over for nothing
                 self.use(name, used, index)
+                if name in step.writes:
+                    self.begins[name].add(handed)
                 self.spans.update((n, span) for n in used)
             else:
                 self.use(name, (), index)
@@ -162,10 +197,10 @@ class ProgramFlow:
         """The nodes at which a slot has to be live."""
         found: set[int] = set()
         for uses, low, high in self.own.get(name, ()):
-            found |= self.graph.between(uses, low, high, low)
+            found |= self.graph.between(uses, low, high, {low})
         if self.uses[name]:
             low, high = self.spans[min(self.uses[name])][0], self.spans[max(self.uses[name])][1]
-            found |= self.graph.between(self.uses[name], low, high)  # no way leads back to an earlier step
+            found |= self.graph.between(self.uses[name], low, high, self.begins[name])
         return found
 
 

@@ -14,7 +14,7 @@ from assay.semantics.graph import show_head
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.instance import shape_in
-from assay.semantics.module import Assertion, Branch, Item, Module, Program, Step, flow
+from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Module, Program, Step, flow
 from assay.semantics.size_facts import facts_at
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
@@ -32,27 +32,35 @@ def describe_step(step: Item, index: int) -> str:
         return f"step {index} (the assertion on sizes" + (f" at {step.span})" if step.span else ")")
     if isinstance(step, Branch):
         return f"step {index} (the choice by {step.condition})"
+    if isinstance(step, Loop | Continue):
+        return f"step {index} ({'the loop' if isinstance(step, Loop) else 'the next iteration'})"
     return f"step {index} ({step.kernel}" + (f" at {step.span})" if step.span else ")")
 
 
 def check_program(source: Module, target: Module) -> Evidence:
     """Whether the program computes what the graph function does, slot by slot: a proof by numbering."""
     table = Table()
+    program = target.program
     try:
-        graph = computed(source.main, source, table)
+        graph = computed(source.main, source, table, [s.carried for s in program.steps if isinstance(s, Loop)])
     except UndecidedNumbering as reason:
         return refuted("proved", str(reason))
-    program = target.program
     steps = _Steps(source, target, graph, table)
     for what, i in flow(program.steps):
         step = program.steps[i]
         wrong: str | None = None
+        if steps.gone and what not in ("else", "end", "leave"):
+            return refuted("proved", f"{describe_step(step, i)} comes where a loop has begun anew")
         match step:
             case Branch():
                 wrong = steps.branch(what, i, step)
             case Assertion():
                 steps.events.assert_sizes(step.sizes)
-            case _:
+            case Loop():
+                wrong = steps.loop(what, i, step)
+            case Continue():
+                wrong = steps.again(i, step)
+            case Step():
                 wrong = steps.step(i, step)
         if wrong is not None:
             return refuted("proved", wrong)
@@ -69,9 +77,9 @@ def check_program(source: Module, target: Module) -> Evidence:
 
 
 def _choices(program: Program) -> str:
-    choices = sum(isinstance(s, Branch) for s in program.steps)
-    assertions = len(program.steps) - len(program.calls) - choices
+    choices, loops, assertions = (sum(isinstance(s, kind) for s in program.steps) for kind in (Branch, Loop, Assertion))
     said = f", {plural(choices, 'choice')}" if choices else ""
+    said += f", {plural(loops, 'loop')}" if loops else ""
     return said + (f", {plural(assertions, 'assertion')} on sizes" if assertions else "")
 
 
@@ -126,6 +134,13 @@ class _Steps:
         """For each arm around here what slots held where it began, of those that it has changed."""
         self.arms: list[tuple[int, dict[str, int | None], Numbers]] = []
         """For each branch of which the second arm is being read: the condition, and what the first has left."""
+        self.gone = False
+        """Whether no way leads here: a loop has begun anew instead."""
+        self.ended: list[bool] = []
+        """For each branch around: whether no way leads out of its first arm, once that is read."""
+        self.loops: list[tuple[int, Loop, Numbers]] = []
+        """The loops around: the number of each, and what its variables are before."""
+        self.count = 0
 
     def put(self, name: str, number: int | None) -> None:
         """A slot holds something else from now on; None: nothing that could be read."""
@@ -189,16 +204,58 @@ class _Steps:
             case "else":
                 self.arms[-1] = (self.arms[-1][0], *self.leave())
                 self.enter()
+                self.ended.append(self.gone)
+                self.gone = False
             case _:
                 other, events = self.leave()
                 condition, first, before = self.arms.pop()
                 self.events.choose(condition, before, events)
+                ended = self.ended.pop()
+                if ended or self.gone:  # what one goes on with is what the other arm has left
+                    for name, number in (other if ended else first).items():
+                        self.put(name, number)
+                    self.gone = self.gone and ended
+                    return None
                 for name in {**first, **other}:
                     here = self.holds.get(name)
                     a, b = first.get(name, here), other.get(name, here)
                     both = None if a is None or b is None else choice(self.table, condition, a, b)
                     if both != here:
                         self.put(name, both)
+        return None
+
+    def loop(self, what: str, i: int, step: Loop) -> str | None:
+        """A loop begins, or it is left. What is known where it begins holds in every iteration: what its variables are
+        has a number of its own, and what it writes otherwise is not there."""
+        if what == "leave":
+            number, _, initial = self.loops.pop()
+            if self.gone:
+                return f"{describe_step(step, i)} is never left"
+            self.events.loop(number, initial)
+            return None
+        missing = next((n for n in step.carried if n and n not in self.holds), None)
+        if missing is not None:
+            return f"{describe_step(step, i)} carries {missing}, which nothing has written"
+        initial = tuple(self.holds[n] for n in step.carried if n)
+        self.loops.append((self.count, step, initial))
+        self.count += 1
+        for inner in self.target.program.steps[i + 1 : step.end]:
+            for name in (*inner.writes, *inner.scratch):
+                self.put(name, None)
+        for k, name in enumerate(step.carried):
+            if name:
+                self.put(name, self.table.number("carried", self.loops[-1][0], k))
+        self.events.enter()
+        return None
+
+    def again(self, i: int, step: Continue) -> str | None:
+        """A loop begins anew, with what its variables' slots hold."""
+        number, loop, _ = self.loops[-1]
+        missing = next((n for n in loop.carried if n and n not in self.holds), None)
+        if missing is not None:
+            return f"{describe_step(step, i)} carries {missing}, which nothing has written in this iteration"
+        self.events.again(number, tuple(self.holds[n] for n in loop.carried if n))
+        self.gone = True
         return None
 
     def enter(self) -> None:

@@ -8,6 +8,7 @@ program with it.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -22,12 +23,16 @@ from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import FuncType, TensorType, TupleType, flatten
+from assay.semantics.walk import post_order, reached
 from assay.verify.value_numbering import step_results
 from assay.verify.value_numbering.nesting import UndecidedNumbering
 from assay.verify.value_numbering.terms import Table, dim_text
 
 Numbers: TypeAlias = tuple[int, ...]
 """One for each tensor of a value, left to right."""
+
+Value: TypeAlias = "Numbers | None"
+"""What an expression gives: None where nothing comes back, for a loop begins anew instead."""
 
 
 def choice(table: Table, condition: int, then: int, otherwise: int) -> int:
@@ -75,6 +80,16 @@ class TrapEvents:
         """End the innermost block and give its events."""
         return tuple(self.open.pop())
 
+    def again(self, loop: int, carried: Numbers) -> None:
+        """A loop begins anew with these values of its variables."""
+        self.add(self.table.number("again", loop, carried))
+
+    def loop(self, loop: int, initial: Numbers) -> None:
+        """The innermost block was the body of a loop that began with these values of its variables. It is an event
+        whatever is in it: that it ends is not known."""
+        events = self.leave()
+        self.add(self.table.number("loop", loop, initial, events))
+
     def choose(self, condition: int, then: Numbers, otherwise: Numbers) -> None:
         """Both arms have ended; nothing if nothing in them can trap."""
         if then or otherwise:
@@ -92,29 +107,43 @@ class Computed:
     """The devices on which a value is computed, by the number of its first tensor."""
 
 
-def computed(function: graph.Function, module: Module, table: Table) -> Computed:
-    """Number a function whose parameters are tensors; Undecided for what no program does."""
-    reader = _Reader(module, table)
-    env: dict[graph.Expr, Numbers] = {p: (table.number("parameter", i),) for i, p in enumerate(function.params)}
-    result: Numbers = run_task(reader.body(function.body, _Names(env)))
+def computed(function: graph.Function, module: Module, table: Table, loops: Sequence[Sequence[str]] = ()) -> Computed:
+    """Number a function whose parameters are tensors; Undecided for what no program does.
+
+    `loops` says of each loop, in the order of the text, which of its variables the program carries: a name, or "" for
+    one of which it says that it is the same in each iteration. That is shown here, not believed.
+    """
+    reader = _Reader(module, table, loops)
+    env: dict[graph.Expr, Value] = {p: (table.number("parameter", i),) for i, p in enumerate(function.params)}
+    result: Value = run_task(reader.body(function.body, _Names(ChainMap(env))))
+    if result is None or reader.count != len(loops):
+        raise UndecidedNumbering(f"{len(loops)} loops in the program, {reader.count} functions that call themselves")
     return Computed(result, reader.events.leave(), reader.calls, reader.devices)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class _Callee:
+    """A function that is called by a name that is known: one of the module, or one inside, with what is around it."""
+
+    function: graph.Function
+    around: _Names | None = None
+    own: graph.Var | None = None
+    """The variable of a function inside, by which it may call itself."""
+
+
+@dataclass(frozen=True, eq=False)
 class _Names:
-    """One run of a function: what its variables hold, what its symbols are, and the functions whose bodies are
-    around."""
+    """One run of a function: what its variables hold, what its symbols are, and which functions they are."""
 
-    holds: dict[graph.Expr, Numbers]
+    holds: ChainMap[graph.Expr, Value]
     sizes: Mapping[Symbol, Dim] = field(default_factory=dict)
-    inside: frozenset[str] = frozenset()
-    functions: dict[graph.Expr, str] = field(default_factory=dict)
-    """The variables that are names of functions of the module."""
+    functions: ChainMap[graph.Expr, _Callee] = field(default_factory=ChainMap)
 
-    def function(self, node: graph.Expr | Operator) -> str | None:
-        """The function of the module that a node names, if it names one."""
-        if isinstance(node, graph.GlobalVar) and isinstance(node.type, FuncType):
-            return node.name
+    def function(self, node: graph.Expr | Operator, module: Module) -> _Callee | None:
+        """The function that a node names, if that is known."""
+        if isinstance(node, graph.GlobalVar):
+            found = module.definitions.get(node.name)
+            return _Callee(found) if isinstance(found, graph.Function) else None
         return self.functions.get(node) if isinstance(node, graph.Expr) else None
 
     def types(self, nodes: Sequence[graph.Expr]) -> list[TensorType]:
@@ -125,23 +154,119 @@ class _Names:
         )
 
 
+@dataclass(eq=False)
+class _Loop:
+    """A function that is being read as a loop: its number, what its variables are before and where it begins, and
+    whether it has begun anew somewhere."""
+
+    number: int
+    initial: Numbers
+    header: Numbers
+    functions: Mapping[graph.Expr, _Callee]
+    """The functions that it was handed, and has to hand on."""
+    again: bool = False
+
+
 class _Reader:
-    def __init__(self, module: Module, table: Table) -> None:
+    def __init__(self, module: Module, table: Table, loops: Sequence[Sequence[str]]) -> None:
         self.module, self.table = module, table
         self.events = TrapEvents(table)
         self.calls: list[tuple[graph.CallTIR, Numbers]] = []
         self.devices: dict[int, set[VirtualDevice]] = {}
+        self.loops = loops
+        self.count = 0
+        """The loops that were met."""
+        self.inside: dict[graph.Function, _Loop | None] = {}
+        """The functions whose bodies are around; of one that calls itself, its loop."""
 
-    def body(self, expr: graph.Expr, env: _Names) -> Task[Numbers]:
+    def body(self, expr: graph.Expr, env: _Names) -> Task[Value]:
         """The value of a chain of lets."""
         lets, result = graph.let_chain(expr)
         for let in lets:
-            if (name := env.function(let.value)) is not None:
-                env.functions[let.var] = name
+            if isinstance(let.value, graph.Function):
+                env.functions[let.var] = _Callee(let.value, env, let.var)
+            elif isinstance(let.var.type, FuncType):
+                found = env.function(let.value, self.module)
+                if found is None:
+                    raise self.undecided(let.value)
+                env.functions[let.var] = found
             else:
                 env.holds[let.var] = yield self.value(let.value, let.var, env)
-        found: Numbers = yield self.value(result, None, env)
-        return found
+                if env.holds[let.var] is None:  # a call of a function by itself, which must be the last thing it does
+                    if let is not lets[-1] or result is not let.var:
+                        raise self.undecided(let.value)
+                    return None
+        value: Value = yield self.value(result, None, env)
+        return value
+
+    def enter(self, callee: _Callee, node: graph.Call, env: _Names) -> Task[Value]:
+        """The value of a call of a graph function: its body's."""
+        function = callee.function
+        around = callee.around or _Names(ChainMap())
+        given: dict[graph.Expr, Value] = {}
+        functions: dict[graph.Expr, _Callee] = {}
+        sizes: dict[Symbol, Dim] = dict(around.sizes)
+        flat: list[int] = []
+        for p, a in zip(function.params, node.args, strict=True):
+            if isinstance(p.type, FuncType):
+                handed = env.function(a, self.module)
+                if handed is None:
+                    raise self.undecided(a)
+                functions[p] = handed
+                continue
+            given[p] = self.atom(a, env)
+            flat += self.atom(a, env)
+            for want, got in zip(flatten(p.type), env.types([a]), strict=True):
+                sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
+        if function in self.inside:
+            self.again(function, node, tuple(flat), functions)
+            return None
+        loop = self.header(callee, tuple(flat), functions)
+        if loop is not None:
+            left = list(loop.header)
+            for variable in given:
+                count = len(flatten(variable.type))
+                given[variable], left = tuple(left[:count]), left[count:]
+            self.events.enter()
+        self.inside[function] = loop
+        names = _Names(ChainMap(given, *around.holds.maps), sizes, ChainMap(functions, *around.functions.maps))
+        value: Value = yield self.body(function.body, names)
+        del self.inside[function]
+        if loop is not None:
+            if value is None or not loop.again:
+                raise self.undecided(node)
+            carried = self.loops[loop.number]
+            self.events.loop(loop.number, tuple(n for n, name in zip(loop.initial, carried, strict=True) if name))
+        return value
+
+    def header(self, callee: _Callee, initial: Numbers, functions: Mapping[graph.Expr, _Callee]) -> _Loop | None:
+        """The loop that a function is, if it calls itself."""
+        if not _calls_itself(callee, self.module):
+            return None
+        number = self.count
+        self.count += 1
+        if number >= len(self.loops) or len(self.loops[number]) != len(initial):
+            raise UndecidedNumbering(f"loop {number} has {len(initial)} variables, the program carries others")
+        header = tuple(
+            self.table.number("carried", number, k) if name else n
+            for k, (name, n) in enumerate(zip(self.loops[number], initial, strict=True))
+        )
+        return _Loop(number, initial, header, functions)
+
+    def again(
+        self, function: graph.Function, node: graph.Call, values: Numbers, functions: Mapping[graph.Expr, _Callee]
+    ) -> None:
+        """A function calls itself: what is carried is another event, what is not has to be what it was."""
+        loop = self.inside[function]
+        innermost = next((f for f in reversed(self.inside) if self.inside[f] is not None), None)
+        if loop is None or innermost is not function or functions != loop.functions:
+            raise self.undecided(node)
+        carried = self.loops[loop.number]
+        for k, (name, value) in enumerate(zip(carried, values, strict=True)):
+            if not name and value != loop.initial[k]:
+                raise UndecidedNumbering(f"the program does not carry variable {k} of a loop, which changes it")
+        self.events.again(loop.number, tuple(v for v, name in zip(values, carried, strict=True) if name))
+        loop.again = True
 
     def atom(self, node: graph.Expr, env: _Names) -> Numbers:
         if isinstance(node, graph.GlobalVar) and node.name in self.module.constants:
@@ -149,11 +274,12 @@ class _Reader:
             return (there(self.table, found, self.module.info(node.name).device),)
         if isinstance(node, graph.Constant):
             return (self.table.constant(node.data),)
-        if node not in env.holds:
+        found = env.holds.get(node)
+        if found is None:
             raise self.undecided(node)
-        return env.holds[node]
+        return found
 
-    def value(self, node: graph.Expr, var: graph.Var | None, env: _Names) -> Task[Numbers]:
+    def value(self, node: graph.Expr, var: graph.Var | None, env: _Names) -> Task[Value]:
         match node:
             case graph.Tuple():
                 return self.operands(node.fields, env)
@@ -170,34 +296,21 @@ class _Reader:
                 return self.atom(node.value, env)
             case graph.Call() if isinstance(node.op, Operator) and node.op.view:
                 return self.atom(node.args[0], env)
-            case graph.Call() if (name := env.function(node.op)) is not None:
-                callee = self.module.definitions.get(name)
-                if not isinstance(callee, graph.Function) or name in env.inside:
-                    raise self.undecided(node)
-                given: dict[graph.Expr, Numbers] = {}
-                functions: dict[graph.Expr, str] = {}
-                sizes: dict[Symbol, Dim] = {}
-                for p, a in zip(callee.params, node.args, strict=True):
-                    if (handed := env.function(a)) is not None:
-                        functions[p] = handed
-                        continue
-                    given[p] = self.atom(a, env)
-                    for want, got in zip(flatten(p.type), env.types([a]), strict=True):
-                        sizes.update(
-                            (d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol)
-                        )
-                result: Numbers = yield self.body(callee.body, _Names(given, sizes, env.inside | {name}, functions))
-                return result
+            case graph.Call() if (callee := env.function(node.op, self.module)) is not None:
+                value: Value = yield self.enter(callee, node, env)
+                return value
             case graph.CallTIR():
                 return self.call(node, var, env)
             case graph.If() if not can_fail(node, self.module):
                 (condition,) = self.atom(node.condition, env)
                 self.events.enter()
-                then = yield self.body(node.then, env)
+                then: Value = yield self.body(node.then, env)
                 first = self.events.leave()
                 self.events.enter()
-                otherwise = yield self.body(node.otherwise, env)
+                otherwise: Value = yield self.body(node.otherwise, env)
                 self.events.choose(condition, first, self.events.leave())
+                if then is None or otherwise is None:
+                    return otherwise if then is None else then
                 return tuple(choice(self.table, condition, a, b) for a, b in zip(then, otherwise, strict=True))
             case _:
                 return self.atom(node, env)
@@ -235,3 +348,17 @@ class _Reader:
     def undecided(self, node: graph.Expr) -> UndecidedNumbering:
         at = f" at {node.span}" if node.span else ""
         return UndecidedNumbering(f"{graph.show_head(node)}{at} is nothing that a program of steps can do")
+
+
+def _calls_itself(callee: _Callee, module: Module) -> bool:
+    """Whether a function may be called while it runs: its text names it, or does what it calls."""
+    if callee.around is not None:
+        nodes = post_order(callee.function.body)
+        return any(isinstance(n, graph.Call) and n.op is callee.own for n in nodes)
+
+    def called(function: graph.Function) -> list[graph.Function]:
+        names = (n.name for n in post_order(function.body) if isinstance(n, graph.GlobalVar))
+        found = (module.definitions.get(name) for name in names)
+        return [f for f in found if isinstance(f, graph.Function)]
+
+    return callee.function in reached(called(callee.function), called)

@@ -18,7 +18,7 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, place_of, run_bounds, run_dims, symbols_of
 from assay.semantics.live_positions import Intervals, union
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bound, overlap, range_of
-from assay.semantics.module import Assertion, Branch, Item, Module, Program, Slot, Step, flow
+from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Module, Program, Slot, Step, flow
 from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.scalar.structure import Interner
 from assay.semantics.tensor import PrimFunc
@@ -67,6 +67,11 @@ class _Owners:
             self.owner[memory][where] = before
         return left
 
+    def take(self, arm: Left) -> None:
+        """Only this arm goes on: what it has left."""
+        for memory, (first, owners) in arm.items():
+            self.set(memory, slice(first, first + len(owners)), owners)
+
     def join(self, then: Left, otherwise: Left) -> None:
         """Both arms have been left: where their owners differ, a byte has none any more."""
         for memory in {**then, **otherwise}:
@@ -106,6 +111,12 @@ class _Sweep:
         self.names = {number: name for name, (number, _, _) in self.places.items()}
         self.owners = _Owners({memory: np.full(len(cuts) - 1, NOBODY, np.int32) for memory, cuts in self.cuts.items()})
         self.arms: list[Left] = []
+        self.gone = False
+        """Whether no way leads here: a loop has begun anew instead."""
+        self.ended: list[bool] = []
+        """For each branch around of which the second arm is being read: whether no way leads out of the first."""
+        self.loops: list[list[str]] = []
+        """For each loop around, the slots that are whole and live where it begins."""
 
     def run(self) -> str | None:
         """What is wrong, if anything."""
@@ -114,9 +125,16 @@ class _Sweep:
             self.write(name)
         for what, i in flow(program.steps):
             step = program.steps[i]
-            if isinstance(step, Assertion):
-                continue  # it touches no memory
-            wrong = self.step(step, i) if isinstance(step, Step) else self.branch(what, step, i)
+            wrong = None  # an assertion touches no memory
+            match step:
+                case Step():
+                    wrong = self.step(step, i)
+                case Branch():
+                    wrong = self.branch(what, step, i)
+                case Loop():
+                    self.loop(what, step, i)
+                case Continue():
+                    wrong = self.again(step, i)
             if wrong is not None:
                 return wrong
         for name in program.outputs:
@@ -130,10 +148,38 @@ class _Sweep:
                 return f"{wrong} when {shown_step(step, index)} reads it"
             self.owners.changes.append([])
         elif what == "else":
+            self.ended.append(self.gone)
+            self.gone = False
             self.arms.append(self.owners.leave())
             self.owners.changes.append([])
         else:
-            self.owners.join(self.arms.pop(), self.owners.leave())
+            first, second = self.arms.pop(), self.owners.leave()
+            ended = self.ended.pop()
+            if ended or self.gone:
+                self.owners.take(second if ended else first)
+            else:
+                self.owners.join(first, second)
+            self.gone = ended and self.gone
+        return None
+
+    def loop(self, what: str, step: Loop, index: int) -> None:
+        """Where a loop begins, only that is there which is whole and live: each iteration has to leave it so."""
+        if what == "leave":
+            self.loops.pop()
+            return
+        position = self.program.positions[index]
+        kept = [n for n, s in self.program.slots.items() if s.is_live(position) and self.wrong(n) is None]
+        numbers = [self.places[n][0] for n in kept if n in self.places]
+        for memory, owner in self.owners.owner.items():
+            self.owners.set(memory, slice(0, len(owner)), np.where(np.isin(owner, numbers), owner, NOBODY))
+        self.loops.append(kept)
+
+    def again(self, step: Continue, index: int) -> str | None:
+        """A loop begins anew: what was whole and live where it began has to be so again."""
+        self.gone = True
+        for name in self.loops[-1]:
+            if (wrong := self.wrong(name)) is not None:
+                return f"{wrong} when {shown_step(step, index)} begins, in which it is live"
         return None
 
     def step(self, step: Step, index: int) -> str | None:
