@@ -29,7 +29,7 @@ from assay.semantics.scalar import TRANSCENDENTAL, Apply
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
-from assay.verify.c.compiled import Compiled, Look, compile_c
+from assay.verify.c.compiled import Compiled, Look, Stop, compile_c
 from assay.verify.c.native import step_that_is_outside
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import why_outside
@@ -105,22 +105,21 @@ class Comparison:
         """Machine against C, bit for bit after every step; both against the bounds."""
         program = self.planned.program
         positions = program.positions
-        digests: dict[int, dict[str, bytes]] = {}
-        plain: list[int] = []
+        events: list[tuple[int, dict[str, bytes]]] = []
+        plain: set[int] = set()
         wrong: str | None = None
 
         def record(index: int, step: Step, arrays: Mapping[str, Array]) -> None:
             nonlocal wrong
             self.progress(index + 1, len(program.steps))
             written = {n: program.slots[n] for n in step.writes}
-            digests[index] = {
-                n: _digest(arrays[n], s.type.dtype) for n, s in written.items() if s.is_live(positions[index + 1] - 1)
-            }
+            left = {n: s for n, s in written.items() if s.is_live(positions[index + 1] - 1)}
+            events.append((index, {n: _digest(arrays[n], s.type.dtype) for n, s in left.items()}))
             if wrong is None:
                 kernel = self.planned.kernel(step.kernel)
                 reads, writes = [arrays[n] for n in step.reads], [arrays[n] for n in step.writes]
                 if not has_operators(kernel, self.planned):
-                    plain.append(index)
+                    plain.add(index)
                     return
                 odd = step_outside(kernel, self.planned, reads, writes)
                 wrong = f"{describe_step(step, index)}, its operands given: {odd}" if odd else None
@@ -135,7 +134,7 @@ class Comparison:
         self.outputs = {self.names[s]: by_slot[s] for s in program.outputs}
 
         trials = Trials(self.planned, self.traced, self.taken, self.seed)
-        wrong = self.compare_c(digests, by_slot) or self.helpers.run(self.traced.loaded) or trials.run()
+        wrong = self.compare_c(events, by_slot) or self.helpers.run(self.traced.loaded) or trials.run()
         if wrong is not None:
             return "", refuted("tested", wrong)
         possible = self.expected.possible
@@ -146,10 +145,10 @@ class Comparison:
         wrong = self.first_outside(self.outputs)
         if wrong is not None:
             return "", refuted("tested", f"planned program: {wrong}")
-        said = (
-            f"C bit for bit the machine's after each of {plural(len(digests), 'step')}, each within its operator's"
-            " bounds"
-        )
+        ran = len({index for index, _ in events})
+        said = f"C bit for bit the machine's after each of {plural(ran, 'step')}"
+        said += f" ({len(events)} runs of them)" if len(events) > ran else ""
+        said += ", each within its operator's bounds"
         if plain:
             said += f" but {len(plain)}, whose tensor functions are no operators"
         said += "".join(f"; {t}" for t in (trials, self.helpers) if str(t))
@@ -184,35 +183,39 @@ class Comparison:
                     f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7"
                 ) from None
 
-    def compare_c(self, digests: Mapping[int, Mapping[str, bytes]], by_slot: Mapping[str, Array]) -> str | None:
+    def compare_c(self, events: Sequence[tuple[int, Mapping[str, bytes]]], by_slot: Mapping[str, Array]) -> str | None:
         """Where the C program first differs from the machine, if it does: in the steps that it takes, or in the bytes
-        that one has left. `digests` are of what each step has written and left, in the order in which the machine took
-        them.
+        that one has left. `events` are the steps that the machine took, in order, with digests of what each has written
+        and left.
         """
         program = self.planned.program
         first: list[str] = []
-        path = iter(digests)
+        path = iter(events)
 
         def compare(index: int, look: Look) -> None:
             step = program.steps[index]
             assert isinstance(step, Step)
-            if index != (expected := next(path, None)) and not first:
+            expected, digests = next(path, (None, {}))
+            if index != expected:
                 there = "has ended" if expected is None else f"takes {describe_step(program.steps[expected], expected)}"
                 first.append(f"C takes {describe_step(step, index)} where the machine {there}")
-            for name, digest in () if first else digests[index].items():
+            for name, digest in () if first else digests.items():
                 if not first and _digest(look(program.slots[name]), program.slots[name].type.dtype) != digest:
                     first.append(
                         f"C differs from the machine in buffer {name}, written by {describe_step(step, index)}"
                     )
+            if first:
+                raise Stop  # the C may go on as it likes
 
         try:
             got = self.traced.run(self.taken, on_step=compare)
+        except Stop:
+            return first[0]
         except Trap as trap:
             return f"the C program does not run: {trap}"
-        if (left := next(path, None)) is not None and not first:
-            first.append(f"C has ended where the machine takes {describe_step(program.steps[left], left)}")
-        if first:
-            return first[0]
+        left, _ = next(path, (None, None))
+        if left is not None:
+            return f"C has ended where the machine takes {describe_step(program.steps[left], left)}"
         for slot in program.outputs:
             of = program.slots[slot].type.dtype
             if _digest(got[slot], of) != _digest(by_slot[slot], of):

@@ -168,12 +168,13 @@ def _status_text(layout: EntryLayout) -> Iterator[str]:
 
 
 def _trace(layout: EntryLayout) -> str:
-    """A call behind every step, for whoever compares step by step; it is not there unless it is asked for."""
+    """A call behind every step, for whoever compares step by step; it is not there unless it is asked for. Another
+    status than OK ends the run."""
     macro = layout.macro
     return f"""
 #ifdef {macro}_TRACE
-void {layout.name}_trace(int step);
-#define {macro}_STEP(i) if (status == {macro}_OK) {{ {layout.name}_trace(i); }}
+int {layout.name}_trace(int step);
+#define {macro}_STEP(i) if (status == {macro}_OK) {{ status = {layout.name}_trace(i); }}
 #else
 #define {macro}_STEP(i)
 #endif

@@ -51,15 +51,13 @@ int assay_sizes(const int64_t *sizes, size_t *bytes)
         yield "    }\n    return status;\n}\n"
     yield f"""
 #ifdef {source.macro}_TRACE
-void {source.name}_trace(int step);
-extern void (*assay_hook)(int step);
-void (*assay_hook)(int step);
+int {source.name}_trace(int step);
+extern int (*assay_hook)(int step);
+int (*assay_hook)(int step);
 
-void {source.name}_trace(int step)
+int {source.name}_trace(int step)
 {{
-    if (assay_hook) {{
-        assay_hook(step);
-    }}
+    return assay_hook ? assay_hook(step) : 0;
 }}
 #endif
 """

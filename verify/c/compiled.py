@@ -33,7 +33,11 @@ GUARD = 4096
 """Bytes on each side of a buffer that nobody may touch."""
 
 Look = Callable[[Slot], Array]
-_HOOK = ctypes.CFUNCTYPE(None, ctypes.c_int)
+_HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
+
+
+class Stop(Exception):
+    """What a watcher of a run raises when it has seen enough."""
 
 
 @on_disk()
@@ -120,7 +124,7 @@ class Compiled:
         """The outputs by slot name, on `inputs` by slot name; memory holds bytes `fill` (0xFF: NaN) before.
 
         `on_step` is called after each step that runs, with its number and a function that gives the bytes of a slot of
-        a workspace or an output; the library must have been compiled with `trace`.
+        a workspace or an output; the library must have been compiled with `trace`. What it raises ends the run.
         Invalid for inputs that do not fit; Trap where the code reports one or has written where it may not.
         """
         tools.check_names(self.source, inputs)
@@ -182,7 +186,7 @@ class Compiled:
 
     @contextmanager
     def _watched(self, on_step: Callable[[int], None] | None) -> Iterator[None]:
-        """Within this, the code calls `on_step` after each step; what that raises is raised at the end."""
+        """Within this, the code calls `on_step` after each step; what that raises ends the run, and is raised then."""
         if on_step is None:
             yield
             return
@@ -192,12 +196,12 @@ class Compiled:
             raise Crash(f"{self.source.name} was compiled without trace") from None
         raised: list[BaseException] = []
 
-        def step(number: int) -> None:
+        def step(number: int) -> int:
             try:
-                if not raised:
-                    on_step(number)
+                on_step(number)
             except BaseException as wrong:  # noqa: BLE001  (it cannot pass through C; it is raised below)
                 raised.append(wrong)
+            return len(raised)
 
         hook = _HOOK(step)
         place.value = ctypes.cast(hook, ctypes.c_void_p).value

@@ -229,7 +229,7 @@ class _Reader:
                 given[variable], left = tuple(left[:count]), left[count:]
             self.events.enter()
         self.inside[function] = loop
-        names = _Names(ChainMap(given, *around.holds.maps), sizes, ChainMap(functions, *around.functions.maps))
+        names = _Names(ChainMap(given, *around.holds.maps), sizes, ChainMap(dict(functions), *around.functions.maps))
         value: Value = yield self.body(function.body, names)
         del self.inside[function]
         if loop is not None:
@@ -274,10 +274,10 @@ class _Reader:
             return (there(self.table, found, self.module.info(node.name).device),)
         if isinstance(node, graph.Constant):
             return (self.table.constant(node.data),)
-        found = env.holds.get(node)
-        if found is None:
+        held = env.holds.get(node)
+        if held is None:
             raise self.undecided(node)
-        return found
+        return held
 
     def value(self, node: graph.Expr, var: graph.Var | None, env: _Names) -> Task[Value]:
         match node:
@@ -297,8 +297,8 @@ class _Reader:
             case graph.Call() if isinstance(node.op, Operator) and node.op.view:
                 return self.atom(node.args[0], env)
             case graph.Call() if (callee := env.function(node.op, self.module)) is not None:
-                value: Value = yield self.enter(callee, node, env)
-                return value
+                called: Value = yield self.enter(callee, node, env)
+                return called
             case graph.CallTIR():
                 return self.call(node, var, env)
             case graph.If() if not can_fail(node, self.module):

@@ -18,9 +18,9 @@ import numpy as np
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Trap
 from assay.semantics.graph.effects import kernel_can_trap
-from assay.semantics.module import Branch, Module, Program, Slot, Step
+from assay.semantics.module import Assertion, Branch, Continue, Loop, Module, Program, Slot, Step
 from assay.semantics.tensor import program_order
-from assay.verify.c.compiled import Compiled, Look
+from assay.verify.c.compiled import Compiled, Look, Stop
 from assay.verify.evidence import listed, plural
 from assay.verify.liveness.program import describe_step
 from assay.verify.trials.batch import stores
@@ -223,65 +223,73 @@ class _Run:
     def __init__(self, trials: Trials, turn: int, kind: Kind, end: tuple[int, list[Array]] | None = None) -> None:
         self.trials, self.turn, self.kind, self.end = trials, turn, kind, end
         self.program = trials.program
-        self.arms: dict[tuple[int, bool], int] = {}
-        self.conditions: dict[int | None, dict[str, bool]] = {}
-        """After which step (None: at the beginning) which conditions become what."""
+        self.arms: Counter[tuple[int, bool]] = Counter()
+        self.conditions: dict[int, dict[str, bool]] = {}
+        """Before which place of the path which conditions become what."""
         self.own: dict[str, Array] = {}
         self.trapping: dict[int, list[Array]] = {}
         self.path = self.make_path()
-        self.after = dict(zip([None, *self.path], [*self.path, None], strict=True))
         self.is_new = any(not trials.taken[a] for a in self.arms)
         self.inputs = self.make_inputs()
         self.wrong: str | None = None
-        self.wanted: tuple[int, Sequence[Array]] | None = None
+        self.wanted: Sequence[Array] | None = None
         self.expected: Trap | None = None
 
     # --- which way -----------------------------------------------------------------------------------------------
 
     def make_path(self) -> list[int]:
-        """The steps that run: at each choice the arm that was taken least often, the first with all that is in it."""
+        """The steps that run: at each choice the arm that was taken least often, the first with all that is in it. So a
+        loop is left when all that is in it has run."""
         steps = self.program.steps
         path: list[int] = []
-        stack: list[Branch] = []
-        number, last = 0, None
+        around: list[tuple[int, int, int | None]] = []
+        """Of each first arm and each loop that is running: where it ends, where one goes on, where the loop begins."""
+        number = 0
         while True:
-            while stack and number == stack[-1].then:
-                number = stack.pop().end
+            while around and number == around[-1][0]:
+                number = around.pop()[1]
             if number == len(steps):
                 return path
-            step = steps[number]
-            if isinstance(step, Step):
-                path.append(number)
-                last = number
-            if not isinstance(step, Branch):
-                number += 1
-                continue
-            arm = self.choose(number, step, last)
-            self.arms[number, arm] = 1
-            if arm:
-                stack.append(step)
-                number += 1
-            else:
-                number = step.then
+            match step := steps[number]:
+                case Step():
+                    path.append(number)
+                    number += 1
+                case Branch():
+                    arm = self.choose(number, step, len(path))
+                    self.arms[number, arm] += 1
+                    if arm:
+                        around.append((step.then, step.end, None))
+                    number = number + 1 if arm else step.then
+                case Loop():
+                    around.append((step.end, step.end, number))
+                    number += 1
+                case Continue():
+                    while (begin := around.pop()[2]) is None:
+                        pass
+                    number = begin
+                case Assertion():
+                    number += 1
 
-    def choose(self, number: int, step: Branch, last: int | None) -> bool:
+    def choose(self, number: int, step: Branch, place: int) -> bool:
         slot = self.program.slots[step.condition]
         fixed = self.trials.fixed(slot)
         if fixed is not None:
             return fixed
         arm = self.need(number, step, True) >= self.need(number, step, False)
         if slot.place == "input":
-            if slot.name not in self.own:
-                self.own[slot.name] = np.asarray(arm)
+            if slot.name not in self.own:  # it stays as it is: a loop that goes on by it never ends
+                endless = any(isinstance(s, Continue) for s in self.program.steps[number + 1 : step.then])
+                self.own[slot.name] = np.asarray(arm and not endless)
             return bool(self.own[slot.name])
-        return self.conditions.setdefault(last, {}).setdefault(slot.name, arm)
+        return self.conditions.setdefault(place, {}).setdefault(slot.name, arm)
 
     def need(self, number: int, step: Branch, arm: bool) -> float:
         """How much there is in an arm that has not run yet; else how seldom it has."""
         low, high = (number + 1, step.then) if arm else (step.then, step.end)
         inner = [(i, a) for i in range(low, high) if isinstance(self.program.steps[i], Branch) for a in (True, False)]
-        new = sum(not self.trials.taken[a] for a in [(number, arm), *inner])
-        return new + 1 / (2 + self.trials.taken[number, arm])
+        taken = self.trials.taken
+        new = sum(not taken[a] + self.arms[a] for a in [(number, arm), *inner])
+        return new + 1 / (2 + taken[number, arm] + self.arms[number, arm])
 
     # --- operands ------------------------------------------------------------------------------------------------
 
@@ -312,8 +320,12 @@ class _Run:
                         np.asarray(drawn), [*others, *self.trials.held(self.trials.beside.get(name, ()))], rng
                     )
             self.inputs = found
-            risky = [i for i in self.path if self.trials.reads_inputs(i) and self.trials.traps[self.step(i).kernel]]
-            if not any(isinstance(self.try_step(i)[1], Trap) for i in risky):
+            risky = [
+                place
+                for place, i in enumerate(self.path)
+                if self.trials.reads_inputs(i) and self.trials.traps[self.step(i).kernel]
+            ]
+            if not any(isinstance(self.try_step(place)[1], Trap) for place in risky):
                 break
         return found
 
@@ -329,12 +341,14 @@ class _Run:
         assert isinstance(step, Step)
         return step
 
-    def operands(self, index: int, attempt: int) -> list[Array]:
-        """What a step is handed: as it is where it cannot be changed."""
-        step, trials = self.step(index), self.trials
+    def operands(self, place: int, attempt: int) -> list[Array]:
+        """What the step at a place of the path is handed: as it is where it cannot be changed."""
+        index, trials = self.path[place], self.trials
+        step = self.step(index)
         kernel = trials.module.kernel(step.kernel)
-        known = {n: v for after, c in self.conditions.items() if self.after.get(after) == index for n, v in c.items()}
-        rng = self.rng(index, attempt)
+        known = self.conditions.get(place, {})
+        before = self.path[:place].count(index)
+        rng = self.rng(index + before * len(self.program.steps), attempt)
         found: list[Array] = []
         drawn: dict[str, Array] = {}
         numbers = [*trials.constants[step.kernel], *trials.numbers_beside(step)]
@@ -375,15 +389,17 @@ class _Run:
         order = np.arange(size) + (self.turn - len(KINDS)) * size
         return np.asarray(some[order // len(some) ** min(place, 3) % len(some)].reshape(shape))
 
-    def try_step(self, index: int) -> tuple[list[Array], Any]:
-        """Operands for a step on which it does not trap, if there are any, and its results; or its trap."""
+    def try_step(self, place: int) -> tuple[list[Array], Any]:
+        """Operands for the step at a place of the path on which it does not trap, if there are any, and its results; or
+        its trap."""
+        index = self.path[place]
         kernel = self.trials.module.kernel(self.step(index).kernel)
         if self.end is not None and self.end[0] == index:
             return self.end[1], kernel_outcome(kernel, self.end[1])
         operands: list[Array] = []
         result: Any = None
         for attempt in range(3):
-            operands = self.operands(index, attempt)
+            operands = self.operands(place, attempt)
             result = kernel_outcome(kernel, operands)
             if not isinstance(result, Trap):
                 if self.step(index).kernel in self.trials.sides:
@@ -396,58 +412,36 @@ class _Run:
 
     def go(self) -> str | None:
         """Run the C. What is wrong, if anything."""
-        path = iter(self.path)
+        places = iter(range(len(self.path)))
 
-        def put(index: int | None, look: Look) -> None:
+        def put(place: int, look: Look) -> None:
             """Overwrite what is read next."""
-            for name, value in self.conditions.get(index, {}).items():
+            for name, value in self.conditions.get(place, {}).items():
                 look(self.program.slots[name])[:] = int(value)
-            following = self.after[index]
-            if following is None or following in self.trials.skipped:
+            if place == len(self.path) or self.path[place] in self.trials.skipped:
                 self.wanted = None
                 return
-            operands, result = self.try_step(following)
-            for name, x in zip(self.step(following).reads, operands, strict=True):
+            operands, result = self.try_step(place)
+            for name, x in zip(self.step(self.path[place]).reads, operands, strict=True):
                 if self.program.slots[name].place not in ("constant", "input"):
                     look(self.program.slots[name])[:] = x.reshape(-1).view(np.uint8)
             if isinstance(result, Trap):
                 self.expected = result
             else:
-                self.wanted = following, result
+                self.wanted = result
 
         def compare(index: int, look: Look) -> None:
-            if self.wrong:
-                return
-            step = self.step(index)
-            if index != (due := next(path, None)):
-                there = "has ended" if due is None else f"takes {describe_step(self.step(due), due)}"
-                self.wrong = f"C takes {describe_step(step, index)} where the program {there}"
-                return
-            if self.expected is not None:
-                self.wrong = (
-                    f"{describe_step(step, index)} gives a value where its tensor function traps: {self.expected}"
-                )
-                return
-            if self.wanted is not None:
-                self.trials.tried.steps.add(index)
-                for name, wanted in zip(step.writes, self.wanted[1], strict=True):
-                    slot = self.program.slots[name]
-                    if not slot.is_live(self.trials.positions[index + 1] - 1):
-                        continue
-                    got = look(slot)[: slot.nbytes]
-                    if wanted.dtype == np.bool_ and got.size and got.max() > 1:
-                        self.wrong = f"{describe_step(step, index)} leaves a byte in {name} that is no bool"
-                        return
-                    odd = different(np.ascontiguousarray(wanted).reshape(-1), got.copy().view(wanted.dtype).reshape(-1))
-                    if odd:
-                        by = describe_step(step, index)
-                        self.wrong = f"C differs from the machine in buffer {name}, written by {by}: {odd}"
-                        return
-            put(index, look)
+            place = next(places, None)
+            self.wrong = self.difference(index, place, look)
+            if self.wrong or place is None:
+                raise Stop  # the C may go on as it likes
+            put(place + 1, look)
 
         self.begin()
         try:
             self.trials.compiled.run(self.inputs, on_step=compare)
+        except Stop:
+            return self.wrong
         except Trap as trap:
             if self.wrong is None and (self.expected is None or self.expected.kind != trap.kind):
                 expected = f", not {self.expected}" if self.expected is not None else ""
@@ -457,18 +451,44 @@ class _Run:
             return self.wrong
         if self.wrong is None and self.expected is not None:
             self.wrong = f"the C program runs where a step of it traps: {self.expected}"
-        if self.wrong is None and (left := next(path, None)) is not None:
-            self.wrong = f"C has ended where the program takes {describe_step(self.step(left), left)}"
+        if self.wrong is None and (left := next(places, None)) is not None:
+            due = self.path[left]
+            self.wrong = f"C has ended where the program takes {describe_step(self.step(due), due)}"
         self.trials.tried.runs += 1
         return self.wrong
 
+    def difference(self, index: int, place: int | None, look: Look) -> str | None:
+        """Where the C differs behind a step that it has taken, at a place of the path (None: behind its end)."""
+        step = self.step(index)
+        if place is None or index != self.path[place]:
+            there = "has ended"
+            if place is not None:
+                there = f"takes {describe_step(self.step(self.path[place]), self.path[place])}"
+            return f"C takes {describe_step(step, index)} where the program {there}"
+        if self.expected is not None:
+            return f"{describe_step(step, index)} gives a value where its tensor function traps: {self.expected}"
+        if self.wanted is None:
+            return None
+        self.trials.tried.steps.add(index)
+        for name, wanted in zip(step.writes, self.wanted, strict=True):
+            slot = self.program.slots[name]
+            if not slot.is_live(self.trials.positions[index + 1] - 1):
+                continue
+            got = look(slot)[: slot.nbytes]
+            if wanted.dtype == np.bool_ and got.size and got.max() > 1:
+                return f"{describe_step(step, index)} leaves a byte in {name} that is no bool"
+            odd = different(np.ascontiguousarray(wanted).reshape(-1), got.copy().view(wanted.dtype).reshape(-1))
+            if odd:
+                by = describe_step(step, index)
+                return f"C differs from the machine in buffer {name}, written by {by}: {odd}"
+        return None
+
     def begin(self) -> None:
         """What the first step is handed: it reads inputs and constants only, which nothing overwrites."""
-        first = self.path[0] if self.path else None
-        if first is None or first in self.trials.skipped:
+        if not self.path or self.path[0] in self.trials.skipped:
             return
-        _, result = self.try_step(first)
+        _, result = self.try_step(0)
         if isinstance(result, Trap):
             self.expected = result
         else:
-            self.wanted = first, result
+            self.wanted = result
