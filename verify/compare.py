@@ -29,7 +29,7 @@ from assay.semantics.scalar import TRANSCENDENTAL, Apply
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
-from assay.verify.c.compiled import Compiled, Look, Stop, compile_c
+from assay.verify.c.compiled import Compiled, Look, SeenEnough, compile_c
 from assay.verify.c.native import step_that_is_outside
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import why_outside
@@ -205,11 +205,11 @@ class Comparison:
                         f"C differs from the machine in buffer {name}, written by {describe_step(step, index)}"
                     )
             if first:
-                raise Stop  # the C may go on as it likes
+                raise SeenEnough  # the C may go on as it likes
 
         try:
             got = self.traced.run(self.taken, on_step=compare)
-        except Stop:
+        except SeenEnough:
             return first[0]
         except Trap as trap:
             return f"the C program does not run: {trap}"

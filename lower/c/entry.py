@@ -79,8 +79,9 @@ def _meet(layout: EntryLayout, a: Slot, b: Slot) -> bool:
 
 def entry(layout: EntryLayout, kernels: Mapping[str, CKernel], library: Library) -> Iterator[str]:
     """Offsets, static asserts, checks and the run function."""
-    if not layout.sizes.arguments:
+    if layout.program.plan is None:
         yield from _offsets(layout)
+    if not layout.sizes.arguments:
         yield from _entry(layout, kernels, library)
         return
     text = [*_entry(layout, kernels, library), *_taken(layout)]  # it says what the plan has to hold

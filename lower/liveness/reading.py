@@ -7,7 +7,7 @@ variable names is the relation of `assay.semantics.alias`.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias
 
@@ -53,6 +53,14 @@ class Choose:
     span: Span | None
     results: tuple[Origin, ...] = ()
     arms: tuple[tuple[Origin, ...], tuple[Origin, ...]] = ((), ())
+
+
+@dataclass(frozen=True)
+class Close:
+    """The end of what is done in one branch of a choice: its results are there."""
+
+    of: Choose
+    side: int
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,7 @@ class Leave:
     of: Begin
 
 
-Item: TypeAlias = Assert | Run | Choose | Otherwise | End | Begin | Again | Leave
+Item: TypeAlias = Assert | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
 
 Value: TypeAlias = "tuple[Origin, ...] | None"
 """The origins of a value; None where none comes, for a loop begins anew instead."""
@@ -194,8 +202,12 @@ class _Reader:
         self.module = module
         self.text = Text()
         self.names: set[str] = set()
+        self.count = 0
         self.entry = {s for p in module.main.params for s in open_symbols(p.type)}
         """The symbols that have their values when a run begins."""
+        self.pending: list[list[Item]] = []
+        """Of each choice around of which a branch ends in a loop that begins anew: the rest of its text. What comes
+        behind it is in the other branch."""
         self.active: dict[graph.Function, Begin | None] = {module.main: None}
         """The functions that are being written out; of one that is a loop, that."""
 
@@ -247,20 +259,49 @@ class _Reader:
         (condition,) = at.look(value.condition)
         item = Choose(condition, value.span)
         self.add(item)
+        around = len(self.pending)
         then: Value = yield self.chain(value.then, at, (item, 0), tail)
+        if then is not None:
+            self.add(Close(item, 0))
+        first, self.text.items = self.text.items, []
+        open_, self.pending[around:] = self.pending[around:], []
         self.add(Otherwise(item))
         otherwise: Value = yield self.chain(value.otherwise, at, arm if then is None else (item, 1), tail)
-        self.add(End(item))
         if then is None or otherwise is None:
-            one = otherwise if then is None else then
-            item.results = one or ()
-            item.arms = item.results, item.results
-            return one
+            return self.one_way(item, then, otherwise, first, open_, around)
+        self.add(Close(item, 1))
+        self.end_all(around)
+        self.text.items = [*first, *_ended(open_), *self.text.items]
+        self.add(End(item))
         item.arms = then, otherwise
         _require_one_size(value, then, otherwise)
         item.results = choice_origins(self.fresh(var, at), then, otherwise, device_of(var, value))
         self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
         return item.results
+
+    def one_way(
+        self, item: Choose, then: Value, otherwise: Value, first: list[Item], open_: list[list[Item]], around: int
+    ) -> Value:
+        """One branch, or both, ended in a loop that begins anew: what follows is in the other. `first` and `open_` are
+        the text of the first branch, and the choices left open in it."""
+        one = then if otherwise is None else otherwise
+        item.results = one or ()
+        item.arms = item.results, item.results
+        if then is None:
+            self.text.items = [*first, *_ended(open_), *self.text.items]
+            self.pending.insert(around, [End(item)])
+            if one is None:
+                self.end_all(around)
+        else:
+            self.end_all(around)
+            self.pending += [[*self.text.items, End(item)], *open_]
+            self.text.items = first
+        return one
+
+    def end_all(self, around: int) -> None:
+        """End the choices that were left open because of their other branch."""
+        self.text.items += _ended(self.pending[around:])
+        del self.pending[around:]
 
     def callee(self, op: graph.Expr, at: _Activation) -> _Callee | None:
         """The function that an operand names, as far as that is known without a run."""
@@ -278,7 +319,7 @@ class _Reader:
             raise _kept_whole(callee.name, call.span)
         given = self.arguments(function, call, at)
         inner = self.enter(callee, given, call, var, at)
-        kept = _handed_on(callee, self.module)
+        kept = _handed_on(callee, self.module, self.active)
         if kept is None:
             self.active[function] = None
             found: Value = yield self.chain(function.body, inner, arm, tail)
@@ -286,8 +327,10 @@ class _Reader:
             return found
         loop = self.begin(function, given, kept, call, inner)
         self.active[function] = loop
+        around = len(self.pending)
         found = yield self.chain(function.body, inner, arm, function)
         del self.active[function]
+        self.end_all(around)
         self.add(Leave(loop))
         if found is None:
             _refuse_recursion(callee, call, "has no way to end")
@@ -392,7 +435,8 @@ class _Reader:
         return name
 
     def add(self, item: Item) -> None:
-        if len(self.text.items) >= MOST:
+        self.count += 1
+        if self.count > MOST:
             raise Unsupported(
                 f"main has more than {MOST} calls with those of the functions that it calls written out",
                 label="liveness.C5",
@@ -422,30 +466,31 @@ def _require_one_size(value: graph.If, then: tuple[Origin, ...], otherwise: tupl
             )
 
 
-def _handed_on(callee: _Callee, module: Module) -> frozenset[graph.Var] | None:
+def _ended(pending: list[list[Item]]) -> list[Item]:
+    """The rest of the text of choices that were left open, from the inside."""
+    return [item for some in reversed(pending) for item in some]
+
+
+def _handed_on(callee: _Callee, module: Module, active: Container[graph.Function]) -> frozenset[graph.Var] | None:
     """Of a function that calls itself, the parameters that each such call hands on as they are; None if it does not.
 
-    A function of the module may do so by way of others: then nothing is known of what they hand on.
+    A function of the module may do so by way of others, but for those that are being written out: then nothing is known
+    of what they hand on.
     """
     function = callee.function
-    kept, itself, others = set(function.params), False, list[str]()
-    for node in post_order(function.body):
-        if isinstance(node, graph.GlobalVar) and isinstance(module.definitions.get(node.name), graph.Function):
-            others.append(node.name)
-        if isinstance(node, graph.Call) and _names(node.op, callee):
-            itself = True
-            kept &= {p for p, a in zip(function.params, node.args, strict=True) if a is p}
-    if callee.around is not None:
-        return frozenset(kept) if itself else None
+    own = [n for n in post_order(function.body) if isinstance(n, graph.Call) and _names(n.op, callee)]
+    kept = set(function.params)
+    for call in own:
+        kept &= {p for p, a in zip(function.params, call.args, strict=True) if a is p}
+    if callee.around is None:
 
-    def called(name: str) -> list[str]:
-        inner = module.definitions.get(name)
-        nodes = post_order(inner.body) if isinstance(inner, graph.Function) and name != callee.name else ()
-        return [n.name for n in nodes if isinstance(n, graph.GlobalVar)]
+        def called(of: graph.Function) -> list[graph.Function]:
+            named = (module.definitions.get(n.name) for n in post_order(of.body) if isinstance(n, graph.GlobalVar))
+            return [f for f in named if isinstance(f, graph.Function) and f not in active]
 
-    if callee.name in reached([n for n in others if n != callee.name], called):
-        return frozenset()
-    return frozenset(kept) if itself else None
+        if function in reached([f for f in called(function) if f is not function], called):
+            return frozenset()
+    return frozenset(kept) if own else None
 
 
 def _names(op: object, callee: _Callee) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.legalize.kernels import build
-from assay.lower.liveness.reading import Again, Assert, Begin, Choose, End, Leave, Otherwise, Run, Text
+from assay.lower.liveness.reading import Again, Assert, Begin, Choose, Close, End, Leave, Otherwise, Run, Text
 from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype
@@ -89,12 +89,12 @@ class Homes:
                     at = len(self.steps)
                     open_.append(at)
                     self.steps.append(Branch(self.slot(item.condition), at, at, item.span))
+                case Close(of=choice, side=side):
+                    self.copy_all(self.late[choice][side])
                 case Otherwise(of=choice):
-                    self.copy_all(self.late[choice][0])
                     at = open_[-1]
                     self.steps[at] = Branch(self.slot(choice.condition), len(self.steps), at, choice.span)
-                case End(of=choice):
-                    self.copy_all(self.late[choice][1])
+                case End():
                     at = open_.pop()
                     branch = self.steps[at]
                     assert isinstance(branch, Branch)

@@ -36,7 +36,7 @@ Look = Callable[[Slot], Array]
 _HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 
 
-class Stop(Exception):
+class SeenEnough(Exception):
     """What a watcher of a run raises when it has seen enough."""
 
 

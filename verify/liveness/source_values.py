@@ -9,7 +9,7 @@ program with it.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -53,15 +53,25 @@ def copied(kernel: PrimFunc, reads: Sequence[int], device: VirtualDevice, table:
 
 
 @dataclass
+class Block:
+    """What may trap in a stretch of a text, in order; and of a choice at its end of which one arm ends in a loop that
+    begins anew: the condition, the events of that arm, whether it is the first, and what is in the other arm, with all
+    that follows."""
+
+    events: list[int] = field(default_factory=list)
+    rest: tuple[int, Numbers, bool, Block] | None = None
+
+
+@dataclass
 class TrapEvents:
     """What may trap, in order: the numbers of results, and of choices the events of both arms."""
 
     table: Table
-    open: list[list[int]] = field(default_factory=lambda: [[]])
+    open: list[Block] = field(default_factory=lambda: [Block()])
 
     def add(self, number: int) -> None:
         """Note an event in the innermost block."""
-        self.open[-1].append(number)
+        _last(self.open[-1])[-1].events.append(number)
 
     def assert_sizes(self, sizes: Sequence[tuple[Dim, Dim]]) -> None:
         """Note that dims have to be equal here, in pairs; nothing where there are none."""
@@ -74,11 +84,26 @@ class TrapEvents:
 
     def enter(self) -> None:
         """Begin a block."""
-        self.open.append([])
+        self.open.append(Block())
 
     def leave(self) -> Numbers:
         """End the innermost block and give its events."""
-        return tuple(self.open.pop())
+        return self.closed(self.open.pop())
+
+    def closed(self, block: Block) -> Numbers:
+        """The events of a block that has ended."""
+        events: Numbers = ()
+        for one in reversed(_last(block)):
+            if one.rest is not None:
+                condition, ended, first, _ = one.rest
+                arms = (ended, events) if first else (events, ended)
+                events = (self.table.number("choice", condition, *arms),)
+            events = (*one.events, *events)
+        return events
+
+    def go_on(self, condition: int, ended: Numbers, first: bool, other: Block) -> None:
+        """One arm has ended in a loop that begins anew: what follows is in the other, up to the end of the block."""
+        _last(self.open[-1])[-1].rest = condition, ended, first, other
 
     def again(self, loop: int, carried: Numbers) -> None:
         """A loop begins anew with these values of its variables."""
@@ -94,6 +119,14 @@ class TrapEvents:
         """Both arms have ended; nothing if nothing in them can trap."""
         if then or otherwise:
             self.add(self.table.number("choice", condition, then, otherwise))
+
+
+def _last(block: Block) -> list[Block]:
+    """A block, and those in which it goes on: the last is the one that is being filled."""
+    found = [block]
+    while found[-1].rest is not None:
+        found.append(found[-1].rest[3])
+    return found
 
 
 @dataclass
@@ -241,7 +274,7 @@ class _Reader:
 
     def header(self, callee: _Callee, initial: Numbers, functions: Mapping[graph.Expr, _Callee]) -> _Loop | None:
         """The loop that a function is, if it calls itself."""
-        if not _calls_itself(callee, self.module):
+        if not _calls_itself(callee, self.module, self.inside):
             return None
         number = self.count
         self.count += 1
@@ -305,12 +338,17 @@ class _Reader:
                 (condition,) = self.atom(node.condition, env)
                 self.events.enter()
                 then: Value = yield self.body(node.then, env)
-                first = self.events.leave()
+                first = self.events.open.pop()
                 self.events.enter()
                 otherwise: Value = yield self.body(node.otherwise, env)
-                self.events.choose(condition, first, self.events.leave())
-                if then is None or otherwise is None:
-                    return otherwise if then is None else then
+                second = self.events.open.pop()
+                if then is None:
+                    self.events.go_on(condition, self.events.closed(first), True, second)
+                    return otherwise
+                if otherwise is None:
+                    self.events.go_on(condition, self.events.closed(second), False, first)
+                    return then
+                self.events.choose(condition, self.events.closed(first), self.events.closed(second))
                 return tuple(choice(self.table, condition, a, b) for a, b in zip(then, otherwise, strict=True))
             case _:
                 return self.atom(node, env)
@@ -350,8 +388,9 @@ class _Reader:
         return UndecidedNumbering(f"{graph.show_head(node)}{at} is nothing that a program of steps can do")
 
 
-def _calls_itself(callee: _Callee, module: Module) -> bool:
-    """Whether a function may be called while it runs: its text names it, or does what it calls."""
+def _calls_itself(callee: _Callee, module: Module, inside: Container[graph.Function]) -> bool:
+    """Whether a function may be called while it runs: its text names it, or does what it calls, but for what is around
+    it already."""
     if callee.around is not None:
         nodes = post_order(callee.function.body)
         return any(isinstance(n, graph.Call) and n.op is callee.own for n in nodes)
@@ -359,6 +398,6 @@ def _calls_itself(callee: _Callee, module: Module) -> bool:
     def called(function: graph.Function) -> list[graph.Function]:
         names = (n.name for n in post_order(function.body) if isinstance(n, graph.GlobalVar))
         found = (module.definitions.get(name) for name in names)
-        return [f for f in found if isinstance(f, graph.Function)]
+        return [f for f in found if isinstance(f, graph.Function) and f not in inside]
 
     return callee.function in reached(called(callee.function), called)

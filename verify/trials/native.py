@@ -20,7 +20,7 @@ from assay.semantics.errors import Trap
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import Assertion, Branch, Continue, Loop, Module, Program, Slot, Step
 from assay.semantics.tensor import program_order
-from assay.verify.c.compiled import Compiled, Look, Stop
+from assay.verify.c.compiled import Compiled, Look, SeenEnough
 from assay.verify.evidence import listed, plural
 from assay.verify.liveness.program import describe_step
 from assay.verify.trials.batch import stores
@@ -434,13 +434,13 @@ class _Run:
             place = next(places, None)
             self.wrong = self.difference(index, place, look)
             if self.wrong or place is None:
-                raise Stop  # the C may go on as it likes
+                raise SeenEnough  # the C may go on as it likes
             put(place + 1, look)
 
         self.begin()
         try:
             self.trials.compiled.run(self.inputs, on_step=compare)
-        except Stop:
+        except SeenEnough:
             return self.wrong
         except Trap as trap:
             if self.wrong is None and (self.expected is None or self.expected.kind != trap.kind):

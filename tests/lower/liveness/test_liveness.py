@@ -326,12 +326,11 @@ def refused(body: Expr, *params: Expr, **functions: Function) -> Unsupported:
 
 
 def test_what_has_no_plan_is_named() -> None:
-    pair, f = var("pair", TupleType((F4, F4))), var("f", SAME.type)
+    pair = var("pair", TupleType((F4, F4)))
     assert refused(get(pair, 0), pair).label == "liveness.C1"
     cases = {
         "print": lets(var("n", TupleType(())), print_(X))(X),
         "a reference": read(ref(X)),
-        "a function inside": let(f, SAME, Call(F4, f, (X,))),
         "test.f": Call(F4, extern("test.f", (F4,), F4), (X,)),
     }
     for what, body in cases.items():
