@@ -41,6 +41,7 @@ FACTORIAL = """
             return q
         return f(R.maximum(R.minimum(n, R.const(6, "int64")), R.const(6, "int64")), R.const(1, "int64"))
 """
+DEEPER = 'q = R.multiply(f(R.subtract(k, R.const(1, "int64")), r), k)'
 MARKED = f"""
     @R.function
     def main(x: {T}):
@@ -342,8 +343,8 @@ SHOWN: tuple[Shown, ...] = (
     Shown(
         "A23",
         "check FILE.py --stop-after liveness",
-        FACTORIAL,
-        (r"a loop, or another function that calls itself, .* in f: a plan has .*\[liveness\.C2\]",),
+        FACTORIAL.replace('q = f(R.subtract(k, R.const(1, "int64")), R.multiply(r, k))', DEEPER),
+        (r"f calls itself, and there is more to do when that call is done: .*\[liveness\.C3\]",),
         code=2,
     ),
     Shown(

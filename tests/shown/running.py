@@ -113,6 +113,7 @@ R.Tensor((), "int32"):
             return r
         return (twice(add_y, R.const(1, "int32")), down(R.const(4, "int32")))
 """
+DOWN = 'down(R.subtract(i, R.const(1, "int32")))'
 PARITY = """
     @R.function
     def even(i: R.Tensor((), "int32")) -> R.Tensor((), "bool"):
@@ -331,7 +332,7 @@ SHOWN: tuple[Shown, ...] = (
         "R16",
         "check FILE.py --stop-after pool",
         CLOSURE,
-        (r"a function inside of a function.*\(assay run\) \[liveness\.C2\]",),
+        (r"down calls itself, and there is more to do when that call is done: .*\[liveness\.C3\]",),
         code=2,
     ),
     Shown(
@@ -340,7 +341,15 @@ SHOWN: tuple[Shown, ...] = (
         PARITY,
         (r"output_0: Tensor\(\(\), bool\) \w+ False output_1: Tensor\(\(\), bool\) \w+ True",),
     ),
-    Shown("R17", "check FILE.py --stop-after pool", PARITY, (r"even calls itself.*\[liveness\.C3\]",), code=2),
+    Shown("R17", "check FILE.py", PARITY, (r"liveness proved .* 4 choices, 2 loops", r"compare tested .*2 outputs")),
+    Shown(
+        "R16",
+        "check FILE.py",
+        CLOSURE.replace(
+            'R.add(i, down(R.subtract(i, R.const(1, "int32"))))', 'down(R.subtract(i, R.const(1, "int32")))'
+        ),
+        (r"liveness proved .* 1 loop", r"compare tested .*2 outputs"),
+    ),
     Shown(
         "R18",
         "check FILE.py --stop-after pool --skip fuse --dump DIR",

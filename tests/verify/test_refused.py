@@ -20,7 +20,7 @@ from assay.lower.loops.layout import Layout
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import AssayError
 from assay.semantics.graph import GlobalVar, call, call_tir, function, let, var
-from assay.semantics.module import Branch, Module, Program, Step
+from assay.semantics.module import Branch, Continue, Item, Module, Program, Step
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.text.module_text import entry_name, parse
@@ -145,9 +145,10 @@ def test_a_broken_rule_is_named(name: str) -> None:
         ("lives.C1", (*STEPS, Branch("x", 9, 9))),
         ("lives.C2", (replace(STEPS[0], phases=3), *STEPS[1:])),
         ("lives.C3", (Step("double", ("nothing",), ("a",)), *STEPS[1:])),
+        ("lives.C4", (*STEPS, Continue())),
     ],
 )
-def test_a_program_without_a_flow(label: str, steps: tuple[Step | Branch, ...]) -> None:
+def test_a_program_without_a_flow(label: str, steps: tuple[Item, ...]) -> None:
     evidence = lives(steps=steps)
     assert not evidence.holds and f"[{label}]" in evidence.detail, evidence
 
