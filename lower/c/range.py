@@ -28,7 +28,8 @@ from assay.semantics.integers.ranges import (
     reach,
     scaled,
 )
-from assay.semantics.scalar import Apply, Cast, Const, Dim, Expr, Load, Var, operation
+from assay.semantics.scalar import Apply, Cast, Const, Dim, Expr, Load, Var, operation, variables
+from assay.semantics.scalar.structure import Interner
 from assay.semantics.walk import Worklist, post_order, scoped
 
 MOST_TERMS = 12
@@ -67,6 +68,14 @@ class Fact:
     within: Range
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A choice between values as an atom: the number of its structure, and the variables in it."""
+
+    structure: int
+    variables: frozenset[Var]
+
+
 class Ranges:
     """The bounds of variables in scope and the conditions that hold; both change as the printer walks the body."""
 
@@ -78,25 +87,34 @@ class Ranges:
         self._within: dict[int, Interval] = {}
         """Where the atoms lie."""
         self._atoms: dict[object, int] = {}
-        """By variable, and by operation and the forms of its operands."""
+        """By variable, by operation and the forms of its operands, and a choice by its structure."""
         self._numbers = count()
+        self._structure = Interner()
 
     def bind(self, var: Var, known: Known) -> Callable[[], None]:
         """Open the scope of a variable with those bounds; call the result to close it."""
-        if var not in self.variables:
-            return scoped(self.variables, var, known.range)
-        self._forget()  # what was said of the other variable says nothing of this one
+        self._forget(var)
         leave = scoped(self.variables, var, known.range)
 
         def close() -> None:
             leave()
-            self._forget()
+            self._forget(var)
 
         return close
 
-    def _forget(self) -> None:
-        self._atoms.clear()
-        self._laws.clear()
+    def _forget(self, var: Var) -> None:
+        """What was said of a variable says nothing of it in another scope."""
+        if var not in self._atoms:
+            return
+        gone = {self._atoms.pop(var)}
+        for key in list(self._atoms):  # what is made of others comes behind them
+            if isinstance(key, Choice):
+                is_of = var in key.variables
+            else:
+                is_of = isinstance(key, tuple) and any(gone & f.terms.keys() for f in key[1:])
+            if is_of:
+                gone.add(self._atoms.pop(key))
+        self._laws = [law for law in self._laws if not gone & law.form.terms.keys()]
 
     # --- expressions ---------------------------------------------------------------------------------------------
 
@@ -219,6 +237,12 @@ class Ranges:
             return Known(*dtype_range(node.dtype))
         forms = [a.form for a in args if a.form is not None]
         if len(forms) < len(args):
+            if node.op == "select" and not any(isinstance(n, Load) for n in post_order(node)):
+                return Known(
+                    low,
+                    high,
+                    self._atom(Choice(self._structure(node), frozenset(variables(node))), lambda: (low, high)),
+                )
             return Known(low, high)
         form = combined(node.op, forms)
         named = form is None or len(form.terms) > MOST_TERMS

@@ -8,11 +8,12 @@ order, stays. Nothing moves that might trap, and nothing that reads memory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.lower.c.expr import ExprWriter
-from assay.semantics.scalar import Apply, Expr, Load, Var
+from assay.lower.c.range import Known
+from assay.semantics.scalar import Apply, Expr, Load, Var, apply
 from assay.semantics.tensor import For, LetStmt, Seq, Stmt, Store, While, program_order
 from assay.semantics.walk import post_order
 
@@ -62,7 +63,7 @@ class Rows:
                 if not self.is_whole(access, loops):
                     return None
                 found.append(access)
-        if not found or not self.is_only_index(statements, names):
+        if not found or not self.is_only_index(statements, names) or not self.are_inside(found, loops):
             return None
         return Flat(tuple(loops), self.different(found, count), found[0])
 
@@ -99,6 +100,28 @@ class Rows:
             return False
         place = self.exprs.buffers.get(access.buffer)
         return place is not None and not place.scalar and (len(shape) == count or self.is_row(access, count))
+
+    def are_inside(self, found: Sequence[Load], loops: Sequence[For]) -> bool:
+        """Whether the trailing indices of elements are shown to be inside: no text that could check them has the
+        variables of the loops."""
+        ranges, leaving = self.exprs.ranges, list[Callable[[], None]]()
+        facts = len(ranges.facts)
+        for loop in loops:
+            root = self.exprs.fold(loop.extent)
+            known = self.exprs.bounds(root)
+            assert known is not None, "a dim is a whole number"
+            leaving.append(ranges.bind(loop.var, Known(0, max(known.high - 1, 0))))
+            ranges.assume(apply("lt", loop.var, root), True)
+        count = len(loops)
+        inside = all(
+            self.exprs.is_inside(i, d)
+            for a in found
+            for i, d in zip(a.indices[-count:], a.buffer.shape[-count:], strict=True)
+        )
+        del ranges.facts[facts:]
+        for leave in reversed(leaving):
+            leave()
+        return inside
 
     def is_variable(self, index: Expr, var: Var, names: Collection[Var]) -> bool:
         """Whether an index is a variable, but for zeros that are added."""

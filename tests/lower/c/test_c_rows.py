@@ -12,11 +12,13 @@ import pytest
 
 from assay.interp import machine
 from assay.lower.c import emit
+from assay.lower.c.helpers import Library
+from assay.lower.c.kernel import write_kernel
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.errors import Trap
 from assay.semantics.module import Module, Program, Slot, Step
-from assay.semantics.scalar import Expr, Var, apply, cast, const
-from assay.semantics.tensor import Buffer, PrimFunc, Stmt, loops, store
+from assay.semantics.scalar import Expr, Var, apply, cast, const, variables
+from assay.semantics.tensor import Buffer, For, PrimFunc, Seq, Stmt, loops, store
 from assay.semantics.types import TensorType
 from assay.verify.c.compiled import compile_c
 from assay.verify.c.tools import STRICT
@@ -37,7 +39,8 @@ def lone(kernel: PrimFunc) -> Module:
         for b in kernel.params
     }
     reads, writes = (tuple(b.name for b in part) for part in (kernel.inputs, kernel.outputs))
-    step = Step(kernel.name, reads, writes, dims=((N, N), (M, M)))
+    used = {s for b in kernel.params for d in b.shape if isinstance(d, Expr) for s in variables(d)}
+    step = Step(kernel.name, reads, writes, dims=tuple((s, s) for s in (N, M) if s in used))
     return Module({"main": Program(slots, (step,), reads, writes, sizes={"workspace": 0}), kernel.name: kernel})
 
 
@@ -50,6 +53,9 @@ def value(i: Expr, j: Expr, k: Expr) -> Expr:
 
 
 ZERO = const(0, INT64)
+STRETCHED = apply("select", apply("eq", N, const(1)), M, N)
+"""A dim that is stretched where it is 1: no sum of others."""
+WIDE, WIDER = Buffer("x", (M, STRETCHED), FLOAT32), Buffer("out", (M, STRETCHED), FLOAT32)
 CASES: dict[str, tuple[PrimFunc, int]] = {
     "all dims": (PrimFunc("f", (X, OUT), 1, nest(lambda i, j, k: store(OUT, (i, j, k), value(i, j, k)))), 1),
     "a zero is added": (
@@ -69,6 +75,15 @@ CASES: dict[str, tuple[PrimFunc, int]] = {
     "a value that hangs on the place": (
         PrimFunc("f", (X, WHOLE), 1, nest(lambda i, j, k: store(WHOLE, (i, j, k), cast(k, INT64)))),
         3,
+    ),
+    "a dim that is chosen": (
+        PrimFunc(
+            "f",
+            (WIDE, BIAS, WIDER),
+            1,
+            loops("j k", (M, STRETCHED), lambda j, k: store(WIDER, (j, k), WIDE[j, k])),
+        ),
+        1,
     ),
     "two orders": (
         PrimFunc(
@@ -99,10 +114,20 @@ def test_the_same_bits_in_as_many_loops(name: str) -> None:
 
 
 def made(buffer: Buffer, n: int, m: int, rng: np.random.Generator) -> Array:
-    shape = tuple(d if isinstance(d, int) else {N: n, M: m}[d] for d in buffer.shape)  # type: ignore[index]
+    sizes = {N: n, M: m, STRETCHED: m if n == 1 else n}
+    shape = tuple(d if isinstance(d, int) else sizes[d] for d in buffer.shape)
     if buffer is PLACES:
         return rng.integers(0, max(n, 1), shape)
     return rng.standard_normal(shape).astype(np.float32)
+
+
+def test_one_variable_of_two_loops_is_two_variables() -> None:
+    """What is known of the first says nothing of the second, which leaves the buffer."""
+    x, out, k = Buffer("x", (4,), FLOAT32), Buffer("out", (8,), FLOAT32), Var("k")
+    passes = (For(k, const(4), store(out, k, x[k])), For(k, const(10), store(out, k, x[0])))
+    kernel = write_kernel(PrimFunc("f", (x, out), 1, Seq(passes)), "k_f", "M", Library("m", "M"))
+    first, second = "".join(kernel.text(set(), "")).split("for (")[1:]
+    assert "TRAP_OUT_OF_BOUNDS" not in first and "TRAP_OUT_OF_BOUNDS" in second
 
 
 def test_an_index_that_may_be_outside_is_looked_at_in_the_loop() -> None:
