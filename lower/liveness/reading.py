@@ -9,11 +9,25 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
+from assay.lower.liveness.items import (
+    Again,
+    Arm,
+    Assert,
+    Begin,
+    Choose,
+    Close,
+    End,
+    Item,
+    Leave,
+    Otherwise,
+    Run,
+    Text,
+    Value,
+)
 from assay.semantics import graph
 from assay.semantics.alias import Origin, choice_origins, device_of, from_outside, made, passed
-from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
@@ -27,105 +41,6 @@ from assay.semantics.walk import post_order, reached
 
 MOST = 1_000_000
 """Calls that a text may have: functions that call functions twice could make any number."""
-
-Arm: TypeAlias = "tuple[Choose, int] | None"
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A call of a tensor function. `types` are those of what it reads and makes, as the call names them: what it reads
-    may be a view."""
-
-    kernel: str
-    reads: tuple[Origin, ...]
-    makes: tuple[Origin, ...]
-    types: tuple[TensorType, ...]
-    scalars: tuple[Dim, ...]
-    span: Span | None
-    device: VirtualDevice
-
-
-@dataclass(eq=False)
-class Choose:
-    """A choice by a boolean. `results` are its origins, `arms` those that its branches give for them."""
-
-    condition: Origin
-    span: Span | None
-    results: tuple[Origin, ...] = ()
-    arms: tuple[tuple[Origin, ...], tuple[Origin, ...]] = ((), ())
-
-
-@dataclass(frozen=True)
-class Close:
-    """The end of what is done in one branch of a choice: its results are there."""
-
-    of: Choose
-    side: int
-
-
-@dataclass(frozen=True)
-class Otherwise:
-    """Here the first branch of a choice ends, and the second begins."""
-
-    of: Choose
-
-
-@dataclass(frozen=True)
-class End:
-    """The end of a choice in the text."""
-
-    of: Choose
-
-
-@dataclass(frozen=True, eq=False)
-class Assert:
-    """Sizes that have to be equal here, by pairs: found, and wanted."""
-
-    sizes: tuple[tuple[Dim, Dim], ...]
-    span: Span | None
-
-
-@dataclass(eq=False)
-class Begin:
-    """Here a loop begins: a function that calls itself, written out where it is called. `carried` are the origins that
-    its variables name whenever it begins, None for one that every call of itself hands on as it is; `initial` are the
-    origins that the call hands over, of all variables."""
-
-    carried: tuple[Origin | None, ...]
-    initial: tuple[Origin, ...]
-    span: Span | None
-
-
-@dataclass(frozen=True)
-class Again:
-    """Here a loop begins anew, with these origins for its variables."""
-
-    of: Begin
-    values: tuple[Origin, ...]
-    span: Span | None
-
-
-@dataclass(frozen=True)
-class Leave:
-    """The end of a loop in the text."""
-
-    of: Begin
-
-
-Item: TypeAlias = Assert | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
-
-Value: TypeAlias = "tuple[Origin, ...] | None"
-"""The origins of a value; None where none comes, for a loop begins anew instead."""
-
-
-@dataclass(eq=False)
-class Text:
-    """The items in order, the origins of the result, and for each origin that an item makes the arm that it is made
-    in."""
-
-    items: list[Item] = field(default_factory=list)
-    result: tuple[Origin, ...] = ()
-    arm_of: dict[Origin, Arm] = field(default_factory=dict)
 
 
 def read_main(module: Module) -> Text:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.legalize.kernels import build
-from assay.lower.liveness.reading import Again, Assert, Begin, Choose, Close, End, Leave, Otherwise, Run, Text
+from assay.lower.liveness.items import Again, Assert, Begin, Choose, Close, End, Leave, Otherwise, Run, Text
 from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype

@@ -227,9 +227,12 @@ class _Loop:
     def _collected(self, k: int, of: TensorType, x: Expr, i: Var, outer: set[Symbol]) -> tuple[Var, Expr, Expr]:
         """A scan output: the parameter that holds its elements so far, its start, and its elements after `x`.
 
-        Sizes of the elements that are not known outside are taken from the first; without a first they are 0.
+        Where it is known how many there are, each has its place from the start. Else sizes of the elements that are not
+        known outside are taken from the first; without a first they are 0.
         """
         node = self.node
+        if (placed := self._placed(k, of, x, i, outer)) is not None:
+            return placed
         known = [isinstance(d, int) or all(v in outer for v in variables(d)) for d in of.shape]
         inside = tuple(d if ok else Symbol(f"e{a}") for a, (d, ok) in enumerate(zip(of.shape, known, strict=True)))
         so_far = graph.var(f"s{k}", TensorType((Symbol("n"), *inside), of.dtype))
@@ -245,6 +248,20 @@ class _Loop:
         if not all(known):
             more = graph.if_(node.call("equal", i, 0), new, more)
         return so_far, start, more
+
+    def _placed(self, k: int, of: TensorType, x: Expr, i: Var, outer: set[Symbol]) -> tuple[Var, Expr, Expr] | None:
+        """The same with room for all elements, if their number and sizes are known outside as numbers or symbols."""
+        node = self.node
+        whole = (self.count, *of.shape)
+        if self.trips is None or x in node.builder.texts or not all(isinstance(d, int) or d in outer for d in whole):
+            return None
+        room = TensorType(tuple(d for d in whole if d is not None), of.dtype)
+        so_far = graph.var(f"s{k}", room)
+        start = node.call("broadcast_to", node.constant(np.zeros((), of.dtype.numpy)), shape=room.shape)
+        back = k < len(self.reversed) and self.reversed[k]
+        at = node.call("subtract", node.call("subtract", self.trips, 1), i) if back else i
+        place = node.call("reshape", at, shape=(1, 1))
+        return so_far, start, node.call("scatter_nd", so_far, place, node.call("expand_dims", x, axis=(0,)))
 
 
 def _fresh(own: set[Symbol]) -> Symbol:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from assay.lower import liveness
 from assay.lower.liveness import find_lives
-from assay.lower.liveness.reading import Text
+from assay.lower.liveness.items import Text
 from assay.lower.liveness.slots import Homes
 from assay.lower.pool import plan_pools
 from assay.semantics.dtypes import INT32

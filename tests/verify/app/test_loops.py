@@ -61,6 +61,13 @@ RECURRENT = """recurrent (float[time,2,2] x) => (float[time,1,2,3] y, float[1,2,
     r = ConstantOfShape <value: tensor = float {-0.5}> (rs)
     y, last = GRU <hidden_size: int = 3> (x, w, r) }"""
 
+SCANNED = """scanned (float[steps,2] x, float[2] start) => (float[2] last, float[steps,2] all, float[steps,2] back) {
+    last, all, back = Scan <num_scan_inputs: int = 1, scan_output_directions: ints = [0, 1],
+        body: graph = body (float[2] state, float[2] row) => (float[2] next, float[2] out, float[2] other) {
+            next = Add (state, row)
+            out = Identity (next)
+            other = Sub (next, state) }> (start, x) }"""
+
 
 def write(path: Path, text: str, **constants: list[int]) -> Path:
     proto = parser.parse_model(HEAD + text)
@@ -95,6 +102,15 @@ def test_loops_over_unknown_sizes_go_through(
     assert assay(monkeypatch, "check", path, "--backend", "onnxruntime") == 0
     table = held(capsys)
     assert "1 loop" in table and " = 0, 1, 2, 7" in table, table
+
+
+def test_what_a_scan_collects_has_its_place_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "model.onnx", SCANNED)
+    assert assay(monkeypatch, "check", path, "--bound", "steps=1..9", "--backend", "onnxruntime") == 0
+    table = held(capsys)
+    assert "1 loop" in table and "3 outputs inside" in table and "for all steps in 1 to 9" in table, table
 
 
 def test_what_is_built_of_a_loop_runs(

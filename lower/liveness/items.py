@@ -1,0 +1,111 @@
+"""What `main` is read as: calls, choices and loops over origins, in their order (specs/lower.md, "liveness")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from assay.semantics.alias import Origin
+from assay.semantics.devices import VirtualDevice
+from assay.semantics.errors import Span
+from assay.semantics.scalar import Dim
+from assay.semantics.types import TensorType
+
+Arm: TypeAlias = "tuple[Choose, int] | None"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A call of a tensor function. `types` are those of what it reads and makes, as the call names them: what it reads
+    may be a view."""
+
+    kernel: str
+    reads: tuple[Origin, ...]
+    makes: tuple[Origin, ...]
+    types: tuple[TensorType, ...]
+    scalars: tuple[Dim, ...]
+    span: Span | None
+    device: VirtualDevice
+
+
+@dataclass(eq=False)
+class Choose:
+    """A choice by a boolean. `results` are its origins, `arms` those that its branches give for them."""
+
+    condition: Origin
+    span: Span | None
+    results: tuple[Origin, ...] = ()
+    arms: tuple[tuple[Origin, ...], tuple[Origin, ...]] = ((), ())
+
+
+@dataclass(frozen=True)
+class Close:
+    """The end of what is done in one branch of a choice: its results are there."""
+
+    of: Choose
+    side: int
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """Here the first branch of a choice ends, and the second begins."""
+
+    of: Choose
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a choice in the text."""
+
+    of: Choose
+
+
+@dataclass(frozen=True, eq=False)
+class Assert:
+    """Sizes that have to be equal here, by pairs: found, and wanted."""
+
+    sizes: tuple[tuple[Dim, Dim], ...]
+    span: Span | None
+
+
+@dataclass(eq=False)
+class Begin:
+    """Here a loop begins: a function that calls itself, written out where it is called. `carried` are the origins that
+    its variables name whenever it begins, None for one that every call of itself hands on as it is; `initial` are the
+    origins that the call hands over, of all variables."""
+
+    carried: tuple[Origin | None, ...]
+    initial: tuple[Origin, ...]
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Again:
+    """Here a loop begins anew, with these origins for its variables."""
+
+    of: Begin
+    values: tuple[Origin, ...]
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The end of a loop in the text."""
+
+    of: Begin
+
+
+Item: TypeAlias = Assert | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
+
+Value: TypeAlias = "tuple[Origin, ...] | None"
+"""The origins of a value; None where none comes, for a loop begins anew instead."""
+
+
+@dataclass(eq=False)
+class Text:
+    """The items in order, the origins of the result, and for each origin that an item makes the arm that it is made
+    in."""
+
+    items: list[Item] = field(default_factory=list)
+    result: tuple[Origin, ...] = ()
+    arm_of: dict[Origin, Arm] = field(default_factory=dict)
