@@ -293,7 +293,27 @@ def loop(node: Node) -> Control:
     initial = [node[k] for k in range(2, len(node.inputs))]
 
     body = node.attrs["body"]
-    return (yield from _Loop(node, body, lambda i, c, states: (i, c, *states), True, trips, start, initial).run())
+    count = _count(node, body, trips, start)
+    return (
+        yield from _Loop(node, body, lambda i, c, states: (i, c, *states), True, trips, start, initial, count).run()
+    )
+
+
+def _count(node: Node, body: GraphProto, trips: Expr | None, start: Expr | None) -> Dim | None:
+    """How many iterations there are, if that is a number or a symbol that is known before: the trip count, where the
+    condition is true at first and is handed on as it is."""
+    goes_on = start is None or (value := node.builder.settled(start)) is not None and bool(value)
+    if trips is None or not goes_on or len(body.input) < 2 or not body.output:
+        return None
+    same = {body.input[1].name}
+    for n in body.node:
+        if n.op_type == "Identity" and n.input[0] in same:
+            same.add(n.output[0])
+    found = node.builder.contents(trips) if body.output[0].name in same else None
+    if found is None:
+        return None
+    count = np.asarray(found, object).item()
+    return count if isinstance(count, Symbol) else max(int(count), 0) if isinstance(count, int) else None
 
 
 def _length(node: Node, x: Expr, axis: int) -> tuple[Dim, Expr]:

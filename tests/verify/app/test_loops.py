@@ -68,6 +68,19 @@ SCANNED = """scanned (float[steps,2] x, float[2] start) => (float[2] last, float
             out = Identity (next)
             other = Sub (next, state) }> (start, x) }"""
 
+ALL_ROWS = """all_rows (float[steps,3] x) => (float[3] y, float[k,3] all) {
+    s = Shape <start: int = 0, end: int = 1> (x)
+    zero = Constant <value_ints: ints = [0]> ()
+    t = Squeeze (s, zero)
+    yes = Constant <value: tensor = bool {1}> ()
+    start = Constant <value_floats: floats = [0.0, 1.0, 2.0]> ()
+    y, all = Loop <body: graph = body (int64 i, bool go, float[3] v) => (bool go_on, float[3] r, float[3] e) {
+        go_on = Identity (go)
+        row = Gather <axis: int = 0> (x, i)
+        r = Add(v, row)
+        e = Mul(r, v) }> (t, yes, start) }"""
+"""As many elements are collected as there are rows."""
+
 
 def write(path: Path, text: str, **constants: list[int]) -> Path:
     proto = parser.parse_model(HEAD + text)
@@ -104,13 +117,22 @@ def test_loops_over_unknown_sizes_go_through(
     assert "1 loop" in table and " = 0, 1, 2, 7" in table, table
 
 
-def test_what_a_scan_collects_has_its_place_from_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("text", "outputs"), [(SCANNED, 3), (ALL_ROWS, 2)], ids=["scan", "loop"])
+def test_what_is_collected_has_its_place_from_the_start(
+    text: str, outputs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(tmp_path / "model.onnx", SCANNED)
+    path = write(tmp_path / "model.onnx", text)
     assert assay(monkeypatch, "check", path, "--bound", "steps=1..9", "--backend", "onnxruntime") == 0
     table = held(capsys)
-    assert "1 loop" in table and "3 outputs inside" in table and "for all steps in 1 to 9" in table, table
+    assert "1 loop" in table and f"{outputs} outputs inside" in table and "for all steps in 1 to 9" in table, table
+
+
+def test_what_may_be_collected_less_often_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "model.onnx", ALL_ROWS.replace("go_on = Identity (go)", "go_on = Not (go)"))
+    assert assay(monkeypatch, "check", path) == 2
+    assert "[liveness.C3]" in capsys.readouterr().err
 
 
 def test_what_is_built_of_a_loop_runs(
