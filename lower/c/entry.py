@@ -72,9 +72,10 @@ def _meet(layout: EntryLayout, a: Slot, b: Slot) -> bool:
         return first.get(a.name, a.name) == first.get(b.name, b.name) or not overlap(a.live, b.live)
     if a.offset is None or b.offset is None:
         return False
-    return (
-        program.pool_of(a) is program.pool_of(b) and a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes
-    )
+    if program.pool_of(a) is not program.pool_of(b):
+        return False
+    one, other = max(a.nbytes, 1), max(b.nbytes, 1)  # a compiler warns of one address, be it of nothing
+    return a.offset < b.offset + other and b.offset < a.offset + one
 
 
 def entry(layout: EntryLayout, kernels: Mapping[str, CKernel], library: Library) -> Iterator[str]:

@@ -42,8 +42,8 @@ SECONDS = 120
 """After so long a command is taken to hang."""
 
 REFUSALS = {
-    "liveness.C2": "closures, references, matches, prints and assertions have no plan yet",
-    "liveness.C3": "recursion has no plan yet",
+    "liveness.C2": "functions that only a run tells, references, matches, prints and assertions have no plan yet",
+    "liveness.C3": "recursion that is no loop has no plan yet",
     "alias.C3": "sizes that only a run can tell have no plan yet",
     "c.C6": "inputs and outputs lie in pools beside sizes that are not known",
     "devices.C1": "annotations that are sprinkled over a program may contradict one another",

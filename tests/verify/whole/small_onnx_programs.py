@@ -74,78 +74,78 @@ Add(x, w) }, else_branch = e () => (float[2] b) { b = Constant <value_floats = [
 == If by a constant | 0
 (float[2] x) => (float[2] y) <bool c = {1}> { y = If (c) <then_branch = t () => (float[2] a) { a = Exp(x) }, \
 else_branch = e () => (float[3] b) { b = Constant <value_floats = [1.0, 2.0, 3.0]> () }> }
-== Loop of three rounds | liveness.C2
+== Loop of three rounds | 0
 (float[2] x) => (float[2] y) <int64 n = {3}, bool t = {1}> { y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] \
 v) => (bool d, float[2] w) { d = Identity(c) w = Add(v, x) }> }
-== Loop of a number that is given | liveness.C2
+== Loop of a number that is given | 0
 (int64 n, float[2] x) => (float[2] y) { y = Loop (n, , x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] \
 w) { d = Identity(c) w = Add(v, x) }> }
-== Loop of many rounds | liveness.C2
+== Loop of many rounds | 0
 (float[2] x) => (float[2] y) <int64 n = {40}, bool t = {1}> { y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] \
 v) => (bool d, float[2] w) { d = Identity(c) w = Add(v, x) }> }
-== Loop while something holds | liveness.C2
+== Loop while something holds | 0
 (float[2] x) => (float[2] y) <bool t = {1}, float s = {9}> { y = Loop ( , t, x) <body = b (int64 i, bool c, float[2] \
 v) => (bool d, float[2] w) { w = Exp(v) m = ReduceMax <keepdims = 0> (w) d = Less(m, s) }> }
-== Loop of no round | liveness.C2
+== Loop of no round | 0
 (float[2] x) => (float[2] y) <int64 n = {0}, bool t = {1}> { y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] \
 v) => (bool d, float[2] w) { d = Identity(c) w = Add(v, x) }> }
-== Loop that scans | liveness.C2
+== Loop that scans | 0
 (float[2] x) => (float[2] y, float[3, 2] z) <int64 n = {3}, bool t = {1}> { y, z = Loop (n, t, x) <body = b (int64 i, \
 bool c, float[2] v) => (bool d, float[2] w, float[2] s) { d = Identity(c) w = Add(v, x) s = Neg(w) }> }
-== Loop that scans, of a number that is given | liveness.C2
+== Loop that scans, of a number that is given | liveness.C3
 (int64 n, float[2] x) => (float[2] y, float[k, 2] z) { y, z = Loop (n, , x) <body = b (int64 i, bool c, float[2] v) => \
 (bool d, float[2] w, float[2] s) { d = Identity(c) w = Add(v, x) s = Neg(w) }> }
-== Loop in Loop | liveness.C2
+== Loop in Loop | 0
 (float[2] x) => (float[2] y) <int64 n = {2}, bool t = {1}> { y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] \
 v) => (bool d, float[2] w) { d = Identity(c) w = Loop (n, t, v) <body = bb (int64 j, bool cc, float[2] vv) => (bool \
 dd, float[2] ww) { dd = Identity(cc) ww = Add(vv, x) }> }> }
-== Loop in Loop, of numbers that are given | liveness.C2
+== Loop in Loop, of numbers that are given | 0
 (int64 n, float[2] x) => (float[2] y) { y = Loop (n, , x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] \
 w) { d = Identity(c) w = Loop (i, , v) <body = bb (int64 j, bool cc, float[2] vv) => (bool dd, float[2] ww) { dd = \
 Identity(cc) ww = Add(vv, x) }> }> }
-== Loop in If | liveness.C2
+== Loop in If | 0
 (bool c, int64 n, float[2] x) => (float[2] y) { y = If (c) <then_branch = t () => (float[2] a) { a = Loop (n, , x) \
 <body = b (int64 i, bool k, float[2] v) => (bool d, float[2] w) { d = Identity(k) w = Add(v, x) }> }, else_branch = e \
 () => (float[2] b) { b = Neg(x) }> }
-== If in Loop | liveness.C2
+== If in Loop | 0
 (bool c, int64 n, float[2] x) => (float[2] y) { y = Loop (n, , x) <body = b (int64 i, bool k, float[2] v) => (bool d, \
 float[2] w) { d = Identity(k) w = If (c) <then_branch = t () => (float[2] p) { p = Exp(v) }, else_branch = e () => \
 (float[2] q) { q = Neg(v) }> }> }
-== two Loops, one after another | liveness.C2
+== two Loops, one after another | 0
 (int64 n, float[2] x) => (float[2] y) { z = Loop (n, , x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] \
 w) { d = Identity(c) w = Add(v, x) }> y = Loop (n, , z) <body = f (int64 i, bool c, float[2] v) => (bool d, float[2] \
 w) { d = Identity(c) w = Exp(v) }> }
-== Loop whose body captures what is computed | liveness.C2
+== Loop whose body captures what is computed | 0
 (int64 n, float[2] x) => (float[2] y, float[2] k) { k = Exp(x) y = Loop (n, , x) <body = b (int64 i, bool c, float[2] \
 v) => (bool d, float[2] w) { d = Identity(c) w = Add(v, k) }> }
 == Loop that carries a sequence | liveness.C2
 (float[2] x) => (float[2] y) <int64 n = {3}, bool t = {1}, int64 one = {1}> { e = SequenceEmpty() s = Loop (n, t, e) \
 <body = b (int64 i, bool c, seq(float[2]) v) => (bool d, seq(float[2]) w) { d = Identity(c) w = SequenceInsert(v, x) \
 }> y = SequenceAt(s, one) }
-== Scan | liveness.C2
+== Scan | 0
 (float[3, 2] x, float[2] z) => (float[2] y, float[3, 2] s) { y, s = Scan <num_scan_inputs = 1, body = b (float[2] v, \
 float[2] r) => (float[2] w, float[2] o) { w = Add(v, r) o = Neg(w) }> (z, x) }
-== Scan of twenty | liveness.C2
+== Scan of twenty | 0
 (float[20, 2] x, float[2] z) => (float[2] y, float[20, 2] s) { y, s = Scan <num_scan_inputs = 1, body = b (float[2] v, \
 float[2] r) => (float[2] w, float[2] o) { w = Add(v, r) o = Neg(w) }> (z, x) }
-== Scan of nothing | liveness.C2
+== Scan of nothing | 0
 (float[0, 2] x, float[2] z) => (float[2] y, float[0, 2] s) { y, s = Scan <num_scan_inputs = 1, body = b (float[2] v, \
 float[2] r) => (float[2] w, float[2] o) { w = Add(v, r) o = Neg(w) }> (z, x) }
 == LSTM of four | 0
 (float[4, 1, 2] x, float[1, 12, 2] W, float[1, 12, 3] R) => (float[4, 1, 1, 3] y) { y = LSTM <hidden_size = 3> (x, W, \
 R) }
-== LSTM of twenty | liveness.C2
+== LSTM of twenty | 0
 (float[20, 1, 2] x, float[1, 12, 2] W, float[1, 12, 3] R) => (float[20, 1, 1, 3] y) { y = LSTM <hidden_size = 3> (x, \
 W, R) }
-== LSTM of twenty, both ways | liveness.C2
+== LSTM of twenty, both ways | 0
 (float[20, 1, 2] x, float[2, 12, 2] W, float[2, 12, 3] R) => (float[20, 2, 1, 3] y, float[2, 1, 3] h) { y, h = LSTM \
 <hidden_size = 3, direction = "bidirectional"> (x, W, R) }
-== GRU of twenty | liveness.C2
+== GRU of twenty | 0
 (float[20, 1, 2] x, float[1, 9, 2] W, float[1, 9, 3] R) => (float[20, 1, 1, 3] y) { y = GRU <hidden_size = 3> (x, W, \
 R) }
-== RNN of twenty | liveness.C2
+== RNN of twenty | 0
 (float[20, 1, 2] x, float[1, 3, 2] W, float[1, 3, 3] R) => (float[1, 1, 3] h) { , h = RNN <hidden_size = 3> (x, W, R) }
-== RNN of twenty, backwards | liveness.C2
+== RNN of twenty, backwards | 0
 (float[20, 1, 2] x, float[1, 3, 2] W, float[1, 3, 3] R) => (float[20, 1, 1, 3] y) { y = RNN <hidden_size = 3, \
 direction = "reverse"> (x, W, R) }
 == RNN of one number | 0
@@ -210,7 +210,7 @@ function turned <order> (x) => (y) { y = Transpose <perm : ints = @order> (x) }
 (bool c, float[2] x) => (float[2] y) { y = own.f(c, x) }
 function f (c, x) => (y) { y = If (c) <then_branch = t () => (float[2] a) { a = Exp(x) }, else_branch = e () => \
 (float[2] b) { b = Neg(x) }> }
-== a function with a Loop | liveness.C2
+== a function with a Loop | 0
 (int64 n, float[2] x) => (float[2] y) { y = own.f(n, x) }
 function f (n, x) => (y) { y = Loop (n, , x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w) { d = \
 Identity(c) w = Add(v, x) }> }

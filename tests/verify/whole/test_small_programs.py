@@ -66,14 +66,6 @@ def test_every_small_program(small: Small, tmp_path: Path) -> None:
     holds(small, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "small", [p for p in ALL if p.name in ("Loop in Loop", "a local function that calls itself")], ids=lambda p: p.name
-)
-def test_a_loop_is_called_one(small: Small, tmp_path: Path) -> None:
-    done = command(0, ("check", str(written(small, tmp_path))))
-    assert "a loop, or another function that calls itself" in done.err and "assay run" in done.err
-
-
 @pytest.mark.parametrize(("c", "right"), [(True, [-1, -2, -3, -4]), (False, [-1, -2])])
 def test_branches_of_different_sizes_run(
     c: bool, right: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
