@@ -11,7 +11,8 @@ prover agreed on. With `execute="definition"` each single access of each kernel 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -23,15 +24,22 @@ import numpy as np
 from assay.interp import tensor, vector
 from assay.interp.binding import Array, check_names, hidden_symbols
 from assay.interp.device_access import Across
+from assay.interp.measured_sizes import MeasuredSizes
 from assay.interp.shadow import ShadowMemory, ShadowRegion, Slots
 from assay.interp.windows import check_alignment
 from assay.semantics.devices import VirtualDevice
-from assay.semantics.dtypes import BOOL, dtype
+from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.instance import at, input_types, is_symbolic, shape_in, sizes_of
+from assay.semantics.instance import (
+    at,
+    input_types,
+    is_symbolic,
+    shape_in,
+    sizes_of,
+)
 from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
-from assay.semantics.module import Assertion, Branch, Continue, Loop, Module, Program, Slot, Step
+from assay.semantics.module import Assertion, Branch, Continue, Loop, Measure, Module, Program, Slot, Step, walk
 from assay.semantics.scalar import Dim
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
@@ -78,6 +86,7 @@ class _Machine:
         self.slots = Slots(program)
         self.positions = program.positions
         self.open: dict[PrimFunc, PrimFunc] = {}
+        self.sizes = MeasuredSizes(program, self.slots)
         garbage = np.random.default_rng(seed).integers(0, 256, GARBAGE, dtype=np.uint8)
         self.pools = {p.name: self.pool(p, garbage) for p in program.pools}
         self.across = Across(program)
@@ -119,48 +128,42 @@ class _Machine:
 
     def run(self, execute: Execute, observe: Observe | None) -> None:
         """Run the steps on the path that the conditions choose."""
-        steps, number = self.program.steps, 0
-        around: list[tuple[int, int, int | None]] = []
-        """Of each first arm and each loop that is running: where it ends, where one goes on then, where the loop
-        begins."""
-        while True:
-            while around and number == around[-1][0]:
-                number = around.pop()[1]
-            if number == len(steps):
-                return
-            step = steps[number]
-            try:
+        for number in walk(self.program.steps, self.choose):
+            step = self.sizes.item(number)
+            with self.located(number):
                 match step:
                     case Step():
                         arrays = self.step(number, step, execute)
-                    case Branch():
-                        taken = self.choose(number, step)
                     case Assertion():
                         _assert(step)
+                    case Measure():
+                        self.measure(number, step)
                     case Loop():
                         self.forget(number, step)
-                    case Continue():
+                    case Branch() | Continue():
                         pass
-            except Trap as trap:
-                raise trap.but(what=f"{self.at(number)}: {trap.what}", where=step.span or trap.where) from None
-            match step:
-                case Step():
-                    if observe is not None:
-                        observe(number, step, arrays)
-                    number += 1
-                case Branch():
-                    if taken:
-                        around.append((step.then, step.end, None))
-                    number = number + 1 if taken else step.then
-                case Loop():
-                    around.append((step.end, step.end, number))
-                    number += 1
-                case Continue():
-                    while (begin := around.pop()[2]) is None:
-                        pass
-                    number = begin
-                case Assertion():
-                    number += 1
+            if observe is not None and isinstance(step, Step):
+                observe(number, step, arrays)
+
+    @contextmanager
+    def located(self, number: int) -> Iterator[None]:
+        """A trap inside says at which step it is."""
+        try:
+            yield
+        except Trap as trap:
+            where = self.program.steps[number].span or trap.where
+            raise trap.but(what=f"{self.at(number)}: {trap.what}", where=where) from None
+
+    def measure(self, number: int, step: Measure) -> None:
+        """Sizes get their values: what a slot holds."""
+        slot = self.slots[step.slot]
+        if slot.type.dtype is not INT64 or slot.type.static_shape != (len(step.symbols),):
+            what = f"slot {slot.name} is {slot.type}, and {len(step.symbols)} sizes are measured by it"
+            raise Invalid(what, label="machine.C9")
+        self.across.check_condition(slot)
+        self.check_use(slot, number, ((0, 1),))
+        self.region(slot).check(slot, "read as sizes")
+        self.sizes.take(step, self.region(slot).view(slot).tolist())
 
     def forget(self, number: int, loop: Loop) -> None:
         """An iteration begins: what the one before has left is only there where the slot is live here."""
@@ -180,6 +183,8 @@ class _Machine:
                 what = f"the choice by {step.condition}"
             case Assertion():
                 what = "the assertion on sizes"
+            case Measure():
+                what = "the measure of sizes"
             case Loop():
                 what = "the loop"
             case Continue():
@@ -261,9 +266,10 @@ class _Machine:
         slot = self.slots[branch.condition]
         if slot.type.dtype is not BOOL or slot.type.static_shape:
             raise Invalid(f"slot {slot.name} is {slot.type}, a condition is one boolean", label="machine.C6")
-        self.across.check_condition(slot)
-        self.check_use(slot, number, ((0, 1),))
-        self.region(slot).check(slot, "read as a condition")
+        with self.located(number):
+            self.across.check_condition(slot)
+            self.check_use(slot, number, ((0, 1),))
+            self.region(slot).check(slot, "read as a condition")
         return bool(self.region(slot).view(slot))
 
     def step(self, number: int, step: Step, execute: Execute) -> dict[str, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from assay.semantics.dtypes import size_in_bytes
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Program, Slot
 from assay.semantics.tensor import Buffer, PrimFunc
+from assay.semantics.types import TensorType
 
 NOBODY = 0
 """The owner of a byte that was not written."""
@@ -41,6 +42,10 @@ class Slots(Mapping[str, Slot]):
         if name not in self.slots:
             raise Invalid(f"the program has no slot {name!r}", label="machine.C4")
         return self.slots[name]
+
+    def retype(self, name: str, of: TensorType) -> None:
+        """A slot has another type from now on."""
+        self.slots[name] = replace(self.slots[name], type=of)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.slots)
@@ -94,7 +99,8 @@ class ShadowRegion:
         """The slot's bytes as its tensor."""
         if self.held is not None:
             return self.held[slot.name]
-        return self.data[self.span(slot)].view(slot.type.dtype.numpy).reshape(slot.type.static_shape)
+        first = self.span(slot).start
+        return self.data[first : first + slot.type.nbytes].view(slot.type.dtype.numpy).reshape(slot.type.static_shape)
 
     def bytes(self, slot: Slot) -> Array:
         """The slot's bytes."""
@@ -123,7 +129,8 @@ class ShadowRegion:
     def fill(self, slot: Slot, contents: Array) -> None:
         """Contents for the bytes of the slot that are its own."""
         new = np.ascontiguousarray(contents).reshape(-1).view(np.uint8)
-        np.copyto(self.data[self.span(slot)], new, where=self.owners(slot) == self.slots.numbers[slot.name])
+        there = self.data[self.span(slot)][: len(new)]
+        np.copyto(there, new, where=self.owners(slot)[: len(new)] == self.slots.numbers[slot.name])
 
     def spoil(self, slot: Slot) -> None:
         """Garbage in every byte of a slot that is workspace of a kernel: nothing may be left over for it to read."""
@@ -181,7 +188,7 @@ class ShadowMemory(Memory):
             super().begin(buffer, shape, contents)
             return
         slot, region = self.homes[buffer]
-        if size_in_bytes(shape, buffer.dtype) != slot.nbytes:
+        if size_in_bytes(shape, buffer.dtype) != slot.type.nbytes:
             raise Invalid(f"slot {slot.name} is {slot.type}, which does not fit {buffer!r}", label="machine.C5")
         self.shapes[buffer] = shape
         if buffer not in self.inputs:

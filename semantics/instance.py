@@ -11,7 +11,7 @@ sizes_of_call(call, kernel)  # the same in one call
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from assay.semantics.graph import CallTIR
 from assay.semantics.integers.narrowing import narrowed
 from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.memory import Bounds, Place
-from assay.semantics.module import Assertion, Item, Program, Slot, Step
+from assay.semantics.module import Assertion, Item, Measure, Program, Slot, Step
 from assay.semantics.scalar import (
     Apply,
     Const,
@@ -45,21 +45,33 @@ DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 def is_symbolic(program: Program) -> bool:
-    """Whether sizes are not numbers."""
-    return program.plan is not None or any(isinstance(d, Expr) for s in program.slots.values() for d in s.type.shape)
+    """Whether sizes are not numbers when a run begins, but for those that it measures."""
+    return program.plan is not None or bool(symbols_of(program))
 
 
 def symbols_of(program: Program) -> tuple[Var, ...]:
-    """The symbols in the types of a program's slots, in their order; those of the inputs come first."""
+    """The symbols in the types of a program's slots, in their order; those of the inputs come first. What a run
+    measures is not among them."""
     order = [*(program.slots[n] for n in program.inputs), *program.slots.values()]
-    return tuple({v: None for s in order for d in s.type.shape for v in variables(d)})
+    measured = measured_of(program)
+    found = {v: None for s in order for d in s.type.shape for v in variables(d)}
+    return tuple(v for v in found if v not in measured)
+
+
+def measured_of(program: Program) -> dict[Var, Dim]:
+    """The symbols that a run measures, in the order of the text, and the greatest values that there is room for."""
+    measures = (s for s in program.steps if isinstance(s, Measure))
+    return {v: most for s in measures for v, most in zip(s.symbols, s.most, strict=True)}
 
 
 def run_dims(program: Program) -> Iterator[Expr]:
     """What is 0 or more in every run, for `at` refuses other sizes: the dims of slots, and of each divisor in one, if
     that is never below 0, what it is more than 1."""
     polynomials = Polynomials(program.bounds)
+    measured = measured_of(program)
     for dim in (d for s in program.slots.values() for d in s.type.shape if isinstance(d, Expr)):
+        if any(v in measured for v in variables(dim)):
+            continue
         yield dim
         for node in post_order(dim):
             if isinstance(node, Apply) and node.op in DIVISIONS and isinstance(divisor := node.args[1], Expr):
@@ -112,8 +124,8 @@ def replaced(dim: Dim, values: Mapping[Var, Dim]) -> Dim:
 
 
 def at(program: Program, values: Mapping[Var, int]) -> Program:
-    """The program at these values of its symbols. Invalid: one has no value, or one outside of its limits; a dim is
-    negative there."""
+    """The program at these values of its symbols; what a run measures stays open. Invalid: one has no value, or one
+    outside of its limits; a dim is negative there."""
     for v, low, high in program.limits:
         n = values.get(v, low)
         if n < low or (high is not None and n > high):
@@ -123,6 +135,7 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
 
     env = {v: np.int64(n) for v, n in values.items()}
     known: dict[int, Any] = {}  # places are made of one another
+    measured = measured_of(program)
 
     def number(dim: Dim) -> int:
         try:
@@ -133,33 +146,42 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
         free = next(v.name for v in variables(dim) if v not in values)
         raise Invalid(f"{free} in {show(dim)} has no value: no input has a dim that tells it", label="instance.C2")
 
+    def size(dim: Dim) -> Dim:
+        """A number, or over what the run measures."""
+        if any(v in measured and v not in values for v in variables(dim)):
+            return replaced(dim, values)
+        return number(dim)
+
     def slot(s: Slot) -> Slot:
-        shape = tuple(number(d) for d in s.type.shape)
-        if any(n < 0 for n in shape):
+        shape = tuple(size(d) for d in s.type.shape)
+        if any(isinstance(n, int) and n < 0 for n in shape):
             told = ", ".join(
                 f"{v.name} = {values[v]}" for v in symbols_of(replace(program, slots={s.name: s}, inputs=()))
             )
             raise Invalid(f"{s.name} is {s.type}, which has a negative dim with {told}", label="instance.C3")
-        s = replace(s, type=TensorType(shape, s.type.dtype))
+        s = replace(s, type=TensorType(shape, s.type.dtype), room=None if s.room is None else number(s.room))
         place = plan.places.get(s.name) if plan is not None else None
         return s if place is None else replace(s, pool=place.pool, offset=number(place.offset))
 
-    def step(s: Step) -> Step:
-        return replace(s, scalars=tuple(map(number, s.scalars)), dims=tuple((v, number(d)) for v, d in s.dims))
-
     def item(s: Item) -> Item:
-        match s:
-            case Step():
-                return step(s)
-            case Assertion():
-                return replace(s, sizes=tuple((number(a), number(b)) for a, b in s.sizes))
-            case _:
-                return s
+        return replace(s, most=tuple(map(number, s.most))) if isinstance(s, Measure) else item_with(s, size)
 
     slots = {n: slot(s) for n, s in program.slots.items()}
     steps = tuple(map(item, program.steps))
     sizes = {n: number(d) for n, d in plan.sizes.items()} if plan is not None else program.sizes
     return replace(program, slots=slots, steps=steps, sizes=sizes, plan=None, limits=())
+
+
+def item_with(item: Item, size: Callable[[Dim], Dim]) -> Item:
+    """A step or assertion with other dims for its own; every other item is itself."""
+    match item:
+        case Step():
+            scalars, dims = tuple(map(size, item.scalars)), tuple((v, size(d)) for v, d in item.dims)
+            return item if not scalars and not dims else replace(item, scalars=scalars, dims=dims)
+        case Assertion():
+            return replace(item, sizes=tuple((size(a), size(b)) for a, b in item.sizes))
+        case _:
+            return item
 
 
 def place_of(program: Program, slot: Slot) -> Place | None:

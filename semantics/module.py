@@ -48,6 +48,8 @@ class Slot:
     pool: str = ""
     device: VirtualDevice = ANYWHERE
     """In which memory it is: that of a device, in a scope (rule M8). Open: any."""
+    room: Dim | None = None
+    """The bytes that are kept for it, where its type has sizes that the run measures: the most that it can take."""
 
     @property
     def start(self) -> int:
@@ -61,8 +63,8 @@ class Slot:
 
     @property
     def nbytes(self) -> int:
-        """The bytes that it takes."""
-        return self.type.nbytes
+        """The bytes that are kept for it, where that is a number."""
+        return self.room if isinstance(self.room, int) else self.type.nbytes
 
     @property
     def is_pooled(self) -> bool:
@@ -139,6 +141,29 @@ class Assertion:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """Here symbols get their values, the elements of a slot that is a vector of int64. Behind it they are sizes.
+
+    `most` are the greatest values that there is room for, over the sizes that are known when a run begins. A run traps
+    where one is negative (size.T1), or greater (match_cast.T1): the assertion for which that is the most comes next.
+    """
+
+    slot: str
+    symbols: tuple[Var, ...]
+    most: tuple[Dim, ...]
+    span: Span | None = None
+    writes = scratch = ()
+    """It writes no slot and needs no workspace."""
+    phases = 1
+    """The one position at which the slot is read."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The slot with the sizes."""
+        return (self.slot,)
+
+
+@dataclass(frozen=True)
 class Loop:
     """A run of steps that may begin anew, at index `i` of a program's steps: those from `i + 1` up to `end`. Behind the
     last of them it is left, but a `Continue` inside leads back to the first.
@@ -168,15 +193,15 @@ class Continue:
     """The one position from which it goes back."""
 
 
-Item: TypeAlias = Step | Branch | Assertion | Loop | Continue
+Item: TypeAlias = Step | Branch | Assertion | Measure | Loop | Continue
 """What a program is a sequence of."""
 
 Event: TypeAlias = tuple[Literal["step", "if", "else", "end", "loop", "continue", "leave"], int]
 
 
 def flow(steps: Sequence[Item]) -> Iterator[Event]:
-    """The text of a program with its nesting: each step or assertion, of each branch where its arms begin and where
-    they end, and of each loop where it begins, begins anew and is left, with its index. They must be nested."""
+    """The text of a program with its nesting, by index: each step, assertion or measure; of each branch where its arms
+    begin and where they end; of each loop where it begins, begins anew and is left. They must be nested."""
     inner: list[tuple[int, int, bool]] = []
     """Of each branch and loop around: its index, where what is being read of it ends, whether that is a first arm."""
     for i in range(len(steps) + 1):
@@ -205,8 +230,38 @@ def flow(steps: Sequence[Item]) -> Iterator[Event]:
                 inner.append((i, end, False))
             case Continue():
                 yield "continue", i
-            case Step() | Assertion():
+            case Step() | Assertion() | Measure():
                 yield "step", i
+
+
+def walk(steps: Sequence[Item], choose: Callable[[int, Branch], bool]) -> Iterator[int]:
+    """The items of one run of a program, by number, in their order: at each branch `choose` says whether the first arm
+    runs, once the branch has been given."""
+    around: list[tuple[int, int, int | None]] = []
+    """Of each first arm and each loop that is running: where it ends, where one goes on then, where the loop begins."""
+    number = 0
+    while True:
+        while around and number == around[-1][0]:
+            number = around.pop()[1]
+        if number == len(steps):
+            return
+        step = steps[number]
+        yield number
+        match step:
+            case Branch():
+                taken = choose(number, step)
+                if taken:
+                    around.append((step.then, step.end, None))
+                number = number + 1 if taken else step.then
+            case Loop():
+                around.append((step.end, step.end, number))
+                number += 1
+            case Continue():
+                while (begin := around.pop()[2]) is None:
+                    pass
+                number = begin
+            case _:
+                number += 1
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, storage
 from assay.lower.interfaces import Interface
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.instance import is_symbolic, place_of
-from assay.semantics.module import Branch, Module, Program, Slot
+from assay.semantics.instance import is_symbolic, measured_of, place_of
+from assay.semantics.module import Branch, Measure, Module, Program, Slot
 from assay.semantics.rules import check_program
 from assay.semantics.scalar import Dim
 from assay.semantics.tensor import AllocateConst, program_order
@@ -100,7 +100,7 @@ class _Emitter:
         module, self.module = self.module, self.module.resolved()
         check_program(self.program, module)
         _check_plan(self.program)
-        self.is_symbolic = is_symbolic(self.program)
+        self.is_symbolic = is_symbolic(self.program) or bool(measured_of(self.program))
         if self.is_symbolic:
             self.require_plain()
         taken = _LOCALS if self.interface is Interface.UNPACKED else (*_LOCALS, *_PACKED_LOCALS)
@@ -145,6 +145,7 @@ class _Emitter:
             tuple(e.c for e in self.library.externs.found.values()),
             loader(layout),
             self.sizes.arguments,
+            self.sizes.returned,
         )
 
     def require_plain(self) -> None:
@@ -154,6 +155,12 @@ class _Emitter:
             raise Unsupported(
                 f"C with sizes as arguments takes inputs and outputs by pointer, and {placed[0]} lies in a pool",
                 label="c.C6",
+            )
+        if measured_of(self.program) and self.interface is not Interface.UNPACKED:
+            raise Unsupported(
+                "sizes that only a run tells are returned by pointer, for which a packed convention has no place:"
+                " choose the unpacked interface",
+                label="c.C26",
             )
 
     def constants(self) -> Constants:
@@ -189,10 +196,10 @@ class _Emitter:
             c = names.fresh(slot.name)
             ctype = storage(slot.type.dtype, f"{place} {slot.name!r}")
             if not slot.is_pooled or slot.place != place:
-                return Argument(slot.name, c, macro, slot.type, ctype)
+                return Argument(slot.name, c, macro, slot.type, ctype, room=slot.room)
             pool = program.pool_of(slot).name
             workspace = next(w.name for w in workspaces if w.pool == pool)
-            return Argument(slot.name, c, macro, slot.type, ctype, workspace, slot.offset or 0)
+            return Argument(slot.name, c, macro, slot.type, ctype, workspace, slot.offset or 0, slot.room)
 
         inputs = tuple(argument(program.slots[n], "input") for n in program.inputs)
         macros = ScopeNames()
@@ -202,7 +209,7 @@ class _Emitter:
     def layout(self, kernels: dict[str, CKernel], constants: Constants) -> EntryLayout:
         """Where every slot lies: what the entry and the header print."""
         program, workspaces = self.program, self.workspaces()
-        _ = self.sizes.arguments  # they have their names first
+        _ = self.sizes.arguments, self.sizes.returned  # they have their names first
         inputs, outputs = self.arguments(workspaces)
         places = constants.blob
         pieces: list[tuple[str, int, Array]] = [(n, at, self.module.constants[n]) for n, at in places.items()]
@@ -240,7 +247,10 @@ class _Emitter:
 
     def used(self, kernels: Mapping[str, CKernel]) -> set[str]:
         """The constants that some kernel reads, that choose, or that are results."""
-        used = {*self.program.outputs, *(s.condition for s in self.program.steps if isinstance(s, Branch))}
+        used = {
+            *self.program.outputs,
+            *(n for s in self.program.steps if isinstance(s, Branch | Measure) for n in s.reads),
+        }
         for step in self.program.calls:
             used.update(step.reads[p.index] for p in kernels[step.kernel].parameters if p.role == "input")
             used.update(step.reads if self.interface is not Interface.UNPACKED else ())

@@ -19,9 +19,10 @@ from assay.lower.c.sizes import c_size
 from assay.lower.interfaces import Interface
 from assay.lower.liveness.problem import bytes_of
 from assay.lower.pool import leaders
+from assay.semantics.dtypes import INT64
 from assay.semantics.instance import sizes_of_step
 from assay.semantics.memory import overlap
-from assay.semantics.module import Assertion, Branch, Loop, Slot, Step, flow
+from assay.semantics.module import Assertion, Branch, Loop, Measure, Slot, Step, flow
 from assay.semantics.scalar import Expr
 
 OFTEN = 8
@@ -82,10 +83,11 @@ def entry(layout: EntryLayout, kernels: Mapping[str, CKernel], library: Library)
     """Offsets, static asserts, checks and the run function."""
     if layout.program.plan is None:
         yield from _offsets(layout)
-    if not layout.sizes.arguments:
+    if not layout.sizes.is_planned:
         yield from _entry(layout, kernels, library)
         return
-    text = [*_entry(layout, kernels, library), *_taken(layout)]  # it says what the plan has to hold
+    text = [*_entry(layout, kernels, library)]  # it says what the plan has to hold
+    text += _taken(layout) if layout.sizes.arguments else ()
     yield from layout.sizes.definition()
     yield from text
 
@@ -108,7 +110,7 @@ def _taken(layout: EntryLayout) -> Iterator[str]:
     """The function that says what the arguments take at given sizes."""
     sizes, m = layout.sizes, layout.name
     fields = [(f"{w.name}_bytes", w.nbytes) for w in layout.workspaces]
-    fields += [(f"{a.name}_bytes", bytes_of(a.type)) for a in (*layout.inputs, *layout.outputs)]
+    fields += [(f"{a.name}_bytes", a.kept) for a in (*layout.inputs, *layout.outputs)]
     texts = [(name, sizes.text(dim)) for name, dim in fields]
     yield f"\nint {m}_sizes({', '.join(sizes.parameters())}, struct {m}_sizes *sizes)\n{{\n"
     yield f"    struct {m}_plan found;\n    const struct {m}_plan *const plan = &found;\n"
@@ -186,11 +188,12 @@ int {layout.name}_trace(int step);
 def _check_arguments(layout: EntryLayout, library: Library) -> Iterator[str]:
     """Pointers: there, aligned, and what is written apart from all else. Written arguments come first."""
     macro = layout.macro
-    rows = [(bytes_of(a.type), a.type.dtype.itemsize) for a in by_pointer(layout.outputs)]
+    rows = [(a.kept, a.type.dtype.itemsize) for a in by_pointer(layout.outputs)]
+    rows += [(INT64.itemsize, INT64.itemsize) for _ in layout.sizes.returned]
     rows += [(w.nbytes, w.alignment) for w in layout.workspaces]
     written = len(rows)
-    rows += [(bytes_of(a.type), a.type.dtype.itemsize) for a in by_pointer(layout.inputs)]
-    plan = f", const struct {layout.name}_plan *plan" if layout.sizes.arguments else ""
+    rows += [(a.kept, a.type.dtype.itemsize) for a in by_pointer(layout.inputs)]
+    plan = f", const struct {layout.name}_plan *plan" if layout.sizes.is_planned else ""
     static = "" if plan else "static "
     unused = "    (void)plan;\n" if plan else ""
     bytes_ = [layout.sizes.count(b) for b, _ in rows]
@@ -281,21 +284,28 @@ def _head(layout: EntryLayout) -> Iterator[str]:
     if packed:
         yield from entry_head(layout)
         yield from entry_names(layout)
-    words = [a.name for a in by_pointer(layout.outputs)] + [w.name for w in layout.workspaces]
+    words = [*(a.name for a in by_pointer(layout.outputs)), *(r.name for r in layout.sizes.returned)] + [
+        w.name for w in layout.workspaces
+    ]
     words += [a.name for a in by_pointer(layout.inputs)]
     words += ["weights"] if layout.blob is not None else []
     yield f"    const void *const buffers[{len(words)}] = {{{', '.join(words)}}};\n"
     if layout.devices.all:
         yield "    int active = 0; /* how many devices are activated */\n"
-    plan = ", plan" if layout.sizes.arguments else ""
+    plan = ", plan" if layout.sizes.is_planned else ""
     if plan and not packed:
-        yield f"    struct {layout.name}_plan found;\n    const struct {layout.name}_plan *const plan = &found;\n"
-        given = ", ".join(a.name for a in layout.sizes.arguments)
-        yield f"    int status = {layout.name}_find_plan({given}, &found);\n"
+        yield f"    struct {layout.name}_plan found;\n    {_plan_type(layout)}const plan = &found;\n"
+        given = ", ".join([*(a.name for a in layout.sizes.arguments), "&found"])
+        yield f"    int status = {layout.name}_find_plan({given});\n"
         yield f"    if (status == {layout.macro}_OK) {{\n    "
     yield f"    {'' if packed or plan else 'int '}status = (int){layout.name}_check(buffers{plan});\n"
     yield "    }\n" if plan and not packed else ""
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
+
+
+def _plan_type(layout: EntryLayout) -> str:
+    """A pointer to what depends on sizes; it changes where sizes are measured."""
+    return f"{'' if layout.sizes.measured else 'const '}struct {layout.name}_plan *"
 
 
 def _loops(layout: EntryLayout) -> list[int]:
@@ -310,7 +320,7 @@ def _locals(layout: EntryLayout) -> dict[str, str]:
     known |= {w.base: "unsigned char *" for w in layout.workspaces}
     known |= {"table": "const unsigned char *"} if layout.blob is not None else {}
     known |= {"again": "unsigned char *"} if _loops(layout) else {}
-    known |= {"plan": f"const struct {layout.name}_plan *"} if layout.sizes.arguments else {}
+    known |= {"plan": _plan_type(layout)} if layout.sizes.is_planned else {}
     known |= {"handle": "void *"} if layout.has_handle else {}
     if layout.interface is Interface.PACKED:
         known["functions"] = "const struct assay_function_row *"
@@ -350,6 +360,7 @@ class _Body:
             if self.given.get(slot.name) != a.name and bytes_of(slot.type) != 0:
                 size = layout.sizes.count(bytes_of(slot.type))
                 copies.append(f"        memcpy({a.name}, {self.pointer(slot, a.ctype, True)}, {size});\n")
+        copies += [f"        *{r.name} = {layout.sizes.text(r.symbol)};\n" for r in layout.sizes.returned]
         if copies:
             yield f"    if ({ok}) {{\n"
             yield from copies
@@ -372,6 +383,11 @@ class _Body:
             step = steps[i]
             if isinstance(step, Assertion):
                 blocks[-1].append(self.assertion(i, step))
+                continue
+            if isinstance(step, Measure):
+                where = self.pointer(self.layout.program.slots[step.slot], "int64_t", True)
+                call = f"{self.layout.name}_measure_{i}({where}, plan)"
+                blocks[-1].append(Piece(f"    if ({self.ok}) {{ /* step {i} */\n        status = {call};\n    }}\n"))
                 continue
             if isinstance(step, Step):
                 if i in stretches:

@@ -13,10 +13,10 @@ from assay.lower.c.packed_abi import PACKED_PARAMETERS, TYPES
 from assay.lower.c.signature import TRAPS, CKernel
 from assay.lower.c.sizes import c_size
 from assay.lower.interfaces import Interface
-from assay.lower.liveness.problem import bytes_of
+from assay.lower.liveness.problem import bytes_kept
 from assay.lower.memory.csv import short
 from assay.semantics.instance import place_of
-from assay.semantics.module import Assertion, Branch, Continue, Loop, Slot
+from assay.semantics.module import Assertion, Branch, Continue, Loop, Measure, Slot
 from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
 
@@ -56,9 +56,12 @@ def statuses(interface: Interface) -> dict[str, str]:
     return STATUSES if interface is Interface.UNPACKED else {**STATUSES, **PACKED_STATUSES}
 
 
-ARGUMENT = r' \*   (\w+): (\w+)((?:\[[^\]]+\])*)(?:, \d+ bytes)?(?: at (\d+) of (\w+))?, called (".*")'
-"""The line of an input or output in the header: its name in C, dtype, dims, its place in a workspace if it has one, and
-its name in the model."""
+ARGUMENT = (
+    r" \*   (\w+): (\w+)((?:\[[^\]]+\])*)(?:, \d+ bytes)?(?:, at most \((.*?)\) bytes)?(?: at (\d+) of (\w+))?"
+    r', called (".*")'
+)
+"""The line of an input or output in the header: its name in C, dtype, dims, the most bytes that it takes if a run
+measures its sizes, its place in a workspace if it has one, and its name in the model."""
 
 SIZE = r' \*   (\w+): (\d+) to (\d+), called (".*")'
 """The line of a size in the header: its name in C, the least and the greatest that the entry takes, its name in the
@@ -297,7 +300,7 @@ def _number(layout: EntryLayout, slot: Slot) -> str:
     def text(dim: Dim) -> str:
         return f"{dim:8d}" if isinstance(dim, int) else f"({comment(short(layout.sizes.named(dim), 60))})"
 
-    return f"{text(place.offset)} +{text(bytes_of(slot.type))}"
+    return f"{text(place.offset)} +{text(bytes_kept(slot))}"
 
 
 def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
@@ -311,14 +314,14 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
         for d in layout.devices.all:
             yield f" *   {d.c}: number {d.id}, called {quote(d.name)}\n"
     yield from layout.externs.listing()
-    if layout.sizes.arguments:
-        yield from layout.sizes.listing()
+    yield from layout.sizes.listing()
     for what, arguments in (("Inputs", layout.inputs), ("Outputs", layout.outputs)):
         yield f" * {what}:\n"
         for a in arguments:
             at = f" at {a.offset} of {a.workspace}" if a.workspace else ""
             of = type_text(a.type, layout.sizes.named)
             size = f", {a.nbytes} bytes" if a.type.is_static else ""
+            size = size if a.room is None else f", at most ({comment(layout.sizes.named(a.room))}) bytes"
             yield f" *   {a.name}: {of}{size}{at}, called {quote(a.slot)}\n"
     yield " * Steps:\n"
     positions = program.positions
@@ -330,6 +333,12 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
         if isinstance(step, Assertion):
             told = " and ".join(f"{layout.sizes.named(a)} = {layout.sizes.named(b)}" for a, b in step.sizes)
             yield f" *   {i:4d}  {comment(told)}, or BAD_SIZE\n"
+            continue
+        if isinstance(step, Measure):
+            told = " and ".join(
+                f"{v.name} up to {layout.sizes.named(n)}" for v, n in zip(step.symbols, step.most, strict=True)
+            )
+            yield f" *   {i:4d}  {comment(f'{step.slot} tells {told}, or BAD_SIZE')}\n"
             continue
         if isinstance(step, Loop | Continue):
             told = f"a loop, the steps before {step.end}" if isinstance(step, Loop) else "the loop begins anew"

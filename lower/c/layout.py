@@ -14,6 +14,7 @@ from assay.lower.c.packed_abi import PACKED_PARAMETERS, SpecNames
 from assay.lower.c.sizes import EntrySizes
 from assay.lower.c.tables import Blob
 from assay.lower.interfaces import Interface
+from assay.lower.liveness.problem import bytes_of
 from assay.semantics.instance import place_of
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim
@@ -33,11 +34,18 @@ class Argument:
     """The workspace in which it lies, by its C name; empty: the caller gives a pointer to it."""
     offset: int = 0
     """Its place there."""
+    room: Dim | None = None
+    """The bytes that it has to have, where its type has sizes that a run measures."""
+
+    @property
+    def kept(self) -> Dim:
+        """The bytes that it has to have."""
+        return bytes_of(self.type) if self.room is None else self.room
 
     @property
     def nbytes(self) -> int:
-        """The size of the argument in bytes."""
-        return self.type.nbytes
+        """The same, where that is a number."""
+        return self.room if isinstance(self.room, int) else self.type.nbytes
 
 
 def by_pointer(arguments: Iterable[Argument]) -> list[Argument]:
@@ -126,6 +134,7 @@ class EntryLayout:
         words = self.sizes.parameters()
         words += [f"const {a.ctype} *{a.name}" for a in by_pointer(self.inputs)]
         words += [f"{a.ctype} *{a.name}" for a in by_pointer(self.outputs)]
+        words += [f"int64_t *{s.name}" for s in self.sizes.returned]
         words += [f"void *{w.name}" for w in self.workspaces]
         if self.blob is not None:
             words.append("const void *weights")

@@ -18,16 +18,16 @@ from assay.lower.c.math import function as math_function
 from assay.lower.c.names import ScopeNames, quote
 from assay.lower.c.ops import Code, Ops, scalar_type
 from assay.lower.c.range import Known, Ranges
-from assay.lower.liveness.problem import bytes_of
+from assay.lower.liveness.problem import bytes_kept, bytes_of
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Unsupported
-from assay.semantics.instance import run_bounds, sizes_of_step, symbols_of
+from assay.semantics.instance import measured_of, run_bounds, sizes_of_step, symbols_of
 from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.integers.ranges import Interval, closed, fits_dtype
 from assay.semantics.memory import Bounds, range_of
-from assay.semantics.module import Assertion, Program
-from assay.semantics.scalar import Dim, Expr, Interner, Var
+from assay.semantics.module import Assertion, Measure, Program
+from assay.semantics.scalar import Dim, Expr, Interner, Var, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.text.scalars.printer import ScalarPrinter
 from assay.semantics.walk import post_order
@@ -62,7 +62,7 @@ def bounds_taken(program: Program) -> dict[Var, Interval]:
 
     Unsupported (c.C23): a symbol is no dim of an input by itself; (c.C25): numbers leave their dtype within the bounds.
     """
-    symbols = symbols_of(program)
+    symbols, measured = symbols_of(program), measured_of(program)
     told = {d for n in program.inputs for d in program.slots[n].type.shape if isinstance(d, Var)}
     left = [v for v in symbols if v not in told]
     if left:
@@ -78,6 +78,8 @@ def bounds_taken(program: Program) -> dict[Var, Interval]:
         for v in symbols:
             low, high = range_of(within, v)
             found[v] = low, max(low, (1 << bits) - 1) if high is None else high
+        for v, most in measured.items():
+            found[v] = 0, max(0, DimRanges(found).of(most)[1])
         if fits(dims, found):
             return found
     raise Unsupported(
@@ -93,12 +95,13 @@ def _dims(program: Program) -> Iterator[Expr]:
     places = program.plan.places if program.plan is not None else {}
     some: list[Dim] = [*(program.plan.sizes.values() if program.plan is not None else ())]
     for s in program.slots.values():
-        some += [*s.type.shape, bytes_of(s.type)]
+        some += [*s.type.shape, bytes_of(s.type), bytes_kept(s)]
         if s.name in places:
-            some.append(places[s.name].offset + bytes_of(s.type))
+            some.append(places[s.name].offset + bytes_kept(s))
     for step in program.calls:
         some += [*step.scalars, *(d for _, d in step.dims)]
     some += [d for s in program.steps if isinstance(s, Assertion) for pair in s.sizes for d in pair]
+    some += measured_of(program).values()
     yield from (d for d in some if isinstance(d, Expr))
 
 
@@ -115,9 +118,20 @@ def fits(dims: Iterable[Expr], bounds: Mapping[Var, Interval]) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class ReturnedSize:
+    """A size that the run measures and the entry returns: what it is called in the program and in C, its greatest
+    value, and the symbol in the types of the outputs."""
+
+    size: str
+    name: str
+    high: int
+    symbol: Var = field(compare=False)
+
+
 @dataclass(eq=False)
 class EntrySizes:
-    """The sizes of one entry: its arguments, and the fields that its text has asked for so far."""
+    """The sizes of one entry: its arguments, what it measures, and the fields that its text has asked for so far."""
 
     program: Program
     prefix: str
@@ -141,6 +155,24 @@ class EntrySizes:
             SizeArgument(v.name, self.names.fresh(v.name), macros.fresh(v.name, upper=True), *self.bounds[v], v)
             for v in symbols_of(self.program)
         )
+
+    @cached_property
+    def measured(self) -> dict[Var, int]:
+        """What is measured, by the number of the step that does it."""
+        steps = enumerate(self.program.steps)
+        return {v: i for i, s in steps if isinstance(s, Measure) for v in s.symbols}
+
+    @cached_property
+    def returned(self) -> tuple[ReturnedSize, ...]:
+        """What is measured and stands in the types of outputs."""
+        dims = (d for n in self.program.outputs for d in self.program.slots[n].type.shape)
+        found = {v: None for d in dims for v in variables(d) if v in self.measured}
+        return tuple(ReturnedSize(v.name, self.names.fresh(v.name), self.bounds[v][1], v) for v in found)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether something depends on sizes that are no numbers."""
+        return bool(self.arguments or self.measured)
 
     @cached_property
     def ranges(self) -> DimRanges:
@@ -196,9 +228,15 @@ class EntrySizes:
         return [f"int64_t {a.name}" for a in self.arguments]
 
     def definition(self) -> Iterator[str]:
-        """The structure, and the function that checks sizes and fills it."""
+        """The structure, the function that checks sizes and fills it, and those that do so where sizes are measured."""
         for dim in self.negative():
             self.text(dim)  # a tensor with a dim below 0 is none
+        for i, s in enumerate(self.program.steps):
+            if isinstance(s, Measure):
+                self.require(i, s)
+        measures = [
+            text for i, s in enumerate(self.program.steps) if isinstance(s, Measure) for text in self.measure(i, s)
+        ]
         yield f"\n/* What depends on sizes. */\nstruct {self.prefix}_plan {{\n"
         for name, dim in self.fields.items():
             yield f"    {self.type(dim)} {name};\n"
@@ -208,14 +246,48 @@ class EntrySizes:
         yield f"\nstatic int {self.prefix}_find_plan({parameters})\n{{\n"
         for a in self.arguments:
             yield outside(a.name, f"{self.macro}_{a.macro}_MIN", f"{self.macro}_{a.macro}_MAX", self.macro)
-        targets = [(f"plan->{name}", dim, self.type(dim)) for name, dim in self.fields.items()]
         given = [(v, a.name) for a, v in zip(self.arguments, symbols_of(self.program), strict=True)]
-        bad = f"return {self.macro}_BAD_SIZE;"
-        yield from DimWriter(self.library, self.ranges, given, bad, ("plan",)).assignments(targets)
-        for dim in self.negative():
-            yield f"    if ({self.text(dim)} < 0) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n"
+        yield from self.filled(None, given)
+        yield from (f"    plan->{name} = 0;\n" for name, dim in self.fields.items() if self.stage(dim) is not None)
         yield "" if self.fields else "    plan->nothing = 0;\n"
         yield f"    return {self.macro}_OK;\n}}\n"
+        yield from measures
+
+    def require(self, index: int, step: Measure) -> None:
+        """Ask for the fields that are read where sizes are measured."""
+        for v, d in zip(step.symbols, step.most, strict=True):
+            self.text(d, f"most_{v.name}")
+        for v in {v: None for d in list(self.fields.values()) if self.stage(d) == index for v in variables(d)}:
+            if v not in step.symbols:
+                self.text(v, v.name)
+
+    def measure(self, index: int, step: Measure) -> Iterator[str]:
+        """The function that takes the sizes that a step measures, and fills what depends on them."""
+        own = {v: f"found[{k}]" for k, v in enumerate(step.symbols)}
+        most = [self.text(d) for d in step.most]
+        late = [d for d in self.fields.values() if self.stage(d) == index]
+        used = {v: None for d in late for v in variables(d)}
+        values = {v: own.get(v) or self.text(v) for v in used}
+        names = [(v, f"size_{k}") for k, v in enumerate(values)]
+        yield f"\nstatic int {self.prefix}_measure_{index}(const int64_t *found, struct {self.prefix}_plan *plan)\n{{\n"
+        yield from (f"    const int64_t {name} = {values[v]};\n" for v, name in names)
+        for text, greatest in zip(own.values(), most, strict=True):
+            yield f"    if ({text} < 0 || {text} > {greatest}) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n"
+        yield from self.filled(index, names)
+        yield f"    (void)plan;\n    return {self.macro}_OK;\n}}\n"
+
+    def stage(self, dim: Dim) -> int | None:
+        """The step that measures the last of the sizes on which a dim depends; None: it is known at entry."""
+        return max((self.measured[v] for v in variables(dim) if v in self.measured), default=None)
+
+    def filled(self, stage: int | None, given: Sequence[tuple[Var, str]]) -> Iterator[str]:
+        """The lines that fill the fields that are known from a stage on, and refuse dims below 0."""
+        targets = [(f"plan->{n}", d, self.type(d)) for n, d in self.fields.items() if self.stage(d) == stage]
+        bad = f"return {self.macro}_BAD_SIZE;"
+        yield from DimWriter(self.library, self.ranges, given, bad, ("plan", "found")).assignments(targets)
+        for dim in self.negative():
+            if self.stage(dim) == stage:
+                yield f"    if ({self.text(dim)} < 0) {{\n        {bad}\n    }}\n"
 
     def negative(self) -> Iterator[Dim]:
         """The dims of slots that may be below 0 at some sizes."""
@@ -224,14 +296,21 @@ class EntrySizes:
 
     def named(self, dim: Dim) -> str:
         """A dim over the names in C, for comments."""
-        names: dict[Var | Buffer, str] = {a.symbol: a.name for a in self.arguments}
+        names: dict[Var | Buffer, str] = {v: v.name for v in self.measured}
+        names.update((a.symbol, a.name) for a in self.arguments)
+        names.update((r.symbol, r.name) for r in self.returned)
         return str(dim) if isinstance(dim, int) else ScalarPrinter(names, INT64).text(dim)
 
     def listing(self) -> Iterator[str]:
         """The lines of the header that name the sizes."""
-        yield " * Sizes:\n"
+        if self.arguments:
+            yield " * Sizes:\n"
         for a in self.arguments:
             yield f" *   {a.name}: {a.low} to {a.high}, called {quote(a.size)}\n"
+        if self.returned:
+            yield " * Returned sizes:\n"
+        for r in self.returned:
+            yield f" *   {r.name}: 0 to {r.high}, called {quote(r.size)}\n"
 
 
 def outside(name: str, low: str, high: str, macro: str) -> str:

@@ -20,14 +20,14 @@ from assay.lower.c.externs import EXTERN
 from assay.lower.c.header import ARGUMENT, DEVICE, SIZE, WORKSPACE
 from assay.lower.c.layout import Argument, Workspace, workspace_names
 from assay.lower.c.names import ScopeNames, identifier, unquote
-from assay.lower.c.sizes import SizeArgument
+from assay.lower.c.sizes import ReturnedSize, SizeArgument
 from assay.lower.c.tables import STORAGE, Array, Blob
 from assay.lower.interfaces import Interface
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.files import open_regular, read_text
-from assay.semantics.instance import sizes_of
-from assay.semantics.scalar import Dim, Var, evaluate_dim
+from assay.semantics.instance import replaced, sizes_of
+from assay.semantics.scalar import Dim, Var
 from assay.semantics.text.scalars import ScalarParser
 from assay.semantics.text.source import Source
 from assay.semantics.types import TensorType
@@ -59,6 +59,8 @@ class CSource:
     """C that maps the weights from their file; empty if there are none."""
     sizes: tuple[SizeArgument, ...] = ()
     """The sizes that the entry takes, before all else."""
+    returned: tuple[ReturnedSize, ...] = ()
+    """The sizes that it returns by pointers, behind those of the outputs."""
 
     @property
     def workspace_bytes(self) -> int:
@@ -83,11 +85,12 @@ class CSource:
 
     def at(self, values: Sequence[int], workspaces: Sequence[int]) -> CSource:
         """The same with arguments and workspaces at these sizes. The bytes of workspaces are those that the code
-        says."""
-        env = dict(zip((s.symbol for s in self.sizes), values, strict=True))
+        says. What is measured stays open."""
+        env: dict[Var, Dim] = dict(zip((s.symbol for s in self.sizes), values, strict=True))
 
         def sized(a: Argument) -> Argument:
-            return replace(a, type=TensorType(tuple(evaluate_dim(d, env) for d in a.type.shape), a.type.dtype))
+            room = None if a.room is None else replaced(a.room, env)
+            return replace(a, type=TensorType(tuple(replaced(d, env) for d in a.type.shape), a.type.dtype), room=room)
 
         return replace(
             self,
@@ -137,6 +140,7 @@ class CSource:
                 found.externs(),
                 read_text(directory / f"{prefix}_weights.c", "ascii") if blob is not None else "",
                 found.sizes,
+                found.returned,
             )
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
@@ -179,28 +183,37 @@ class _Header:
         found = re.search(r"\n \* Externs:\n((?: \*   .*\n)*)", self.text)
         return tuple(c for c, _ in re.findall(EXTERN, "" if found is None else found[1]))
 
+    def named(self, section: str) -> Iterator[tuple[str, int, int, str]]:
+        """The sizes of a section: the name in C, the least and the greatest value, what it is called."""
+        found = re.search(rf"\n \* {section}:\n((?: \*   .*\n)*)", self.text)
+        for c, low, high, quoted in re.findall(SIZE, "" if found is None else found[1]):
+            yield c, int(low), int(high), unquote(quoted)
+
     @cached_property
     def sizes(self) -> tuple[SizeArgument, ...]:
         """The sizes, in order."""
-        found = re.search(r"\n \* Sizes:\n((?: \*   .*\n)*)", self.text)
         macros = ScopeNames()
         return tuple(
-            SizeArgument(
-                unquote(quoted),
-                c,
-                macros.fresh(unquote(quoted), upper=True),
-                int(low),
-                int(high),
-                Var(unquote(quoted), INT64),
-            )
-            for c, low, high, quoted in re.findall(SIZE, "" if found is None else found[1])
+            SizeArgument(called, c, macros.fresh(called, upper=True), low, high, Var(called, INT64))
+            for c, low, high, called in self.named("Sizes")
+        )
+
+    @cached_property
+    def returned(self) -> tuple[ReturnedSize, ...]:
+        """The sizes that are returned, in order."""
+        return tuple(
+            ReturnedSize(called, c, high, Var(called, INT64)) for c, _, high, called in self.named("Returned sizes")
         )
 
     def dim(self, text: str) -> Dim:
         """A dim of an argument."""
         if text.isdigit():
             return int(text)
-        reader = ScalarParser(Source.of(text, ""), {s.name: s.symbol for s in self.sizes}, integer=INT64)
+        reader = ScalarParser(
+            Source.of(text, ""),
+            {s.name: s.symbol for s in self.sizes} | {r.name: r.symbol for r in self.returned},
+            integer=INT64,
+        )
         try:
             return reader.dim(ast.Constant(text, lineno=1, col_offset=0))
         except Invalid as wrong:
@@ -213,11 +226,20 @@ class _Header:
             found = re.fullmatch(ARGUMENT, row)
             if found is None:
                 raise ValueError(f"{row!r} is no {section.lower()[:-1]}")
-            name, of, dims, offset, workspace, quoted = found.groups()
+            name, of, dims, most, offset, workspace, quoted = found.groups()
             slot = unquote(quoted)
             shape = tuple(self.dim(text) for text in re.findall(r"\[([^\]]+)\]", dims))
             macro, type_ = macros.fresh(slot, upper=True), TensorType(shape, dtype(of))
-            yield Argument(slot, name, macro, type_, STORAGE[of], workspace or "", int(offset or 0))
+            yield Argument(
+                slot,
+                name,
+                macro,
+                type_,
+                STORAGE[of],
+                workspace or "",
+                int(offset or 0),
+                self.dim(most) if most else None,
+            )
 
     def workspaces(self) -> Iterator[Workspace]:
         """The workspaces, in order."""

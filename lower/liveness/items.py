@@ -8,7 +8,7 @@ from typing import TypeAlias
 from assay.semantics.alias import Origin
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
-from assay.semantics.scalar import Dim
+from assay.semantics.scalar import Dim, Var
 from assay.semantics.types import TensorType
 
 Arm: TypeAlias = "tuple[Choose, int] | None"
@@ -68,6 +68,15 @@ class Assert:
     span: Span | None
 
 
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Here symbols become the elements of a vector of int64."""
+
+    vector: Origin
+    symbols: tuple[Var, ...]
+    span: Span | None
+
+
 @dataclass(eq=False)
 class Begin:
     """Here a loop begins: a function that calls itself, written out where it is called. `carried` are the origins that
@@ -95,7 +104,7 @@ class Leave:
     of: Begin
 
 
-Item: TypeAlias = Assert | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
+Item: TypeAlias = Assert | Measured | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
 
 Value: TypeAlias = "tuple[Origin, ...] | None"
 """The origins of a value; None where none comes, for a loop begins anew instead."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Bounds, BufferInfo, Problem
-from assay.semantics.module import Program
+from assay.semantics.module import Program, Slot
 from assay.semantics.scalar import Dim
 from assay.semantics.tensor.calls import size_of
 from assay.semantics.types import TensorType
@@ -15,6 +15,11 @@ from assay.semantics.types import TensorType
 def bytes_of(of: TensorType) -> Dim:
     """The bytes of a tensor: a number, or an expression over the symbols in its shape."""
     return size_of(of.shape) * of.dtype.itemsize
+
+
+def bytes_kept(slot: Slot) -> Dim:
+    """The bytes that are kept for a slot."""
+    return bytes_of(slot.type) if slot.room is None else slot.room
 
 
 def problem(program: Program, placed: Collection[str] = (), bounds: Bounds | None = None) -> Problem:
@@ -35,7 +40,7 @@ def problem(program: Program, placed: Collection[str] = (), bounds: Bounds | Non
     buffers = tuple(
         BufferInfo(
             s.name,
-            bytes_of(s.type),
+            bytes_kept(s),
             s.live,
             s.alignment,
             pools=(s.pool,) if s.pool else (),

@@ -21,6 +21,7 @@ from assay.lower.liveness.items import (
     End,
     Item,
     Leave,
+    Measured,
     Otherwise,
     Run,
     Text,
@@ -28,6 +29,7 @@ from assay.lower.liveness.items import (
 )
 from assay.semantics import graph
 from assay.semantics.alias import Origin, choice_origins, device_of, from_outside, made, passed
+from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.module import Module
@@ -36,7 +38,7 @@ from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, substitute, variables
 from assay.semantics.size_facts import cast_sizes
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import FuncType, TensorType, Type, flatten, open_symbols, with_dims
+from assay.semantics.types import FuncType, ShapeType, TensorType, Type, flatten, open_symbols, with_dims
 from assay.semantics.walk import post_order, reached
 
 MOST = 1_000_000
@@ -54,6 +56,10 @@ def read_main(module: Module) -> Text:
     assert result is not None, "main is no loop"
     reader.text.result = result
     return reader.text
+
+
+def _is_vector(of: Type, count: int) -> bool:
+    return isinstance(of, TensorType) and of.dtype is INT64 and of.shape == (count,)
 
 
 def _kept_whole(name: str, where: Span | None) -> Unsupported:
@@ -118,8 +124,11 @@ class _Reader:
         self.text = Text()
         self.names: set[str] = set()
         self.count = 0
-        self.entry = {s for p in module.main.params for s in open_symbols(p.type)}
-        """The symbols that have their values when a run begins."""
+        self.known = {s for p in module.main.params for s in open_symbols(p.type)}
+        """The symbols that have their values when a run begins, and those that were measured."""
+        self.measures = 0
+        self.measured: set[Symbol] = set()
+        """All that are measured, be it in another arm."""
         self.pending: list[list[Item]] = []
         """Of each choice around of which a branch ends in a loop that begins anew: the rest of its text. What comes
         behind it is in the other branch."""
@@ -151,6 +160,9 @@ class _Reader:
                 if sizes:
                     self.add(Assert(sizes, value.span))
                 at.of[var] = at.look(value.value)
+            case graph.MatchCast(type=ShapeType(dims=dims)) if _is_vector(value.value.type, len(dims)):
+                self.measure(value, dims, at)
+                at.of[var] = ()
             case graph.Function() if not is_opaque(value):
                 at.functions[var] = _Callee(var.name, value, at, var)
             case graph.Var() | graph.GlobalVar() if isinstance(value.type, FuncType):
@@ -175,7 +187,9 @@ class _Reader:
         item = Choose(condition, value.span)
         self.add(item)
         around = len(self.pending)
+        known, sizes = set(self.known), dict(at.sizes)
         then: Value = yield self.chain(value.then, at, (item, 0), tail)
+        self.known, at.sizes = known, sizes  # what one arm has measured the other has not
         if then is not None:
             self.add(Close(item, 0))
         first, self.text.items = self.text.items, []
@@ -292,10 +306,30 @@ class _Reader:
                 _refuse_recursion(callee, call, f"calls itself with {o.type} where it began with {there.type}")
         self.add(Again(loop, values, call.span))
 
+    def measure(self, cast: graph.MatchCast, dims: tuple[Dim, ...], at: _Activation) -> None:
+        """Sizes that a vector tells: symbols of this run of the function, and then what is asserted of them."""
+        (vector,) = at.look(cast.value)
+        self.measures += 1
+        symbols = []
+        for i, d in enumerate(dims):
+            if not isinstance(d, Symbol) or d in self.known or d in at.sizes:
+                symbols.append(Symbol(f"size_{self.measures}_{i}"))
+                continue
+            own = d if d not in self.measured else Symbol(d.name)  # each run of a function has its own
+            symbols.append(own)
+            if own is not d:
+                at.sizes[d] = own
+        self.measured.update(symbols)
+        self.known.update(symbols)
+        self.add(Measured(vector, tuple(symbols), cast.span))
+        pairs = [(s, at.size(d)) for s, d in zip(symbols, dims, strict=True) if at.size(d) is not s]
+        if pairs:
+            self.add(Assert(tuple(pairs), cast.span))
+
     def asserted(self, cast: graph.MatchCast, at: _Activation) -> tuple[tuple[Dim, Dim], ...] | None:
-        """What a cast of tensors asserts of sizes that are known at entry; None for any other cast."""
+        """What a cast of tensors asserts of sizes that are known here; None for any other cast."""
         pairs = cast_sizes(at.typed(cast.value.type), at.typed(cast.type))
-        if pairs is None or any(s not in self.entry for pair in pairs for d in pair for s in variables(d)):
+        if pairs is None or any(s not in self.known for pair in pairs for d in pair for s in variables(d)):
             return None
         return pairs
 

@@ -12,12 +12,25 @@ from typing import Literal
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.legalize.kernels import build
-from assay.lower.liveness.items import Again, Assert, Begin, Choose, Close, End, Leave, Otherwise, Run, Text
+from assay.lower.liveness.items import (
+    Again,
+    Assert,
+    Begin,
+    Choose,
+    Close,
+    End,
+    Leave,
+    Measured,
+    Otherwise,
+    Run,
+    Text,
+)
+from assay.lower.liveness.rooms import most_of, room_of
 from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Span, Unsupported
-from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Module, Step
+from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Step
 from assay.semantics.names import unused
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
@@ -36,6 +49,8 @@ class SlotRow:
     place: Place
     producer: str
     device: VirtualDevice = ANYWHERE
+    room: Dim | None = None
+    """The most bytes that it can take, where its type has sizes that a run measures."""
 
 
 class Homes:
@@ -56,6 +71,8 @@ class Homes:
         """What a tensor function allocates."""
         self.late: dict[Choose | None, tuple[list[tuple[Origin, str]], list[tuple[Origin, str]]]] = {None: ([], [])}
         """What is to be copied where, at the end of each branch of a choice; None: at the end of all."""
+        self.most: dict[Var, Dim] = {}
+        """The greatest values of the sizes that were measured so far."""
 
     def run(self) -> None:
         """Make slots for parameters, constants and outputs, then a step for each item of the text."""
@@ -78,10 +95,14 @@ class Homes:
                 self.late[None][0].append((origin, name))
         used = self.used()
         open_: list[int] = []
-        for item in self.text.items:
+        for i, item in enumerate(self.text.items):
             match item:
                 case Run():
                     self.call(item)
+                case Measured():
+                    most = most_of(self.text.items, i, self.most, self.module)
+                    self.most.update(zip(item.symbols, most, strict=True))
+                    self.steps.append(Measure(self.slot(item.vector), item.symbols, most, item.span))
                 case Assert():
                     self.steps.append(Assertion(item.sizes, item.span))
                 case Choose():
@@ -113,6 +134,8 @@ class Homes:
                     assert isinstance(loop, Loop)
                     self.steps[at] = replace(loop, end=len(self.steps))
         self.copy_all(self.late[None][0])
+        for name, row in self.rows.items() if self.most else ():
+            self.rows[name] = replace(row, room=room_of(row.type, self.most))
 
     def used(self) -> set[Origin]:
         """The origins that are read; a branch's, if the choice's result is read."""
@@ -126,6 +149,8 @@ class Homes:
                         found.update(a for a, r in zip(arm, choice.results, strict=True) if r in found)
                 case Choose():
                     found.add(item.condition)
+                case Measured():
+                    found.add(item.vector)
                 case Again():
                     found.update(item.values)
                 case Begin():

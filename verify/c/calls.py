@@ -90,7 +90,7 @@ static int assay_move(struct assay_calls *calls, int device, int from, int to)
 def _unpacked(source: CSource, handle: str) -> Iterator[str]:
     types = ["*(const int64_t *)"] * len(source.sizes)
     types += [f"(const {a.ctype} *)" for a in by_pointer(source.inputs)]
-    types += [f"({a.ctype} *)" for a in by_pointer(source.outputs)]
+    types += [f"({a.ctype} *)" for a in by_pointer(source.outputs)] + ["(int64_t *)"] * len(source.returned)
     types += [""] * (len(source.workspaces) + (source.weights is not None))
     args = [f"{t}p[{i}]" for i, t in enumerate(types)] + ([handle] if source.devices else [])
     joined = ",\n        ".join(args)

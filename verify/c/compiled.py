@@ -13,7 +13,7 @@ import ctypes
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,9 +21,13 @@ import numpy as np
 
 from assay.lower.c import CSource
 from assay.lower.c.layout import Argument, by_pointer
+from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, EnvironmentFailure, Trap
 from assay.semantics.files import on_disk
+from assay.semantics.instance import replaced
 from assay.semantics.module import Slot
+from assay.semantics.scalar import Dim, Var
+from assay.semantics.types import TensorType
 from assay.verify import children
 from assay.verify.c import tools
 from assay.verify.c.calls import caller, leading_numbers
@@ -147,7 +151,8 @@ class Compiled:
         for a, array in zip(source.inputs, arrays, strict=True):
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else given[a.slot].bytes
             memory[: a.nbytes] = tools.raw(array)
-        blocks = [*given.values(), *made, *spaces.values()]
+        told = [_Guarded(f"the size {r.size}", INT64.itemsize, INT64.itemsize, fill) for r in source.returned]
+        blocks = [*given.values(), *made, *told, *spaces.values()]
         numbers = np.array(leading_numbers(source, sizes), np.int64)
         addresses = [*(numbers.ctypes.data + 8 * i for i in range(len(numbers))), *(b.address for b in blocks)]
         outputs = {a.slot: b for a, b in zip(by_pointer(source.outputs), made, strict=True)}
@@ -162,7 +167,8 @@ class Compiled:
 
         def result(a: Argument) -> Array:
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else next(left).bytes
-            return tools.output_array(a, memory[: a.nbytes].tobytes())
+            a = replace(a, type=TensorType(tuple(replaced(d, found) for d in a.type.shape), a.type.dtype))
+            return tools.output_array(a, memory[: a.type.nbytes].tobytes())
 
         with self._watched(None if on_step is None else lambda step: on_step(step, look)):
             status = self._enter(addresses if weights is None else [*addresses, weights.ctypes.data])
@@ -173,6 +179,9 @@ class Compiled:
                 raise Trap("store to constant", f"input {a.slot!r} was written to", label="compiled.T2")
         self._raise(status)
         left = iter(made)
+        found: dict[Var, Dim] = {
+            r.symbol: int(b.bytes.view(np.int64)[0]) for r, b in zip(source.returned, told, strict=True)
+        }
         return {a.slot: result(a) for a in source.outputs}
 
     def at(self, sizes: Sequence[int]) -> CSource:

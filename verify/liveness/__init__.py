@@ -10,6 +10,7 @@ from assay.semantics.module import Module, Program
 from assay.verify.evidence import Context, Did, Evidence, plural, refuted, size
 from assay.verify.liveness.devices import check_steps
 from assay.verify.liveness.lives import check_lives
+from assay.verify.liveness.measured import check_measured
 from assay.verify.liveness.program import check_program
 from assay.verify.schedule import claim_of
 
@@ -20,7 +21,11 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     same = check_program(before, after)
     if not same.holds:
         return same
-    for evidence in (check_lives(after.program, after.kernels), check_steps(after.program, after.kernels)):
+    for evidence in (
+        check_lives(after.program, after.kernels),
+        check_steps(after.program, after.kernels),
+        check_measured(after.program, after.kernels),
+    ):
         if not evidence.holds:
             return evidence
     claim = claim_of(before.main)

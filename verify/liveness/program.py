@@ -6,6 +6,7 @@ holds a choice between what its arms have left in it; what only one arm has writ
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from assay.semantics.devices import ANYWHERE
@@ -13,13 +14,23 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import show_head
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.graph.limits import declared_limits
-from assay.semantics.instance import shape_in
-from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Module, Program, Step, flow
+from assay.semantics.instance import measured_of, replaced, shape_in
+from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Program, Step, flow
+from assay.semantics.scalar import Dim, Var, variables
 from assay.semantics.size_facts import facts_at
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.evidence import Evidence, plural, proved, refuted
-from assay.verify.liveness.source_values import Computed, Numbers, TrapEvents, choice, computed, copied, there
+from assay.verify.liveness.source_values import (
+    Computed,
+    Numbers,
+    TrapEvents,
+    choice,
+    computed,
+    copied,
+    is_vector,
+    there,
+)
 from assay.verify.memory.symbolic import shown_bounds
 from assay.verify.value_numbering import step_results
 from assay.verify.value_numbering.nesting import UndecidedNumbering
@@ -32,6 +43,8 @@ def describe_step(step: Item, index: int) -> str:
         return f"step {index} (the assertion on sizes" + (f" at {step.span})" if step.span else ")")
     if isinstance(step, Branch):
         return f"step {index} (the choice by {step.condition})"
+    if isinstance(step, Measure):
+        return f"step {index} (the measure of {', '.join(v.name for v in step.symbols)})"
     if isinstance(step, Loop | Continue):
         return f"step {index} ({'the loop' if isinstance(step, Loop) else 'the next iteration'})"
     return f"step {index} ({step.kernel}" + (f" at {step.span})" if step.span else ")")
@@ -55,7 +68,9 @@ def check_program(source: Module, target: Module) -> Evidence:
             case Branch():
                 wrong = steps.branch(what, i, step)
             case Assertion():
-                steps.events.assert_sizes(step.sizes)
+                wrong = steps.assertion(i, step)
+            case Measure():
+                wrong = steps.measure(i, step)
             case Loop():
                 wrong = steps.loop(what, i, step)
             case Continue():
@@ -72,14 +87,19 @@ def check_program(source: Module, target: Module) -> Evidence:
     if steps.events.leave() != graph.events:
         return refuted("proved", "a step that can trap, or an assertion on sizes, is dropped, added, changed or moved")
     wrong = _interface(source, program, table)
+    for v in {v for n in program.outputs for d in program.slots[n].type.shape for v in variables(d)}:
+        if steps.sizes.get(v) is not graph.sizes.get(v):
+            wrong = wrong or f"{v.name} in the type of an output is not what the function measures"
     said = f"every output gets its value for every input; {len(program.calls)} steps{_choices(program)}"
     return refuted("proved", wrong) if wrong else proved(said)
 
 
 def _choices(program: Program) -> str:
     choices, loops, assertions = (sum(isinstance(s, kind) for s in program.steps) for kind in (Branch, Loop, Assertion))
+    sizes = sum(len(s.symbols) for s in program.steps if isinstance(s, Measure))
     said = f", {plural(choices, 'choice')}" if choices else ""
     said += f", {plural(loops, 'loop')}" if loops else ""
+    said += f", {plural(sizes, 'measured size')}" if sizes else ""
     return said + (f", {plural(assertions, 'assertion')} on sizes" if assertions else "")
 
 
@@ -141,6 +161,11 @@ class _Steps:
         self.loops: list[tuple[int, Loop, Numbers]] = []
         """The loops around: the number of each, and what its variables are before."""
         self.count = 0
+        self.measured = measured_of(program)
+        self.sizes: dict[Var, Dim] = {}
+        """What stands for the sizes that were measured on the way to here."""
+        self.outer: list[dict[Var, Dim]] = []
+        """For each arm around the sizes that were measured before it."""
 
     def put(self, name: str, number: int | None) -> None:
         """A slot holds something else from now on; None: nothing that could be read."""
@@ -162,9 +187,18 @@ class _Steps:
             t = program.slots[name].type
             if t.dtype is not of.dtype or not self.facts[i].same_size(t.shape, of.shape):
                 return f"{describe_step(step, i)} takes {of} where slot {name} is {t}"
+        used = (
+            *step.scalars,
+            *(d for _, d in step.dims),
+            *(d for n in step.scratch for d in program.slots[n].type.shape),
+        )
+        if wrong := self.unmeasured(i, step, used):
+            return wrong
+        if self.sizes:
+            wanted = [TensorType(tuple(replaced(d, self.sizes) for d in t.shape), t.dtype) for t in wanted]
         reads = [self.holds[n] for n in step.reads]
         results = copied(kernel, reads, step.device, table) or step_results(
-            kernel, reads, table, self.target, wanted, step.scalars
+            kernel, reads, table, self.target, wanted, [replaced(d, self.sizes) for d in step.scalars]
         )
         if kernel_can_trap(kernel):
             self.events.add(results[0])
@@ -178,6 +212,28 @@ class _Steps:
         for name in step.scratch:
             self.put(name, None)
         return self.misplaced(i, step, kernel)
+
+    def unmeasured(self, i: int, step: Item, dims: Iterable[Dim]) -> str | None:
+        """Whether a step uses a size that no step on the way to it has measured."""
+        missing = next((v for d in dims for v in variables(d) if v in self.measured and v not in self.sizes), None)
+        return None if missing is None else f"{describe_step(step, i)} uses {missing.name} before that is measured"
+
+    def measure(self, i: int, step: Measure) -> str | None:
+        """Sizes get their values, the elements of what a slot holds."""
+        of = self.target.program.slots[step.slot].type
+        if step.slot not in self.holds:
+            return f"{describe_step(step, i)} reads {step.slot}, which nothing has written"
+        if not is_vector(of, len(step.symbols)) or len(step.most) != len(step.symbols):
+            return f"{describe_step(step, i)} reads {step.slot}, which is {of}"
+        self.sizes.update(zip(step.symbols, self.events.measure(self.holds[step.slot], len(step.symbols)), strict=True))
+        return None
+
+    def assertion(self, i: int, step: Assertion) -> str | None:
+        """Sizes have to be equal."""
+        if wrong := self.unmeasured(i, step, (d for pair in step.sizes for d in pair)):
+            return wrong
+        self.events.assert_sizes([(replaced(a, self.sizes), replaced(b, self.sizes)) for a, b in step.sizes])
+        return None
 
     def misplaced(self, i: int, step: Step, kernel: PrimFunc) -> str | None:
         """What a step writes is where it runs, and what it allocates there too, in the scope that the kernel says."""
@@ -242,6 +298,8 @@ class _Steps:
         for inner in self.target.program.steps[i + 1 : step.end]:
             for name in (*inner.writes, *inner.scratch):
                 self.put(name, None)
+            for v in inner.symbols if isinstance(inner, Measure) else ():
+                self.sizes.pop(v, None)
         for k, name in enumerate(step.carried):
             if name:
                 self.put(name, self.table.number("carried", self.loops[-1][0], k))
@@ -260,11 +318,13 @@ class _Steps:
 
     def enter(self) -> None:
         self.before.append({})
+        self.outer.append(dict(self.sizes))
         self.events.enter()
 
     def leave(self) -> tuple[dict[str, int | None], Numbers]:
         """Back to where the arm began; what it has left in the slots that it has changed, and its events."""
         changed = self.before.pop()
+        self.sizes = self.outer.pop()
         left = {name: self.holds.get(name) for name in changed}
         for name, number in changed.items():
             if number is None:

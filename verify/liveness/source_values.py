@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.dtypes import INT64
 from assay.semantics.graph.effects import can_fail, kernel_can_trap
 from assay.semantics.instance import replaced
 from assay.semantics.module import Module
@@ -22,7 +23,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import FuncType, TensorType, TupleType, flatten
+from assay.semantics.types import FuncType, ShapeType, TensorType, TupleType, Type, flatten
 from assay.semantics.walk import post_order, reached
 from assay.verify.value_numbering import step_results
 from assay.verify.value_numbering.nesting import UndecidedNumbering
@@ -33,6 +34,11 @@ Numbers: TypeAlias = tuple[int, ...]
 
 Value: TypeAlias = "Numbers | None"
 """What an expression gives: None where nothing comes back, for a loop begins anew instead."""
+
+
+def is_vector(of: Type, count: int) -> bool:
+    """Whether sizes can be read from values of a type: so many whole numbers."""
+    return isinstance(of, TensorType) and of.dtype is INT64 and of.shape == (count,)
 
 
 def choice(table: Table, condition: int, then: int, otherwise: int) -> int:
@@ -81,6 +87,12 @@ class TrapEvents:
 
         if sizes:
             self.add(self.table.number("sizes", *(f"{text(a)} = {text(b)}" for a, b in sizes)))
+
+    def measure(self, vector: int, count: int) -> list[Symbol]:
+        """Note that the elements of a vector become sizes here, or the run traps; the symbols that stand for them: the
+        same for the same vector."""
+        self.add(self.table.number("measure", vector, count))
+        return [self.table.sizes.setdefault((vector, i), Symbol(f"size_{len(self.table.sizes)}")) for i in range(count)]
 
     def enter(self) -> None:
         """Begin a block."""
@@ -138,6 +150,8 @@ class Computed:
     calls: list[tuple[graph.CallTIR, Numbers]]
     devices: dict[int, set[VirtualDevice]]
     """The devices on which a value is computed, by the number of its first tensor."""
+    sizes: Mapping[Symbol, Dim]
+    """What stands for the symbols that the function itself measures."""
 
 
 def computed(function: graph.Function, module: Module, table: Table, loops: Sequence[Sequence[str]] = ()) -> Computed:
@@ -148,10 +162,11 @@ def computed(function: graph.Function, module: Module, table: Table, loops: Sequ
     """
     reader = _Reader(module, table, loops)
     env: dict[graph.Expr, Value] = {p: (table.number("parameter", i),) for i, p in enumerate(function.params)}
-    result: Value = run_task(reader.body(function.body, _Names(ChainMap(env))))
+    names = _Names(ChainMap(env))
+    result: Value = run_task(reader.body(function.body, names))
     if result is None or reader.count != len(loops):
         raise UndecidedNumbering(f"{len(loops)} loops in the program, {reader.count} functions that call themselves")
-    return Computed(result, reader.events.leave(), reader.calls, reader.devices)
+    return Computed(result, reader.events.leave(), reader.calls, reader.devices, names.sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +184,7 @@ class _Names:
     """One run of a function: what its variables hold, what its symbols are, and which functions they are."""
 
     holds: ChainMap[graph.Expr, Value]
-    sizes: Mapping[Symbol, Dim] = field(default_factory=dict)
+    sizes: dict[Symbol, Dim] = field(default_factory=dict)
     functions: ChainMap[graph.Expr, _Callee] = field(default_factory=ChainMap)
 
     def function(self, node: graph.Expr | Operator, module: Module) -> _Callee | None:
@@ -209,6 +224,8 @@ class _Reader:
         self.loops = loops
         self.count = 0
         """The loops that were met."""
+        self.told = {s for p in module.main.params for t in flatten(p.type) for d in t.shape for s in variables(d)}
+        """The symbols that have values when a run begins, and those that stand for what is measured."""
         self.inside: dict[graph.Function, _Loop | None] = {}
         """The functions whose bodies are around; of one that calls itself, its loop."""
 
@@ -327,6 +344,8 @@ class _Reader:
             case graph.MatchCast() if (asserted := self.sizes_of(node, env)) is not None:
                 self.events.assert_sizes(asserted)
                 return self.atom(node.value, env)
+            case graph.MatchCast(type=ShapeType(dims=dims)) if is_vector(node.value.type, len(dims)):
+                return self.measure(node, dims, env)
             case graph.Call() if isinstance(node.op, Operator) and node.op.view:
                 return self.atom(node.args[0], env)
             case graph.Call() if (callee := env.function(node.op, self.module)) is not None:
@@ -337,10 +356,10 @@ class _Reader:
             case graph.If() if not can_fail(node, self.module):
                 (condition,) = self.atom(node.condition, env)
                 self.events.enter()
-                then: Value = yield self.body(node.then, env)
+                then: Value = yield self.body(node.then, replace(env, sizes=dict(env.sizes)))
                 first = self.events.open.pop()
                 self.events.enter()
-                otherwise: Value = yield self.body(node.otherwise, env)
+                otherwise: Value = yield self.body(node.otherwise, replace(env, sizes=dict(env.sizes)))
                 second = self.events.open.pop()
                 if then is None:
                     self.events.go_on(condition, self.events.closed(first), True, second)
@@ -353,14 +372,27 @@ class _Reader:
             case _:
                 return self.atom(node, env)
 
+    def measure(self, node: graph.MatchCast, dims: Sequence[Dim], env: _Names) -> Numbers:
+        """A vector tells sizes: a symbol that has no value here gets it, of the others it is asserted."""
+        (vector,) = self.atom(node.value, env)
+        symbols = self.events.measure(vector, len(dims))
+        pairs: list[tuple[Dim, Dim]] = []
+        for d, own in zip(dims, symbols, strict=True):
+            if isinstance(d, Symbol) and d not in self.told and d not in env.sizes:
+                env.sizes[d] = own
+            else:
+                pairs.append((own, replaced(d, env.sizes)))
+        self.told.update(symbols)
+        self.events.assert_sizes([p for p in pairs if not provably_equal(*p)])
+        return ()
+
     def sizes_of(self, node: graph.MatchCast, env: _Names) -> list[tuple[Dim, Dim]] | None:
         """What a cast has to find equal, all over symbols that have values when a run begins; None for other casts."""
         if not all(isinstance(of, (TensorType, TupleType)) for of in (node.type, node.value.type)):
             return None
         found, wanted = env.types([node.value]), env.types([node])
         pairs = [p for a, b in zip(found, wanted, strict=True) for p in zip(a.shape, b.shape, strict=True)]
-        told = {s for p in self.module.main.params for t in flatten(p.type) for d in t.shape for s in variables(d)}
-        if any(s not in told for pair in pairs for d in pair for s in variables(d)):
+        if any(s not in self.told for pair in pairs for d in pair for s in variables(d)):
             return None
         return [(a, b) for a, b in pairs if not provably_equal(a, b)]
 

@@ -18,7 +18,7 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, place_of, run_bounds, run_dims, symbols_of
 from assay.semantics.live_positions import Intervals, union
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bound, overlap, range_of
-from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Module, Program, Slot, Step, flow
+from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Program, Slot, Step, flow
 from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.scalar.structure import Interner
 from assay.semantics.tensor import PrimFunc
@@ -129,6 +129,9 @@ class _Sweep:
             match step:
                 case Step():
                     wrong = self.step(step, i)
+                case Measure():
+                    if (odd := self.wrong(step.slot)) is not None:
+                        wrong = f"{odd} when {shown_step(step, i)} reads it"
                 case Branch():
                     wrong = self.branch(what, step, i)
                 case Loop():
@@ -368,7 +371,7 @@ def as_problem(program: Program) -> tuple[Problem, Plan]:
         kind: Literal["workspace", "constant"] = "constant" if s.place == "constant" else "workspace"
         place = place_of(program, s)
         pool = program.pool_of(s).name if place is None else place.pool
-        size = _bytes(s.type)
+        size = _bytes(s.type) if s.room is None else s.room
         buffers.append(
             BufferInfo(s.name, size, lives.get(s.name, s.live), s.alignment, kind, (pool,), producer=s.producer)
         )
@@ -426,7 +429,16 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
 
 def _but_place(slot: Slot) -> tuple[object, ...]:
     """All that a slot is, but for its pool and offset there; types are compared as text."""
-    return (slot.name, str(slot.type), slot.place, slot.live, slot.alignment, slot.producer, slot.device)
+    return (
+        slot.name,
+        str(slot.type),
+        slot.place,
+        slot.live,
+        slot.alignment,
+        slot.producer,
+        slot.device,
+        str(slot.room),
+    )
 
 
 def describe(before: Module, after: Module) -> Did:

@@ -18,7 +18,7 @@ import numpy as np
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Trap
 from assay.semantics.graph.effects import kernel_can_trap
-from assay.semantics.module import Assertion, Branch, Continue, Loop, Module, Program, Slot, Step
+from assay.semantics.module import Branch, Continue, Module, Program, Slot, Step, walk
 from assay.semantics.tensor import program_order
 from assay.verify.c.compiled import Compiled, Look, SeenEnough
 from assay.verify.evidence import listed, plural
@@ -240,35 +240,17 @@ class _Run:
     def make_path(self) -> list[int]:
         """The steps that run: at each choice the arm that was taken least often, the first with all that is in it. So a
         loop is left when all that is in it has run."""
-        steps = self.program.steps
         path: list[int] = []
-        around: list[tuple[int, int, int | None]] = []
-        """Of each first arm and each loop that is running: where it ends, where one goes on, where the loop begins."""
-        number = 0
-        while True:
-            while around and number == around[-1][0]:
-                number = around.pop()[1]
-            if number == len(steps):
-                return path
-            match step := steps[number]:
-                case Step():
-                    path.append(number)
-                    number += 1
-                case Branch():
-                    arm = self.choose(number, step, len(path))
-                    self.arms[number, arm] += 1
-                    if arm:
-                        around.append((step.then, step.end, None))
-                    number = number + 1 if arm else step.then
-                case Loop():
-                    around.append((step.end, step.end, number))
-                    number += 1
-                case Continue():
-                    while (begin := around.pop()[2]) is None:
-                        pass
-                    number = begin
-                case Assertion():
-                    number += 1
+
+        def choose(number: int, step: Branch) -> bool:
+            arm = self.choose(number, step, len(path))
+            self.arms[number, arm] += 1
+            return arm
+
+        for number in walk(self.program.steps, choose):
+            if isinstance(self.program.steps[number], Step):
+                path.append(number)
+        return path
 
     def choose(self, number: int, step: Branch, place: int) -> bool:
         slot = self.program.slots[step.condition]

@@ -46,6 +46,8 @@ class Table:
     types: dict[int, tuple[str, Type]] = field(default_factory=dict)
     texts: dict[str, list[PrimFunc]] = field(default_factory=dict)
     told: dict[int, tuple[PrimFunc, int]] = field(default_factory=dict)
+    sizes: dict[tuple[int, int], Symbol] = field(default_factory=dict)
+    """The symbol that stands for an element of a vector, by the vector's number and the place."""
 
     def text(self, kernel: PrimFunc) -> int:
         """Which of the tensor functions of its name one is that claims no operator: a name is believed, but not what

@@ -14,7 +14,7 @@ from assay.lower.liveness.used_memory import used_memory
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
 from assay.semantics.memory import Interval, lower_bound, pressure
-from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Module, Program, Slot
+from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Program, Slot
 from assay.semantics.scalar import Dim, show as show_dim
 from assay.verify.app.check import Line
 from assay.verify.app.report.model import Buffer, CheckReport, Kind, PoolLine, StageLine, StepLine
@@ -77,6 +77,9 @@ def _step(index: int, step: Item, position: int, numbers: Mapping[str, int], use
         calls, device, arms = f"if {step.condition}", "", ((index + 1, step.then), (step.then, step.end))
     elif isinstance(step, Assertion):
         calls, device = f"assert {', '.join(f'{_dim(a)} = {_dim(b)}' for a, b in step.sizes)}", ""
+    elif isinstance(step, Measure):
+        sizes = zip(step.symbols, step.most, strict=True)
+        calls, device = f"measure {', '.join(f'{v.name} up to {_dim(most)}' for v, most in sizes)}", ""
     elif isinstance(step, Loop):
         calls, device = f"loop up to step {step.end}", ""
     elif isinstance(step, Continue):

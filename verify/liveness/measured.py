@@ -1,0 +1,104 @@
+"""Whether what a program keeps for sizes that a run measures is enough (specs/verify.md, "liveness").
+
+A symbol is measured once in the text. That it has a greatest value is shown of an assertion that comes next on every
+way, before anything else can fail; that a slot has room is shown for all values up to the greatest. Both are questions
+of whether so many bytes end within so many, which is what is asked of a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from assay.semantics.graph.effects import kernel_can_trap
+from assay.semantics.instance import measured_of, run_dims, symbols_of
+from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
+from assay.semantics.module import Assertion, Measure, Program, Step
+from assay.semantics.scalar import Dim, Expr, Var, show, variables
+from assay.semantics.tensor import PrimFunc
+from assay.verify.evidence import Evidence, plural, proved, refuted
+from assay.verify.memory.symbolic import prove_symbolic
+
+
+def check_measured(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidence:
+    """Whether each measured size has the greatest value that its measure names, and each slot room for it."""
+    measured = measured_of(program)
+    wrong = next(_odd(program, measured), None)
+    if wrong is not None:
+        return refuted("proved", wrong)
+    given = [*run_dims(program)]
+    for i, item in enumerate(program.steps):
+        for v, most in zip(item.symbols, item.most, strict=True) if isinstance(item, Measure) else ():
+            told = [*given, *_told(program, kernels, i, measured)]
+            found = _is_within(program, [(v.name, v, most)], told)
+            if not found.holds:
+                what = f"that {v.name} is at most {_text(most)} does not follow from what is asserted next of it"
+                return replace(found, detail=f"{what}: {found.detail}")
+    inside = [d for v, most in measured.items() for d in (v, most - v) if isinstance(d, Expr)]
+    rooms = [
+        (s.name, _bytes(s.type.shape, s.type.dtype.itemsize), s.room)
+        for s in program.slots.values()
+        if s.room is not None
+    ]
+    found = _is_within(program, rooms, [*given, *inside])
+    if not found.holds:
+        return replace(found, detail=f"the room of slots for measured sizes: {found.detail}")
+    return proved(f"{plural(len(measured), 'measured size')}, {plural(len(rooms), 'slot')} with room for the most")
+
+
+def _odd(program: Program, measured: Mapping[Var, Dim]) -> Iterator[str]:
+    """What is wrong in the text alone."""
+    known = {*symbols_of(program), *(v for v, _, _ in program.limits)}
+    seen: set[Var] = set()
+    for item in program.steps:
+        for v in item.symbols if isinstance(item, Measure) else ():
+            if v in seen or v in known - measured.keys():
+                yield f"{v.name} is measured twice, or is known when a run begins"
+            seen.add(v)
+    for v, most in measured.items():
+        if any(s in measured for s in variables(most)):
+            yield f"the greatest {v.name}, {_text(most)}, is not known when a run begins"
+    for s in program.slots.values():
+        over = any(v in measured for d in s.type.shape for v in variables(d))
+        if over != (s.room is not None):
+            yield f"slot {s.name} is {s.type}, and has {'a' if s.room is not None else 'no'} room for measured sizes"
+        if s.room is not None and any(v in measured for v in variables(s.room)):
+            yield f"the room of slot {s.name} is not known when a run begins"
+        if over and s.place in ("input", "constant"):
+            yield f"slot {s.name} is the program's {s.place}, whose sizes are known when a run begins"
+
+
+def _told(program: Program, kernels: Mapping[str, PrimFunc], at: int, measured: Mapping[Var, Dim]) -> Iterator[Expr]:
+    """What is 0 or more if the run goes on behind a measure: every measured size, and both ways what is asserted to be
+    equal before anything else can fail."""
+    yield from measured
+    for item in program.steps[at + 1 :]:
+        match item:
+            case Assertion():
+                for a, b in item.sizes:
+                    yield from (d for d in (a - b, b - a) if isinstance(d, Expr))
+            case Step() if not kernel_can_trap(kernels[item.kernel]):
+                pass
+            case Measure():
+                pass
+            case _:
+                return
+
+
+def _is_within(program: Program, some: Sequence[tuple[str, Dim, Dim]], told: Sequence[Expr]) -> Evidence:
+    """Whether of each of some names a number is at most another, wherever what is told is 0 or more."""
+    buffers = tuple(BufferInfo(name, number, ((0, 1),), pools=(name,)) for name, number, _ in some)
+    problem = Problem(buffers, tuple(Pool(name, alignment=1) for name, _, _ in some), program.bounds, tuple(told))
+    plan = Plan({name: Place(name, 0) for name, _, _ in some}, {name: most for name, _, most in some})
+    return prove_symbolic(problem, plan)[0]
+
+
+def _bytes(shape: Sequence[Dim], size: int) -> Dim:
+    found: Dim = size
+    for d in shape:
+        found = found * d
+    return found
+
+
+def _text(dim: Dim) -> str:
+    return show(dim) if isinstance(dim, Expr) else str(dim)
