@@ -35,9 +35,10 @@ from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import why_outside
 from assay.verify.liveness.program import describe_step
 from assay.verify.oracle import Expected
+from assay.verify.trials.at_sizes import TrialsAtSizes
 from assay.verify.trials.helpers import HelperTrials
 from assay.verify.trials.kernels import lift
-from assay.verify.trials.native import Trials
+from assay.verify.trials.planned import SizedSteps
 
 Array = np.ndarray[Any, Any]
 
@@ -105,7 +106,8 @@ class Comparison:
         """Machine against C, bit for bit after every step; both against the bounds."""
         program = self.planned.program
         positions = program.positions
-        events: list[tuple[int, dict[str, bytes]]] = []
+        events: list[tuple[int, dict[str, tuple[bytes, int]]]] = []
+        sized = SizedSteps(self.planned, self.taken)
         plain: set[int] = set()
         wrong: str | None = None
 
@@ -114,15 +116,18 @@ class Comparison:
             self.progress(index + 1, len(program.steps))
             written = {n: program.slots[n] for n in step.writes}
             left = {n: s for n, s in written.items() if s.is_live(positions[index + 1] - 1)}
-            events.append((index, {n: _digest(arrays[n], s.type.dtype) for n, s in left.items()}))
+            told = {n: (_digest(arrays[n], s.type.dtype), arrays[n].nbytes) for n, s in left.items()}
+            events.append((index, told))
             if wrong is None:
-                kernel = self.planned.kernel(step.kernel)
+                kernel, module = sized.kernel(step)
                 reads, writes = [arrays[n] for n in step.reads], [arrays[n] for n in step.writes]
-                if not has_operators(kernel, self.planned):
+                if not has_operators(kernel, module):
                     plain.add(index)
                     return
-                odd = step_outside(kernel, self.planned, reads, writes)
+                odd = step_outside(kernel, module, reads, writes)
                 wrong = f"{describe_step(step, index)}, its operands given: {odd}" if odd else None
+            for n in step.writes:
+                sized.see(n, arrays[n])
 
         try:
             by_slot = machine.run(self.planned, self.taken, observe=record)
@@ -133,7 +138,7 @@ class Comparison:
             return "", refuted("tested", wrong)
         self.outputs = {self.names[s]: by_slot[s] for s in program.outputs}
 
-        trials = Trials(self.planned, self.traced, self.taken, self.seed)
+        trials = TrialsAtSizes(self.planned, self.traced, self.taken, self.seed, sized.values)
         wrong = self.compare_c(events, by_slot) or self.helpers.run(self.traced.loaded) or trials.run()
         if wrong is not None:
             return "", refuted("tested", wrong)
@@ -168,10 +173,11 @@ class Comparison:
             return "", refuted("tested", f"C as its users compile it: {wrong}")
         return f"{plural(len(self.outputs), 'output')}{self.width()}", tested(said)
 
-    def step_outside(self, step: Step, reads: Sequence[Array], writes: Sequence[Array]) -> str | None:
+    def step_outside(
+        self, kernel: PrimFunc, module: Module, reads: Sequence[Array], writes: Sequence[Array]
+    ) -> str | None:
         """Where the results of a step lie outside of what its operators allow; nowhere if it claims none."""
-        kernel = self.planned.kernel(step.kernel)
-        return step_outside(kernel, self.planned, reads, writes) if has_operators(kernel, self.planned) else None
+        return step_outside(kernel, module, reads, writes) if has_operators(kernel, module) else None
 
     def require_no_trap(self, found: Trap) -> None:
         """Invalid where the model itself traps alike on these inputs: then there is nothing to compare."""
@@ -183,10 +189,12 @@ class Comparison:
                     f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7"
                 ) from None
 
-    def compare_c(self, events: Sequence[tuple[int, Mapping[str, bytes]]], by_slot: Mapping[str, Array]) -> str | None:
+    def compare_c(
+        self, events: Sequence[tuple[int, Mapping[str, tuple[bytes, int]]]], by_slot: Mapping[str, Array]
+    ) -> str | None:
         """Where the C program first differs from the machine, if it does: in the steps that it takes, or in the bytes
         that one has left. `events` are the steps that the machine took, in order, with digests of what each has written
-        and left.
+        and left, and how many bytes that is.
         """
         program = self.planned.program
         first: list[str] = []
@@ -199,8 +207,9 @@ class Comparison:
             if index != expected:
                 there = "has ended" if expected is None else f"takes {describe_step(program.steps[expected], expected)}"
                 first.append(f"C takes {describe_step(step, index)} where the machine {there}")
-            for name, digest in () if first else digests.items():
-                if not first and _digest(look(program.slots[name]), program.slots[name].type.dtype) != digest:
+            for name, (digest, size) in () if first else digests.items():
+                slot = program.slots[name]
+                if not first and _digest(look(slot)[:size], slot.type.dtype) != digest:
                     first.append(
                         f"C differs from the machine in buffer {name}, written by {describe_step(step, index)}"
                     )

@@ -14,11 +14,13 @@ import numpy as np
 from assay.lower.c import CSource
 from assay.semantics.errors import Trap
 from assay.semantics.module import Module, Step
+from assay.semantics.tensor import PrimFunc
 from assay.verify.c.compiled import Look, compile_c
 from assay.verify.liveness.program import describe_step
+from assay.verify.trials.planned import SizedSteps
 
 Array = np.ndarray[Any, Any]
-Judge = Callable[[Step, Sequence[Array], Sequence[Array]], str | None]
+Judge = Callable[[PrimFunc, Module, Sequence[Array], Sequence[Array]], str | None]
 
 
 def step_that_is_outside(source: CSource, planned: Module, inputs: Mapping[str, Array], judge: Judge) -> str | None:
@@ -28,14 +30,20 @@ def step_that_is_outside(source: CSource, planned: Module, inputs: Mapping[str, 
     held: dict[str, Array] = {n: np.asarray(inputs[n]) for n in program.inputs}
     held |= {s.name: planned.constants[s.name] for s in program.placed("constant") if s.name in planned.constants}
     found: list[str] = []
+    sized = SizedSteps(planned, inputs)
 
     def see(index: int, look: Look) -> None:
         step = program.steps[index]
         if found or not isinstance(step, Step):
             return
         # what a step read may be gone after it, where it works in place: its operands are those that were kept
-        written = {n: look(program.slots[n]).copy().view(program.slots[n].type.dtype.numpy) for n in step.writes}
-        odd = judge(step, [held[n] for n in step.reads], list(written.values()))
+        written = {
+            n: look(program.slots[n])[: of.nbytes].copy().view(of.dtype.numpy)
+            for n, of in ((n, sized.type(n)) for n in step.writes)
+        }
+        odd = judge(*sized.kernel(step), [held[n] for n in step.reads], list(written.values()))
+        for n in written:
+            sized.see(n, written[n])
         if odd:
             found.append(f"{describe_step(step, index)}, its operands given: {odd}")
         held.update(written)

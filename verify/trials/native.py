@@ -18,7 +18,8 @@ import numpy as np
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Trap
 from assay.semantics.graph.effects import kernel_can_trap
-from assay.semantics.module import Branch, Continue, Module, Program, Slot, Step, walk
+from assay.semantics.module import Branch, Continue, Measure, Module, Program, Slot, Step, walk
+from assay.semantics.scalar import Var
 from assay.semantics.tensor import program_order
 from assay.verify.c.compiled import Compiled, Look, SeenEnough
 from assay.verify.evidence import listed, plural
@@ -66,8 +67,17 @@ class NativeTrials:
 class Trials:
     """The steps of a program in the C that was compiled with `trace`."""
 
-    def __init__(self, planned: Module, compiled: Compiled, inputs: Mapping[str, Array], seed: int) -> None:
+    def __init__(
+        self,
+        planned: Module,
+        compiled: Compiled,
+        inputs: Mapping[str, Array],
+        seed: int,
+        measured: Mapping[Var, int] | None = None,
+    ) -> None:
         self.module = planned.resolved()
+        self.measured = measured or {}
+        """What each run is to measure."""
         self.program: Program = planned.program
         self.compiled, self.inputs, self.seed = compiled, inputs, seed
         self.positions = self.program.positions
@@ -100,6 +110,10 @@ class Trials:
                     self.beside.setdefault(name, {}).update(dict.fromkeys(n for n in step.reads if n != name))
                     self.compared.setdefault(name, []).extend(numbers)
         self.skipped = self.left_out()
+
+    def sizes_of(self, step: Measure) -> Array:
+        """What a vector holds when sizes are measured by it."""
+        return np.array([self.measured[v] for v in step.symbols], np.int64)
 
     def numbers_beside(self, step: Step) -> list[Any]:
         """Some of the numbers in the constants that a step reads."""
@@ -224,8 +238,8 @@ class _Run:
         self.trials, self.turn, self.kind, self.end = trials, turn, kind, end
         self.program = trials.program
         self.arms: Counter[tuple[int, bool]] = Counter()
-        self.conditions: dict[int, dict[str, bool]] = {}
-        """Before which place of the path which conditions become what."""
+        self.conditions: dict[int, dict[str, Array]] = {}
+        """Before which place of the path which conditions become what, and which sizes that are measured."""
         self.own: dict[str, Array] = {}
         self.trapping: dict[int, list[Array]] = {}
         self.path = self.make_path()
@@ -248,8 +262,14 @@ class _Run:
             return arm
 
         for number in walk(self.program.steps, choose):
-            if isinstance(self.program.steps[number], Step):
-                path.append(number)
+            match step := self.program.steps[number]:
+                case Step():
+                    path.append(number)
+                case Measure(slot=name):
+                    if self.program.slots[name].place == "input":
+                        self.own[name] = self.trials.sizes_of(step)
+                    elif self.program.slots[name].place != "constant":
+                        self.conditions.setdefault(len(path), {})[name] = self.trials.sizes_of(step)
         return path
 
     def choose(self, number: int, step: Branch, place: int) -> bool:
@@ -263,7 +283,7 @@ class _Run:
                 endless = any(isinstance(s, Continue) for s in self.program.steps[number + 1 : step.then])
                 self.own[slot.name] = np.asarray(arm and not endless)
             return bool(self.own[slot.name])
-        return self.conditions.setdefault(place, {}).setdefault(slot.name, arm)
+        return bool(self.conditions.setdefault(place, {}).setdefault(slot.name, np.asarray(arm)))
 
     def need(self, number: int, step: Branch, arm: bool) -> float:
         """How much there is in an arm that has not run yet; else how seldom it has."""
@@ -399,14 +419,14 @@ class _Run:
         def put(place: int, look: Look) -> None:
             """Overwrite what is read next."""
             for name, value in self.conditions.get(place, {}).items():
-                look(self.program.slots[name])[:] = int(value)
+                look(self.program.slots[name])[:] = value.reshape(-1).view(np.uint8)
             if place == len(self.path) or self.path[place] in self.trials.skipped:
                 self.wanted = None
                 return
             operands, result = self.try_step(place)
             for name, x in zip(self.step(self.path[place]).reads, operands, strict=True):
                 if self.program.slots[name].place not in ("constant", "input"):
-                    look(self.program.slots[name])[:] = x.reshape(-1).view(np.uint8)
+                    look(self.program.slots[name])[: x.nbytes] = x.reshape(-1).view(np.uint8)
             if isinstance(result, Trap):
                 self.expected = result
             else:
@@ -456,7 +476,7 @@ class _Run:
             slot = self.program.slots[name]
             if not slot.is_live(self.trials.positions[index + 1] - 1):
                 continue
-            got = look(slot)[: slot.nbytes]
+            got = look(slot)[: slot.type.nbytes]
             if wanted.dtype == np.bool_ and got.size and got.max() > 1:
                 return f"{describe_step(step, index)} leaves a byte in {name} that is no bool"
             odd = different(np.ascontiguousarray(wanted).reshape(-1), got.copy().view(wanted.dtype).reshape(-1))

@@ -12,18 +12,19 @@ from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.graph import CallTIR, Expr, Function
 from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.matching import Bound
-from assay.semantics.instance import at, input_types, is_symbolic, sizes_of, sizes_of_call, sizes_of_step
-from assay.semantics.module import GROUP, Definition, Module, Step
+from assay.semantics.instance import at, input_types, is_symbolic, replaced, sizes_of, sizes_of_call, sizes_of_step
+from assay.semantics.module import GROUP, Definition, Measure, Module, Step
 from assay.semantics.names import unused
-from assay.semantics.scalar import Var as Symbol
+from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import flatten
+from assay.semantics.types import TensorType, flatten
 from assay.verify.trials.sizes import Sizes, claimed_attributes, kernel_at, numbers_in
 
 
-def module_at(module: Module, inputs: Mapping[str, Any]) -> Module:
+def module_at(module: Module, inputs: Mapping[str, Any], measured: Mapping[Symbol, int] | None = None) -> Module:
     """A planned module at the sizes of inputs: every size, offset and tensor function in numbers, and groups too. What
-    is called at several sizes is there for each. Itself where it has no symbols.
+    is called at several sizes is there for each. Itself where it has no symbols. What a run measures stays open, or has
+    the values `measured`.
 
     Invalid: the inputs do not fit, or have sizes outside of the program's limits.
     """
@@ -31,7 +32,50 @@ def module_at(module: Module, inputs: Mapping[str, Any]) -> Module:
     if not is_symbolic(program) and not any(_symbols(k) for k in module.kernels.values()):
         return module
     values = sizes_of(input_types(program), {n: np.shape(inputs[n]) for n in program.inputs})
-    return _AtSizes(module).run(values)
+    return _AtSizes(module).run({**values, **(measured or {})})
+
+
+class SizedSteps:
+    """The steps of a run of a planned module in numbers: it is shown what the steps leave, and so what is measured."""
+
+    def __init__(self, module: Module, inputs: Mapping[str, Any]) -> None:
+        self.module = module
+        self.values: dict[Symbol, int] = {}
+        """The sizes that were measured so far."""
+        self.told: dict[str, list[tuple[Symbol, ...]]] = {}
+        """By slot the symbols that are measured by it."""
+        for s in module.program.steps:
+            if isinstance(s, Measure):
+                self.told.setdefault(s.slot, []).append(s.symbols)
+        self._made = _AtSizes(module, made=dict(module.definitions))
+        for name in self.told:
+            if name in inputs or name in module.constants:
+                self.see(name, inputs[name] if name in inputs else module.constants[name])
+
+    def see(self, name: str, contents: Any) -> None:
+        """A slot holds this."""
+        for symbols in self.told.get(name, ()):
+            self.values.update(zip(symbols, np.asarray(contents).reshape(-1).tolist(), strict=True))
+
+    def size(self, dim: Dim) -> Dim:
+        """A dim in numbers."""
+        return replaced(dim, self.values) if self.told else dim
+
+    def type(self, slot: str) -> TensorType:
+        """The type of a slot in numbers."""
+        of = self.module.program.slots[slot].type
+        return of if of.is_static else TensorType(tuple(map(self.size, of.shape)), of.dtype)
+
+    def kernel(self, step: Step) -> tuple[PrimFunc, Module]:
+        """The tensor function of a step in numbers, and a module with it and its group."""
+        kernel = self.module.kernel(step.kernel)
+        if not self.told or not _symbols(kernel):
+            return kernel, self.module
+        self._made.values = self.values
+        found = {v: self.size(d) for v, d in sizes_of_step(step, kernel).items()}
+        name = self._made.kernel(kernel, found)
+        made = replace(self.module, definitions=self._made.made)
+        return made.kernel(name), made
 
 
 @dataclass(eq=False)
@@ -52,7 +96,11 @@ class _AtSizes:
 
     def step(self, step: Step) -> Step:
         kernel = self.module.kernel(step.kernel)
-        return replace(step, kernel=self.kernel(kernel, sizes_of_step(step, kernel)), scalars=(), dims=())
+        sizes = sizes_of_step(step, kernel)
+        if not all(isinstance(sizes[s], int) for s in _symbols(kernel)):  # a run measures one of them
+            self.made[kernel.name] = kernel
+            return step
+        return replace(step, kernel=self.kernel(kernel, sizes), scalars=(), dims=())
 
     def kernel(self, kernel: PrimFunc, given: Mapping[Symbol, Any]) -> str:
         """The name of a tensor function at sizes, which is made where it is new."""
