@@ -137,8 +137,12 @@ class ShadowRegion:
         self.data[self.span(slot)] = SPOILED
 
     def check(self, slot: Slot, what: str) -> None:
-        """Traps unless every byte of the slot was last written by it."""
-        wrong = self.owners(slot) != self.slots.numbers[slot.name] if self.owner is not None else np.zeros(0, bool)
+        """Traps unless every byte of what the slot holds was last written by it."""
+        wrong = (
+            self.owners(slot)[: slot.type.nbytes] != self.slots.numbers[slot.name]
+            if self.owner is not None
+            else np.zeros(0, bool)
+        )
         if wrong.any():
             raise self.trap(slot, int(np.argmax(wrong)), what)
 

@@ -31,6 +31,7 @@ from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.c.compiled import Compiled, Look, SeenEnough, compile_c
 from assay.verify.c.native import step_that_is_outside
+from assay.verify.c.tools import SizesRefused
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import why_outside
 from assay.verify.liveness.program import describe_step
@@ -220,7 +221,7 @@ class Comparison:
             got = self.traced.run(self.taken, on_step=compare)
         except SeenEnough:
             return first[0]
-        except Trap as trap:
+        except (Trap, SizesRefused) as trap:
             return f"the C program does not run: {trap}"
         left, _ = next(path, (None, None))
         if left is not None:

@@ -62,6 +62,10 @@ def status_name(status: int) -> str:
     return _NAMES[status]
 
 
+class SizesRefused(Invalid):
+    """The generated code does not take the sizes of its arguments, or those that it has measured."""
+
+
 def status_error(source: CSource, status: int, message: str = "") -> AssayError | None:
     """What a status means here; None for OK. `message` is what the code said of it."""
     if status == WRONG_HOOKS:
@@ -76,7 +80,8 @@ def status_error(source: CSource, status: int, message: str = "") -> AssayError 
     for kind, (word, _) in TRAPS.items():
         if name == f"TRAP_{word}":
             return Trap(kind, f"{source.name}_run returned {source.macro}_{name}{said}", label="compiled.T1")
-    return Invalid(f"{source.name} returned {source.macro}_{name}{said}", label="compiled.C2")
+    of = SizesRefused if name == "BAD_SIZE" else Invalid
+    return of(f"{source.name} returned {source.macro}_{name}{said}", label="compiled.C2")
 
 
 def check_names(source: CSource, inputs: Mapping[str, Array]) -> None:

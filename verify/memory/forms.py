@@ -57,9 +57,13 @@ class Forms(Polynomials):
         return all(value(f, values) >= 0 for f in self.given)
 
     def of_given(self, product: Product, ranges: Sequence[Range]) -> Iterator[Polynomial]:
-        """Multiples of what is given in which a product stands, by what is never below 0."""
+        """Multiples of what is given in which a product stands, by what is never below 0: none in which a product has
+        more factors than that or two, or each would lead to a longer one."""
         for f in self.known:
+            degree = max((len(p) for p in f.terms), default=0)
             for part in f.terms:
+                if degree + len(product) - len(part) > max(len(product), 2):
+                    continue
                 rest = Counter(product)
                 rest.subtract(part)
                 others = tuple(sorted(rest.elements()))

@@ -395,10 +395,17 @@ def _bytes(of: TensorType) -> Dim:
 
 
 def _as_planned(item: Item, number: Interner) -> object:
-    """What of an item a plan must keep; dims of an assertion by their structure."""
-    if isinstance(item, Assertion):
-        return item.span, tuple((number(a), number(b)) for a, b in item.sizes)
-    return replace(item, in_place=()) if isinstance(item, Step) else item
+    """What of an item a plan must keep; dims by their structure."""
+    match item:
+        case Assertion():
+            return item.span, tuple((number(a), number(b)) for a, b in item.sizes)
+        case Measure():
+            return item.span, item.slot, item.symbols, tuple(map(number, item.most))
+        case Step():
+            dims = tuple(map(number, item.scalars)), tuple((v, number(d)) for v, d in item.dims)
+            return replace(item, in_place=(), scalars=(), dims=()), dims
+        case _:
+            return item
 
 
 def check(before: Module, after: Module, context: Context) -> Evidence:
@@ -407,15 +414,9 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     if {n: _but_place(s) for n, s in old.slots.items()} != {n: _but_place(s) for n, s in new.slots.items()}:
         return refuted("checked", "the plan changes more of a buffer than its offset")
     number = Interner()
-    steps = [_as_planned(s, number) for s in new.steps]
-    if (
-        [_as_planned(s, number) if isinstance(s, Assertion) else s for s in old.steps],
-        old.inputs,
-        old.outputs,
-        old.limits,
-        old.host,
-    ) != (
-        steps,
+    ones, others = ([_as_planned(s, number) for s in p.steps] for p in (old, new))
+    if (ones, old.inputs, old.outputs, old.limits, old.host) != (
+        others,
         new.inputs,
         new.outputs,
         new.limits,

@@ -40,7 +40,7 @@ SHORT = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64
 NUMPY = {"pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
 OTHERS = ("overlap", "rotate", "sha256_block", "sha256")
 """Helpers that take no numbers one by one; they have tables of their own."""
-ENTRY = ("check", "first", "find_plan")
+ENTRY = r"check|first|find_plan|measure_\d+"
 """Functions of the entry: the runs of the whole program are about these."""
 
 
@@ -60,7 +60,7 @@ def helpers_of(source: CSource) -> list[Helper]:
     pattern = rf"^static (\w+) {prefix}_(\w+)\(([^)]*)\)\n\{{\n(.*?)^\}}\n"
     found = [(m[2], m[1], m[3], m[0]) for m in re.finditer(pattern, source.source, re.MULTILINE | re.DOTALL)]
     # kernels, wrappers and tables begin with a letter and an underscore
-    found = [f for f in found if not re.match(r"[a-z]_", f[0]) and f[0] not in ENTRY]
+    found = [f for f in found if not re.match(r"[a-z]_", f[0]) and not re.fullmatch(ENTRY, f[0])]
     texts = {name: text.replace(f"{source.name}_", "@").replace(f"{source.macro}_", "@") for name, _, _, text in found}
     return [
         Helper(

@@ -22,6 +22,7 @@ from assay.semantics.module import Branch, Continue, Measure, Module, Program, S
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import program_order
 from assay.verify.c.compiled import Compiled, Look, SeenEnough
+from assay.verify.c.tools import SizesRefused
 from assay.verify.evidence import listed, plural
 from assay.verify.liveness.program import describe_step
 from assay.verify.trials.batch import stores
@@ -444,6 +445,8 @@ class _Run:
             self.trials.compiled.run(self.inputs, on_step=compare)
         except SeenEnough:
             return self.wrong
+        except SizesRefused as refused:
+            return self.wrong or f"the C program does not run: {refused}"
         except Trap as trap:
             if self.wrong is None and (self.expected is None or self.expected.kind != trap.kind):
                 expected = f", not {self.expected}" if self.expected is not None else ""
