@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from assay.semantics.constant_rules import broken_table, check_constants
-from assay.semantics.dtypes import BOOL
+from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.instance import shape_in
 from assay.semantics.linked import linked
-from assay.semantics.module import GROUP, Branch, Continue, Loop, Module, Program, Step
+from assay.semantics.module import GROUP, Branch, Continue, Loop, Measure, Module, Program, Step
 from assay.semantics.size_facts import SizeFacts, facts_at
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, callee, calls_of
@@ -160,6 +160,8 @@ def _check_nesting(program: Program) -> None:
                     )
                 _check_condition(i, step, program)
                 open_ += [(step.end, step.end, False), (step.then, step.end, False)]
+            case Measure():
+                _check_measure(i, step, program)
             case Loop():
                 if not i < step.end <= within:
                     raise Invalid(
@@ -191,6 +193,17 @@ def _check_carried(i: int, step: Loop, program: Program) -> None:
             raise Invalid(f"step {i} carries {name}, which is no slot", where=step.span, label="program.C1")
         if name in written and name in step.carried[:k]:
             raise Invalid(f"step {i} carries two variables in {name}", where=step.span, label="program.C11")
+
+
+def _check_measure(i: int, step: Measure, program: Program) -> None:
+    """What tells sizes is a vector of as many whole numbers, each with a greatest one."""
+    slot = program.slots.get(step.slot)
+    if slot is None or slot.type.dtype is not INT64 or slot.type.shape != (len(step.symbols),):
+        what = f"step {i} measures {len(step.symbols)} sizes by {step.slot}, which is no vector of so many int64"
+        raise Invalid(what, where=step.span, label="program.C13")
+    if len(step.most) != len(step.symbols):
+        what = f"step {i} measures {len(step.symbols)} sizes, and says of {len(step.most)} how great they can be"
+        raise Invalid(what, where=step.span, label="program.C13")
 
 
 def _check_condition(i: int, step: Branch, program: Program) -> None:

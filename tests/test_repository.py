@@ -290,14 +290,13 @@ STACKS = {
     "semantics/analyses/structure.py:_split": "for speed: each node of every comparison comes here",
     "semantics/scalar/evaluation.py:needed": "lazy: what a node needs depends on values that come on the way",
     "semantics/module.py:flow": "the arms that end at a step",
+    "semantics/module.py:walk": "the arms that are running",
     "interp/graph/__init__.py:_Evaluator.call": "for speed; lazy, over activations of functions",
     "interp/tensor.py:_Run.execute": "for speed: each statement of a run comes here; loops are iterators",
-    "interp/machine.py:_Machine.run": "the arms that are running",
     "lower/frontends/relay/infer.py:TypeInference.__init__": "a queue that what is taken out of it fills",
     "lower/schedule/__init__.py:reordered": "a queue: what is ready in turn",
     "lower/schedule/blocks.py:Blocks.contract": "a queue up to a fixpoint, in which a block may stand again",
     "verify/app/report/pictures.py:_arms": "the arms that end at a step",
-    "verify/trials/native.py:_Run.make_path": "the arms that are running",
 }
 """The loops over stacks and queues of their own that there are beside the walks of `semantics/walk.py`, and why."""
 

@@ -153,6 +153,27 @@ def test_each_arm_measures_for_itself() -> None:
         assert found == (2 if flag else 5)
 
 
+def test_a_vector_of_something_else_tells_no_sizes() -> None:
+    """The rules of programs refuse it, and so does the machine; and a measure that says less than it measures."""
+    _, live = made(told())
+    planned = pool(live)
+    given = {"k": np.array([2], np.int64), "x": np.ones(3, np.float32)}
+    (at, step), steps = measures(planned)[0], list(planned.program.steps)
+    steps[at] = replace(step, slot="x")
+    odd = with_steps(planned, steps)
+    with pytest.raises(Invalid) as refused:
+        check_rules(odd.program, odd)
+    assert refused.value.label == "program.C13"
+    with pytest.raises(Invalid) as found:
+        machine.run(odd, given)
+    assert found.value.label == "machine.C9"
+    steps[at] = replace(step, most=())
+    less = with_steps(planned, steps)
+    with pytest.raises(Invalid) as refused:
+        check_rules(less.program, less)
+    assert refused.value.label == "program.C13"
+
+
 # --- planted ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,85 @@
+"""Models with sizes that only a run tells, through the command line: lowered, compiled, and beside onnxruntime."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.verify.app.test_cli import assay
+from tests.verify.app.test_loops import held, write
+
+NONZERO = """nonzero (float[n,3] x) => (int64[2,k] y, float[k] z) {
+    y = NonZero (x)
+    t = Transpose <perm: ints = [1, 0]> (y)
+    z = GatherND (x, t) }"""
+UNIQUE = "unique (float[6] x) => (float[k] y) { y = Unique (x) }"
+COMPRESS = "compress (float[n,2] x, bool[n] c) => (float[k,2] y) { y = Compress <axis: int = 0> (x, c) }"
+BOXES = """boxes (float[1,5,4] b, float[1,2,5] s) => (int64[k,3] y) {
+    m = Constant <value: tensor = int64[1] {3}> ()
+    i = Constant <value: tensor = float[1] {0.5}> ()
+    t = Constant <value: tensor = float[1] {0.1}> ()
+    y = NonMaxSuppression (b, s, m, i, t) }"""
+TWICE = """twice (float[n] x, float[n] y) => (int64[1,k] a, int64[1,m] b, float s) {
+    a = NonZero (x)
+    b = NonZero (y)
+    c = Concat <axis: int = 1> (a, b)
+    f = Cast <to: int = 1> (c)
+    s = ReduceSum <keepdims: int = 0> (f) }"""
+MODELS = {"nonzero": NONZERO, "unique": UNIQUE, "compress": COMPRESS, "boxes": BOXES, "twice": TWICE}
+
+
+@pytest.mark.row("J13", "R21")
+@pytest.mark.parametrize("name", MODELS)
+def test_what_only_a_run_tells_goes_through(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / f"{name}.onnx", MODELS[name])
+    assert assay(monkeypatch, "check", path, "--backend", "onnxruntime") == 0
+    table = held(capsys)
+    assert "measured size" in table and "bit for bit the machine's" in table and " measured; " in table, table
+
+
+def test_what_is_built_returns_the_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A user's program: room for the most, and the size that came."""
+    path = write(tmp_path / "nonzero.onnx", NONZERO)
+    assert assay(monkeypatch, "build", path, "-o", tmp_path / "built", "--bound", "n=0..4") == 0
+    assert assay(monkeypatch, "verify", tmp_path / "built") == 0
+    capsys.readouterr()
+    (tmp_path / "main.c").write_text("""#include "nonzero.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void)
+{
+    const float x[6] = {0.0f, 2.0f, 0.0f, 3.0f, 0.0f, 4.0f};
+    int64_t y[12];
+    float z[6];
+    int64_t count = -1;
+    int64_t i;
+    void *const workspace = aligned_alloc(NONZERO_WORKSPACE_ALIGN, NONZERO_WORKSPACE_BYTES);
+    const int status = nonzero_run(2, x, y, z, &count, workspace);
+    printf("%s, %d:", nonzero_status_text(status), (int)count);
+    for (i = 0; i < count; ++i) {
+        printf(" (%d %d) %g", (int)y[i], (int)y[count + i], (double)z[i]);
+    }
+    free(workspace);
+    return status;
+}
+""")
+    files = [tmp_path / "main.c", tmp_path / "built" / "nonzero.c"]
+    command = ["cc", "-std=c11", "-I", tmp_path / "built", "-o", tmp_path / "main", *files, "-lm"]
+    subprocess.run(command, check=True)
+    found = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True)
+    assert found.stdout == "all is done, 3: (0 1) 2 (1 0) 3 (1 2) 4"
+
+
+def test_a_packed_convention_has_no_place_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "unique.onnx", UNIQUE)
+    assert assay(monkeypatch, "build", path, "-o", tmp_path / "built", "--interface", "packed") == 2
+    assert "[c.C26]" in capsys.readouterr().err
