@@ -157,13 +157,13 @@ class _Machine:
     def measure(self, number: int, step: Measure) -> None:
         """Sizes get their values: what a slot holds."""
         slot = self.slots[step.slot]
-        if slot.type.dtype is not INT64 or slot.type.static_shape != (len(step.symbols),):
+        if slot.type.dtype is not INT64 or prod(slot.type.static_shape) != len(step.symbols):
             what = f"slot {slot.name} is {slot.type}, and {len(step.symbols)} sizes are measured by it"
             raise Invalid(what, label="machine.C9")
         self.across.check_condition(slot)
         self.check_use(slot, number, ((0, 1),))
         self.region(slot).check(slot, "read as sizes")
-        self.sizes.take(step, self.region(slot).view(slot).tolist())
+        self.sizes.take(step, self.region(slot).view(slot).reshape(-1).tolist())
 
     def forget(self, number: int, loop: Loop) -> None:
         """An iteration begins: what the one before has left is only there where the slot is live here."""

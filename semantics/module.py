@@ -142,7 +142,7 @@ class Assertion:
 
 @dataclass(frozen=True)
 class Measure:
-    """Here symbols get their values, the elements of a slot that is a vector of int64. Behind it they are sizes.
+    """Here symbols get their values, the elements of a slot of int64. Behind it they are sizes.
 
     `most` are the greatest values that there is room for, over the sizes that are known when a run begins. A run traps
     where one is negative (size.T1), or greater (match_cast.T1): the assertion for which that is the most comes next.

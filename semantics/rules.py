@@ -16,6 +16,7 @@ from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.instance import shape_in
 from assay.semantics.linked import linked
 from assay.semantics.module import GROUP, Branch, Continue, Loop, Measure, Module, Program, Step
+from assay.semantics.ops.sizes import same_size
 from assay.semantics.size_facts import SizeFacts, facts_at
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, callee, calls_of
@@ -198,8 +199,8 @@ def _check_carried(i: int, step: Loop, program: Program) -> None:
 def _check_measure(i: int, step: Measure, program: Program) -> None:
     """What tells sizes is a vector of as many whole numbers, each with a greatest one."""
     slot = program.slots.get(step.slot)
-    if slot is None or slot.type.dtype is not INT64 or slot.type.shape != (len(step.symbols),):
-        what = f"step {i} measures {len(step.symbols)} sizes by {step.slot}, which is no vector of so many int64"
+    if slot is None or slot.type.dtype is not INT64 or not same_size(slot.type.shape, (len(step.symbols),)):
+        what = f"step {i} measures {len(step.symbols)} sizes by {step.slot}, which is no tensor of so many int64"
         raise Invalid(what, where=step.span, label="program.C13")
     if len(step.most) != len(step.symbols):
         what = f"step {i} measures {len(step.symbols)} sizes, and says of {len(step.most)} how great they can be"

@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from assay.semantics.devices import ANYWHERE
+from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import show_head
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.instance import measured_of, replaced, shape_in
 from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Program, Step, flow
+from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Dim, Var, variables
 from assay.semantics.size_facts import facts_at
 from assay.semantics.tensor import PrimFunc
@@ -28,7 +30,6 @@ from assay.verify.liveness.source_values import (
     choice,
     computed,
     copied,
-    is_vector,
     there,
 )
 from assay.verify.memory.symbolic import shown_bounds
@@ -223,7 +224,11 @@ class _Steps:
         of = self.target.program.slots[step.slot].type
         if step.slot not in self.holds:
             return f"{describe_step(step, i)} reads {step.slot}, which nothing has written"
-        if not is_vector(of, len(step.symbols)) or len(step.most) != len(step.symbols):
+        if (
+            of.dtype is not INT64
+            or not same_size(of.shape, (len(step.symbols),))
+            or len(step.most) != len(step.symbols)
+        ):
             return f"{describe_step(step, i)} reads {step.slot}, which is {of}"
         self.sizes.update(zip(step.symbols, self.events.measure(self.holds[step.slot], len(step.symbols)), strict=True))
         return None

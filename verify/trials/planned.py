@@ -90,17 +90,21 @@ class _AtSizes:
         program = at(self.module.program, values)
         kept = {n: d for n, d in self.module.definitions.items() if not isinstance(d, PrimFunc)}
         self.made = {**kept, **{n: k for n, k in self.module.kernels.items() if not _symbols(k)}}
-        steps = tuple(self.step(s) if isinstance(s, Step) else s for s in program.steps)
+        left = [s for s in program.steps if isinstance(s, Step) and self.is_open(s)]
+        self.made |= {s.kernel: self.module.kernel(s.kernel) for s in left}
+        steps = tuple(s if not isinstance(s, Step) or self.is_open(s) else self.step(s) for s in program.steps)
         self.made["main"] = replace(program, steps=steps)
         return replace(self.module, definitions=self.made)
 
-    def step(self, step: Step) -> Step:
+    def is_open(self, step: Step) -> bool:
+        """Whether a run measures a size of a step: it keeps its tensor function."""
         kernel = self.module.kernel(step.kernel)
         sizes = sizes_of_step(step, kernel)
-        if not all(isinstance(sizes[s], int) for s in _symbols(kernel)):  # a run measures one of them
-            self.made[kernel.name] = kernel
-            return step
-        return replace(step, kernel=self.kernel(kernel, sizes), scalars=(), dims=())
+        return not all(isinstance(sizes[s], int) for s in _symbols(kernel))
+
+    def step(self, step: Step) -> Step:
+        kernel = self.module.kernel(step.kernel)
+        return replace(step, kernel=self.kernel(kernel, sizes_of_step(step, kernel)), scalars=(), dims=())
 
     def kernel(self, kernel: PrimFunc, given: Mapping[Symbol, Any]) -> str:
         """The name of a tensor function at sizes, which is made where it is new."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -140,6 +141,10 @@ def looped(
     return [graph.get(whole, k, node.span) for k in range(count)]
 
 
+MOST_KEPT = 1 << 20
+"""So many elements are kept at most for what a loop collects that may stop earlier; more are joined as they come."""
+
+
 @dataclass(eq=False)
 class _Loop:
     """What a Loop and a Scan have in common."""
@@ -156,7 +161,9 @@ class _Loop:
     """The condition before the first iteration."""
     initial: Sequence[Expr]
     count: Dim | None = None
-    """How many iterations there are, where that is known before."""
+    """How many iterations there are at most, where that is known before."""
+    stops: bool = False
+    """Whether there may be fewer."""
     reversed: Sequence[bool] = ()
     """Which scan outputs are collected from the back."""
 
@@ -213,12 +220,24 @@ class _Loop:
         test: Expr = c
         if self.trips is not None:
             test = node.call("logical_and", node.call("less", i, self.trips), c)
-        again = [node.call("add", i, 1), node.shaped(go, ()), *inner, *(more for _, _, more in collected)]
+        next_ = node.call("add", i, 1)
+        again = [next_, node.shaped(go, ()), *inner, *(more for _, _, more in collected)]
         go = node.constant(np.bool_(True)) if self.start is None else self.start
         first = [node.constant(np.int64(0)), go, *self.initial, *(start for _, start, _ in collected)]
+        cut = self.stops and any(self._has_room(x, outer) for x in scans)
+        if cut:  # the number of iterations is a result too
+            params.append(graph.var("done", TensorType((), INT64)))
+            told.append(params[-1].type)
+            again.append(next_)
+            first.append(node.constant(np.int64(0)))
         out: list[Expr] = []
-        for k, field in enumerate(looped(node, params, TupleType(tuple(told)), test, again, first, mark)):
-            if k >= len(states) and self.count is not None:
+        fields = looped(node, params, TupleType(tuple(told)), test, again, first, mark)
+        done = node.cut_size(fields.pop()) if cut else None
+        for k, field in enumerate(fields):
+            if k >= len(states) and self.stops:
+                if done is not None and self._has_room(scans[k - len(states)], outer):
+                    field = node.cut_to(field, done, 0)
+            elif k >= len(states) and self.count is not None:
                 of = tensor(field)
                 field = node.named(graph.match_cast(field, TensorType((self.count, *of.shape[1:]), of.dtype)))
             out.append(node.containers.note(field, shapes[k] if k < len(states) else None))
@@ -253,7 +272,7 @@ class _Loop:
         """The same with room for all elements, if their number and sizes are known outside as numbers or symbols."""
         node = self.node
         whole = (self.count, *of.shape)
-        if self.trips is None or x in node.builder.texts or not all(isinstance(d, int) or d in outer for d in whole):
+        if self.trips is None or not self._has_room(x, outer):
             return None
         room = TensorType(tuple(d for d in whole if d is not None), of.dtype)
         so_far = graph.var(f"s{k}", room)
@@ -262,6 +281,15 @@ class _Loop:
         at = node.call("subtract", node.call("subtract", self.trips, 1), i) if back else i
         place = node.call("reshape", at, shape=(1, 1))
         return so_far, start, node.call("scatter_nd", so_far, place, node.call("expand_dims", x, axis=(0,)))
+
+    def _has_room(self, x: Expr, outer: set[Symbol]) -> bool:
+        """Whether all that is collected has a size that is known before, and is no more than is kept for it."""
+        if self.trips is None or x in self.node.builder.texts:
+            return False
+        whole = (self.count, *tensor(x).shape)
+        numbers = [d for d in whole if isinstance(d, int)]
+        known = all(isinstance(d, int) or d in outer for d in whole)
+        return known and (not self.stops or prod(numbers) <= MOST_KEPT)
 
 
 def _fresh(own: set[Symbol]) -> Symbol:
@@ -293,27 +321,30 @@ def loop(node: Node) -> Control:
     initial = [node[k] for k in range(2, len(node.inputs))]
 
     body = node.attrs["body"]
-    count = _count(node, body, trips, start)
-    return (
-        yield from _Loop(node, body, lambda i, c, states: (i, c, *states), True, trips, start, initial, count).run()
-    )
+    count, stops = _count(node, trips), not _goes_on(node, body, start)
+    whole = _Loop(node, body, lambda i, c, states: (i, c, *states), True, trips, start, initial, count, stops)
+    return (yield from whole.run())
 
 
-def _count(node: Node, body: GraphProto, trips: Expr | None, start: Expr | None) -> Dim | None:
-    """How many iterations there are, if that is a number or a symbol that is known before: the trip count, where the
-    condition is true at first and is handed on as it is."""
-    goes_on = start is None or (value := node.builder.settled(start)) is not None and bool(value)
-    if trips is None or not goes_on or len(body.input) < 2 or not body.output:
-        return None
-    same = {body.input[1].name}
-    for n in body.node:
-        if n.op_type == "Identity" and n.input[0] in same:
-            same.add(n.output[0])
-    found = node.builder.contents(trips) if body.output[0].name in same else None
+def _count(node: Node, trips: Expr | None) -> Dim | None:
+    """How many iterations there are at most, if that is a number or a symbol that is known before."""
+    found = None if trips is None else node.builder.contents(trips)
     if found is None:
         return None
     count = np.asarray(found, object).item()
     return count if isinstance(count, Symbol) else max(int(count), 0) if isinstance(count, int) else None
+
+
+def _goes_on(node: Node, body: GraphProto, start: Expr | None) -> bool:
+    """Whether the condition is true at first, and handed on as it is."""
+    begins = start is None or (value := node.builder.settled(start)) is not None and bool(value)
+    if not begins or len(body.input) < 2 or not body.output:
+        return False
+    same = {body.input[1].name}
+    for n in body.node:
+        if n.op_type == "Identity" and n.input[0] in same:
+            same.add(n.output[0])
+    return body.output[0].name in same
 
 
 def _length(node: Node, x: Expr, axis: int) -> tuple[Dim, Expr]:
@@ -352,7 +383,7 @@ def _scan(node: Node, operands: Sequence[Expr], options: Mapping[str, Sequence[i
         return (*variables_, *parts)
 
     backwards = [d == 1 for d in given["scan_output_directions"]]
-    whole = _Loop(node, body, inputs, False, length, None, list(operands[:states]), size, backwards)
+    whole = _Loop(node, body, inputs, False, length, None, list(operands[:states]), size, reversed=backwards)
     results = list((yield from whole.run()))
     for k, a in enumerate(given["scan_output_axes"]):
         rank = tensor(results[states + k]).ndim
