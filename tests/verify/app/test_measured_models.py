@@ -27,7 +27,34 @@ TWICE = """twice (float[n] x, float[n] y) => (int64[1,k] a, int64[1,m] b, float 
     c = Concat <axis: int = 1> (a, b)
     f = Cast <to: int = 1> (c)
     s = ReduceSum <keepdims: int = 0> (f) }"""
-MODELS = {"nonzero": NONZERO, "unique": UNIQUE, "compress": COMPRESS, "boxes": BOXES, "twice": TWICE}
+IN_A_LOOP = """in_a_loop (float[steps,3] x) => (float s) {
+    shape = Shape <start: int = 0, end: int = 1> (x)
+    zero = Constant <value_ints: ints = [0]> ()
+    t = Squeeze (shape, zero)
+    yes = Constant <value: tensor = bool {1}> ()
+    f = Constant <value_float: float = 0.0> ()
+    s = Loop <body: graph = body (int64 i, bool go, float v) => (bool go_on, float r) {
+        go_on = Identity (go)
+        row = Gather <axis: int = 0> (x, i)
+        places = NonZero (row)
+        numbers = Cast <to: int = 1> (places)
+        a = ReduceSum <keepdims: int = 0> (numbers)
+        r = Add(v, a) }> (t, yes, f) }"""
+IN_AN_ARM = """in_an_arm (float[n] x, bool c) => (float s) {
+    s = If (c) <then_branch: graph = t () => (float a) {
+        places = NonZero (x)
+        numbers = Cast <to: int = 1> (places)
+        a = ReduceSum <keepdims: int = 0> (numbers) },
+      else_branch: graph = e () => (float b) { b = ReduceSum <keepdims: int = 0> (x) }> }"""
+MODELS = {
+    "nonzero": NONZERO,
+    "unique": UNIQUE,
+    "compress": COMPRESS,
+    "boxes": BOXES,
+    "twice": TWICE,
+    "in_a_loop": IN_A_LOOP,
+    "in_an_arm": IN_AN_ARM,
+}
 
 
 @pytest.mark.row("J13", "R21")
