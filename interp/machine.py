@@ -30,13 +30,7 @@ from assay.interp.windows import check_alignment
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.instance import (
-    at,
-    input_types,
-    is_symbolic,
-    shape_in,
-    sizes_of,
-)
+from assay.semantics.instance import at, input_types, is_symbolic, shape_in, sizes_of
 from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
 from assay.semantics.module import Assertion, Branch, Continue, Loop, Measure, Module, Program, Slot, Step, walk
@@ -160,10 +154,14 @@ class _Machine:
         if slot.type.dtype is not INT64 or prod(slot.type.static_shape) != len(step.symbols):
             what = f"slot {slot.name} is {slot.type}, and {len(step.symbols)} sizes are measured by it"
             raise Invalid(what, label="machine.C9")
+        self.sizes.take(step, self.looked_at(slot, number, "sizes").reshape(-1).tolist())
+
+    def looked_at(self, slot: Slot, number: int, what: str) -> Array:
+        """What a slot holds, for the program itself to go by."""
         self.across.check_condition(slot)
         self.check_use(slot, number, ((0, 1),))
-        self.region(slot).check(slot, "read as sizes")
-        self.sizes.take(step, self.region(slot).view(slot).reshape(-1).tolist())
+        self.region(slot).check(slot, f"read as {what}")
+        return self.region(slot).view(slot)
 
     def forget(self, number: int, loop: Loop) -> None:
         """An iteration begins: what the one before has left is only there where the slot is live here."""
@@ -267,10 +265,7 @@ class _Machine:
         if slot.type.dtype is not BOOL or slot.type.static_shape:
             raise Invalid(f"slot {slot.name} is {slot.type}, a condition is one boolean", label="machine.C6")
         with self.located(number):
-            self.across.check_condition(slot)
-            self.check_use(slot, number, ((0, 1),))
-            self.region(slot).check(slot, "read as a condition")
-        return bool(self.region(slot).view(slot))
+            return bool(self.looked_at(slot, number, "a condition"))
 
     def step(self, number: int, step: Step, execute: Execute) -> dict[str, Array]:
         """Run one step; the arrays that it read, as they were, and wrote, as it wrote them, by name."""

@@ -30,12 +30,12 @@ from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.c.compiled import Compiled, Look, SeenEnough, compile_c
-from assay.verify.c.native import step_that_is_outside
 from assay.verify.c.tools import SizesRefused
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import why_outside
 from assay.verify.liveness.program import describe_step
 from assay.verify.oracle import Expected
+from assay.verify.trials.as_compiled import step_that_is_outside
 from assay.verify.trials.at_sizes import TrialsAtSizes
 from assay.verify.trials.helpers import HelperTrials
 from assay.verify.trials.kernels import lift

@@ -284,9 +284,9 @@ def _head(layout: EntryLayout) -> Iterator[str]:
     if packed:
         yield from entry_head(layout)
         yield from entry_names(layout)
-    words = [*(a.name for a in by_pointer(layout.outputs)), *(r.name for r in layout.sizes.returned)] + [
-        w.name for w in layout.workspaces
-    ]
+    words = [a.name for a in by_pointer(layout.outputs)]
+    words += [r.name for r in layout.sizes.returned]
+    words += [w.name for w in layout.workspaces]
     words += [a.name for a in by_pointer(layout.inputs)]
     words += ["weights"] if layout.blob is not None else []
     yield f"    const void *const buffers[{len(words)}] = {{{', '.join(words)}}};\n"

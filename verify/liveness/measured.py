@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.semantics.graph.effects import kernel_can_trap
-from assay.semantics.instance import measured_of, run_dims, symbols_of
+from assay.semantics.instance import measured_of, run_dims
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
 from assay.semantics.module import Assertion, Measure, Program, Step
 from assay.semantics.scalar import Dim, Expr, Var, show, variables
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import size_of
 from assay.verify.evidence import Evidence, plural, proved, refuted
 from assay.verify.memory.symbolic import prove_symbolic
 
@@ -26,17 +27,19 @@ def check_measured(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidenc
     wrong = next(_odd(program, measured), None)
     if wrong is not None:
         return refuted("proved", wrong)
+    if not measured:
+        return proved("no size is measured")
     given = [*run_dims(program)]
     for i, item in enumerate(program.steps):
         for v, most in zip(item.symbols, item.most, strict=True) if isinstance(item, Measure) else ():
             told = [*given, *_told(program, kernels, i, measured)]
             found = _is_within(program, [(v.name, v, most)], told)
             if not found.holds:
-                what = f"that {v.name} is at most {_text(most)} does not follow from what is asserted next of it"
+                what = f"that {v.name} is at most {show(most)} does not follow from what is asserted next of it"
                 return replace(found, detail=f"{what}: {found.detail}")
     inside = [d for v, most in measured.items() for d in (v, most - v) if isinstance(d, Expr)]
     rooms = [
-        (s.name, _bytes(s.type.shape, s.type.dtype.itemsize), s.room)
+        (s.name, size_of(s.type.shape) * s.type.dtype.itemsize, s.room)
         for s in program.slots.values()
         if s.room is not None
     ]
@@ -48,16 +51,17 @@ def check_measured(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidenc
 
 def _odd(program: Program, measured: Mapping[Var, Dim]) -> Iterator[str]:
     """What is wrong in the text alone."""
-    known = {*symbols_of(program), *(v for v, _, _ in program.limits)}
+    known = {v for n in program.inputs for d in program.slots[n].type.shape for v in variables(d)}
+    known |= {v for v, _, _ in program.limits}
     seen: set[Var] = set()
     for item in program.steps:
         for v in item.symbols if isinstance(item, Measure) else ():
-            if v in seen or v in known - measured.keys():
+            if v in seen or v in known:
                 yield f"{v.name} is measured twice, or is known when a run begins"
             seen.add(v)
     for v, most in measured.items():
         if any(s in measured for s in variables(most)):
-            yield f"the greatest {v.name}, {_text(most)}, is not known when a run begins"
+            yield f"the greatest {v.name}, {show(most)}, is not known when a run begins"
     for s in program.slots.values():
         over = any(v in measured for d in s.type.shape for v in variables(d))
         if over != (s.room is not None):
@@ -91,14 +95,3 @@ def _is_within(program: Program, some: Sequence[tuple[str, Dim, Dim]], told: Seq
     problem = Problem(buffers, tuple(Pool(name, alignment=1) for name, _, _ in some), program.bounds, tuple(told))
     plan = Plan({name: Place(name, 0) for name, _, _ in some}, {name: most for name, _, most in some})
     return prove_symbolic(problem, plan)[0]
-
-
-def _bytes(shape: Sequence[Dim], size: int) -> Dim:
-    found: Dim = size
-    for d in shape:
-        found = found * d
-    return found
-
-
-def _text(dim: Dim) -> str:
-    return show(dim) if isinstance(dim, Expr) else str(dim)

@@ -90,9 +90,9 @@ class _AtSizes:
         program = at(self.module.program, values)
         kept = {n: d for n, d in self.module.definitions.items() if not isinstance(d, PrimFunc)}
         self.made = {**kept, **{n: k for n, k in self.module.kernels.items() if not _symbols(k)}}
-        left = [s for s in program.steps if isinstance(s, Step) and self.is_open(s)]
-        self.made |= {s.kernel: self.module.kernel(s.kernel) for s in left}
-        steps = tuple(s if not isinstance(s, Step) or self.is_open(s) else self.step(s) for s in program.steps)
+        left = {i: s for i, s in enumerate(program.steps) if isinstance(s, Step) and self.is_open(s)}
+        self.made |= {s.kernel: self.module.kernel(s.kernel) for s in left.values()}  # their names are taken first
+        steps = tuple(self.step(s) if isinstance(s, Step) and i not in left else s for i, s in enumerate(program.steps))
         self.made["main"] = replace(program, steps=steps)
         return replace(self.module, definitions=self.made)
 

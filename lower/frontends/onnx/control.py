@@ -224,20 +224,19 @@ class _Loop:
         again = [next_, node.shaped(go, ()), *inner, *(more for _, _, more in collected)]
         go = node.constant(np.bool_(True)) if self.start is None else self.start
         first = [node.constant(np.int64(0)), go, *self.initial, *(start for _, start, _ in collected)]
-        cut = self.stops and any(self._has_room(x, outer) for x in scans)
-        if cut:  # the number of iterations is a result too
+        cut = [self.stops and self._has_room(x, outer) for x in scans]
+        if any(cut):  # the number of iterations is a result too
             params.append(graph.var("done", TensorType((), INT64)))
             told.append(params[-1].type)
             again.append(next_)
             first.append(node.constant(np.int64(0)))
         out: list[Expr] = []
         fields = looped(node, params, TupleType(tuple(told)), test, again, first, mark)
-        done = node.cut_size(fields.pop()) if cut else None
+        done = node.cut_size(fields.pop()) if any(cut) else None
         for k, field in enumerate(fields):
-            if k >= len(states) and self.stops:
-                if done is not None and self._has_room(scans[k - len(states)], outer):
-                    field = node.cut_to(field, done, 0)
-            elif k >= len(states) and self.count is not None:
+            if k >= len(states) and done is not None and cut[k - len(states)]:
+                field = node.cut_to(field, done, 0)
+            elif k >= len(states) and not self.stops and self.count is not None:
                 of = tensor(field)
                 field = node.named(graph.match_cast(field, TensorType((self.count, *of.shape[1:]), of.dtype)))
             out.append(node.containers.note(field, shapes[k] if k < len(states) else None))

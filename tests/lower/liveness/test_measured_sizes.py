@@ -221,6 +221,15 @@ def told_by_another(live: Module) -> Module:
     return with_steps(live, steps)
 
 
+def known_at_entry(live: Module) -> Module:
+    """A size of an input is measured too."""
+    (at, step), steps = measures(live)[0], list(live.program.steps)
+    (size,) = live.program.slots["x"].type.shape
+    assert isinstance(size, Var)
+    steps.insert(at, replace(step, symbols=(size,)))
+    return with_steps(live, steps)
+
+
 def no_room(live: Module) -> Module:
     slot = next(s for s in live.program.slots.values() if s.room is not None and s.place == "workspace")
     assert slot.room is not None
@@ -232,7 +241,7 @@ def room_of_itself(live: Module) -> Module:
     return with_slot(live, replace(slot, room=None))
 
 
-FAULTS = (never, too_great, too_small, too_early, left_out, told_by_another, no_room, room_of_itself)
+FAULTS = (never, too_great, too_small, too_early, left_out, told_by_another, known_at_entry, no_room, room_of_itself)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

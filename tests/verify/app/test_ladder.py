@@ -20,9 +20,9 @@ from assay.verify.app import judging
 from assay.verify.app.check import CheckRun, Lowering
 from assay.verify.backends import Subject, backend as find_backend, subject_of_model
 from assay.verify.backends.protocol import cannot
-from assay.verify.c.native import step_that_is_outside
 from assay.verify.compare import Comparison
 from assay.verify.oracle import Oracle, judge_backend
+from assay.verify.trials.as_compiled import step_that_is_outside
 from tests.verify.app.ladder import brought, deep, made, run, shallow, sums
 
 
