@@ -26,6 +26,7 @@ from assay.interp.binding import Array, check_names, hidden_symbols
 from assay.interp.device_access import Across
 from assay.interp.measured_sizes import MeasuredSizes
 from assay.interp.shadow import ShadowMemory, ShadowRegion, Slots
+from assay.interp.values import render
 from assay.interp.windows import check_alignment
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, INT64, dtype
@@ -33,13 +34,14 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, input_types, is_symbolic, shape_in, sizes_of
 from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
-from assay.semantics.module import Assertion, Branch, Continue, Loop, Measure, Module, Program, Slot, Step, walk
+from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim
+from assay.semantics.steps import Assertion, Branch, Continue, Loop, Measure, Print, Require, Step, title, walk
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
 
 Execute: TypeAlias = Callable[..., Sequence[Array]] | Literal["definition"]
-Observe: TypeAlias = Callable[[int, Step, dict[str, Array]], None]
+Observe: TypeAlias = Callable[[int, Step | Print, dict[str, Array]], None]
 GARBAGE = 1 << 16
 """Bytes of garbage, repeated through all memory that is not written yet."""
 
@@ -57,10 +59,10 @@ def run(
     `execute(func, inputs, outputs=..., scratch=...)`, with `scalars=...` where it has any, runs a kernel on views of
     the machine's memory; "definition" runs it one element at a time, every access checked. Memory holds garbage from
     `seed` before it is written. After each step `observe` is told its number, the step, and the arrays that it read and
-    wrote by slot name; they are views, good until it returns. A branch is no step that is observed. A program with
-    symbols runs at the sizes that the inputs have. Invalid: inputs or slots that do not fit, sizes outside of the
-    program's limits, or no offsets. Trap: "unwritten read", "clobbered", "use outside lifetime", "misaligned", "out of
-    bounds", "wrong device", and what kernels trap on.
+    wrote by slot name; they are views, good until it returns. Of all else only prints are observed, with what they
+    show. A program with symbols runs at the sizes that the inputs have. Invalid: inputs or slots that do not fit, sizes
+    outside of the program's limits, or no offsets. Trap: "unwritten read", "clobbered", "use outside lifetime",
+    "misaligned", "out of bounds", "wrong device", and what kernels and the program's own assertions trap on.
     """
     program = module.program
     check_names({name: program.slots[name].type for name in program.inputs}, inputs)
@@ -132,11 +134,15 @@ class _Machine:
                         _assert(step)
                     case Measure():
                         self.measure(number, step)
+                    case Require():
+                        self.require(number, step)
+                    case Print():
+                        arrays = self.shown(number, step)
                     case Loop():
                         self.forget(number, step)
                     case Branch() | Continue():
                         pass
-            if observe is not None and isinstance(step, Step):
+            if observe is not None and isinstance(step, Step | Print):
                 observe(number, step, arrays)
 
     @contextmanager
@@ -156,6 +162,24 @@ class _Machine:
             raise Invalid(what, label="machine.C9")
         self.sizes.take(step, self.looked_at(slot, number, "sizes").reshape(-1).tolist())
 
+    def require(self, number: int, step: Require) -> None:
+        """Traps where a condition does not hold, with what is shown."""
+        if not self.condition(number, step.condition):
+            shown = self.shown(number, step)
+            message = render(step.format, [shown[n] for n in step.shown]) or "the condition does not hold"
+            raise Trap("assertion", message, label="assert_op.T1")
+
+    def shown(self, number: int, step: Require | Print) -> dict[str, Array]:
+        """What is shown, as it is now, by slot."""
+        return {n: self.looked_at(self.slots[n], number, "a value that is shown").copy() for n in step.shown}
+
+    def condition(self, number: int, name: str) -> bool:
+        """What a slot of one boolean holds."""
+        slot = self.slots[name]
+        if slot.type.dtype is not BOOL or slot.type.static_shape:
+            raise Invalid(f"slot {slot.name} is {slot.type}, a condition is one boolean", label="machine.C6")
+        return bool(self.looked_at(slot, number, "a condition"))
+
     def looked_at(self, slot: Slot, number: int, what: str) -> Array:
         """What a slot holds, for the program itself to go by."""
         self.across.check_condition(slot)
@@ -174,21 +198,8 @@ class _Machine:
     def at(self, number: int) -> str:
         """A step for messages; its position too where that is another number."""
         step = self.program.steps[number]
-        match step:
-            case Step():
-                what = step.kernel
-            case Branch():
-                what = f"the choice by {step.condition}"
-            case Assertion():
-                what = "the assertion on sizes"
-            case Measure():
-                what = "the measure of sizes"
-            case Loop():
-                what = "the loop"
-            case Continue():
-                what = "the next iteration"
         first = self.positions[number]
-        return f"step {number} ({what})" + (f", position {first}" if first != number or step.phases > 1 else "")
+        return f"step {number} ({title(step)})" + (f", position {first}" if first != number or step.phases > 1 else "")
 
     def take_constants(self) -> None:
         """Lay out the tables. Traps where two constants share a byte."""
@@ -261,11 +272,8 @@ class _Machine:
 
     def choose(self, number: int, branch: Branch) -> bool:
         """Which arm of a branch runs: its condition, read."""
-        slot = self.slots[branch.condition]
-        if slot.type.dtype is not BOOL or slot.type.static_shape:
-            raise Invalid(f"slot {slot.name} is {slot.type}, a condition is one boolean", label="machine.C6")
         with self.located(number):
-            return bool(self.looked_at(slot, number, "a condition"))
+            return self.condition(number, branch.condition)
 
     def step(self, number: int, step: Step, execute: Execute) -> dict[str, Array]:
         """Run one step; the arrays that it read, as they were, and wrote, as it wrote them, by name."""

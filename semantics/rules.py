@@ -15,9 +15,10 @@ from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.instance import shape_in
 from assay.semantics.linked import linked
-from assay.semantics.module import GROUP, Branch, Continue, Loop, Measure, Module, Program, Step
+from assay.semantics.module import GROUP, Module, Program
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.size_facts import SizeFacts, facts_at
+from assay.semantics.steps import Branch, Continue, Loop, Measure, Print, Require, Step
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, callee, calls_of
 from assay.semantics.tensor.copying import check_copy
@@ -159,10 +160,15 @@ def _check_nesting(program: Program) -> None:
                         where=step.span,
                         label="program.C7",
                     )
-                _check_condition(i, step, program)
+                _check_condition(i, step, "chooses by", program)
                 open_ += [(step.end, step.end, False), (step.then, step.end, False)]
             case Measure():
                 _check_measure(i, step, program)
+            case Require():
+                _check_condition(i, step, "requires", program)
+                _check_shown(i, step, program)
+            case Print():
+                _check_shown(i, step, program)
             case Loop():
                 if not i < step.end <= within:
                     raise Invalid(
@@ -207,12 +213,19 @@ def _check_measure(i: int, step: Measure, program: Program) -> None:
         raise Invalid(what, where=step.span, label="program.C13")
 
 
-def _check_condition(i: int, step: Branch, program: Program) -> None:
+def _check_shown(i: int, step: Require | Print, program: Program) -> None:
+    """What is shown are slots."""
+    odd = next((n for n in step.shown if n not in program.slots), None)
+    if odd is not None:
+        raise Invalid(f"step {i} shows {odd}, which is no slot", where=step.span, label="program.C1")
+
+
+def _check_condition(i: int, step: Branch | Require, does: str, program: Program) -> None:
     """A condition is one boolean."""
     slot = program.slots.get(step.condition)
     if slot is None or slot.type.dtype is not BOOL or slot.type.shape != ():
         raise Invalid(
-            f"step {i} chooses by {step.condition}, which is no slot of one boolean",
+            f"step {i} {does} {step.condition}, which is no slot of one boolean",
             where=step.span,
             label="program.C7",
         )

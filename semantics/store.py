@@ -57,7 +57,7 @@ _CLASSES: dict[str, type] = {
         types.TypeVar, types.ObjectType, types.DataDef,
     )},
     **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch,
-    module.Assertion, module.Measure, module.Loop, module.Continue, module.ConstantInfo)},
+    module.Assertion, module.Measure, module.Require, module.Print, module.Loop, module.Continue, module.ConstantInfo)},
     "types.VirtualDevice": devices.VirtualDevice,
     "errors.Span": Span,
     **{f"memory.{c.__name__}": c for c in (memory.Pool, memory.Place, memory.Plan)},

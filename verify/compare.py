@@ -23,9 +23,10 @@ from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR, Expr
 from assay.semantics.linked import unlinked, with_linked
-from assay.semantics.module import Module, Step
+from assay.semantics.module import Module
 from assay.semantics.ops import operator
 from assay.semantics.scalar import TRANSCENDENTAL, Apply
+from assay.semantics.steps import Print, Step
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
@@ -112,9 +113,13 @@ class Comparison:
         plain: set[int] = set()
         wrong: str | None = None
 
-        def record(index: int, step: Step, arrays: Mapping[str, Array]) -> None:
+        def record(index: int, step: Step | Print, arrays: Mapping[str, Array]) -> None:
             nonlocal wrong
             self.progress(index + 1, len(program.steps))
+            if isinstance(step, Print):
+                types = {n: program.slots[n].type.dtype for n in step.shown}
+                events.append((index, {n: (_digest(arrays[n], of), arrays[n].nbytes) for n, of in types.items()}))
+                return
             written = {n: program.slots[n] for n in step.writes}
             left = {n: s for n, s in written.items() if s.is_live(positions[index + 1] - 1)}
             told = {n: (_digest(arrays[n], s.type.dtype), arrays[n].nbytes) for n, s in left.items()}
@@ -201,24 +206,29 @@ class Comparison:
         first: list[str] = []
         path = iter(events)
 
-        def compare(index: int, look: Look) -> None:
+        def event(index: int, bytes_of: Callable[[str, int], Array], what: str) -> None:
             step = program.steps[index]
-            assert isinstance(step, Step)
             expected, digests = next(path, (None, {}))
             if index != expected:
                 there = "has ended" if expected is None else f"takes {describe_step(program.steps[expected], expected)}"
                 first.append(f"C takes {describe_step(step, index)} where the machine {there}")
             for name, (digest, size) in () if first else digests.items():
-                slot = program.slots[name]
-                if not first and _digest(look(slot)[:size], slot.type.dtype) != digest:
-                    first.append(
-                        f"C differs from the machine in buffer {name}, written by {describe_step(step, index)}"
-                    )
+                if not first and _digest(bytes_of(name, size), program.slots[name].type.dtype) != digest:
+                    first.append(f"C differs from the machine in buffer {name}, {what} {describe_step(step, index)}")
             if first:
                 raise SeenEnough  # the C may go on as it likes
 
+        def compare(index: int, look: Look) -> None:
+            event(index, lambda name, size: look(program.slots[name])[:size], "written by")
+
+        def told(index: int, shown: Sequence[Array]) -> None:
+            step = program.steps[index]
+            assert isinstance(step, Print)
+            values = dict(zip(step.shown, shown, strict=True))
+            event(index, lambda name, _: values[name], "shown by")
+
         try:
-            got = self.traced.run(self.taken, on_step=compare)
+            got = self.traced.run(self.taken, on_step=compare, on_print=told)
         except SeenEnough:
             return first[0]
         except (Trap, SizesRefused) as trap:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from assay.lower.c.constants import Constants, attribute_macros, place as place_constants, pool_text, table_text
 from assay.lower.c.convention import find_devices
+from assay.lower.c.effects import prints
 from assay.lower.c.entry import definitions, entry
 from assay.lower.c.header import header, prologue
 from assay.lower.c.helpers import Library
@@ -33,7 +34,7 @@ from assay.lower.c.tables import Array, blob, needs_math, storage
 from assay.lower.interfaces import Interface
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.instance import is_symbolic, measured_of, place_of
-from assay.semantics.module import Branch, Measure, Module, Program, Slot
+from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.rules import check_program
 from assay.semantics.scalar import Dim
 from assay.semantics.tensor import AllocateConst, program_order
@@ -146,6 +147,7 @@ class _Emitter:
             loader(layout),
             self.sizes.arguments,
             self.sizes.returned,
+            prints(layout),
         )
 
     def require_plain(self) -> None:
@@ -249,7 +251,7 @@ class _Emitter:
         """The constants that some kernel reads, that choose, or that are results."""
         used = {
             *self.program.outputs,
-            *(n for s in self.program.steps if isinstance(s, Branch | Measure) for n in s.reads),
+            *(n for s in self.program.steps if not isinstance(s, Step) for n in s.reads),
         }
         for step in self.program.calls:
             used.update(step.reads[p.index] for p in kernels[step.kernel].parameters if p.role == "input")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from assay.lower.c.convention import Device
+from assay.lower.c.effects import silent, told
 from assay.lower.c.header import statuses
 from assay.lower.c.helpers import Library
 from assay.lower.c.layout import EntryLayout, by_pointer
@@ -22,8 +23,9 @@ from assay.lower.pool import leaders
 from assay.semantics.dtypes import INT64
 from assay.semantics.instance import sizes_of_step
 from assay.semantics.memory import overlap
-from assay.semantics.module import Assertion, Branch, Loop, Measure, Slot, Step, flow
+from assay.semantics.module import Slot
 from assay.semantics.scalar import Expr
+from assay.semantics.steps import Assertion, Branch, Loop, Measure, Print, Require, Step, flow
 
 OFTEN = 8
 """A kernel that is called more often is not copied into those that call it."""
@@ -131,6 +133,7 @@ def _entry(layout: EntryLayout, kernels: Mapping[str, CKernel], library: Library
         yield from spec_tables(layout.name, layout.entry_specs, list(entry_specs(layout)))
     yield from _status_text(layout)
     yield _trace(layout)
+    yield from silent(layout)
     if layout.devices.all:
         yield f"""
 /* The first of two statuses that is not 0. */
@@ -389,6 +392,15 @@ class _Body:
                 call = f"{self.layout.name}_measure_{i}({where}, plan)"
                 blocks[-1].append(Piece(f"    if ({self.ok}) {{ /* step {i} */\n        status = {call};\n    }}\n"))
                 continue
+            if isinstance(step, Require):
+                where = self.pointer(self.layout.program.slots[step.condition], "uint8_t", True)
+                status = f"{self.layout.macro}_TRAP_ASSERT"
+                text = f"    if ({self.ok} && *{where} == 0) {{ /* step {i} */\n        status = {status};\n    }}\n"
+                blocks[-1].append(Piece(text))
+                continue
+            if isinstance(step, Print):
+                blocks[-1].append(self.print(i, step))
+                continue
             if isinstance(step, Step):
                 if i in stretches:
                     blocks[-1] += self.stretch(*stretches[i])
@@ -427,6 +439,12 @@ class _Body:
         odd = " || ".join(f"{sizes.text(a)} != {sizes.text(b)}" for a, b in step.sizes)
         head = f"    if ({self.ok} && ({odd})) {{ /* step {index} */\n"
         return Piece(f"{head}        status = {self.layout.macro}_BAD_SIZE;\n    }}\n")
+
+    def print(self, index: int, step: Print) -> Piece:
+        """What slots hold is told."""
+        slots = [self.layout.program.slots[n] for n in step.shown]
+        call = told(self.layout, index, [self.plain(s) for s in slots], [d for s in slots for d in s.type.shape])
+        return Piece(f"    if ({self.ok}) {{ /* step {index} */\n        status = {call};\n    }}\n")
 
     def stretch(self, device: Device | None, steps: range) -> Iterator[Piece]:
         """Steps next to one another on one device, between its hooks."""

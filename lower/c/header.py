@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from assay.lower.c.constants import listing
 from assay.lower.c.convention import VERBS
+from assay.lower.c.effects import listing as print_listing, prototype
 from assay.lower.c.layout import EntryLayout
 from assay.lower.c.loader import declarations
 from assay.lower.c.names import comment, quote
@@ -16,8 +17,9 @@ from assay.lower.interfaces import Interface
 from assay.lower.liveness.problem import bytes_kept
 from assay.lower.memory.csv import short
 from assay.semantics.instance import place_of
-from assay.semantics.module import Assertion, Branch, Continue, Loop, Measure, Slot
+from assay.semantics.module import Slot
 from assay.semantics.scalar import Dim
+from assay.semantics.steps import Assertion, Branch, Continue, Loop, Measure, Print, Require
 from assay.semantics.types import TensorType
 
 FLAGS = "-std=c99 -ffp-contract=off -fno-strict-aliasing"
@@ -173,6 +175,7 @@ enum {name}_status {name}_check_weights(const void *weights, size_t bytes);
 """
         yield declarations(layout)
     yield from _hooks(layout)
+    yield from prototype(layout)
     yield from layout.externs.header(FOREIGN)
     yield from _externals(layout, kernels)
     yield from _sizes(layout)
@@ -315,6 +318,7 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
             yield f" *   {d.c}: number {d.id}, called {quote(d.name)}\n"
     yield from layout.externs.listing()
     yield from layout.sizes.listing()
+    yield from print_listing(layout)
     for what, arguments in (("Inputs", layout.inputs), ("Outputs", layout.outputs)):
         yield f" * {what}:\n"
         for a in arguments:
@@ -339,6 +343,12 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
                 f"{v.name} up to {layout.sizes.named(n)}" for v, n in zip(step.symbols, step.most, strict=True)
             )
             yield f" *   {i:4d}  {comment(f'{step.slot} tells {told}, or BAD_SIZE')}\n"
+            continue
+        if isinstance(step, Require):
+            yield f" *   {i:4d}  {comment(step.condition)} holds, or TRAP_ASSERT\n"
+            continue
+        if isinstance(step, Print):
+            yield f" *   {i:4d}  print {comment(', '.join(step.shown))}\n"
             continue
         if isinstance(step, Loop | Continue):
             told = f"a loop, the steps before {step.end}" if isinstance(step, Loop) else "the loop begins anew"

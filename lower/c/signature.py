@@ -10,7 +10,7 @@ from assay.lower.c.names import comment
 from assay.semantics.scalar import Var
 
 TRAPS = {
-    "assertion": ("ASSERT", "an assertion of a kernel does not hold"),
+    "assertion": ("ASSERT", "an assertion does not hold"),
     "division by zero": ("DIVISION_BY_ZERO", "a kernel divides an integer by zero"),
     "shift": ("SHIFT", "a kernel shifts by less than 0, or by the width of the integer or more"),
     "cast": ("CAST", "a kernel casts a number to an integer that cannot hold it"),

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from assay.lower.c.convention import Device
+from assay.lower.c.effects import PrintLine, read_prints
 from assay.lower.c.externs import EXTERN
 from assay.lower.c.header import ARGUMENT, DEVICE, SIZE, WORKSPACE
 from assay.lower.c.layout import Argument, Workspace, workspace_names
@@ -61,6 +62,9 @@ class CSource:
     """The sizes that the entry takes, before all else."""
     returned: tuple[ReturnedSize, ...] = ()
     """The sizes that it returns by pointers, behind those of the outputs."""
+
+    prints: tuple[PrintLine, ...] = ()
+    """What it prints, in the order of its text."""
 
     @property
     def workspace_bytes(self) -> int:
@@ -141,6 +145,7 @@ class CSource:
                 read_text(directory / f"{prefix}_weights.c", "ascii") if blob is not None else "",
                 found.sizes,
                 found.returned,
+                tuple(read_prints(found.text, prefix, prefix.upper())),
             )
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None

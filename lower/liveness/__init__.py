@@ -20,7 +20,7 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.live_positions import TOP, BranchRange, Intervals, LivePositions, UseRange, meet, union
 from assay.semantics.memory import Interval
-from assay.semantics.module import Branch, Item, Loop, Measure, Module, Program, Slot, Step, flow
+from assay.semantics.module import Branch, Item, Loop, Module, Program, Slot, Step, flow
 from assay.semantics.tensor import Call as TensorCall, PrimFunc, program_order
 from assay.semantics.tensor.mapping import bound_buffers
 from assay.semantics.tensor.phases import Phases, phases
@@ -123,8 +123,9 @@ def _lives(
         if isinstance(step, Step):
             for name, use in _uses(step, kernels[step.kernel], positions[i], arms[i]):
                 add(name, use, i)
-        elif isinstance(step, Branch | Measure):
-            add(step.reads[0], UseRange(positions[i], positions[i] + 1, arms[i]), i)
+        else:
+            for name in step.reads:
+                add(name, UseRange(positions[i], positions[i] + 1, arms[i]), i)
     paths = LivePositions(count + 1, choices)  # the last one is the exit
     found: dict[str, tuple[Interval, ...]] = {}
     for name, row in rows.items():

@@ -77,6 +77,21 @@ class Measured:
     span: Span | None
 
 
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """Origins that are printed here by a format; with a `condition` that has to hold, if it does not."""
+
+    condition: Origin | None
+    shown: tuple[Origin, ...]
+    format: str
+    span: Span | None
+
+    @property
+    def reads(self) -> tuple[Origin, ...]:
+        """What it looks at."""
+        return self.shown if self.condition is None else (self.condition, *self.shown)
+
+
 @dataclass(eq=False)
 class Begin:
     """Here a loop begins: a function that calls itself, written out where it is called. `carried` are the origins that
@@ -104,7 +119,7 @@ class Leave:
     of: Begin
 
 
-Item: TypeAlias = Assert | Measured | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
+Item: TypeAlias = Assert | Measured | Effect | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
 
 Value: TypeAlias = "tuple[Origin, ...] | None"
 """The origins of a value; None where none comes, for a loop begins anew instead."""

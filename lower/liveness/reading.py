@@ -18,6 +18,7 @@ from assay.lower.liveness.items import (
     Begin,
     Choose,
     Close,
+    Effect,
     End,
     Item,
     Leave,
@@ -162,6 +163,9 @@ class _Reader:
                 at.of[var] = at.look(value.value)
             case graph.MatchCast(type=ShapeType(dims=dims)) if _is_vector(value.value.type, len(dims)):
                 self.measure(value, dims, at)
+                at.of[var] = ()
+            case graph.Print() | graph.AssertOp():
+                self.add(self.effect(value, at))
                 at.of[var] = ()
             case graph.Function() if not is_opaque(value):
                 at.functions[var] = _Callee(var.name, value, at, var)
@@ -326,6 +330,20 @@ class _Reader:
         if pairs:
             self.add(Assert(tuple(pairs), cast.span))
 
+    def effect(self, value: graph.Print | graph.AssertOp, at: _Activation) -> Effect:
+        """A print, or an assertion on a value. Unsupported where what is shown is no tensor."""
+        odd = next((v for v in value.values if not isinstance(v.type, TensorType)), None)
+        if odd is not None:
+            raise Unsupported(
+                f"{graph.show_head(value)} shows {graph.show_head(odd)}, {odd.type}: a plan shows tensors, and other"
+                " values are shown by the interpreter only (assay run)",
+                where=value.span,
+                label="liveness.C2",
+            )
+        shown = tuple(at.look(v)[0] for v in value.values)
+        condition = at.look(value.condition)[0] if isinstance(value, graph.AssertOp) else None
+        return Effect(condition, shown, value.format, value.span)
+
     def asserted(self, cast: graph.MatchCast, at: _Activation) -> tuple[tuple[Dim, Dim], ...] | None:
         """What a cast of tensors asserts of sizes that are known here; None for any other cast."""
         pairs = cast_sizes(at.typed(cast.value.type), at.typed(cast.type))
@@ -399,8 +417,6 @@ _WORDS = {
     graph.RefRead: "a reference that is read",
     graph.RefWrite: "a reference that is written",
     graph.Match: "a match",
-    graph.Print: "a print",
-    graph.AssertOp: "an assertion",
 }
 
 
@@ -463,8 +479,8 @@ def _refuse(value: graph.Expr, where: str) -> NoReturn:
     what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else graph.show_head(value)
     raise Unsupported(
         f"{what} {where}: a plan has calls of tensor functions, choices, loops and calls of functions that are known,"
-        " on tensors and tuples of them. Functions that only a run tells, references, data types, matches, prints and"
-        " assertions are run by the interpreter only (assay run)",
+        " on tensors and tuples of them. Functions that only a run tells, references, data types and matches are run"
+        " by the interpreter only (assay run)",
         where=value.span,
         label="liveness.C2",
     )

@@ -18,6 +18,7 @@ from assay.lower.liveness.items import (
     Begin,
     Choose,
     Close,
+    Effect,
     End,
     Leave,
     Measured,
@@ -30,10 +31,11 @@ from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Span, Unsupported
-from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Step
+from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
+from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, Print, Require, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType, flatten
@@ -103,6 +105,12 @@ class Homes:
                     most = most_of(self.text.items, i, self.most, self.module)
                     self.most.update(zip(item.symbols, most, strict=True))
                     self.steps.append(Measure(self.slot(item.vector), item.symbols, most, item.span))
+                case Effect(condition=condition):
+                    shown = tuple(map(self.slot, item.shown))
+                    told: Item = Print(shown, item.format, item.span)
+                    if condition is not None:
+                        told = Require(self.slot(condition), shown, item.format, item.span)
+                    self.steps.append(told)
                 case Assert():
                     self.steps.append(Assertion(item.sizes, item.span))
                 case Choose():
@@ -142,7 +150,7 @@ class Homes:
         found = set(self.text.result)
         for item in reversed(self.text.items):
             match item:
-                case Run():
+                case Run() | Effect():
                     found.update(item.reads)
                 case End(of=choice):
                     for arm in choice.arms:

@@ -176,7 +176,7 @@ def build(
     program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
     bound = replace(
         bound,
-        defaults=binding.digests_of_defaults(defaults),
+        defaults=binding.digests_of_arrays(defaults),
         dims=dict(sorted(sizes.items())),
         bounds=dict(sorted((bounds or {}).items())),
     )
@@ -191,12 +191,16 @@ def build(
         passes=_passes(how),
         inputs=given,
         bounds=bounds or {},
-        digest=lambda m: binding.header_digest(binding.module_digest(m), bound, seed),
+        digest=lambda m: binding.header_digest(binding.module_digest(m), whole(), seed),
     )
+
+    def whole() -> binding.Bound:
+        return replace(bound, values=binding.digests_of_arrays(lowering.values))
+
     checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=_instruments(how))
     found = _found(checked, checked.lines, on_line, progress)
     if found.exit is Exit.HOLDS:
-        certificate.write(directory, checked, list(found.lines), bound, signer)
+        certificate.write(directory, checked, list(found.lines), whole(), signer)
     return found
 
 

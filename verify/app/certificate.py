@@ -42,7 +42,7 @@ from assay.verify import children
 from assay.verify.app.bound import (
     Bound,
     digests_of,
-    digests_of_defaults,
+    digests_of_arrays,
     file_digest,
     header_digest,
     load_bound,
@@ -60,7 +60,7 @@ from assay.verify.c.tools import version
 from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.memory import second_opinion
 
-FORMAT = "assay-certificate-8"
+FORMAT = "assay-certificate-9"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
@@ -176,7 +176,7 @@ def _manifest(
         "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
         "passes": check.origin.passes,
         "model": {
-            **replace(bound, defaults=digests_of_defaults(check.defaults)).as_data(),
+            **replace(bound, defaults=digests_of_arrays(check.defaults)).as_data(),
             "module": module_digest(check.modules["import"]),
         },
         "lines": [_claim(line) for line in lines],
@@ -361,7 +361,12 @@ def _of_model(stored: Stored, path: Path) -> Evidence:
         model, _ = with_tensors_only(model, stored.inputs(), stored.bound.dims, stored.seed, path.name, all_given=True)
     if defaults:
         return refuted("checked", f"the certificate gives {min(defaults)} in place of a default, and the file has none")
-    lowering = Lowering(model, stored.name, stored.bound.dims, source=path.name, bounds=stored.bound.bounds)
+    values = {n: a for n, a in stored.inputs().items() if n in stored.bound.values}
+    if digests_of_arrays(values) != stored.bound.values:
+        return refuted("checked", "the inputs are not those whose values the import was given")
+    lowering = Lowering(
+        model, stored.name, stored.bound.dims, source=path.name, inputs=values, bounds=stored.bound.bounds
+    )
     imported = lowering.module("import", None)
     if module_digest(imported) != module_digest(stored.module("import", None)):
         return refuted("checked", "the stored module is not the one that the import makes of the file")

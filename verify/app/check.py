@@ -37,7 +37,7 @@ from assay.semantics.types import TensorType, Type, symbols
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.app.passes import with_passes
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
-from assay.verify.border.inputs import complete, dims_of
+from assay.verify.border.inputs import complete, dims_of, import_with
 from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
@@ -129,6 +129,8 @@ class Lowering:
     bounds: Bounds = field(default_factory=dict)
     """The least and the greatest value of symbols of main, by name, as far as they are given."""
     tensors: dict[str, Expr] = field(default_factory=dict)
+    values: dict[str, Array] = field(default_factory=dict)
+    """The inputs whose values the import was given, for it failed without: empty where none are needed."""
     digest: Callable[[Module], str] | None = None
     """What the C header says of where it comes from, by the imported module."""
     _digest: dict[str, str] = field(default_factory=dict)
@@ -147,9 +149,7 @@ class Lowering:
             if isinstance(self.model, Module):
                 imported = with_flat_main(settle_sizes(sized(self.model, self.dims)))
             else:
-                imported = import_onnx(
-                    self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
-                )
+                imported = self.imported(self.model, self.dims, self.tensors)
             if self.bounds:
                 dims_of(imported.main, dict.fromkeys(self.bounds, 0))  # there are symbols of these names
                 imported = imported.with_(main=with_limits(imported.main, self.bounds))
@@ -162,7 +162,17 @@ class Lowering:
             return program_at(module, sizes)
         tensors: dict[str, Expr] = {}
         dims = {**self.dims, **{s.name: n for s, n in sizes.items()}}
-        return import_onnx(self.model, evaluate=evaluate, dims=dims, source=self.source, tensors=tensors), tensors
+        return self.imported(self.model, dims, tensors), tensors
+
+    def imported(self, model: onnx.ModelProto, dims: Mapping[str, int], tensors: dict[str, Expr]) -> Module:
+        """An ONNX model as a module, its tensors by name in `tensors`."""
+
+        def imported(values: Mapping[str, Array] | None) -> Module:
+            tensors.clear()
+            self.values = dict(sorted((values or {}).items()))
+            return import_onnx(model, evaluate=evaluate, dims=dims, values=values, source=self.source, tensors=tensors)
+
+        return import_with(imported, self.inputs)
 
     @cached_property
     def made(self) -> Mapping[str, Pass]:

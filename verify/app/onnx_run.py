@@ -14,7 +14,7 @@ from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.frontends.onnx.string_table import Strings, text_names
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
-from assay.verify.border.inputs import complete
+from assay.verify.border.inputs import complete, import_with
 from assay.verify.border.values import from_value, to_arrays
 
 Array = np.ndarray[Any, Any]
@@ -41,15 +41,10 @@ def run_values(
             require_strings(name, given[name])
             numbers[name] = strings.numbers(given[name])
 
-    def imported(values: Mapping[str, Array] | None = None) -> Module:
+    def imported(values: Mapping[str, Array] | None) -> Module:
         return import_onnx(model, evaluate=graph.evaluate, dims=dims, values=values, source=source, strings=strings)
 
-    try:
-        module = imported()
-    except Invalid:
-        if not given:
-            raise
-        module = imported(given)  # the type of a result may depend on what an input holds
+    module = import_with(imported, given)
     missing = [p.name for p in module.main.params if p.name in texts and p.name not in given]
     if missing:
         raise Invalid(

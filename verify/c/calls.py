@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from assay.lower.c import CSource, Interface
+from assay.lower.c.effects import signature
 from assay.lower.c.layout import by_pointer
 from assay.lower.c.packed_abi import dlpack
 from assay.semantics.dtypes import DTYPES
@@ -58,6 +59,21 @@ int (*assay_hook)(int step);
 int {source.name}_trace(int step)
 {{
     return assay_hook ? assay_hook(step) : 0;
+}}
+#endif
+"""
+    if source.prints:
+        has_handle = bool(source.devices) or source.interface is not Interface.UNPACKED
+        unused = "    (void)handle;\n" if has_handle else ""
+        yield f"""
+#ifdef {source.macro}_PRINT
+typedef int assay_told(int step, const void *const *shown, const int64_t *dims);
+extern assay_told *assay_print_hook;
+assay_told *assay_print_hook;
+
+{signature(source.name, has_handle)}
+{{
+{unused}    return assay_print_hook ? assay_print_hook(step, shown, dims) : 0;
 }}
 #endif
 """

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +39,9 @@ GUARD = 4096
 """Bytes on each side of a buffer that nobody may touch."""
 
 Look = Callable[[Slot], Array]
+Told = Callable[[int, list[Array]], None]
 _HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
+_PRINT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int64))
 
 
 class SeenEnough(Exception):
@@ -68,7 +72,8 @@ def compile_c(
     try:
         source.write(place)
         (place / "call.c").write_text(caller(source), encoding="ascii")
-        macros = [*tools.defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
+        macros = tools.defines(source, reproducible)
+        macros += [f"-D{source.macro}_TRACE", f"-D{source.macro}_PRINT"] if trace else []
         main = f"{source.name}.c"
         if beside:
             (place / "beside.c").write_text(f'#include "{main}"\n{beside}', encoding="ascii")
@@ -123,12 +128,18 @@ class Compiled:
         return data
 
     def run(
-        self, inputs: Mapping[str, Array], *, fill: int = 0xFF, on_step: Callable[[int, Look], None] | None = None
+        self,
+        inputs: Mapping[str, Array],
+        *,
+        fill: int = 0xFF,
+        on_step: Callable[[int, Look], None] | None = None,
+        on_print: Told | None = None,
     ) -> dict[str, Array]:
         """The outputs by slot name, on `inputs` by slot name; memory holds bytes `fill` (0xFF: NaN) before.
 
         `on_step` is called after each step that runs, with its number and a function that gives the bytes of a slot of
-        a workspace or an output; the library must have been compiled with `trace`. What it raises ends the run.
+        a workspace or an output; the library must have been compiled with `trace`. `on_print` is called by each print,
+        with the number of its step and copies of what it shows. What they raise ends the run.
         Invalid for inputs that do not fit; Trap where the code reports one or has written where it may not.
         """
         tools.check_names(self.source, inputs)
@@ -170,7 +181,7 @@ class Compiled:
             a = replace(a, type=TensorType(tuple(replaced(d, found) for d in a.type.shape), a.type.dtype))
             return tools.output_array(a, memory[: a.type.nbytes].tobytes())
 
-        with self._watched(None if on_step is None else lambda step: on_step(step, look)):
+        with self._watched(None if on_step is None else lambda step: on_step(step, look), on_print):
             status = self._enter(addresses if weights is None else [*addresses, weights.ctypes.data])
         for block in blocks:
             block.check()
@@ -194,32 +205,54 @@ class Compiled:
         return self.source.at(sizes, list(bytes_))
 
     @contextmanager
-    def _watched(self, on_step: Callable[[int], None] | None) -> Iterator[None]:
-        """Within this, the code calls `on_step` after each step; what that raises ends the run, and is raised then."""
-        if on_step is None:
-            yield
-            return
-        try:
-            place = ctypes.c_void_p.in_dll(self.loaded, "assay_hook")
-        except ValueError:
-            raise Crash(f"{self.source.name} was compiled without trace") from None
+    def _watched(self, on_step: Callable[[int], None] | None, on_print: Told | None) -> Iterator[None]:
+        """Within this, the code calls `on_step` after each step, and `on_print` at each print; what they raise ends the
+        run, and is raised then."""
         raised: list[BaseException] = []
 
-        def step(number: int) -> int:
+        def safe(call: Callable[[], None]) -> int:
             try:
-                on_step(number)
+                call()
             except BaseException as wrong:  # noqa: BLE001  (it cannot pass through C; it is raised below)
                 raised.append(wrong)
             return len(raised)
 
-        hook = _HOOK(step)
-        place.value = ctypes.cast(hook, ctypes.c_void_p).value
+        hooks: list[tuple[str, Any]] = []
+        if on_step is not None:
+            hooks.append(("assay_hook", _HOOK(lambda step: safe(lambda: on_step(step)))))
+        if on_print is not None and self.source.prints:
+            hooks.append(
+                (
+                    "assay_print_hook",
+                    _PRINT(lambda step, at, dims: safe(lambda: on_print(step, self.shown(step, at, dims)))),
+                )
+            )
+        try:
+            places = [(ctypes.c_void_p.in_dll(self.loaded, name), hook) for name, hook in hooks]
+        except ValueError:
+            raise Crash(f"{self.source.name} was compiled without trace") from None
+        for place, hook in places:
+            place.value = ctypes.cast(hook, ctypes.c_void_p).value
         try:
             yield
         finally:
-            place.value = None
+            for place, _ in places:
+                place.value = None
         if raised:
             raise raised[0]
+
+    def shown(self, step: int, addresses: Any, dims: Any) -> list[Array]:
+        """What a print shows: tensors at addresses, with all their dims in a row."""
+        (line,) = (p for p in self.source.prints if p.step == step)
+        found: list[Array] = []
+        at = 0
+        for k, (of, rank) in enumerate(line.shown):
+            shape = tuple(dims[at + i] for i in range(rank))
+            at += rank
+            nbytes = of.itemsize * prod(shape)
+            memory = (ctypes.c_uint8 * nbytes).from_address(addresses[k]) if nbytes else b""
+            found.append(np.frombuffer(memory, np.uint8).copy().view(of.numpy).reshape(shape))
+        return found
 
     def call(self, *addresses: int | None) -> str:
         """The entry on raw addresses, None for NULL; the name of the status without the model's prefix."""

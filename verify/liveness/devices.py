@@ -15,7 +15,7 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import AssayError
 from assay.semantics.instance import place_of
-from assay.semantics.module import Branch, Program, Slot, Step
+from assay.semantics.module import Program, Slot, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.copying import no_copy
 from assay.verify.evidence import Evidence, checked, refuted
@@ -69,11 +69,10 @@ def _pools(program: Program) -> Iterator[str]:
 def _steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Iterator[str]:
     slots = program.slots
     for i, step in enumerate(program.steps):
-        if isinstance(step, Branch):
-            where = slots[step.condition].device
-            if _apart(where, program.host):
-                yield f"{describe_step(step, i)} is decided by the host, {program.host}; {step.condition} is on {where}"
         if not isinstance(step, Step):
+            for name in step.reads:
+                if _apart(where := slots[name].device, program.host):
+                    yield f"{describe_step(step, i)} is decided by the host, {program.host}; {name} is on {where}"
             continue
         kernel = kernels.get(step.kernel)
         copies = kernel is not None and kernel.attrs.get("operator") == "device_copy"

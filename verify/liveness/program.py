@@ -16,10 +16,11 @@ from assay.semantics.graph import show_head
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.instance import measured_of, replaced, shape_in
-from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Program, Step, flow
+from assay.semantics.module import Module, Program
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Dim, Var, variables
 from assay.semantics.size_facts import facts_at
+from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, Print, Require, Step, flow, title
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.evidence import Evidence, plural, proved, refuted
@@ -40,15 +41,8 @@ from assay.verify.value_numbering.terms import Table, dim_text, type_text
 
 def describe_step(step: Item, index: int) -> str:
     """A step for a message: its kernel, its place, its number."""
-    if isinstance(step, Assertion):
-        return f"step {index} (the assertion on sizes" + (f" at {step.span})" if step.span else ")")
-    if isinstance(step, Branch):
-        return f"step {index} (the choice by {step.condition})"
-    if isinstance(step, Measure):
-        return f"step {index} (the measure of {', '.join(v.name for v in step.symbols)})"
-    if isinstance(step, Loop | Continue):
-        return f"step {index} ({'the loop' if isinstance(step, Loop) else 'the next iteration'})"
-    return f"step {index} ({step.kernel}" + (f" at {step.span})" if step.span else ")")
+    place = f" at {step.span}" if step.span and isinstance(step, Step | Assertion | Require | Print) else ""
+    return f"step {index} ({title(step)}{place})"
 
 
 def check_program(source: Module, target: Module) -> Evidence:
@@ -72,6 +66,8 @@ def check_program(source: Module, target: Module) -> Evidence:
                 wrong = steps.assertion(i, step)
             case Measure():
                 wrong = steps.measure(i, step)
+            case Require() | Print():
+                wrong = steps.effect(i, step)
             case Loop():
                 wrong = steps.loop(what, i, step)
             case Continue():
@@ -86,7 +82,7 @@ def check_program(source: Module, target: Module) -> Evidence:
             why = f": {show_head(lost)} at {lost.span} is never computed" if lost is not None else ""
             return refuted("proved", f"output {name} does not get its value{why}")
     if steps.events.leave() != graph.events:
-        return refuted("proved", "a step that can trap, or an assertion on sizes, is dropped, added, changed or moved")
+        return refuted("proved", "a step that can trap, an assertion or a print is dropped, added, changed or moved")
     wrong = _interface(source, program, table)
     for v in {v for n in program.outputs for d in program.slots[n].type.shape for v in variables(d)}:
         if steps.sizes.get(v) is not graph.sizes.get(v):
@@ -101,7 +97,10 @@ def _choices(program: Program) -> str:
     said = f", {plural(choices, 'choice')}" if choices else ""
     said += f", {plural(loops, 'loop')}" if loops else ""
     said += f", {plural(sizes, 'measured size')}" if sizes else ""
-    return said + (f", {plural(assertions, 'assertion')} on sizes" if assertions else "")
+    said += f", {plural(assertions, 'assertion')} on sizes" if assertions else ""
+    asked, told = (sum(isinstance(s, kind) for s in program.steps) for kind in (Require, Print))
+    said += f", {plural(asked, 'assertion')} on values" if asked else ""
+    return said + (f", {plural(told, 'print')}" if told else "")
 
 
 def _interface(source: Module, program: Program, table: Table) -> str | None:
@@ -231,6 +230,15 @@ class _Steps:
         ):
             return f"{describe_step(step, i)} reads {step.slot}, which is {of}"
         self.sizes.update(zip(step.symbols, self.events.measure(self.holds[step.slot], len(step.symbols)), strict=True))
+        return None
+
+    def effect(self, i: int, step: Require | Print) -> str | None:
+        """A condition has to hold, or values are printed."""
+        missing = next((n for n in step.reads if n not in self.holds), None)
+        if missing is not None:
+            return f"{describe_step(step, i)} reads {missing}, which nothing has written"
+        condition = self.holds[step.condition] if isinstance(step, Require) else None
+        self.events.effect(condition, tuple(self.holds[n] for n in step.shown), step.format)
         return None
 
     def assertion(self, i: int, step: Assertion) -> str | None:

@@ -94,6 +94,11 @@ class TrapEvents:
         self.add(self.table.number("measure", vector, count))
         return [self.table.sizes.setdefault((vector, i), Symbol(f"size_{len(self.table.sizes)}")) for i in range(count)]
 
+    def effect(self, condition: int | None, shown: Numbers, format: str) -> None:
+        """Note that values are printed here by a format; with a condition that has to hold, if it does not."""
+        what = ("print",) if condition is None else ("require", condition)
+        self.add(self.table.number(*what, shown, format))
+
     def enter(self) -> None:
         """Begin a block."""
         self.open.append(Block())
@@ -346,6 +351,10 @@ class _Reader:
                 return self.atom(node.value, env)
             case graph.MatchCast(type=ShapeType(dims=dims)) if is_vector(node.value.type, len(dims)):
                 return self.measure(node, dims, env)
+            case graph.Print() | graph.AssertOp():
+                condition = self.atom(node.condition, env)[0] if isinstance(node, graph.AssertOp) else None
+                self.events.effect(condition, self.operands(node.values, env), node.format)
+                return ()
             case graph.Call() if isinstance(node.op, Operator) and node.op.view:
                 return self.atom(node.args[0], env)
             case graph.Call() if (callee := env.function(node.op, self.module)) is not None:

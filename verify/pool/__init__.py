@@ -18,9 +18,10 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, place_of, run_bounds, run_dims, symbols_of
 from assay.semantics.live_positions import Intervals, union
 from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bound, overlap, range_of
-from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Program, Slot, Step, flow
+from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.scalar.structure import Interner
+from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, Print, Require, Step, flow
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
@@ -125,13 +126,13 @@ class _Sweep:
             self.write(name)
         for what, i in flow(program.steps):
             step = program.steps[i]
-            wrong = None  # an assertion touches no memory
+            wrong = None  # an assertion on sizes touches no memory
             match step:
                 case Step():
                     wrong = self.step(step, i)
-                case Measure():
-                    if (odd := self.wrong(step.slot)) is not None:
-                        wrong = f"{odd} when {shown_step(step, i)} reads it"
+                case Measure() | Require() | Print():
+                    odd = next((o for name in step.reads if (o := self.wrong(name)) is not None), None)
+                    wrong = None if odd is None else f"{odd} when {shown_step(step, i)} reads it"
                 case Branch():
                     wrong = self.branch(what, step, i)
                 case Loop():

@@ -40,7 +40,7 @@ SHORT = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64
 NUMPY = {"pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
 OTHERS = ("overlap", "rotate", "sha256_block", "sha256")
 """Helpers that take no numbers one by one; they have tables of their own."""
-ENTRY = r"check|first|find_plan|measure_\d+"
+ENTRY = r"check|first|find_plan|print|measure_\d+"
 """Functions of the entry: the runs of the whole program are about these."""
 
 

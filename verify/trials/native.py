@@ -18,8 +18,9 @@ import numpy as np
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Trap
 from assay.semantics.graph.effects import kernel_can_trap
-from assay.semantics.module import Branch, Continue, Measure, Module, Program, Slot, Step, walk
+from assay.semantics.module import Module, Program
 from assay.semantics.scalar import Var
+from assay.semantics.steps import Branch, Require, Step
 from assay.semantics.tensor import program_order
 from assay.verify.c.compiled import Compiled, Look, SeenEnough
 from assay.verify.c.tools import SizesRefused
@@ -37,6 +38,7 @@ from assay.verify.trials.data import (
     telling_numbers,
 )
 from assay.verify.trials.kernels import SMALL, different, kernel_outcome
+from assay.verify.trials.paths import TrialPath
 from assay.verify.trials.sides import Sides, conditions_of
 
 Array = np.ndarray[Any, Any]
@@ -112,10 +114,6 @@ class Trials:
                     self.compared.setdefault(name, []).extend(numbers)
         self.skipped = self.left_out()
 
-    def sizes_of(self, step: Measure) -> Array:
-        """What a vector holds when sizes are measured by it."""
-        return np.array([self.measured[v] for v in step.symbols], np.int64)
-
     def numbers_beside(self, step: Step) -> list[Any]:
         """Some of the numbers in the constants that a step reads."""
         held = [
@@ -158,7 +156,7 @@ class Trials:
             wrong = run.go()
             if wrong:
                 return f"on {kind}, handed to each step: {wrong}"
-            self.taken.update(run.arms)
+            self.taken.update(run.way.arms)
             self.tried.kinds[kind] = None
             for step, operands in run.trapping.items():
                 ends.setdefault(step, operands)
@@ -169,6 +167,12 @@ class Trials:
                 if wrong:
                     return f"on operands that trap: {wrong}"
         for i, step_ in enumerate(self.program.steps):
+            if isinstance(step_, Require):
+                run = _Run(self, 0, kinds[0], refuse=i)
+                if run.way.ends != i:
+                    self.tried.untaken.append(f"what comes of {describe_step(step_, i)}, which nothing makes false")
+                elif wrong := run.go():
+                    return f"where {describe_step(step_, i)} does not hold: {wrong}"
             if isinstance(step_, Branch):
                 for arm in (True, False):
                     if not self.taken[i, arm]:
@@ -191,12 +195,6 @@ class Trials:
         """Whether a step reads an input of the program."""
         step = self.program.steps[index]
         return isinstance(step, Step) and any(self.program.slots[n].place == "input" for n in step.reads)
-
-    def fixed(self, slot: Slot) -> bool | None:
-        """The condition in a slot that cannot be changed."""
-        if slot.place == "constant":
-            return bool(np.asarray(self.module.constants[slot.name]))
-        return None
 
     def __str__(self) -> str:
         t = self.tried
@@ -235,64 +233,24 @@ def describe_branch(step: Branch, index: int) -> str:
 class _Run:
     """One run: which arms, which inputs, and what each step is handed."""
 
-    def __init__(self, trials: Trials, turn: int, kind: Kind, end: tuple[int, list[Array]] | None = None) -> None:
+    def __init__(
+        self,
+        trials: Trials,
+        turn: int,
+        kind: Kind,
+        end: tuple[int, list[Array]] | None = None,
+        refuse: int | None = None,
+    ) -> None:
         self.trials, self.turn, self.kind, self.end = trials, turn, kind, end
         self.program = trials.program
-        self.arms: Counter[tuple[int, bool]] = Counter()
-        self.conditions: dict[int, dict[str, Array]] = {}
-        """Before which place of the path which conditions become what, and which sizes that are measured."""
-        self.own: dict[str, Array] = {}
+        self.way = TrialPath(self.program, trials.module.constants, trials.taken, trials.measured, refuse)
         self.trapping: dict[int, list[Array]] = {}
-        self.path = self.make_path()
-        self.is_new = any(not trials.taken[a] for a in self.arms)
+        self.path, self.conditions, self.own = self.way.steps, self.way.conditions, self.way.own
+        self.is_new = any(not trials.taken[a] for a in self.way.arms)
         self.inputs = self.make_inputs()
         self.wrong: str | None = None
         self.wanted: Sequence[Array] | None = None
         self.expected: Trap | None = None
-
-    # --- which way -----------------------------------------------------------------------------------------------
-
-    def make_path(self) -> list[int]:
-        """The steps that run: at each choice the arm that was taken least often, the first with all that is in it. So a
-        loop is left when all that is in it has run."""
-        path: list[int] = []
-
-        def choose(number: int, step: Branch) -> bool:
-            arm = self.choose(number, step, len(path))
-            self.arms[number, arm] += 1
-            return arm
-
-        for number in walk(self.program.steps, choose):
-            match step := self.program.steps[number]:
-                case Step():
-                    path.append(number)
-                case Measure(slot=name):
-                    if self.program.slots[name].place == "input":
-                        self.own[name] = self.trials.sizes_of(step)
-                    elif self.program.slots[name].place != "constant":
-                        self.conditions.setdefault(len(path), {})[name] = self.trials.sizes_of(step)
-        return path
-
-    def choose(self, number: int, step: Branch, place: int) -> bool:
-        slot = self.program.slots[step.condition]
-        fixed = self.trials.fixed(slot)
-        if fixed is not None:
-            return fixed
-        arm = self.need(number, step, True) >= self.need(number, step, False)
-        if slot.place == "input":
-            if slot.name not in self.own:  # it stays as it is: a loop that goes on by it never ends
-                endless = any(isinstance(s, Continue) for s in self.program.steps[number + 1 : step.then])
-                self.own[slot.name] = np.asarray(arm and not endless)
-            return bool(self.own[slot.name])
-        return bool(self.conditions.setdefault(place, {}).setdefault(slot.name, np.asarray(arm)))
-
-    def need(self, number: int, step: Branch, arm: bool) -> float:
-        """How much there is in an arm that has not run yet; else how seldom it has."""
-        low, high = (number + 1, step.then) if arm else (step.then, step.end)
-        inner = [(i, a) for i in range(low, high) if isinstance(self.program.steps[i], Branch) for a in (True, False)]
-        taken = self.trials.taken
-        new = sum(not taken[a] + self.arms[a] for a in [(number, arm), *inner])
-        return new + 1 / (2 + taken[number, arm] + self.arms[number, arm])
 
     # --- operands ------------------------------------------------------------------------------------------------
 
@@ -422,7 +380,7 @@ class _Run:
             for name, value in self.conditions.get(place, {}).items():
                 look(self.program.slots[name])[:] = value.reshape(-1).view(np.uint8)
             if place == len(self.path) or self.path[place] in self.trials.skipped:
-                self.wanted = None
+                self.wanted, self.expected = None, self.refused if place == len(self.path) else None
                 return
             operands, result = self.try_step(place)
             for name, x in zip(self.step(self.path[place]).reads, operands, strict=True):
@@ -462,6 +420,13 @@ class _Run:
         self.trials.tried.runs += 1
         return self.wrong
 
+    @property
+    def refused(self) -> Trap | None:
+        """The trap with which the run ends behind the last step of the path, if it does."""
+        if self.way.ends is None:
+            return None
+        return Trap("assertion", f"{describe_step(self.program.steps[self.way.ends], self.way.ends)} does not hold")
+
     def difference(self, index: int, place: int | None, look: Look) -> str | None:
         """Where the C differs behind a step that it has taken, at a place of the path (None: behind its end)."""
         step = self.step(index)
@@ -491,6 +456,7 @@ class _Run:
     def begin(self) -> None:
         """What the first step is handed: it reads inputs and constants only, which nothing overwrites."""
         if not self.path or self.path[0] in self.trials.skipped:
+            self.expected = None if self.path else self.refused
             return
         _, result = self.try_step(0)
         if isinstance(result, Trap):

@@ -287,7 +287,7 @@ print("\\n".join(seen))
     "change",
     [
         lambda text: text.replace('"seed": 0', '"seed": 0,\n "seed": 0'),
-        lambda text: text.replace("assay-certificate-8", "assay-certificate-7"),
+        lambda text: text.replace("assay-certificate-9", "assay-certificate-8"),
         lambda text: text.replace('"seed": 0', '"seed": false'),
         lambda text: text.replace('"seed": 0', '"seed": 0.0'),
         lambda text: text.replace('"seed": 0', f'"seed": {"9" * 5000}'),

@@ -192,7 +192,7 @@ def test_a_certificate_says_what_was_given(tmp_path: Path, monkeypatch: pytest.M
     def forged(**defaults: Any) -> certificate.Stored:
         """All that can be changed with what was given, is."""
         save(out / "certificate" / "inputs.npz", {**defaults, "x": X})
-        listed["model"]["defaults"] = binding.digests_of_defaults(defaults)
+        listed["model"]["defaults"] = binding.digests_of_arrays(defaults)
         seal(out, listed)
         return certificate.Stored(out)
 

@@ -14,8 +14,9 @@ from assay.lower.liveness.used_memory import used_memory
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
 from assay.semantics.memory import Interval, lower_bound, pressure
-from assay.semantics.module import Assertion, Branch, Continue, Item, Loop, Measure, Module, Program, Slot
+from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim, show as show_dim
+from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, Print, Require, title
 from assay.verify.app.check import Line
 from assay.verify.app.report.model import Buffer, CheckReport, Kind, PoolLine, StageLine, StepLine
 from assay.verify.app.report.refuted import refutation
@@ -80,6 +81,8 @@ def _step(index: int, step: Item, position: int, numbers: Mapping[str, int], use
     elif isinstance(step, Measure):
         sizes = zip(step.symbols, step.most, strict=True)
         calls, device = f"measure {', '.join(f'{v.name} up to {_dim(most)}' for v, most in sizes)}", ""
+    elif isinstance(step, Require | Print):
+        calls, device = title(step), ""
     elif isinstance(step, Loop):
         calls, device = f"loop up to step {step.end}", ""
     elif isinstance(step, Continue):
