@@ -29,11 +29,12 @@ from assay.semantics.advice import about_sizes
 from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid, Trap, Unsupported
-from assay.semantics.graph import Expr, Function
+from assay.semantics.graph import AssertOp, Expr, Function
 from assay.semantics.graph.limits import with_limits
 from assay.semantics.module import Module
 from assay.semantics.scalar import evaluate_dim
 from assay.semantics.types import TensorType, Type, symbols
+from assay.semantics.walk import post_order
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.app.passes import with_passes
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
@@ -53,6 +54,8 @@ from assay.verify.trials.sizes import Sizes, declared_bounds, sizes_to_try, told
 Array = np.ndarray[Any, Any]
 MOST_SIZES = 8
 """Choices of sizes that are run."""
+DRAWS = 8
+"""How often inputs are drawn until what a program asserts of them holds."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +200,12 @@ def sized(module: Module, dims: Mapping[str, int]) -> Module:
     return with_dims_of_main(module, dims_of(module.main, dims), evaluate) if dims else module
 
 
+def asserts(module: Module) -> bool:
+    """Whether a program asserts something of values."""
+    bodies = [d.body for d in module.definitions.values() if isinstance(d, Function)]
+    return any(isinstance(n, AssertOp) for body in bodies for n in post_order(body))
+
+
 def has_shape_at(of: Type | None, shape: Sequence[int], sizes: Sizes) -> bool:
     """Whether a tensor type has a shape at some sizes; so does a type without symbols, whose values are the same at
     all."""
@@ -306,7 +315,10 @@ class CheckRun:
         free = dict.fromkeys(s for p in main.params for s in symbols(p.type))
         if not free:
             require_time(main, module)
-            self.runs = [SizedRun({}, module, self.origin.tensors, complete(main, self.given, self.seed))]
+            inputs = complete(main, self.given, self.seed)
+            if asserts(module):
+                inputs, _ = self.drawn(module, self.given)
+            self.runs = [SizedRun({}, module, self.origin.tensors, inputs)]
             return
         sized: dict[tuple[int, ...], SizedRun] = {}
         trapping: dict[str, SizedRun] = {}
@@ -318,11 +330,9 @@ class CheckRun:
             except Invalid as wrong:
                 return wrong.message.rpartition(BREAKS_A_RULE)[2]
             require_time(there.main, there)
-            inputs = complete(there.main, self.given_at(main, sizes), self.seed)
+            inputs, trap = self.drawn(there, self.given_at(main, sizes))
             run = sized[tuple(sizes.values())] = SizedRun(sizes, there, tensors, inputs)
-            try:
-                graph.run(there, inputs)
-            except Trap as trap:
+            if trap is not None:
                 why = f"it traps on the inputs tried: {trap}"
                 trapping.setdefault(why, run)
                 return why
@@ -346,6 +356,20 @@ class CheckRun:
             )
         else:
             self.runs = [sized[tuple(s.values())] for s in found.points]
+
+    def drawn(self, module: Module, given: Mapping[str, Array]) -> tuple[dict[str, Array], Trap | None]:
+        """Inputs, and how the program traps on them, if it does: of several draws the first for which what it asserts
+        holds, else the first."""
+        found: list[tuple[dict[str, Array], Trap | None]] = []
+        for seed in range(self.seed, self.seed + (DRAWS if set(given) < {p.name for p in module.main.params} else 1)):
+            found.append((complete(module.main, given, seed), None))
+            try:
+                graph.run(module, found[-1][0])
+            except Trap as trap:
+                found[-1] = (found[-1][0], trap)
+            if (trapped := found[-1][1]) is None or trapped.kind != "assertion":
+                return found[-1]
+        return found[0]
 
     def given_at(self, main: Function, sizes: Sizes) -> dict[str, Array]:
         """What is given that has these sizes. A certificate has the inputs of its first run."""

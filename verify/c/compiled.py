@@ -243,7 +243,11 @@ class Compiled:
 
     def shown(self, step: int, addresses: Any, dims: Any) -> list[Array]:
         """What a print shows: tensors at addresses, with all their dims in a row."""
-        (line,) = (p for p in self.source.prints if p.step == step)
+        line = next((p for p in self.source.prints if p.step == step), None)
+        if line is None:
+            raise Trap(
+                "hooks", f"{self.source.name}_run tells of step {step}, which prints nothing", label="compiled.T9"
+            )
         found: list[Array] = []
         at = 0
         for k, (of, rank) in enumerate(line.shown):

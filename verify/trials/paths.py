@@ -39,6 +39,9 @@ class TrialPath:
     """The item at which the run ends, for it asserts what does not hold."""
 
     def __post_init__(self) -> None:
+        refused = None if self.refuse is None else self.program.steps[self.refuse]
+        if isinstance(refused, Require) and self.program.slots[refused.condition].place == "input":
+            self.own[refused.condition] = np.asarray(False)
         for number in walk(self.program.steps, self.choose):
             match step := self.program.steps[number]:
                 case Step():

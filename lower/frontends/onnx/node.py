@@ -320,7 +320,7 @@ class Node:
         if value is None:
             raise Unsupported(
                 f"{self}: operand {self.schema.operand(index).name} decides {decides}, and is only known when the model"
-                " runs; a constant or something computed from shapes is wanted. assay run alone also takes up to"
+                " runs; a constant or something computed from shapes is wanted. assay run, check and build take up to"
                 f" {most} elements from --inputs, where it comes from inputs of the model",
                 label="onnx.C13",
             )

@@ -44,6 +44,17 @@ F4 = TensorType((4,), FLOAT32)
 B = TensorType((), BOOL)
 
 
+def lets(*bound: Expr) -> Callable[[Expr], Expr]:
+    """Names for values: var, value, var, value, ..."""
+
+    def around(body: Expr) -> Expr:
+        for v, value in reversed(list(zip(bound[::2], bound[1::2], strict=True))):
+            body = let(v, value, body)
+        return body
+
+    return around
+
+
 def lowered(module: Module) -> Module:
     """A module of operators, ready for liveness."""
     return lift_constants(legalize(to_anf(module)), vector.run)

@@ -54,6 +54,7 @@ from tests.lower.liveness.liveness_programs import (
     Random,
     as_pairs,
     call_function,
+    lets,
     live,
     lowered,
     pairs,
@@ -73,17 +74,6 @@ def exact(module: Module, whole: bool = False) -> Module:
 
 def program(body: Expr, *params: Expr, **functions: Function) -> Program:
     return exact(lowered(Module({"main": function(params, body), **functions})), whole=True).program
-
-
-def lets(*bound: Expr) -> Callable[[Expr], Expr]:
-    """Names for values: var, value, var, value, ..."""
-
-    def around(body: Expr) -> Expr:
-        for v, value in reversed(list(zip(bound[::2], bound[1::2], strict=True))):
-            body = let(v, value, body)
-        return body
-
-    return around
 
 
 def kernels(of: Program) -> list[str]:
@@ -329,7 +319,7 @@ def test_what_has_no_plan_is_named() -> None:
     pair = var("pair", TupleType((F4, F4)))
     assert refused(get(pair, 0), pair).label == "liveness.C1"
     cases = {
-        "print": lets(var("n", TupleType(())), print_(X))(X),
+        "print": lets(var("n", TupleType(())), print_(tuple_of(X, X)))(X),
         "a reference": read(ref(X)),
         "test.f": Call(F4, extern("test.f", (F4,), F4), (X,)),
     }

@@ -95,7 +95,15 @@ def test_a_damaged_configuration_is_no_certificate(tmp_path: Path, damage: dict[
     devices = {"there": [["cuda", 0, "cuda"], ["cpu", 0, "c"]], "host": 1, "default": 0}
     whole = {"format": certificate.FORMAT, "name": "m", "seed": 0, "interface": "unpacked", "device": ""}
     behind = {
-        "model": {"file": "0" * 64, "beside": {}, "dims": {}, "bounds": {}, "defaults": {}, "module": "0" * 64},
+        "model": {
+            "file": "0" * 64,
+            "beside": {},
+            "dims": {},
+            "bounds": {},
+            "defaults": {},
+            "values": {},
+            "module": "0" * 64,
+        },
         "lines": [],
         "about": {"seconds": [], "compiler": "", "libm": ""},
         "files": {},

@@ -224,13 +224,13 @@ def test_a_step_that_can_trap_stays_in_its_arm(sample: tuple[Module, Module]) ->
     not."""
     s = list(sample[1].program.steps)
     moved = [s[1], Branch("c", 3, 7), s[2], Branch("d", 5, 6), *s[4:]]
-    assert "a step that can trap, or an assertion on sizes, is dropped" in refused(sample, moved)
+    assert "a step that can trap, an assertion or a print is dropped" in refused(sample, moved)
     into = [Branch("c", 3, 8), s[1], s[2], Branch("d", 6, 7), s[4], replace(s[1], writes=("q",)), s[5], s[6], s[7]]
     extra = sample[1].program.slots["x"]
     source, made = sample
     slots = {**made.program.slots, "q": replace(extra, name="q", place="workspace")}
     evidence = check_program(source, made.with_(main=replace(made.program, steps=tuple(into), slots=slots)))
-    assert "a step that can trap, or an assertion on sizes, is dropped" in evidence.detail
+    assert "a step that can trap, an assertion or a print is dropped" in evidence.detail
 
 
 def test_a_step_that_cannot_trap_may_be_moved_before_the_choice() -> None:
