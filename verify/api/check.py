@@ -178,6 +178,7 @@ def build(
         bound,
         defaults=binding.digests_of_arrays(defaults),
         dims=dict(sorted(sizes.items())),
+        given=tuple(sorted(given)),
         bounds=dict(sorted((bounds or {}).items())),
     )
     lowering = run.Lowering(
@@ -191,16 +192,13 @@ def build(
         passes=_passes(how),
         inputs=given,
         bounds=bounds or {},
-        digest=lambda m: binding.header_digest(binding.module_digest(m), whole(), seed),
+        digest=lambda m: binding.header_digest(binding.module_digest(m), bound, seed),
     )
-
-    def whole() -> binding.Bound:
-        return replace(bound, values=binding.digests_of_arrays(lowering.values))
 
     checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=_instruments(how))
     found = _found(checked, checked.lines, on_line, progress)
     if found.exit is Exit.HOLDS:
-        certificate.write(directory, checked, list(found.lines), whole(), signer)
+        certificate.write(directory, checked, list(found.lines), bound, signer)
     return found
 
 
@@ -222,7 +220,7 @@ def verify(
         cvc5_module()
     holds = signing.verifier(Path(key)) if key is not None else None
     stored = directory if isinstance(directory, certificate.Stored) else certificate.Stored(Path(directory))
-    checked = CheckRun(stored, stored.inputs(), stored.seed, defaults=stored.defaults())
+    checked = CheckRun(stored, stored.given(), stored.seed, defaults=stored.defaults(), kept=stored.inputs())
     of_model = Path(model) if model is not None else None
     return _found(checked, lambda: certificate.lines(stored, checked, holds, of_model, second), on_line, progress)
 

@@ -37,15 +37,15 @@ def file_digest(path: Path) -> str:
 @dataclass(frozen=True)
 class Bound:
     """The model that a certificate is of: SHA-256 of its file and of those that it names, by their place beside it, the
-    sizes and bounds that were given for its symbolic dims, SHA-256 of what was given in place of its defaults, and of
-    the inputs whose values the import was given, where shapes depend on such."""
+    sizes and bounds that were given for its symbolic dims, SHA-256 of what was given in place of its defaults, and the
+    inputs that were given: others are drawn."""
 
     file: str = ""
     beside: Mapping[str, str] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=dict)
-    values: Mapping[str, str] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """As plain data."""
@@ -55,7 +55,7 @@ class Bound:
             "dims": dict(self.dims),
             "bounds": {name: list(ends) for name, ends in self.bounds.items()},
             "defaults": dict(self.defaults),
-            "values": dict(self.values),
+            "given": list(self.given),
         }
 
 
@@ -84,7 +84,7 @@ def digests_of(data: Any) -> dict[str, str]:
 
 def stored_bound(data: Any) -> Bound:
     """What binds a certificate, as it is stored. ValueError: it is not written so."""
-    if list(typed(dict, data)) != ["file", "beside", "dims", "bounds", "defaults", "values", "module"]:
+    if list(typed(dict, data)) != ["file", "beside", "dims", "bounds", "defaults", "given", "module"]:
         raise ValueError("the model is not written as it is")
     digests_of({"file": data["file"], "module": data["module"]})
     return Bound(
@@ -93,7 +93,7 @@ def stored_bound(data: Any) -> Bound:
         {typed(str, k): typed(int, v) for k, v in typed(dict, data["dims"]).items()},
         digests_of(data["defaults"]),
         {typed(str, k): _ends(v) for k, v in typed(dict, data["bounds"]).items()},
-        digests_of(data["values"]),
+        tuple(typed(str, name) for name in typed(list, data["given"])),
     )
 
 

@@ -132,8 +132,6 @@ class Lowering:
     bounds: Bounds = field(default_factory=dict)
     """The least and the greatest value of symbols of main, by name, as far as they are given."""
     tensors: dict[str, Expr] = field(default_factory=dict)
-    values: dict[str, Array] = field(default_factory=dict)
-    """The inputs whose values the import was given, for it failed without: empty where none are needed."""
     digest: Callable[[Module], str] | None = None
     """What the C header says of where it comes from, by the imported module."""
     _digest: dict[str, str] = field(default_factory=dict)
@@ -172,7 +170,6 @@ class Lowering:
 
         def imported(values: Mapping[str, Array] | None) -> Module:
             tensors.clear()
-            self.values = dict(sorted((values or {}).items()))
             return import_onnx(model, evaluate=evaluate, dims=dims, values=values, source=self.source, tensors=tensors)
 
         return import_with(imported, self.inputs)
@@ -239,6 +236,8 @@ class CheckRun:
     judged: list[JudgedOutputs] = field(default_factory=list)
     defaults: Mapping[str, Array] = field(default_factory=dict)
     """What was given for inputs of the model that have a default: constants of the program by now."""
+    kept: Mapping[str, Array] = field(default_factory=dict)
+    """What the first run took when a certificate was made: it takes the same again, whatever is drawn by now."""
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None
     modules: dict[str, Module] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
@@ -318,7 +317,7 @@ class CheckRun:
             inputs = complete(main, self.given, self.seed)
             if asserts(module):
                 inputs, _ = self.drawn(module, self.given)
-            self.runs = [SizedRun({}, module, self.origin.tensors, inputs)]
+            self.runs = [SizedRun({}, module, self.origin.tensors, self.as_kept(inputs))]
             return
         sized: dict[tuple[int, ...], SizedRun] = {}
         trapping: dict[str, SizedRun] = {}
@@ -355,7 +354,13 @@ class CheckRun:
                 label="input.C6",
             )
         else:
-            self.runs = [sized[tuple(s.values())] for s in found.points]
+            first, *others = (sized[tuple(s.values())] for s in found.points)
+            self.runs = [replace(first, inputs=self.as_kept(first.inputs)), *others]
+
+    def as_kept(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """What was kept in place of inputs, where it has their shapes."""
+        shapes = [{n: (a.dtype, np.shape(a)) for n, a in some.items()} for some in (inputs, self.kept)]
+        return {n: self.kept[n] for n in inputs} if shapes[0] == shapes[1] else inputs
 
     def drawn(self, module: Module, given: Mapping[str, Array]) -> tuple[dict[str, Array], Trap | None]:
         """Inputs, and how the program traps on them, if it does: of several draws the first for which what it asserts
@@ -372,7 +377,7 @@ class CheckRun:
         return found[0]
 
     def given_at(self, main: Function, sizes: Sizes) -> dict[str, Array]:
-        """What is given that has these sizes. A certificate has the inputs of its first run."""
+        """What is given that has these sizes."""
         types = {p.name: p.type for p in main.params}
         return {n: a for n, a in self.given.items() if has_shape_at(types.get(n), np.shape(a), sizes)}
 

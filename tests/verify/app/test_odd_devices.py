@@ -101,7 +101,7 @@ def test_a_damaged_configuration_is_no_certificate(tmp_path: Path, damage: dict[
             "dims": {},
             "bounds": {},
             "defaults": {},
-            "values": {},
+            "given": [],
             "module": "0" * 64,
         },
         "lines": [],
