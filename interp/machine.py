@@ -36,12 +36,12 @@ from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim
-from assay.semantics.steps import Assertion, Branch, Continue, Loop, Measure, Print, Require, Step, title, walk
+from assay.semantics.steps import Assertion, Branch, Continue, Loop, Measure, PrintValues, Require, Step, title, walk
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
 
 Execute: TypeAlias = Callable[..., Sequence[Array]] | Literal["definition"]
-Observe: TypeAlias = Callable[[int, Step | Print, dict[str, Array]], None]
+Observe: TypeAlias = Callable[[int, Step | PrintValues, dict[str, Array]], None]
 GARBAGE = 1 << 16
 """Bytes of garbage, repeated through all memory that is not written yet."""
 
@@ -136,13 +136,13 @@ class _Machine:
                         self.measure(number, step)
                     case Require():
                         self.require(number, step)
-                    case Print():
+                    case PrintValues():
                         arrays = self.shown(number, step)
                     case Loop():
                         self.forget(number, step)
                     case Branch() | Continue():
                         pass
-            if observe is not None and isinstance(step, Step | Print):
+            if observe is not None and isinstance(step, Step | PrintValues):
                 observe(number, step, arrays)
 
     @contextmanager
@@ -169,7 +169,7 @@ class _Machine:
             message = render(step.format, [shown[n] for n in step.shown]) or "the condition does not hold"
             raise Trap("assertion", message, label="assert_op.T1")
 
-    def shown(self, number: int, step: Require | Print) -> dict[str, Array]:
+    def shown(self, number: int, step: Require | PrintValues) -> dict[str, Array]:
         """What is shown, as it is now, by slot."""
         return {n: self.looked_at(self.slots[n], number, "a value that is shown").copy() for n in step.shown}
 

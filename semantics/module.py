@@ -28,7 +28,7 @@ from assay.semantics.steps import (
     Item as Item,
     Loop as Loop,
     Measure as Measure,
-    Print as Print,
+    PrintValues as PrintValues,
     Require as Require,
     Step as Step,
     flow as flow,

@@ -18,7 +18,7 @@ from assay.semantics.linked import linked
 from assay.semantics.module import GROUP, Module, Program
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.size_facts import SizeFacts, facts_at
-from assay.semantics.steps import Branch, Continue, Loop, Measure, Print, Require, Step
+from assay.semantics.steps import Branch, Continue, Loop, Measure, PrintValues, Require, Step
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, callee, calls_of
 from assay.semantics.tensor.copying import check_copy
@@ -167,7 +167,7 @@ def _check_nesting(program: Program) -> None:
             case Require():
                 _check_condition(i, step, "requires", program)
                 _check_shown(i, step, program)
-            case Print():
+            case PrintValues():
                 _check_shown(i, step, program)
             case Loop():
                 if not i < step.end <= within:
@@ -213,7 +213,7 @@ def _check_measure(i: int, step: Measure, program: Program) -> None:
         raise Invalid(what, where=step.span, label="program.C13")
 
 
-def _check_shown(i: int, step: Require | Print, program: Program) -> None:
+def _check_shown(i: int, step: Require | PrintValues, program: Program) -> None:
     """What is shown are slots."""
     odd = next((n for n in step.shown if n not in program.slots), None)
     if odd is not None:

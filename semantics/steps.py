@@ -116,7 +116,7 @@ class Require:
 
 
 @dataclass(frozen=True)
-class Print:
+class PrintValues:
     """What the slots `shown` hold where it stands is told to whoever runs the program, by `format`: each {} is one of
     them."""
 
@@ -164,7 +164,7 @@ class Continue:
     """The one position from which it goes back."""
 
 
-Item: TypeAlias = Step | Branch | Assertion | Measure | Require | Print | Loop | Continue
+Item: TypeAlias = Step | Branch | Assertion | Measure | Require | PrintValues | Loop | Continue
 """What a program is a sequence of."""
 
 
@@ -181,7 +181,7 @@ def title(item: Item) -> str:
             return f"the measure of {', '.join(v.name for v in item.symbols)}"
         case Require():
             return f"the assertion on {item.condition}"
-        case Print():
+        case PrintValues():
             return f"the print of {', '.join(item.shown) or repr(item.format)}"
         case Loop():
             return "the loop"
@@ -223,7 +223,7 @@ def flow(steps: Sequence[Item]) -> Iterator[Event]:
                 inner.append((i, end, False))
             case Continue():
                 yield "continue", i
-            case Step() | Assertion() | Measure() | Require() | Print():
+            case Step() | Assertion() | Measure() | Require() | PrintValues():
                 yield "step", i
 
 

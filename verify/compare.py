@@ -26,7 +26,7 @@ from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
 from assay.semantics.scalar import TRANSCENDENTAL, Apply
-from assay.semantics.steps import Print, Step
+from assay.semantics.steps import PrintValues, Step
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
@@ -113,10 +113,10 @@ class Comparison:
         plain: set[int] = set()
         wrong: str | None = None
 
-        def record(index: int, step: Step | Print, arrays: Mapping[str, Array]) -> None:
+        def record(index: int, step: Step | PrintValues, arrays: Mapping[str, Array]) -> None:
             nonlocal wrong
             self.progress(index + 1, len(program.steps))
-            if isinstance(step, Print):
+            if isinstance(step, PrintValues):
                 types = {n: program.slots[n].type.dtype for n in step.shown}
                 events.append((index, {n: (_digest(arrays[n], of), arrays[n].nbytes) for n, of in types.items()}))
                 return
@@ -223,7 +223,7 @@ class Comparison:
 
         def told(index: int, shown: Sequence[Array]) -> None:
             step = program.steps[index]
-            assert isinstance(step, Print)
+            assert isinstance(step, PrintValues)
             values = dict(zip(step.shown, shown, strict=True))
             event(index, lambda name, _: values[name], "shown by")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from assay.lower.c.layout import EntryLayout
 from assay.lower.c.names import comment, quote, unquote
 from assay.semantics.dtypes import DType, dtype
-from assay.semantics.module import Print
+from assay.semantics.module import PrintValues
 from assay.semantics.scalar import Dim
 
 PRINTS = "Prints, told to NAME_print where NAME_PRINT is defined"
@@ -34,20 +34,20 @@ def prints(layout: EntryLayout) -> tuple[PrintLine, ...]:
     """The prints of a program, in the order of its text."""
     found = []
     for i, step in enumerate(layout.program.steps):
-        if isinstance(step, Print):
+        if isinstance(step, PrintValues):
             types = [layout.program.slots[n].type for n in step.shown]
             found.append(PrintLine(i, tuple((t.dtype, t.ndim) for t in types), step.format))
     return tuple(found)
 
 
-def listing(layout: EntryLayout) -> Iterator[str]:
+def print_lines(layout: EntryLayout) -> Iterator[str]:
     """The lines of the header that name the prints."""
     if not prints(layout):
         return
     yield f" * {_title(layout.name, layout.macro)}:\n"
     for line in prints(layout):
         step = layout.program.steps[line.step]
-        assert isinstance(step, Print)
+        assert isinstance(step, PrintValues)
         types = [layout.program.slots[n].type for n in step.shown]
         dims = ["".join(f"[{comment(layout.sizes.named(d))}]" for d in t.shape) for t in types]
         told = ", ".join(f"{t.dtype}{d}" for t, d in zip(types, dims, strict=True)) or "nothing"

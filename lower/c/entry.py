@@ -25,7 +25,7 @@ from assay.semantics.instance import sizes_of_step
 from assay.semantics.memory import overlap
 from assay.semantics.module import Slot
 from assay.semantics.scalar import Expr
-from assay.semantics.steps import Assertion, Branch, Loop, Measure, Print, Require, Step, flow
+from assay.semantics.steps import Assertion, Branch, Loop, Measure, PrintValues, Require, Step, flow
 
 OFTEN = 8
 """A kernel that is called more often is not copied into those that call it."""
@@ -398,7 +398,7 @@ class _Body:
                 text = f"    if ({self.ok} && *{where} == 0) {{ /* step {i} */\n        status = {status};\n    }}\n"
                 blocks[-1].append(Piece(text))
                 continue
-            if isinstance(step, Print):
+            if isinstance(step, PrintValues):
                 blocks[-1].append(self.print(i, step))
                 continue
             if isinstance(step, Step):
@@ -440,7 +440,7 @@ class _Body:
         head = f"    if ({self.ok} && ({odd})) {{ /* step {index} */\n"
         return Piece(f"{head}        status = {self.layout.macro}_BAD_SIZE;\n    }}\n")
 
-    def print(self, index: int, step: Print) -> Piece:
+    def print(self, index: int, step: PrintValues) -> Piece:
         """What slots hold is told."""
         slots = [self.layout.program.slots[n] for n in step.shown]
         call = told(self.layout, index, [self.plain(s) for s in slots], [d for s in slots for d in s.type.shape])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from assay.lower.c.constants import listing
 from assay.lower.c.convention import VERBS
-from assay.lower.c.effects import listing as print_listing, prototype
+from assay.lower.c.effects import print_lines, prototype
 from assay.lower.c.layout import EntryLayout
 from assay.lower.c.loader import declarations
 from assay.lower.c.names import comment, quote
@@ -19,7 +19,7 @@ from assay.lower.memory.csv import short
 from assay.semantics.instance import place_of
 from assay.semantics.module import Slot
 from assay.semantics.scalar import Dim
-from assay.semantics.steps import Assertion, Branch, Continue, Loop, Measure, Print, Require
+from assay.semantics.steps import Assertion, Branch, Continue, Loop, Measure, PrintValues, Require
 from assay.semantics.types import TensorType
 
 FLAGS = "-std=c99 -ffp-contract=off -fno-strict-aliasing"
@@ -318,7 +318,7 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
             yield f" *   {d.c}: number {d.id}, called {quote(d.name)}\n"
     yield from layout.externs.listing()
     yield from layout.sizes.listing()
-    yield from print_listing(layout)
+    yield from print_lines(layout)
     for what, arguments in (("Inputs", layout.inputs), ("Outputs", layout.outputs)):
         yield f" * {what}:\n"
         for a in arguments:
@@ -347,7 +347,7 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
         if isinstance(step, Require):
             yield f" *   {i:4d}  {comment(step.condition)} holds, or TRAP_ASSERT\n"
             continue
-        if isinstance(step, Print):
+        if isinstance(step, PrintValues):
             yield f" *   {i:4d}  print {comment(', '.join(step.shown))}\n"
             continue
         if isinstance(step, Loop | Continue):

@@ -35,7 +35,7 @@ from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
-from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, Print, Require, Step
+from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, PrintValues, Require, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType, flatten
@@ -107,7 +107,7 @@ class Homes:
                     self.steps.append(Measure(self.slot(item.vector), item.symbols, most, item.span))
                 case Effect(condition=condition):
                     shown = tuple(map(self.slot, item.shown))
-                    told: Item = Print(shown, item.format, item.span)
+                    told: Item = PrintValues(shown, item.format, item.span)
                     if condition is not None:
                         told = Require(self.slot(condition), shown, item.format, item.span)
                     self.steps.append(told)

@@ -20,7 +20,6 @@ from assay.interp.graph import evaluate
 from assay.interp.graph.counting import require_time
 from assay.lower.c import CSource, emit
 from assay.lower.frontends.flat_main import with_flat_main
-from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.instrument import Instruments
 from assay.lower.pipeline import Pass
 from assay.lower.pool import Memory
@@ -168,11 +167,8 @@ class Lowering:
     def imported(self, model: onnx.ModelProto, dims: Mapping[str, int], tensors: dict[str, Expr]) -> Module:
         """An ONNX model as a module, its tensors by name in `tensors`."""
 
-        def imported(values: Mapping[str, Array] | None) -> Module:
-            tensors.clear()
-            return import_onnx(model, evaluate=evaluate, dims=dims, values=values, source=self.source, tensors=tensors)
-
-        return import_with(imported, self.inputs)
+        tensors.clear()
+        return import_with(self.inputs, model=model, evaluate=evaluate, dims=dims, source=self.source, tensors=tensors)
 
     @cached_property
     def made(self) -> Mapping[str, Pass]:

@@ -10,10 +10,8 @@ import numpy as np
 import onnx
 
 from assay.interp import graph
-from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.frontends.onnx.string_table import Strings, text_names
 from assay.semantics.errors import Invalid
-from assay.semantics.module import Module
 from assay.verify.border.inputs import complete, import_with
 from assay.verify.border.values import from_value, to_arrays
 
@@ -41,10 +39,7 @@ def run_values(
             require_strings(name, given[name])
             numbers[name] = strings.numbers(given[name])
 
-    def imported(values: Mapping[str, Array] | None) -> Module:
-        return import_onnx(model, evaluate=graph.evaluate, dims=dims, values=values, source=source, strings=strings)
-
-    module = import_with(imported, given)
+    module = import_with(given, model=model, evaluate=graph.evaluate, dims=dims, source=source, strings=strings)
     missing = [p.name for p in module.main.params if p.name in texts and p.name not in given]
     if missing:
         raise Invalid(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +17,7 @@ from assay.interp.graph.boundary import bind, given as as_value
 from assay.interp.graph.memory_limits import require_memory
 from assay.interp.values import Value
 from assay.lower.frontends.onnx.interface import declared_inputs
+from assay.lower.frontends.onnx.model import import_onnx
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid
@@ -38,15 +39,15 @@ LONGEST = 65_531
 _BROKEN = (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
-def import_with(imported: Callable[[Mapping[str, Array] | None], Module], given: Mapping[str, Array]) -> Module:
-    """A model imported without the values of its inputs, or where that fails with those that are given: the type of a
-    result may depend on what an input holds. The module asserts then that it holds that."""
+def import_with(given: Mapping[str, Array], **how: Any) -> Module:
+    """An ONNX model imported with the values of given inputs that a shape depends on: those that hold sizes, or where
+    that fails others too. The module asserts that they hold that. `how` is what `import_onnx` takes."""
     try:
-        return imported(None)
+        return import_onnx(**how, values=given, only_sizes=True)
     except Invalid:
         if not given:
             raise
-    return imported(given)
+    return import_onnx(**how, values=given)
 
 
 def load_npz(path: Path) -> dict[str, Array]:

@@ -20,7 +20,19 @@ from assay.semantics.module import Module, Program
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.scalar import Dim, Var, variables
 from assay.semantics.size_facts import facts_at
-from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, Print, Require, Step, flow, title
+from assay.semantics.steps import (
+    Assertion,
+    Branch,
+    Continue,
+    Item,
+    Loop,
+    Measure,
+    PrintValues,
+    Require,
+    Step,
+    flow,
+    title,
+)
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.evidence import Evidence, plural, proved, refuted
@@ -41,7 +53,7 @@ from assay.verify.value_numbering.terms import Table, dim_text, type_text
 
 def describe_step(step: Item, index: int) -> str:
     """A step for a message: its kernel, its place, its number."""
-    place = f" at {step.span}" if step.span and isinstance(step, Step | Assertion | Require | Print) else ""
+    place = f" at {step.span}" if step.span and isinstance(step, Step | Assertion | Require | PrintValues) else ""
     return f"step {index} ({title(step)}{place})"
 
 
@@ -66,7 +78,7 @@ def check_program(source: Module, target: Module) -> Evidence:
                 wrong = steps.assertion(i, step)
             case Measure():
                 wrong = steps.measure(i, step)
-            case Require() | Print():
+            case Require() | PrintValues():
                 wrong = steps.effect(i, step)
             case Loop():
                 wrong = steps.loop(what, i, step)
@@ -98,7 +110,7 @@ def _choices(program: Program) -> str:
     said += f", {plural(loops, 'loop')}" if loops else ""
     said += f", {plural(sizes, 'measured size')}" if sizes else ""
     said += f", {plural(assertions, 'assertion')} on sizes" if assertions else ""
-    asked, told = (sum(isinstance(s, kind) for s in program.steps) for kind in (Require, Print))
+    asked, told = (sum(isinstance(s, kind) for s in program.steps) for kind in (Require, PrintValues))
     said += f", {plural(asked, 'assertion')} on values" if asked else ""
     return said + (f", {plural(told, 'print')}" if told else "")
 
@@ -232,7 +244,7 @@ class _Steps:
         self.sizes.update(zip(step.symbols, self.events.measure(self.holds[step.slot], len(step.symbols)), strict=True))
         return None
 
-    def effect(self, i: int, step: Require | Print) -> str | None:
+    def effect(self, i: int, step: Require | PrintValues) -> str | None:
         """A condition has to hold, or values are printed."""
         missing = next((n for n in step.reads if n not in self.holds), None)
         if missing is not None:

@@ -21,8 +21,9 @@ from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bo
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.scalar.structure import Interner
-from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, Print, Require, Step, flow
+from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, PrintValues, Require, Step, flow
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import size_of
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
 from assay.verify.constants.places import check_constant_places
@@ -130,9 +131,9 @@ class _Sweep:
             match step:
                 case Step():
                     wrong = self.step(step, i)
-                case Measure() | Require() | Print():
-                    odd = next((o for name in step.reads if (o := self.wrong(name)) is not None), None)
-                    wrong = None if odd is None else f"{odd} when {shown_step(step, i)} reads it"
+                case Measure() | Require() | PrintValues():
+                    odd = (o for name in step.reads if (o := self.wrong(name)) is not None)
+                    wrong = next((f"{o} when {shown_step(step, i)} reads it" for o in odd), None)
                 case Branch():
                     wrong = self.branch(what, step, i)
                 case Loop():
@@ -372,7 +373,7 @@ def as_problem(program: Program) -> tuple[Problem, Plan]:
         kind: Literal["workspace", "constant"] = "constant" if s.place == "constant" else "workspace"
         place = place_of(program, s)
         pool = program.pool_of(s).name if place is None else place.pool
-        size = _bytes(s.type) if s.room is None else s.room
+        size = size_of(s.type.shape) * s.type.dtype.itemsize if s.room is None else s.room
         buffers.append(
             BufferInfo(s.name, size, lives.get(s.name, s.live), s.alignment, kind, (pool,), producer=s.producer)
         )
@@ -385,14 +386,6 @@ def as_problem(program: Program) -> tuple[Problem, Plan]:
     number = Interner()
     dims = {number(d): d for d in run_dims(program)}
     return Problem(tuple(buffers), program.pools, program.bounds, tuple(dims.values())), Plan(places, sizes)
-
-
-def _bytes(of: TensorType) -> Dim:
-    """The bytes of a tensor, dim by dim."""
-    size: Dim = of.dtype.itemsize
-    for d in of.shape:
-        size = size * d
-    return size
 
 
 def _as_planned(item: Item, number: Interner) -> object:

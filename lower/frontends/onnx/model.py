@@ -62,6 +62,7 @@ def import_onnx(
     source: str = "",
     tensors: dict[str, Expr] | None = None,
     values: Mapping[str, Array] | None = None,
+    only_sizes: bool = False,
     strings: Strings | None = None,
     draws: int | None = None,
 ) -> Module:
@@ -71,12 +72,12 @@ def import_onnx(
     `evaluate` gives the value of an expression without free variables. `dims` binds symbolic dims by name; the rest
     stay symbolic. `values` says what inputs will hold, by name: where the type of the result depends on one in a way
     that no symbol can stand for (an axis, say), the import goes on with that value, and a run with another traps
-    (assert_op.T1). `source` is what messages call the model instead of its file name. `tensors`, where given, is filled
-    with the model's tensors by name. `strings`, where given, is filled with numbers for the model's strings: tensors of
-    strings are tensors of int64 then; without it a model with strings is Unsupported. `draws` seeds the generator of
-    random numbers, of which the module has one sample; without it a random operator is Unsupported. Invalid, with one
-    line and a label onnx.C1 to onnx.C14 or that of an operator's constraint, where the model is not well-formed or not
-    supported.
+    (assert_op.T1). With `only_sizes` that is done for vectors of sizes alone. `source` is what messages call the model
+    instead of its file name. `tensors`, where given, is filled with the model's tensors by name. `strings`, where
+    given, is filled with numbers for the model's strings: tensors of strings are tensors of int64 then; without it a
+    model with strings is Unsupported. `draws` seeds the generator of random numbers, of which the module has one
+    sample; without it a random operator is Unsupported. Invalid, with one line and a label onnx.C1 to onnx.C14 or that
+    of an operator's constraint, where the model is not well-formed or not supported.
     """
     read_in = read_model(model, source)
     with placed(read_in.name):
@@ -84,7 +85,7 @@ def import_onnx(
         if strings is not None:
             names = text_names(read_in.model.graph.input)
             values = {**values, **{n: strings.numbers(values[n]) for n in names if n in values}}
-        builder = Builder(evaluate, read_in.folder, values)
+        builder = Builder(evaluate, read_in.folder, values, only_sizes)
         builder.strings = strings
         builder.draws = None if draws is None else np.random.RandomState(draws)
         main = _Importer(read_in, builder, dims or {}).function(tensors)

@@ -56,10 +56,16 @@ Result: TypeAlias = Expr | Refused
 class Builder:
     """Makes typed expressions and remembers what is known of them."""
 
-    def __init__(self, evaluate: Evaluate, folder: Path | None, values: Mapping[str, Array] | None = None) -> None:
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        folder: Path | None,
+        values: Mapping[str, Array] | None = None,
+        only_sizes: bool = False,
+    ) -> None:
         self.folder = folder
         """Where data outside the model is looked for."""
-        self.runs = Runs(evaluate, values or {})
+        self.runs = Runs(evaluate, values or {}, only_sizes)
         self.containers = Containers()
         self.symbols: Callable[[], Collection[Symbol]] = tuple
         """The sizes of the model that have names."""
@@ -181,10 +187,11 @@ class Builder:
         except Trap as trap:
             raise Invalid(f"a size or an axis has no value: {trap}", label="onnx.C13") from None
 
-    def settled(self, expr: Expr, most: int = MOST_SETTLED) -> Array | None:
-        """The value, also where it depends on inputs for which the caller gives values: the module asserts these."""
+    def settled(self, expr: Expr, most: int = MOST_SETTLED, *, sizes: bool = False) -> Array | None:
+        """The value, also where it depends on inputs for which the caller gives values: the module asserts these.
+        `sizes` says that it holds nothing but sizes."""
         known = self.value(expr)
-        if known is None and (known := self.runs.settled(expr, most)) is not None:
+        if known is None and (known := self.runs.settled(expr, most, sizes)) is not None:
             self._values[expr] = self.constant(known, span=expr.span)
             self._closed.add(expr)
         return known
@@ -330,7 +337,7 @@ class Node:
         """The elements of an operand that holds nothing but sizes: numbers or dims where they are known, else symbols
         that the run measures. Unsupported (onnx.C13) where it is no vector of int64."""
         operand = self[index]
-        if self.builder.contents(operand) is None and self.builder.settled(operand) is None:
+        if self.builder.contents(operand) is None and self.builder.settled(operand, sizes=True) is None:
             measured = self.builder.runs.measured(operand, self.schema.operand(index).name)
             if measured is not None:
                 return measured

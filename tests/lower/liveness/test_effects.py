@@ -18,7 +18,7 @@ from assay.lower.pool import plan_pools as pool
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import assert_op, call, constant, function, if_, print_, var
-from assay.semantics.module import Branch, Item, Module, Print, Require
+from assay.semantics.module import Branch, Item, Module, PrintValues, Require
 from assay.semantics.rules import check_program as check_rules
 from assay.semantics.scalar import Var
 from assay.semantics.types import TensorType
@@ -86,7 +86,7 @@ def test_the_checks_hold_and_what_is_told_is_what_the_graph_tells(n: int, d: boo
     told: list[tuple[str, list[np.ndarray]]] = []
 
     def see(index: int, step: object, arrays: dict[str, np.ndarray]) -> None:
-        if isinstance(step, Print):
+        if isinstance(step, PrintValues):
             told.append((step.format, [arrays[name] for name in step.shown]))
 
     (got,) = machine.run(planned, inputs, observe=see).values()
@@ -132,7 +132,7 @@ def test_the_header_says_what_is_printed(interface: Interface, tmp_path: Path) -
     """It is read again as it was, formats with any characters among them; without the macro nothing is called."""
     _, live = made()
     steps = list(live.program.steps)
-    at = places(live, Print)[0]
+    at = places(live, PrintValues)[0]
     odd = steps[at] = replace(steps[at], format='a "quoted" */ {} \n ?? ü {}')  # type: ignore[arg-type]
     source = emit(pool(with_steps(live, steps)), "speaks", interface=interface)
     compiled = compile_c(source, reproducible=True, directory=tmp_path)
@@ -157,7 +157,7 @@ def test_the_hook_of_a_print_can_end_the_run() -> None:
 def test_what_is_shown_or_asked_is_there() -> None:
     """The rules of programs refuse what is no slot, and no boolean."""
     _, live = made()
-    told, asked = places(live, Print)[0], places(live, Require)[0]
+    told, asked = places(live, PrintValues)[0], places(live, Require)[0]
     steps = list(live.program.steps)
     for at, item, label in (
         (told, replace(steps[told], shown=("nothing",)), "program.C1"),  # type: ignore[arg-type]
@@ -199,13 +199,13 @@ def changed(kind: type, which: int, **fields: object) -> Callable[[Module], Modu
 
 def swapped(live: Module) -> Module:
     """The first print comes behind the first assertion."""
-    steps, told, asked = list(live.program.steps), places(live, Print)[0], places(live, Require)[0]
+    steps, told, asked = list(live.program.steps), places(live, PrintValues)[0], places(live, Require)[0]
     steps.insert(asked, steps.pop(told))
     return with_steps(live, steps)
 
 
 def twice(live: Module) -> Module:
-    at, steps = places(live, Print)[0], list(live.program.steps)
+    at, steps = places(live, PrintValues)[0], list(live.program.steps)
     return with_steps(live, [_moved(s, at, 1) for s in (*steps[:at], steps[at], *steps[at:])])
 
 
@@ -222,13 +222,13 @@ def on_both_ways(live: Module) -> Module:
 
 
 FAULTS = {
-    "a print left out": without(Print, 0),
+    "a print left out": without(PrintValues, 0),
     "an assertion left out": without(Require, 0),
     "an assertion in an arm left out": without(Require, 1),
     "another condition": changed(Require, 0, condition="c"),
-    "another value": changed(Print, 1, shown=("x", "x")),
+    "another value": changed(PrintValues, 1, shown=("x", "x")),
     "a value less": changed(Require, 0, shown=()),
-    "another text": changed(Print, 0, format="y was {}, c is {}"),
+    "another text": changed(PrintValues, 0, format="y was {}, c is {}"),
     "another message": changed(Require, 0, format=""),
     "another order": swapped,
     "told twice": twice,
@@ -245,9 +245,9 @@ def test_another_effect_is_refuted(fault: Callable[[Module], Module]) -> None:
 
 def test_what_is_shown_is_live_where_it_is_shown() -> None:
     _, live = made()
-    (name,) = {s.shown[0] for s in live.program.steps if isinstance(s, Print) and s.format}
+    (name,) = {s.shown[0] for s in live.program.steps if isinstance(s, PrintValues) and s.format}
     slot = live.program.slots[name]
-    at = live.program.positions[places(live, Print)[0]]
+    at = live.program.positions[places(live, PrintValues)[0]]
     short = replace(slot, live=((slot.start, at),))
     odd = live.with_(main=replace(live.program, slots={**live.program.slots, name: short}))
     assert check_lives(live.program, live.kernels).holds

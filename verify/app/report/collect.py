@@ -16,7 +16,7 @@ from assay.semantics.errors import Span
 from assay.semantics.memory import Interval, lower_bound, pressure
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim, show as show_dim
-from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, Print, Require, title
+from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, PrintValues, Require, title
 from assay.verify.app.check import Line
 from assay.verify.app.report.model import Buffer, CheckReport, Kind, PoolLine, StageLine, StepLine
 from assay.verify.app.report.refuted import refutation
@@ -81,7 +81,7 @@ def _step(index: int, step: Item, position: int, numbers: Mapping[str, int], use
     elif isinstance(step, Measure):
         sizes = zip(step.symbols, step.most, strict=True)
         calls, device = f"measure {', '.join(f'{v.name} up to {_dim(most)}' for v, most in sizes)}", ""
-    elif isinstance(step, Require | Print):
+    elif isinstance(step, Require | PrintValues):
         calls, device = title(step), ""
     elif isinstance(step, Loop):
         calls, device = f"loop up to step {step.end}", ""
