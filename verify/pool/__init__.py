@@ -25,7 +25,6 @@ from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measu
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import size_of
 from assay.semantics.tensor.phases import phases
-from assay.semantics.types import TensorType
 from assay.verify.constants.places import check_constant_places
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted
 from assay.verify.in_place import check_in_place_kernel
