@@ -155,7 +155,10 @@ class _Machine:
             raise trap.but(what=f"{self.at(number)}: {trap.what}", where=where) from None
 
     def measure(self, number: int, step: Measure) -> None:
-        """Sizes get their values: what a slot holds."""
+        """Sizes get their values: what a slot holds, or dims."""
+        if not step.slot:
+            self.sizes.take(step, step.values)
+            return
         slot = self.slots[step.slot]
         if slot.type.dtype is not INT64 or prod(slot.type.static_shape) != len(step.symbols):
             what = f"slot {slot.name} is {slot.type}, and {len(step.symbols)} sizes are measured by it"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.interp.shadow import Slots
-from assay.semantics.errors import Trap
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import item_with, measured_of, replaced
 from assay.semantics.module import Item, Measure, Program
-from assay.semantics.scalar import Dim, Var, variables
+from assay.semantics.scalar import Dim, Var, show, variables
 from assay.semantics.types import TensorType
 
 
@@ -17,6 +17,7 @@ class MeasuredSizes:
 
     def __init__(self, program: Program, slots: Slots) -> None:
         self.steps, self.slots = program.steps, slots
+        self.limits = program.bounds
         self.values: dict[Var, Dim] = {}
         self.users: dict[Var, list[tuple[str, TensorType]]] = {v: [] for v in measured_of(program)}
         """By symbol the slots whose types are over it, and these types."""
@@ -32,12 +33,19 @@ class MeasuredSizes:
         """A dim, with the sizes that were measured."""
         return replaced(dim, self.values)
 
-    def take(self, step: Measure, found: Sequence[int]) -> None:
+    def take(self, step: Measure, found: Sequence[Dim]) -> None:
         """Sizes get their values. Traps where one is negative, or greater than there is room for; and where by them a
-        slot has a negative dim, or takes more than the bytes that are kept for it."""
+        slot has a negative dim, or takes more than the bytes that are kept for it. Invalid: one has no value here."""
         for v, n, most in zip(step.symbols, found, step.most, strict=True):
+            if not isinstance(n, int):
+                raise Invalid(f"the size {v.name} is to be {show(n)}, which has no value here", label="machine.C9")
             if n < 0:
                 raise Trap("shape", f"the size {v.name} is {n}", label="size.T1")
+            if v in self.limits and isinstance(most, int) and n > most:
+                what = (
+                    f"the size {v.name} is {n}, and the program has room for {most}; --bound {v.name}=0..N makes more"
+                )
+                raise Trap("no room", what, label="machine.T13")
             if not isinstance(most, int) or n > most:
                 raise Trap("shape", f"the size {v.name} is {n}, and has to be {most} at most", label="match_cast.T1")
             self.values[v] = n

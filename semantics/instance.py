@@ -164,22 +164,26 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
         return s if place is None else replace(s, pool=place.pool, offset=number(place.offset))
 
     def item(s: Item) -> Item:
-        return replace(s, most=tuple(map(number, s.most))) if isinstance(s, Measure) else item_with(s, size)
+        made = item_with(s, size)
+        return replace(made, most=tuple(map(number, made.most))) if isinstance(made, Measure) else made
 
     slots = {n: slot(s) for n, s in program.slots.items()}
     steps = tuple(map(item, program.steps))
     sizes = {n: number(d) for n, d in plan.sizes.items()} if plan is not None else program.sizes
-    return replace(program, slots=slots, steps=steps, sizes=sizes, plan=None, limits=())
+    limits = tuple(one for one in program.limits if one[0] in measured)
+    return replace(program, slots=slots, steps=steps, sizes=sizes, plan=None, limits=limits)
 
 
 def item_with(item: Item, size: Callable[[Dim], Dim]) -> Item:
-    """A step or assertion with other dims for its own; every other item is itself."""
+    """An item with other dims for its own."""
     match item:
         case Step():
             scalars, dims = tuple(map(size, item.scalars)), tuple((v, size(d)) for v, d in item.dims)
             return item if not scalars and not dims else replace(item, scalars=scalars, dims=dims)
         case Assertion():
             return replace(item, sizes=tuple((size(a), size(b)) for a, b in item.sizes))
+        case Measure(values=values) if values:
+            return replace(item, values=tuple(map(size, values)))
         case _:
             return item
 

@@ -13,10 +13,11 @@ from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
-from assay.semantics.instance import shape_in
+from assay.semantics.instance import measured_of, shape_in
 from assay.semantics.linked import linked
 from assay.semantics.module import GROUP, Module, Program
 from assay.semantics.ops.sizes import same_size
+from assay.semantics.scalar import Dim, Var, provably_equal
 from assay.semantics.size_facts import SizeFacts, facts_at
 from assay.semantics.steps import Branch, Continue, Loop, Measure, PrintValues, Require, Step
 from assay.semantics.tensor import PrimFunc
@@ -147,6 +148,7 @@ def _check_nesting(program: Program) -> None:
     slots of their own, and a step that goes back is the last that its loop runs."""
     open_: list[tuple[int, int, bool]] = [(len(program.steps), len(program.steps), False)]
     """Of what is around: where it ends, where one goes on then, and whether it is a loop."""
+    measured = measured_of(program)
     for i, step in enumerate(program.steps):
         while i >= open_[-1][0]:
             open_.pop()
@@ -163,7 +165,7 @@ def _check_nesting(program: Program) -> None:
                 _check_condition(i, step, "chooses by", program)
                 open_ += [(step.end, step.end, False), (step.then, step.end, False)]
             case Measure():
-                _check_measure(i, step, program)
+                _check_measure(i, step, program, measured)
             case Require():
                 _check_condition(i, step, "requires", program)
                 _check_shown(i, step, program)
@@ -202,14 +204,23 @@ def _check_carried(i: int, step: Loop, program: Program) -> None:
             raise Invalid(f"step {i} carries two variables in {name}", where=step.span, label="program.C11")
 
 
-def _check_measure(i: int, step: Measure, program: Program) -> None:
-    """What tells sizes is a vector of as many whole numbers, each with a greatest one."""
+def _check_measure(i: int, step: Measure, program: Program, most: Mapping[Var, Dim]) -> None:
+    """What tells sizes is a vector of as many whole numbers, or as many dims; each has a greatest one, which is the same
+    at all places."""
     slot = program.slots.get(step.slot)
-    if slot is None or slot.type.dtype is not INT64 or not same_size(slot.type.shape, (len(step.symbols),)):
+    if not step.slot:
+        if len(step.values) != len(step.symbols):
+            what = f"step {i} gives {len(step.symbols)} sizes {len(step.values)} values"
+            raise Invalid(what, where=step.span, label="program.C13")
+    elif slot is None or slot.type.dtype is not INT64 or not same_size(slot.type.shape, (len(step.symbols),)):
         what = f"step {i} measures {len(step.symbols)} sizes by {step.slot}, which is no tensor of so many int64"
         raise Invalid(what, where=step.span, label="program.C13")
     if len(step.most) != len(step.symbols):
         what = f"step {i} measures {len(step.symbols)} sizes, and says of {len(step.most)} how great they can be"
+        raise Invalid(what, where=step.span, label="program.C13")
+    odd = next((v for v, n in zip(step.symbols, step.most, strict=True) if not provably_equal(n, most[v])), None)
+    if odd is not None:
+        what = f"step {i} says that {odd.name} is at most another number than another step says"
         raise Invalid(what, where=step.span, label="program.C13")
 
 

@@ -6,15 +6,15 @@ facts[i].same_size(a, b)            # whether two shapes have equally many eleme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from assay.semantics.errors import Invalid
 from assay.semantics.integers.polynomials import ZERO, Polynomial, Polynomials, without_multiples
-from assay.semantics.module import Assertion, Item, flow
 from assay.semantics.ops.sizes import product, same_size
-from assay.semantics.scalar import Dim, Expr, const, provably_equal, simplify
+from assay.semantics.scalar import Dim, Expr, Var, const, provably_equal, simplify, variables
 from assay.semantics.scalar.structure import Interner
+from assay.semantics.steps import Assertion, Branch, Item, Loop, Measure, flow
 from assay.semantics.types import Type, flatten
 from assay.semantics.walk import post_order
 
@@ -29,6 +29,11 @@ class SizeFacts:
         """These facts and others."""
         new = tuple(_ordered(a, b) for a, b in pairs if not self.equal(a, b))
         return SizeFacts(self.equations + new) if new else self
+
+    def but(self, lost: Collection[Var]) -> SizeFacts:
+        """These facts without those about some symbols."""
+        kept = tuple(e for e in self.equations if not any(v in lost for d in e for v in variables(d)))
+        return self if len(kept) == len(self.equations) else SizeFacts(kept)
 
     def rewritten(self, dim: Dim) -> Dim:
         """A dim with the plainer side of each equation for the other: for a part as it is, or with its own parts so."""
@@ -92,22 +97,34 @@ def _ordered(a: Dim, b: Dim) -> tuple[Dim, Dim]:
 
 
 def facts_at(steps: Sequence[Item]) -> list[SizeFacts]:
-    """For each item what has been asserted on every way to it. What an arm asserts holds in that arm."""
+    """For each item what has been asserted on every way to it, and what measured sizes were set to. What an arm asserts
+    holds in that arm; of a size that gets another value nothing that was said before holds."""
     found = [SizeFacts()] * len(steps)
     around = [SizeFacts()]
     for what, i in flow(steps):
-        if what == "step":
-            found[i] = around[-1]
-            item = steps[i]
-            if isinstance(item, Assertion):
-                around[-1] = around[-1].and_(item.sizes)
-        elif what == "if":
-            found[i] = around[-1]
-            around.append(around[-1])
-        elif what == "else":
-            around[-1] = around[-2]
-        elif what == "end":
-            around.pop()
-        elif what != "leave":
-            found[i] = around[-1]
+        item = steps[i]
+        match what, item:
+            case "step", Assertion(sizes=sizes):
+                found[i] = around[-1]
+                around[-1] = around[-1].and_(sizes)
+            case "step", Measure(symbols=own, values=values):
+                found[i] = around[-1]
+                told = [(v, d) for v, d in zip(own, values, strict=False) if not {*own} & {*variables(d)}]
+                around[-1] = around[-1].but(own).and_(told)
+            case "if", Branch(end=end):
+                found[i] = around[-1]
+                around[-1:] = [around[-1].but(_set(steps[i + 1 : end])), around[-1]]
+            case "else", Branch():
+                around[-1] = found[i]
+            case "end", _:
+                around.pop()
+            case "loop", Loop(end=end):
+                found[i] = around[-1] = around[-1].but(_set(steps[i + 1 : end]))
+            case (("step" | "continue"), _):
+                found[i] = around[-1]
     return found
+
+
+def _set(steps: Sequence[Item]) -> set[Var]:
+    """The sizes that get values among some items."""
+    return {v for s in steps if isinstance(s, Measure) for v in s.symbols}

@@ -74,16 +74,20 @@ class Assertion:
 
 @dataclass(frozen=True)
 class Measure:
-    """Here symbols get their values, the elements of a slot of int64. Behind it they are sizes.
+    """Here symbols get their values: the elements of a slot of int64, or, where `slot` is "", the dims `values`. Behind
+    it they are sizes.
 
-    `most` are the greatest values that there is room for, over the sizes that are known when a run begins. A run traps
-    where one is negative (size.T1), or greater (match_cast.T1): the assertion for which that is the most comes next.
+    A symbol gets a value at several places where an arm or an iteration says what a size is: then all at once with the
+    others of the same places. `most` are the greatest values that there is room for, over the sizes that are known when
+    a run begins. A run traps where one is negative (size.T1), or greater: match_cast.T1 where the assertion for which
+    that is the most comes next, machine.T13 where it is the program's own limit.
     """
 
     slot: str
     symbols: tuple[Var, ...]
     most: tuple[Dim, ...]
     span: Span | None = None
+    values: tuple[Dim, ...] = ()
     writes = scratch = ()
     """It writes no slot and needs no workspace."""
     phases = 1
@@ -91,8 +95,8 @@ class Measure:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The slot with the sizes."""
-        return (self.slot,)
+        """The slot with the sizes, if there is one."""
+        return (self.slot,) if self.slot else ()
 
 
 @dataclass(frozen=True)

@@ -124,14 +124,15 @@ class Comparison:
             left = {n: s for n, s in written.items() if s.is_live(positions[index + 1] - 1)}
             told = {n: (_digest(arrays[n], s.type.dtype), arrays[n].nbytes) for n, s in left.items()}
             events.append((index, told))
+            sized.come_to(index)
             if wrong is None:
                 kernel, module = sized.kernel(step)
                 reads, writes = [arrays[n] for n in step.reads], [arrays[n] for n in step.writes]
-                if not has_operators(kernel, module):
+                if has_operators(kernel, module):
+                    odd = step_outside(kernel, module, reads, writes)
+                    wrong = f"{describe_step(step, index)}, its operands given: {odd}" if odd else None
+                else:
                     plain.add(index)
-                    return
-                odd = step_outside(kernel, module, reads, writes)
-                wrong = f"{describe_step(step, index)}, its operands given: {odd}" if odd else None
             for n in step.writes:
                 sized.see(n, arrays[n])
 

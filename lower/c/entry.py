@@ -388,8 +388,8 @@ class _Body:
                 blocks[-1].append(self.assertion(i, step))
                 continue
             if isinstance(step, Measure):
-                where = self.pointer(self.layout.program.slots[step.slot], "int64_t", True)
-                call = f"{self.layout.name}_measure_{i}({where}, plan)"
+                found = [self.pointer(self.layout.program.slots[n], "int64_t", True) for n in step.reads]
+                call = f"{self.layout.name}_measure_{i}({', '.join([*found, 'plan'])})"
                 blocks[-1].append(Piece(f"    if ({self.ok}) {{ /* step {i} */\n        status = {call};\n    }}\n"))
                 continue
             if isinstance(step, Require):

@@ -342,7 +342,8 @@ def _listing(layout: EntryLayout, kernels: Mapping[str, CKernel]) -> Iterator[st
             told = " and ".join(
                 f"{v.name} up to {layout.sizes.named(n)}" for v, n in zip(step.symbols, step.most, strict=True)
             )
-            yield f" *   {i:4d}  {comment(f'{step.slot} tells {told}, or BAD_SIZE')}\n"
+            values = ", ".join(layout.sizes.named(d) for d in step.values)
+            yield f" *   {i:4d}  {comment(f'{step.slot or values} tells {told}, or BAD_SIZE')}\n"
             continue
         if isinstance(step, Require):
             yield f" *   {i:4d}  {comment(step.condition)} holds, or TRAP_ASSERT\n"

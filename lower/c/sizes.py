@@ -26,7 +26,7 @@ from assay.semantics.instance import measured_of, run_bounds, sizes_of_step, sym
 from assay.semantics.integers.polynomials import Polynomials
 from assay.semantics.integers.ranges import Interval, closed, fits_dtype
 from assay.semantics.memory import Bounds, range_of
-from assay.semantics.module import Assertion, Measure, Program
+from assay.semantics.module import Assertion, Measure, Program, flow
 from assay.semantics.scalar import Dim, Expr, Interner, Var, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.text.scalars.printer import ScalarPrinter
@@ -101,6 +101,7 @@ def _dims(program: Program) -> Iterator[Expr]:
     for step in program.calls:
         some += [*step.scalars, *(d for _, d in step.dims)]
     some += [d for s in program.steps if isinstance(s, Assertion) for pair in s.sizes for d in pair]
+    some += [d for s in program.steps if isinstance(s, Measure) for d in s.values]
     some += measured_of(program).values()
     yield from (d for d in some if isinstance(d, Expr))
 
@@ -157,10 +158,29 @@ class EntrySizes:
         )
 
     @cached_property
-    def measured(self) -> dict[Var, int]:
-        """What is measured, by the number of the step that does it."""
-        steps = enumerate(self.program.steps)
-        return {v: i for i, s in steps if isinstance(s, Measure) for v in s.symbols}
+    def measured(self) -> set[Var]:
+        """What is measured."""
+        return {*measured_of(self.program)}
+
+    @cached_property
+    def measures(self) -> dict[int, tuple[Measure, set[Var]]]:
+        """The steps that measure sizes, by number, and the sizes that have been measured on every way to behind them."""
+        found: dict[int, tuple[Measure, set[Var]]] = {}
+        here: set[Var] = set()
+        arms: list[tuple[set[Var], set[Var]]] = []
+        """Of each choice around, what is known before it and where its first arm ends."""
+        for what, i in flow(self.program.steps):
+            step = self.program.steps[i]
+            if isinstance(step, Measure):
+                here = here | {*step.symbols}
+                found[i] = step, here
+            elif what == "if":
+                arms.append((here, here))
+            elif what == "else":
+                here, arms[-1] = arms[-1][0], (arms[-1][0], here)
+            elif what == "end":
+                here = here & arms.pop()[1]
+        return found
 
     @cached_property
     def returned(self) -> tuple[ReturnedSize, ...]:
@@ -231,12 +251,9 @@ class EntrySizes:
         """The structure, the function that checks sizes and fills it, and those that do so where sizes are measured."""
         for dim in self.negative():
             self.text(dim)  # a tensor with a dim below 0 is none
-        for i, s in enumerate(self.program.steps):
-            if isinstance(s, Measure):
-                self.require(i, s)
-        measures = [
-            text for i, s in enumerate(self.program.steps) if isinstance(s, Measure) for text in self.measure(i, s)
-        ]
+        for i in self.measures:
+            self.require(i)
+        measures = [text for i in self.measures for text in self.measure(i)]
         yield f"\n/* What depends on sizes. */\nstruct {self.prefix}_plan {{\n"
         for name, dim in self.fields.items():
             yield f"    {self.type(dim)} {name};\n"
@@ -248,46 +265,72 @@ class EntrySizes:
             yield outside(a.name, f"{self.macro}_{a.macro}_MIN", f"{self.macro}_{a.macro}_MAX", self.macro)
         given = [(v, a.name) for a, v in zip(self.arguments, symbols_of(self.program), strict=True)]
         yield from self.filled(None, given)
-        yield from (f"    plan->{name} = 0;\n" for name, dim in self.fields.items() if self.stage(dim) is not None)
+        yield from (f"    plan->{name} = 0;\n" for name, dim in self.fields.items() if not self.is_known(dim))
         yield "" if self.fields else "    plan->nothing = 0;\n"
         yield f"    return {self.macro}_OK;\n}}\n"
         yield from measures
 
-    def require(self, index: int, step: Measure) -> None:
+    def require(self, index: int) -> None:
         """Ask for the fields that are read where sizes are measured."""
+        step, _ = self.measures[index]
         for v, d in zip(step.symbols, step.most, strict=True):
             self.text(d, f"most_{v.name}")
-        for v in {v: None for d in list(self.fields.values()) if self.stage(d) == index for v in variables(d)}:
-            if v not in step.symbols:
+        late = [d for d in self.fields.values() if self.is_told(d, index)]
+        for v in {v: None for d in (*late, *step.values) for v in variables(d)}:
+            if v not in step.symbols or v in {v for d in step.values for v in variables(d)}:
                 self.text(v, v.name)
 
-    def measure(self, index: int, step: Measure) -> Iterator[str]:
+    def measure(self, index: int) -> Iterator[str]:
         """The function that takes the sizes that a step measures, and fills what depends on them."""
+        step, _ = self.measures[index]
         own = {v: f"found[{k}]" for k, v in enumerate(step.symbols)}
         most = [self.text(d) for d in step.most]
-        late = [d for d in self.fields.values() if self.stage(d) == index]
+        late = [d for d in self.fields.values() if self.is_told(d, index)]
         used = {v: None for d in late for v in variables(d)}
         values = {v: own.get(v) or self.text(v) for v in used}
         names = [(v, f"size_{k}") for k, v in enumerate(values)]
-        yield f"\nstatic int {self.prefix}_measure_{index}(const int64_t *found, struct {self.prefix}_plan *plan)\n{{\n"
+        given = "const int64_t *found, " if step.slot else ""
+        yield f"\nstatic int {self.prefix}_measure_{index}({given}struct {self.prefix}_plan *plan)\n{{\n"
+        if not step.slot:
+            before = [(v, self.text(v)) for v in {v: None for d in step.values for v in variables(d)}]
+            yield f"    int64_t found[{len(own)}];\n"
+            targets = [(text, d, "int64_t") for text, d in zip(own.values(), step.values, strict=True)]
+            lines = DimWriter(self.library, self.ranges, before, self.bad, ("plan", "found")).assignments(targets)
+            yield "    {\n"
+            yield from (f"    {line}" for line in lines)
+            yield "    }\n"
         yield from (f"    const int64_t {name} = {values[v]};\n" for v, name in names)
         for text, greatest in zip(own.values(), most, strict=True):
-            yield f"    if ({text} < 0 || {text} > {greatest}) {{\n        return {self.macro}_BAD_SIZE;\n    }}\n"
+            yield f"    if ({text} < 0 || {text} > {greatest}) {{\n        {self.bad}\n    }}\n"
         yield from self.filled(index, names)
         yield f"    (void)plan;\n    return {self.macro}_OK;\n}}\n"
 
-    def stage(self, dim: Dim) -> int | None:
-        """The step that measures the last of the sizes on which a dim depends; None: it is known at entry."""
-        return max((self.measured[v] for v in variables(dim) if v in self.measured), default=None)
+    @property
+    def bad(self) -> str:
+        """The statement for sizes that are not taken."""
+        return f"return {self.macro}_BAD_SIZE;"
+
+    def is_known(self, dim: Dim) -> bool:
+        """Whether a dim is known at entry."""
+        return not any(v in self.measured for v in variables(dim))
+
+    def is_told(self, dim: Dim, index: int) -> bool:
+        """Whether a step that measures sizes tells a dim: it depends on one of them, and the others are known."""
+        step, here = self.measures[index]
+        own = [v for v in variables(dim) if v in self.measured]
+        return any(v in step.symbols for v in own) and all(v in here for v in own)
 
     def filled(self, stage: int | None, given: Sequence[tuple[Var, str]]) -> Iterator[str]:
-        """The lines that fill the fields that are known from a stage on, and refuse dims below 0."""
-        targets = [(f"plan->{n}", d, self.type(d)) for n, d in self.fields.items() if self.stage(d) == stage]
-        bad = f"return {self.macro}_BAD_SIZE;"
-        yield from DimWriter(self.library, self.ranges, given, bad, ("plan", "found")).assignments(targets)
+        """The lines that fill the fields that a step tells, or the entry, and refuse dims below 0."""
+
+        def is_due(dim: Dim) -> bool:
+            return self.is_known(dim) if stage is None else self.is_told(dim, stage)
+
+        targets = [(f"plan->{n}", d, self.type(d)) for n, d in self.fields.items() if is_due(d)]
+        yield from DimWriter(self.library, self.ranges, given, self.bad, ("plan", "found")).assignments(targets)
         for dim in self.negative():
-            if self.stage(dim) == stage:
-                yield f"    if ({self.text(dim)} < 0) {{\n        {bad}\n    }}\n"
+            if is_due(dim):
+                yield f"    if ({self.text(dim)} < 0) {{\n        {self.bad}\n    }}\n"
 
     def negative(self) -> Iterator[Dim]:
         """The dims of slots that may be below 0 at some sizes."""

@@ -35,7 +35,12 @@ BY_ELEMENT = 0
 
 
 def find_lives(
-    module: Module, *, whole: bool = False, host: VirtualDevice = ANYWHERE, alignment: int = ALIGNMENT
+    module: Module,
+    *,
+    whole: bool = False,
+    host: VirtualDevice = ANYWHERE,
+    alignment: int = ALIGNMENT,
+    rooms: Mapping[str, int] | None = None,
 ) -> Module:
     """The module with `main` as a program whose slots have lives but no offsets yet.
 
@@ -43,11 +48,12 @@ def find_lives(
     those that another compiler makes. Slots are on the devices that the expressions name; `host` is the one that reads
     the conditions of branches. Slots are aligned to `alignment` bytes, or more if their elements need more; with
     BY_ELEMENT to what these need, but to ALIGNMENT where others may look: on other devices than the cpu, in kernels
-    that call functions or say how a buffer is aligned. Unsupported for what has no static plan (`liveness.C1` to `C6`,
+    that call functions or say how a buffer is aligned. `rooms` are the greatest values of sizes that only a run tells
+    and nothing bounds, by name, else ROOM: limits of the program. Unsupported for what has no static plan (`liveness.C1` to `C6`,
     `alias.C1`, `alias.C3`); Invalid for limits of sizes that are none (`limits.C1` to `C3`), and for a choice or result
     that needs a copy from one device to another (`liveness.C8`).
     """
-    homes = Homes(module, read_main(module), whole)
+    homes = Homes(module, read_main(module), whole, rooms or {})
     homes.run()
     kernels = {**module.kernels, **homes.copies}
     live = _lives(homes.steps, homes.rows, kernels)
@@ -67,9 +73,8 @@ def find_lives(
         for name, row in homes.rows.items()
     }
     inputs = tuple(p.name for p in module.main.params)
-    program = Program(
-        slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=declared_limits(module.main), host=host
-    )
+    limits = (*declared_limits(module.main), *((v, 0, most) for v, most in homes.limits.items()))
+    program = Program(slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=limits, host=host)
     return module.with_(**homes.copies, main=program)
 
 

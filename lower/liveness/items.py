@@ -78,6 +78,17 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
+class Resized:
+    """Here symbols become dims, all at once: what the size of a choice is in one of its arms, or that of a variable of
+    a loop in its next iteration. `among` is the choice; None: what they become is not bounded by what they have been."""
+
+    symbols: tuple[Var, ...]
+    values: tuple[Dim, ...]
+    among: Choose | None
+    span: Span | None
+
+
+@dataclass(frozen=True, eq=False)
 class Effect:
     """Origins that are printed here by a format; with a `condition` that has to hold, if it does not."""
 
@@ -94,13 +105,22 @@ class Effect:
 
 @dataclass(eq=False)
 class Begin:
-    """Here a loop begins: a function that calls itself, written out where it is called. `carried` are the origins that
-    its variables name whenever it begins, None for one that every call of itself hands on as it is; `initial` are the
-    origins that the call hands over, of all variables."""
+    """Here a loop begins: a function that calls itself, written out where it is called. `carried` are the origins in
+    which its variables are handed over, None for one that every call of itself hands on as it is; `initial` are the
+    origins that the call hands over, of all variables.
+
+    A variable whose size an iteration changes is handed over in memory of its next size. Each iteration takes its size
+    from there, and begins with a copy to what the variable then names, `taken`.
+    """
 
     carried: tuple[Origin | None, ...]
     initial: tuple[Origin, ...]
     span: Span | None
+    sizes: tuple[tuple[Var, Var, Var], ...] = ()
+    """Of each symbol of the function that its calls of itself change: it, the size that is handed over, and what it is
+    in an iteration."""
+    taken: tuple[tuple[Origin, Origin], ...] = ()
+    """Pairs: in what a variable is handed over, and what it names."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +139,12 @@ class Leave:
     of: Begin
 
 
-Item: TypeAlias = Assert | Measured | Effect | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
+Item: TypeAlias = Assert | Measured | Resized | Effect | Run | Choose | Close | Otherwise | End | Begin | Again | Leave
 
 Value: TypeAlias = "tuple[Origin, ...] | None"
 """The origins of a value; None where none comes, for a loop begins anew instead."""
+Typed: TypeAlias = "tuple[tuple[Origin, ...], tuple[TensorType, ...]] | None"
+"""The same with the type of each tensor where it is used: that of its origin is how it was made."""
 
 
 @dataclass(eq=False)
@@ -132,4 +154,6 @@ class Text:
 
     items: list[Item] = field(default_factory=list)
     result: tuple[Origin, ...] = ()
+    types: tuple[TensorType, ...] = ()
+    """What the results are."""
     arm_of: dict[Origin, Arm] = field(default_factory=dict)

@@ -7,10 +7,10 @@ variable names is the relation of `assay.semantics.alias`.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import replace
 
+from assay.lower.liveness.activation import Activation, Callee, refuse, refuse_recursion
 from assay.lower.liveness.items import (
     Again,
     Arm,
@@ -24,22 +24,26 @@ from assay.lower.liveness.items import (
     Leave,
     Measured,
     Otherwise,
+    Resized,
     Run,
     Text,
+    Typed,
     Value,
 )
 from assay.semantics import graph
-from assay.semantics.alias import Origin, choice_origins, device_of, from_outside, made, passed
+from assay.semantics.alias import Origin, choice_origins, device_of, made, passed
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph.effects import is_opaque
+from assay.semantics.instance import replaced
 from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.ops.sizes import same_size
-from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, substitute, variables
+from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
+from assay.semantics.scalar.structure import Interner
 from assay.semantics.size_facts import cast_sizes
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import FuncType, ShapeType, TensorType, Type, flatten, open_symbols, with_dims
+from assay.semantics.types import FuncType, ShapeType, TensorType, Type, flatten, open_symbols
 from assay.semantics.walk import post_order, reached
 
 MOST = 1_000_000
@@ -48,15 +52,31 @@ MOST = 1_000_000
 
 def read_main(module: Module) -> Text:
     """The text of `main`. Unsupported for what has no static plan: the message names it."""
-    reader = _Reader(module)
     main = module.main
     if is_opaque(main):
         raise _kept_whole("main", main.span)
-    at = _Activation("", ChainMap({p: _given(p) for p in main.params}))
-    result: Value = run_task(reader.chain(main.body, at, None, None))
-    assert result is not None, "main is no loop"
-    reader.text.result = result
-    return reader.text
+    changing: set[Symbol] = set()
+    while True:
+        reader = _Reader(module, changing)
+        at = Activation("", reader.given, ChainMap({p: _given(p) for p in main.params}))
+        try:
+            found: Typed = run_task(reader.chain(main.body, at, None, None))
+        except _Changes as found_out:  # each time one symbol more, so that ends
+            changing.update(found_out.symbols)
+            continue
+        assert found is not None, "main is no loop"
+        reader.meet([main.result_type], found[1], at, main.span)
+        reader.text.result = found[0]
+        reader.text.types = tuple(flatten(at.typed(main.result_type)))
+        return reader.text
+
+
+class _Changes(Exception):
+    """A function calls itself with other sizes than it began with."""
+
+    def __init__(self, symbols: Collection[Symbol]) -> None:
+        super().__init__()
+        self.symbols = symbols
 
 
 def _is_vector(of: Type, count: int) -> bool:
@@ -74,59 +94,18 @@ def _given(param: graph.Var) -> tuple[Origin, ...]:
     return (Origin(param.name, 0, param.type, "parameter", param.device),)
 
 
-@dataclass(eq=False)
-class _Activation:
-    """One run of a function: what its variables and its symbols are."""
-
-    prefix: str
-    of: ChainMap[graph.Expr, Value]
-    sizes: dict[Symbol, Dim] = field(default_factory=dict)
-    functions: ChainMap[graph.Expr, _Callee] = field(default_factory=ChainMap)
-
-    def look(self, expr: graph.Expr) -> tuple[Origin, ...]:
-        if isinstance(expr.type, FuncType):
-            _refuse(expr, "as a value")
-        if isinstance(expr, graph.GlobalVar):
-            return from_outside(expr)
-        if expr not in self.of:
-            raise Unsupported(
-                f"{graph.show_head(expr)} has no name: liveness takes functions in A-normal form (assay.lower.anf)",
-                where=expr.span,
-                label="liveness.C7",
-            )
-        found = self.of[expr]
-        assert found is not None, "what calls itself does so as the last thing"
-        return found
-
-    def typed(self, of: Type) -> Type:
-        return with_dims(of, self.size) if self.sizes else of
-
-    def size(self, d: Dim) -> Dim:
-        found = substitute(d, self.sizes) if isinstance(d, Scalar) else d
-        return int(found.value) if isinstance(found, Const) else found
-
-
-@dataclass(frozen=True, eq=False)
-class _Callee:
-    """A function that can be called: one of the module, or one inside of another, and then the run `around` it."""
-
-    name: str
-    function: graph.Function
-    around: _Activation | None = None
-    own: graph.Var | None = None
-    """The variable by which a function inside of another calls itself."""
-
-
 class _Reader:
     """Follows chains of lets; tasks, so that nothing recurses."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, changing: Collection[Symbol]) -> None:
         self.module = module
+        self.changing = changing
+        """The symbols of functions that call themselves which those calls change."""
         self.text = Text()
         self.names: set[str] = set()
         self.count = 0
-        self.known = {s for p in module.main.params for s in open_symbols(p.type)}
-        """The symbols that have their values when a run begins, and those that were measured."""
+        self.given = {s for p in module.main.params for s in open_symbols(p.type)}
+        """The symbols that have their values when a run begins."""
         self.measures = 0
         self.measured: set[Symbol] = set()
         """All that are measured, be it in another arm."""
@@ -135,9 +114,11 @@ class _Reader:
         behind it is in the other branch."""
         self.active: dict[graph.Function, Begin | None] = {module.main: None}
         """The functions that are being written out; of one that is a loop, that."""
+        self.begun: dict[Begin, dict[Symbol, Dim]] = {}
+        """What the symbols of a function were when its loop began."""
 
-    def chain(self, body: graph.Expr, at: _Activation, arm: Arm, tail: graph.Function | None) -> Task[Value]:
-        """The origins of a chain's result, which is the value of the function `tail` too, if that is said."""
+    def chain(self, body: graph.Expr, at: Activation, arm: Arm, tail: graph.Function | None) -> Task[Typed]:
+        """A chain's result, which is the value of the function `tail` too, if that is said."""
         lets, body = graph.let_chain(body)
         for i, let in enumerate(lets):
             last = i == len(lets) - 1 and body is let.var
@@ -145,18 +126,27 @@ class _Reader:
         if body in at.of and at.of[body] is None:
             return None
         found = passed(body, at.look)
-        return at.look(body) if found is None else found
+        return at.look(body) if found is None else found, tuple(flatten(at.typed(body.type)))
+
+    def meet(self, declared: Sequence[Type], types: Sequence[TensorType], at: Activation, where: Span | None) -> None:
+        """Tensors of some types have declared types: symbols get their values, and what is left is asserted (M4.2)."""
+        pairs = at.meet(declared, types)
+        if pairs is None:
+            what = f"{', '.join(map(str, declared))} has a size that nothing tells before it is used"
+            raise Unsupported(what, where=where, label="liveness.C11")
+        if pairs:
+            self.add(Assert(pairs, where))
 
     def bind(
-        self, var: graph.Var, value: graph.Expr, at: _Activation, arm: Arm, tail: graph.Function | None
+        self, var: graph.Var, value: graph.Expr, at: Activation, arm: Arm, tail: graph.Function | None
     ) -> Task[None]:
         match value:
             case graph.CallTIR():
                 at.of[var] = self.run(var, value, at, arm)
             case graph.If():
-                at.of[var] = yield self.choose(var, value, at, arm, tail)
+                at.of[var] = self.met(value, (yield self.choose(var, value, at, arm, tail)), at)
             case graph.Let():
-                at.of[var] = yield self.chain(value, at, arm, tail)
+                at.of[var] = self.met(value, (yield self.chain(value, at, arm, tail)), at)
             case graph.MatchCast() if (sizes := self.asserted(value, at)) is not None:
                 if sizes:
                     self.add(Assert(sizes, value.span))
@@ -168,66 +158,109 @@ class _Reader:
                 self.add(self.effect(value, at))
                 at.of[var] = ()
             case graph.Function() if not is_opaque(value):
-                at.functions[var] = _Callee(var.name, value, at, var)
+                at.functions[var] = Callee(var.name, value, at, var)
             case graph.Var() | graph.GlobalVar() if isinstance(value.type, FuncType):
-                at.functions[var] = self.callee(value, at) or _refuse(value, f"in {var.name}")
+                at.functions[var] = self.callee(value, at) or refuse(value, f"in {var.name}")
             case graph.Call() if isinstance(value.op, graph.Expr) and (callee := self.callee(value.op, at)) is not None:
                 if callee.function in self.active:
                     self.again(callee, value, at, tail)
                     at.of[var] = None
                 else:
-                    at.of[var] = yield self.call(callee, var, value, at, arm, tail)
+                    at.of[var] = self.met(value, (yield self.call(callee, var, value, at, arm, tail)), at)
             case _:
                 found = passed(value, at.look)
                 if found is None:
-                    _refuse(value, f"in {var.name}")
+                    refuse(value, f"in {var.name}")
                 at.of[var] = found
 
+    def met(self, value: graph.Expr, found: Typed, at: Activation) -> Value:
+        """The origins of a value, which has the type that its expression has."""
+        if found is None:
+            return None
+        self.meet([value.type], found[1], at, value.span)
+        return found[0]
+
     def choose(
-        self, var: graph.Var, value: graph.If, at: _Activation, arm: Arm, tail: graph.Function | None
-    ) -> Task[Value]:
+        self, var: graph.Var, value: graph.If, at: Activation, arm: Arm, tail: graph.Function | None
+    ) -> Task[Typed]:
         """The origins of a choice. Where one arm ends in a loop that begins anew, they are those of the other."""
         (condition,) = at.look(value.condition)
         item = Choose(condition, value.span)
         self.add(item)
         around = len(self.pending)
-        known, sizes = set(self.known), dict(at.sizes)
-        then: Value = yield self.chain(value.then, at, (item, 0), tail)
-        self.known, at.sizes = known, sizes  # what one arm has measured the other has not
-        if then is not None:
-            self.add(Close(item, 0))
+        before = dict(at.sizes)
+        then: Typed = yield self.chain(value.then, at, (item, 0), tail)
+        left, at.sizes = at.sizes, dict(before)  # what one arm has measured the other has not
         first, self.text.items = self.text.items, []
         open_, self.pending[around:] = self.pending[around:], []
-        self.add(Otherwise(item))
-        otherwise: Value = yield self.chain(value.otherwise, at, arm if then is None else (item, 1), tail)
+        otherwise: Typed = yield self.chain(value.otherwise, at, arm if then is None else (item, 1), tail)
         if then is None or otherwise is None:
+            if then is not None:
+                first.append(Close(item, 0))
+                at.sizes = left
             return self.one_way(item, then, otherwise, first, open_, around)
+        at.sizes = before
+        types, (ones, others) = self.joined(item, flatten(value.type), then[1], otherwise[1])
+        second, self.text.items = self.text.items, []
+        self.text.items = [*first, *ones, Close(item, 0), *_ended(open_), Otherwise(item), *second, *others]
         self.add(Close(item, 1))
         self.end_all(around)
-        self.text.items = [*first, *_ended(open_), *self.text.items]
         self.add(End(item))
-        item.arms = then, otherwise
-        _require_one_size(value, then, otherwise)
-        item.results = choice_origins(self.fresh(var, at), then, otherwise, device_of(var, value))
+        item.arms = then[0], otherwise[0]
+        made = choice_origins(self.fresh(var, at), *item.arms, device_of(var, value))
+        sizes = zip(made, types, then[1], otherwise[1], strict=True)
+        item.results = tuple(
+            o if o.kind != "choice" or same_size(a.shape, b.shape) else replace(o, type=t) for o, t, a, b in sizes
+        )
         self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
-        return item.results
+        return item.results, types
+
+    def joined(
+        self, item: Choose, declared: Sequence[TensorType], then: Sequence[TensorType], otherwise: Sequence[TensorType]
+    ) -> tuple[tuple[TensorType, ...], tuple[list[Item], list[Item]]]:
+        """The types of a choice whose arms have these, and what tells at the end of each arm the sizes that the other
+        has not."""
+        number = Interner()
+        own: dict[tuple[int, int], tuple[Symbol, Dim, Dim]] = {}
+        types: list[TensorType] = []
+        for of, a, b in zip(declared, then, otherwise, strict=True):
+            shape: list[Dim] = []
+            for d, x, y in zip(of.shape, a.shape, b.shape, strict=True):
+                key = number(x), number(y)
+                if not provably_equal(x, y) and key not in own:
+                    own[key] = self.symbol(d), x, y
+                shape.append(own[key][0] if key in own else x)
+            types.append(TensorType(tuple(shape), of.dtype))
+        if not own:
+            return tuple(types), ([], [])
+        symbols, ones, others = zip(*own.values(), strict=True)
+        arms = tuple([Resized(symbols, tuple(values), item, item.span)] for values in (ones, others))
+        return tuple(types), (list(arms[0]), list(arms[1]))
+
+    def symbol(self, declared: Dim) -> Symbol:
+        """A symbol for a size that the run measures, by the name that it has in the source."""
+        found = declared if isinstance(declared, Symbol) else Symbol("size")
+        if found in self.measured or found in self.given:
+            found = Symbol(found.name)
+        self.measured.add(found)
+        return found
 
     def one_way(
-        self, item: Choose, then: Value, otherwise: Value, first: list[Item], open_: list[list[Item]], around: int
-    ) -> Value:
+        self, item: Choose, then: Typed, otherwise: Typed, first: list[Item], open_: list[list[Item]], around: int
+    ) -> Typed:
         """One branch, or both, ended in a loop that begins anew: what follows is in the other. `first` and `open_` are
         the text of the first branch, and the choices left open in it."""
         one = then if otherwise is None else otherwise
-        item.results = one or ()
+        item.results = one[0] if one is not None else ()
         item.arms = item.results, item.results
         if then is None:
-            self.text.items = [*first, *_ended(open_), *self.text.items]
+            self.text.items = [*first, *_ended(open_), Otherwise(item), *self.text.items]
             self.pending.insert(around, [End(item)])
             if one is None:
                 self.end_all(around)
         else:
             self.end_all(around)
-            self.pending += [[*self.text.items, End(item)], *open_]
+            self.pending += [[Otherwise(item), *self.text.items, End(item)], *open_]
             self.text.items = first
         return one
 
@@ -236,37 +269,44 @@ class _Reader:
         self.text.items += _ended(self.pending[around:])
         del self.pending[around:]
 
-    def callee(self, op: graph.Expr, at: _Activation) -> _Callee | None:
+    def callee(self, op: graph.Expr, at: Activation) -> Callee | None:
         """The function that an operand names, as far as that is known without a run."""
         if not isinstance(op, graph.GlobalVar):
             return at.functions.get(op)
         function = self.module.definitions.get(op.name)
-        return _Callee(op.name, function) if isinstance(function, graph.Function) else None
+        return Callee(op.name, function) if isinstance(function, graph.Function) else None
 
     def call(
-        self, callee: _Callee, var: graph.Var, call: graph.Call, at: _Activation, arm: Arm, tail: graph.Function | None
-    ) -> Task[Value]:
+        self, callee: Callee, var: graph.Var, call: graph.Call, at: Activation, arm: Arm, tail: graph.Function | None
+    ) -> Task[Typed]:
         """The origins of a call's value: the function's body is written out, as a loop if it calls itself."""
         function = callee.function
         if is_opaque(function):
             raise _kept_whole(callee.name, call.span)
         given = self.arguments(function, call, at)
-        inner = self.enter(callee, given, call, var, at)
+        inner = self.enter(callee, given, call, f"{at.prefix}{var.name}.", at)
         kept = _handed_on(callee, self.module, self.active)
         if kept is None:
             self.active[function] = None
-            found: Value = yield self.chain(function.body, inner, arm, tail)
+            found: Typed = yield self.chain(function.body, inner, arm, tail)
             del self.active[function]
-            return found
+            return self.returned(function, found, inner)
         loop = self.begin(function, given, kept, call, inner)
         self.active[function] = loop
         around = len(self.pending)
         found = yield self.chain(function.body, inner, arm, function)
+        found = self.returned(function, found, inner)
         del self.active[function]
         self.end_all(around)
         self.add(Leave(loop))
         if found is None:
-            _refuse_recursion(callee, call, "has no way to end")
+            refuse_recursion(callee, call, "has no way to end")
+        return found
+
+    def returned(self, function: graph.Function, found: Typed, at: Activation) -> Typed:
+        """What a function gives, which has its declared type (M4.3)."""
+        if found is not None:
+            self.meet([function.result_type], found[1], replace(at, sizes=dict(at.sizes)), function.span)
         return found
 
     def begin(
@@ -275,62 +315,81 @@ class _Reader:
         given: Mapping[graph.Var, tuple[Origin, ...]],
         kept: frozenset[graph.Var],
         call: graph.Call,
-        inner: _Activation,
+        inner: Activation,
     ) -> Begin:
         """The item with which a loop begins; its variables name what is there whenever it does."""
+        begun = {v: inner.sizes[v] for v in _symbols(function) if v in inner.sizes}
+        changes = [v for v in begun if v in self.changing]
+        after = {v: self.symbol(Symbol(f"{v.name}_next")) for v in changes}
+        here = {v: self.symbol(v) for v in changes}
+        if changes:
+            self.add(Resized(tuple(after.values()), tuple(begun[v] for v in changes), None, call.span))
+        inner.sizes.update(here)
         carried: list[Origin | None] = []
+        taken: list[tuple[Origin, Origin]] = []
         for p in function.params:
             if p not in given or p in kept:
                 carried += [None] * len(given.get(p, ()))
                 continue
             name = self.fresh(p, inner)
-            own = tuple(
-                Origin(name, i, o.type, "carried", p.device.join(o.device) or o.device) for i, o in enumerate(given[p])
-            )
-            inner.of[p] = own
+            own = []
+            for i, (o, t) in enumerate(zip(given[p], flatten(p.type), strict=True)):
+                origin = Origin(name, i, o.type, "carried", p.device.join(o.device) or o.device)
+                handed = origin
+                if any(v in here for d in t.shape for v in variables(d)):
+                    ahead = TensorType(tuple(replaced(d, {**inner.sizes, **after}) for d in t.shape), t.dtype)
+                    origin = replace(origin, type=flatten(inner.typed(t))[0])
+                    handed = replace(origin, name=self.unique(f"{name}.next"), type=ahead)
+                    taken.append((handed, origin))
+                own.append(origin)
+                carried.append(handed)
+            inner.of[p] = tuple(own)
             self.text.arm_of.update((o, None) for o in own)
-            carried += own
-        loop = Begin(tuple(carried), tuple(o for some in given.values() for o in some), call.span)
+        before = tuple(o for some in given.values() for o in some)
+        sizes = tuple((v, after[v], here[v]) for v in changes)
+        loop = Begin(tuple(carried), before, call.span, sizes, tuple(taken))
+        self.begun[loop] = begun
         self.add(loop)
         return loop
 
-    def again(self, callee: _Callee, call: graph.Call, at: _Activation, tail: graph.Function | None) -> None:
+    def again(self, callee: Callee, call: graph.Call, at: Activation, tail: graph.Function | None) -> None:
         """A function calls itself: its loop begins anew."""
-        loop = self.active[callee.function]
-        if loop is None or tail is not callee.function:
-            _refuse_recursion(callee, call, "calls itself, and there is more to do when that call is done")
-        if any(
-            isinstance(p.type, FuncType) and a is not p for p, a in zip(callee.function.params, call.args, strict=True)
-        ):
-            _refuse_recursion(callee, call, "calls itself with another function than it was called with")
-        given = self.arguments(callee.function, call, at)
+        function = callee.function
+        loop = self.active[function]
+        if loop is None or tail is not function:
+            refuse_recursion(callee, call, "calls itself, and there is more to do when that call is done")
+        if any(isinstance(p.type, FuncType) and a is not p for p, a in zip(function.params, call.args, strict=True)):
+            refuse_recursion(callee, call, "calls itself with another function than it was called with")
+        inner = self.enter(callee, {}, call, at.prefix, at)
+        sizes = {v: inner.sizes[v] for v in _symbols(function) if v in inner.sizes}
+        begun = self.begun[loop]
+        changes = {s for s, n in sizes.items() if s not in self.changing and not provably_equal(begun.get(s, n), n)}
+        if changes:
+            raise _Changes(changes)
+        given = self.arguments(function, call, at)
         values = tuple(o for some in given.values() for o in some)
-        for there, o in zip(loop.initial, values, strict=True):
-            if not same_size(there.type.shape, o.type.shape):
-                _refuse_recursion(callee, call, f"calls itself with {o.type} where it began with {there.type}")
+        if loop.sizes:
+            symbols = tuple(v for _, v, _ in loop.sizes)
+            self.add(Resized(symbols, tuple(sizes[own] for own, _, _ in loop.sizes), None, call.span))
         self.add(Again(loop, values, call.span))
 
-    def measure(self, cast: graph.MatchCast, dims: tuple[Dim, ...], at: _Activation) -> None:
+    def measure(self, cast: graph.MatchCast, dims: tuple[Dim, ...], at: Activation) -> None:
         """Sizes that a vector tells: symbols of this run of the function, and then what is asserted of them."""
         (vector,) = at.look(cast.value)
         self.measures += 1
         symbols = []
         for i, d in enumerate(dims):
-            if not isinstance(d, Symbol) or d in self.known or d in at.sizes:
-                symbols.append(Symbol(f"size_{self.measures}_{i}"))
-                continue
-            own = d if d not in self.measured else Symbol(d.name)  # each run of a function has its own
-            symbols.append(own)
-            if own is not d:
-                at.sizes[d] = own
-        self.measured.update(symbols)
-        self.known.update(symbols)
+            if isinstance(d, Symbol) and not at.is_known(d):
+                symbols.append(self.symbol(d))
+                at.sizes[d] = symbols[-1]
+            else:
+                symbols.append(self.symbol(Symbol(f"size_{self.measures}_{i}")))
         self.add(Measured(vector, tuple(symbols), cast.span))
         pairs = [(s, at.size(d)) for s, d in zip(symbols, dims, strict=True) if at.size(d) is not s]
         if pairs:
             self.add(Assert(tuple(pairs), cast.span))
 
-    def effect(self, value: graph.Print | graph.AssertOp, at: _Activation) -> Effect:
+    def effect(self, value: graph.Print | graph.AssertOp, at: Activation) -> Effect:
         """A print, or an assertion on a value. Unsupported where what is shown is no tensor."""
         odd = next((v for v in value.values if not isinstance(v.type, TensorType)), None)
         if odd is not None:
@@ -344,14 +403,13 @@ class _Reader:
         condition = at.look(value.condition)[0] if isinstance(value, graph.AssertOp) else None
         return Effect(condition, shown, value.format, value.span)
 
-    def asserted(self, cast: graph.MatchCast, at: _Activation) -> tuple[tuple[Dim, Dim], ...] | None:
+    def asserted(self, cast: graph.MatchCast, at: Activation) -> tuple[tuple[Dim, Dim], ...] | None:
         """What a cast of tensors asserts of sizes that are known here; None for any other cast."""
-        pairs = cast_sizes(at.typed(cast.value.type), at.typed(cast.type))
-        if pairs is None or any(s not in self.known for pair in pairs for d in pair for s in variables(d)):
+        if cast_sizes(cast.value.type, cast.type) is None:
             return None
-        return pairs
+        return at.meet([cast.type], flatten(at.typed(cast.value.type)))
 
-    def run(self, var: graph.Var, value: graph.CallTIR, at: _Activation, arm: Arm) -> tuple[Origin, ...]:
+    def run(self, var: graph.Var, value: graph.CallTIR, at: Activation, arm: Arm) -> tuple[Origin, ...]:
         device = device_of(var, value)
         makes = made(self.fresh(var, at), value, device)
         if at.sizes:
@@ -364,7 +422,7 @@ class _Reader:
         return makes
 
     def arguments(
-        self, function: graph.Function, call: graph.Call, at: _Activation
+        self, function: graph.Function, call: graph.Call, at: Activation
     ) -> dict[graph.Var, tuple[Origin, ...]]:
         """The origins that a call hands over, but for functions."""
         pairs = zip(function.params, call.args, strict=True)
@@ -372,32 +430,36 @@ class _Reader:
 
     def enter(
         self,
-        callee: _Callee,
+        callee: Callee,
         given: Mapping[graph.Var, tuple[Origin, ...]],
         call: graph.Call,
-        var: graph.Var,
-        at: _Activation,
-    ) -> _Activation:
+        prefix: str,
+        at: Activation,
+    ) -> Activation:
         """A function's own names, its parameters being what it is called with."""
-        around = callee.around or _Activation("", ChainMap())
-        sizes: dict[Symbol, Dim] = dict(around.sizes)
-        functions: dict[graph.Expr, _Callee] = {}
-        for p, a in zip(callee.function.params, call.args, strict=True):
-            if isinstance(p.type, FuncType):
-                functions[p] = self.callee(a, at) or _refuse(a, f"in {p.name}")
-                continue
-            for want, got in zip(flatten(p.type), flatten(at.typed(a.type)), strict=True):
-                sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
-        own: dict[graph.Expr, Value] = dict(given.items())
-        return _Activation(
-            f"{at.prefix}{var.name}.",
-            ChainMap(own, *around.of.maps),
-            sizes,
-            ChainMap(functions, *around.functions.maps),
+        around = callee.around or Activation("", (), ChainMap())
+        inner = Activation(
+            prefix,
+            around.given,
+            ChainMap({}, *around.of.maps),
+            dict(around.sizes),
+            ChainMap({}, *around.functions.maps),
         )
+        inner.of.update(given.items())
+        pairs = list(zip(callee.function.params, call.args, strict=True))
+        for p, a in pairs:
+            if isinstance(p.type, FuncType):
+                inner.functions[p] = self.callee(a, at) or refuse(a, f"in {p.name}")
+        data = [(p.type, flatten(at.typed(a.type))) for p, a in pairs if not isinstance(p.type, FuncType)]
+        self.meet([of for of, _ in data], [t for _, some in data for t in some], inner, call.span)
+        return inner
 
-    def fresh(self, var: graph.Var, at: _Activation) -> str:
-        name = unused(at.prefix + var.name, self.names)
+    def fresh(self, var: graph.Var, at: Activation) -> str:
+        return self.unique(at.prefix + var.name)
+
+    def unique(self, wanted: str) -> str:
+        """A name that nothing else has here."""
+        name = unused(wanted, self.names)
         self.names.add(name)
         return name
 
@@ -411,24 +473,9 @@ class _Reader:
         self.text.items.append(item)
 
 
-_WORDS = {
-    graph.Function: "a function inside of a function",
-    graph.RefCreate: "a reference",
-    graph.RefRead: "a reference that is read",
-    graph.RefWrite: "a reference that is written",
-    graph.Match: "a match",
-}
-
-
-def _require_one_size(value: graph.If, then: tuple[Origin, ...], otherwise: tuple[Origin, ...]) -> None:
-    for a, b in zip(then, otherwise, strict=True):
-        if not same_size(a.type.shape, b.type.shape):
-            raise Unsupported(
-                f"a choice of {a.type} or {b.type}: sizes that only a run tells are not planned; they are run by the"
-                " interpreter (assay run), and judged (assay judge)",
-                where=value.span,
-                label="liveness.C2",
-            )
+def _symbols(function: graph.Function) -> list[Symbol]:
+    """The symbols in the types of a function's parameters."""
+    return [v for p in function.params if not isinstance(p.type, FuncType) for v in open_symbols(p.type)]
 
 
 def _ended(pending: list[list[Item]]) -> list[Item]:
@@ -436,7 +483,7 @@ def _ended(pending: list[list[Item]]) -> list[Item]:
     return [item for some in reversed(pending) for item in some]
 
 
-def _handed_on(callee: _Callee, module: Module, active: Container[graph.Function]) -> frozenset[graph.Var] | None:
+def _handed_on(callee: Callee, module: Module, active: Container[graph.Function]) -> frozenset[graph.Var] | None:
     """Of a function that calls itself, the parameters that each such call hands on as they are; None if it does not.
 
     A function of the module may do so by way of others, but for those that are being written out: then nothing is known
@@ -458,29 +505,8 @@ def _handed_on(callee: _Callee, module: Module, active: Container[graph.Function
     return frozenset(kept) if own else None
 
 
-def _names(op: object, callee: _Callee) -> bool:
+def _names(op: object, callee: Callee) -> bool:
     """Whether an operand is the function by its own name."""
     if callee.around is not None:
         return op is callee.own
     return isinstance(op, graph.GlobalVar) and op.name == callee.name
-
-
-def _refuse_recursion(callee: _Callee, call: graph.Call, why: str) -> NoReturn:
-    raise Unsupported(
-        f"{callee.name} {why}: a function that calls itself is planned as a loop, where each such call is the last"
-        " thing that it does, with arguments of the sizes that it began with; others are run by the interpreter (assay"
-        " run), and judged (assay judge)",
-        where=call.span,
-        label="liveness.C3",
-    )
-
-
-def _refuse(value: graph.Expr, where: str) -> NoReturn:
-    what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else graph.show_head(value)
-    raise Unsupported(
-        f"{what} {where}: a plan has calls of tensor functions, choices, loops and calls of functions that are known,"
-        " on tensors and tuples of them. Functions that only a run tells, references, data types and matches are run"
-        " by the interpreter only (assay run)",
-        where=value.span,
-        label="liveness.C2",
-    )

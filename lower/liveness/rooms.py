@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from assay.lower.liveness.items import Assert, Item, Measured, Run
+from assay.lower.liveness.items import Assert, Item, Measured, Resized, Run
 from assay.lower.liveness.problem import bytes_of
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph.effects import kernel_can_trap
@@ -26,9 +26,9 @@ Ends: TypeAlias = tuple[Dim, Dim | None] | None
 """The least and the greatest value of a dim; no greatest: none is known. None: nothing is known."""
 
 
-def most_of(items: Sequence[Item], at: int, known: Most, module: Module) -> tuple[Dim, ...]:
+def most_of(items: Sequence[Item], at: int, known: Most, module: Module) -> list[Dim | None]:
     """The greatest values that the symbols of the measure at an index can have where the run goes on: by assertions
-    behind it, before which nothing else can fail. Unsupported (liveness.C10) where there are none."""
+    behind it, before which nothing else can fail. None where there are none."""
     measure = items[at]
     assert isinstance(measure, Measured)
     found: dict[Var, Dim | None] = {**known, **dict.fromkeys(measure.symbols)}
@@ -41,23 +41,11 @@ def most_of(items: Sequence[Item], at: int, known: Most, module: Module) -> tupl
                         found[b] = ends[1] if ends is not None else None
             case Run() if not kernel_can_trap(module.kernel(item.kernel)):
                 pass
-            case Measured():
+            case Measured() | Resized():
                 found.update(dict.fromkeys(s for s in item.symbols if s not in found))
             case _:
                 break
-    most: list[Dim] = []
-    for v in measure.symbols:
-        greatest = found[v]
-        if greatest is None:
-            raise Unsupported(
-                f"{v.name} is a size that only a run tells, and nothing behind it says how great it can be: a plan"
-                " needs a greatest one, such as that of a slice that is cut to it; it is run by the interpreter (assay"
-                " run), and judged (assay judge)",
-                where=measure.span,
-                label="liveness.C10",
-            )
-        most.append(greatest)
-    return tuple(most)
+    return [found[v] for v in measure.symbols]
 
 
 def room_of(of: TensorType, most: Most) -> Dim | None:
@@ -102,6 +90,8 @@ def _ends(node: Expr, parts: Sequence[Ends], most: Mapping[Var, Dim | None]) -> 
             return low + least, None if high is None or greatest is None else high + greatest
         case "sub" if greatest is not None:
             return low - greatest, None if high is None else high - least
+        case "mul" if isinstance(least, int) and least == greatest and least < 0 and high is not None:
+            return high * least, low * least
         case "mul" if _is_natural(low) and _is_natural(least):
             return low * least, None if high is None or greatest is None else high * greatest
         case "min":
@@ -115,6 +105,11 @@ def _ends(node: Expr, parts: Sequence[Ends], most: Mapping[Var, Dim | None]) -> 
             return low // least, None if high is None else high // least
         case _:
             return None
+
+
+def greater(a: Dim, b: Dim) -> Dim:
+    """A dim that is at least each of two."""
+    return b if _is_natural(b - a) else a if _is_natural(a - b) else _extreme("max", a, b)
 
 
 def _extreme(op: str, a: Dim, b: Dim) -> Dim:

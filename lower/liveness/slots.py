@@ -6,7 +6,7 @@ what cannot be is copied there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -23,10 +23,11 @@ from assay.lower.liveness.items import (
     Leave,
     Measured,
     Otherwise,
+    Resized,
     Run,
     Text,
 )
-from assay.lower.liveness.rooms import most_of, room_of
+from assay.lower.liveness.rooms import ends_of, greater, most_of, room_of
 from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype
@@ -38,8 +39,10 @@ from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
 from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, PrintValues, Require, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
-from assay.semantics.types import TensorType, flatten
+from assay.semantics.types import TensorType
 
+ROOM = 1024
+"""The greatest value of a size of which nothing says how great it can be."""
 Place = Literal["input", "output", "constant", "workspace"]
 
 
@@ -58,7 +61,7 @@ class SlotRow:
 class Homes:
     """Slots by name and steps, made from a text."""
 
-    def __init__(self, module: Module, text: Text, whole: bool) -> None:
+    def __init__(self, module: Module, text: Text, whole: bool, rooms: Mapping[str, int]) -> None:
         self.module = module
         self.text = text
         self.whole = whole
@@ -75,6 +78,11 @@ class Homes:
         """What is to be copied where, at the end of each branch of a choice; None: at the end of all."""
         self.most: dict[Var, Dim] = {}
         """The greatest values of the sizes that were measured so far."""
+        self.rooms = rooms
+        self.limits: dict[Var, int] = {}
+        """The greatest values of sizes of which nothing in the text says how great they can be."""
+        self.arms: dict[Choose, list[Dim | None]] = {}
+        """Of choices of which one arm has told its sizes, how great these can be."""
 
     def run(self) -> None:
         """Make slots for parameters, constants and outputs, then a step for each item of the text."""
@@ -88,7 +96,7 @@ class Homes:
             of = TensorType(array.shape, dtype(array.dtype))
             self.rows[name] = SlotRow(of, "constant", "the constant table", self.module.info(name).device)
         given = main.attrs.get("outputs", ())
-        for i, (origin, type_) in enumerate(zip(self.text.result, flatten(main.result_type), strict=True)):
+        for i, (origin, type_) in enumerate(zip(self.text.result, self.text.types, strict=True)):
             name = self.add(given[i] if i < len(given) else f"output_{i}", type_, "output", "", origin.device)
             self.outputs.append(name)
             if same_size(origin.type.shape, type_.shape):
@@ -102,9 +110,10 @@ class Homes:
                 case Run():
                     self.call(item)
                 case Measured():
-                    most = most_of(self.text.items, i, self.most, self.module)
-                    self.most.update(zip(item.symbols, most, strict=True))
-                    self.steps.append(Measure(self.slot(item.vector), item.symbols, most, item.span))
+                    self.bound(item.symbols, most_of(self.text.items, i, self.most, self.module))
+                    self.steps.append(Measure(self.slot(item.vector), item.symbols, (), item.span))
+                case Resized():
+                    self.resize(item)
                 case Effect(condition=condition):
                     shown = tuple(map(self.slot, item.shown))
                     told: Item = PrintValues(shown, item.format, item.span)
@@ -131,8 +140,7 @@ class Homes:
                     if len(self.steps) == at + 1:
                         self.steps.pop()  # it has nothing to choose between
                 case Begin():
-                    self.begin(item)
-                    open_.append(len(self.steps) - 1)
+                    open_.append(self.begin(item))
                 case Again():
                     self.move([(v, self.home[c]) for c, v in zip(item.of.carried, item.values, strict=True) if c])
                     self.steps.append(Continue(item.span))
@@ -144,6 +152,30 @@ class Homes:
         self.copy_all(self.late[None][0])
         for name, row in self.rows.items() if self.most else ():
             self.rows[name] = replace(row, room=room_of(row.type, self.most))
+        for i, step in enumerate(self.steps if self.most else ()):
+            if isinstance(step, Measure):
+                self.steps[i] = replace(step, most=tuple(self.most[v] for v in step.symbols))
+
+    def bound(self, symbols: Sequence[Var], most: Sequence[Dim | None]) -> None:
+        """How great sizes can be; where that is not known, as great as is said from outside."""
+        for v, greatest in zip(symbols, most, strict=True):
+            if greatest is None:
+                greatest = self.limits[v] = self.rooms.get(v.name, ROOM)
+            self.most[v] = greatest
+
+    def resize(self, item: Resized) -> None:
+        """Sizes become dims: those of a choice are at most what they are in an arm."""
+        ends = [ends_of(d, self.most) for d in item.values]
+        most = [None if e is None else e[1] for e in ends]
+        if item.among is not None and item.among in self.arms:
+            first = self.arms.pop(item.among)
+            both = zip(first, most, strict=True)
+            self.bound(item.symbols, [None if a is None or b is None else greater(a, b) for a, b in both])
+        elif item.among is not None:
+            self.arms[item.among] = most
+        elif any(v not in self.most for v in item.symbols):  # before a loop that changes them
+            self.bound(item.symbols, [None] * len(most))
+        self.steps.append(Measure("", item.symbols, (), item.span, item.values))
 
     def used(self) -> set[Origin]:
         """The origins that are read; a branch's, if the choice's result is read."""
@@ -165,15 +197,25 @@ class Homes:
                     found.update(item.initial)
         return found
 
-    def begin(self, item: Begin) -> None:
-        """A loop begins: each of its variables has memory of its own, filled before with what the call hands over."""
+    def begin(self, item: Begin) -> int:
+        """A loop begins: each of its variables has memory of its own, filled before with what the call hands over. The
+        number of its step."""
         carried: list[str] = []
         for own, initial in zip(item.carried, item.initial, strict=True):
             if own is not None:
                 self.home[own] = self.add(own.name, own.type, "workspace", f"the loop at {item.span}", own.device)
                 self.copy(initial, self.home[own])
             carried.append("" if own is None else self.home[own])
-        self.steps.append(Loop(len(self.steps), tuple(carried), item.span))
+        index = len(self.steps)
+        self.steps.append(Loop(index, tuple(carried), item.span))
+        if item.sizes:
+            _, ahead, here = zip(*item.sizes, strict=True)
+            self.bound(here, [self.most[v] for v in ahead])
+            self.steps.append(Measure("", here, (), item.span, ahead))
+        for handed, own in item.taken:
+            self.home[own] = self.add(own.name, own.type, "workspace", f"the loop at {item.span}", own.device)
+            self.copy(handed, self.home[own])
+        return index
 
     def move(self, moves: Iterable[tuple[Origin, str]]) -> None:
         """Copy origins to slots as if at once: none is overwritten before it is read."""
@@ -208,8 +250,11 @@ class Homes:
             name = self.made(
                 result, result.name if len(item.results) == 1 else f"{result.name}.{result.index}", producer
             )
-            self.settle(then, name, item, 0)
-            self.settle(otherwise, name, item, 1)
+            for side, given in enumerate((then, otherwise)):
+                if same_size(given.type.shape, result.type.shape):
+                    self.settle(given, name, item, side)
+                else:  # its size is told at the end of the arm
+                    self.late[item][side].append((given, name))
 
     def made(self, origin: Origin, name: str, producer: str) -> str:
         """The slot in which an origin is made: its home where it has one already, else new workspace."""

@@ -1,7 +1,7 @@
 """Whether what a program keeps for sizes that a run measures is enough (specs/verify.md, "liveness").
 
-A symbol is measured once in the text. That it has a greatest value is shown of an assertion that comes next on every
-way, before anything else can fail; that a slot has room is shown for all values up to the greatest. Both are questions
+That a symbol has a greatest value is shown of what it is set to, or of an assertion that comes next on every way,
+before anything else can fail; where it is a limit of the program, it is a limit, and said. That a slot has room is shown for all values up to the greatest. Both are questions
 of whether so many bytes end within so many, which is what is asked of a plan.
 """
 
@@ -30,9 +30,18 @@ def check_measured(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidenc
     if not measured:
         return proved("no size is measured")
     given = [*run_dims(program)]
+    limits = program.bounds
     for i, item in enumerate(program.steps):
-        for v, most in zip(item.symbols, item.most, strict=True) if isinstance(item, Measure) else ():
-            told = [*given, *_told(program, kernels, i, measured)]
+        if not isinstance(item, Measure):
+            continue
+        others = [most - v for v, most in measured.items() if v not in item.symbols]  # a run ends where they are more
+        told = [*given, *(d for d in others if isinstance(d, Expr)), *_told(program, kernels, i, measured)]
+        found = _is_within(program, [(show(d), 0, d) for d in item.values], told)
+        if not found.holds:
+            return replace(found, detail=f"that a size is no less than 0 is not shown: {found.detail}")
+        for v, most in zip(item.symbols, item.most, strict=True):
+            if v in limits:
+                continue
             found = _is_within(program, [(v.name, v, most)], told)
             if not found.holds:
                 what = f"that {v.name} is at most {show(most)} does not follow from what is asserted next of it"
@@ -52,13 +61,13 @@ def check_measured(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidenc
 def _odd(program: Program, measured: Mapping[Var, Dim]) -> Iterator[str]:
     """What is wrong in the text alone."""
     known = {v for n in program.inputs for d in program.slots[n].type.shape for v in variables(d)}
-    known |= {v for v, _, _ in program.limits}
-    seen: set[Var] = set()
-    for item in program.steps:
-        for v in item.symbols if isinstance(item, Measure) else ():
-            if v in seen or v in known:
-                yield f"{v.name} is measured twice, or is known when a run begins"
-            seen.add(v)
+    known |= {v for v, _, _ in program.limits if v not in measured}
+    for v in measured:
+        if v in known:
+            yield f"{v.name} is measured, and is known when a run begins"
+    for v, low, high in program.limits:
+        if v in measured and (low, high) != (0, measured[v]):
+            yield f"{v.name} is at most {show(measured[v])} where it is measured, and its limits are others"
     for v, most in measured.items():
         if any(s in measured for s in variables(most)):
             yield f"the greatest {v.name}, {show(most)}, is not known when a run begins"
@@ -76,6 +85,11 @@ def _told(program: Program, kernels: Mapping[str, PrimFunc], at: int, measured: 
     """What is 0 or more if the run goes on behind a measure: every measured size, and both ways what is asserted to be
     equal before anything else can fail."""
     yield from measured
+    here = program.steps[at]
+    assert isinstance(here, Measure)
+    for v, d in zip(here.symbols, here.values, strict=False):
+        if not any(o in here.symbols for o in variables(d)):
+            yield from (v - d, d - v)
     for item in program.steps[at + 1 :]:
         match item:
             case Assertion():

@@ -6,7 +6,7 @@ holds a choice between what its arms have left in it; what only one arm has writ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from assay.semantics.devices import ANYWHERE
@@ -34,13 +34,16 @@ from assay.semantics.steps import (
     title,
 )
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType, Type, flatten
+from assay.semantics.types import TensorType, Type
 from assay.verify.evidence import Evidence, plural, proved, refuted
 from assay.verify.liveness.source_values import (
+    Carried,
     Computed,
     Numbers,
     TrapEvents,
+    carried_size,
     choice,
+    chosen_size,
     computed,
     copied,
     there,
@@ -62,7 +65,7 @@ def check_program(source: Module, target: Module) -> Evidence:
     table = Table()
     program = target.program
     try:
-        graph = computed(source.main, source, table, [s.carried for s in program.steps if isinstance(s, Loop)])
+        graph = computed(source.main, source, table, [_carried(program, i) for i, _ in _loops(program)])
     except UndecidedNumbering as reason:
         return refuted("proved", str(reason))
     steps = _Steps(source, target, graph, table)
@@ -95,28 +98,52 @@ def check_program(source: Module, target: Module) -> Evidence:
             return refuted("proved", f"output {name} does not get its value{why}")
     if steps.events.leave() != graph.events:
         return refuted("proved", "a step that can trap, an assertion or a print is dropped, added, changed or moved")
-    wrong = _interface(source, program, table)
-    for v in {v for n in program.outputs for d in program.slots[n].type.shape for v in variables(d)}:
-        if steps.sizes.get(v) is not graph.sizes.get(v):
-            wrong = wrong or f"{v.name} in the type of an output is not what the function measures"
+    wrong = _interface(source, program, table, graph, steps.sizes)
     said = f"every output gets its value for every input; {len(program.calls)} steps{_choices(program)}"
     return refuted("proved", wrong) if wrong else proved(said)
 
 
+def _loops(program: Program) -> Iterator[tuple[int, Loop]]:
+    return ((i, s) for i, s in enumerate(program.steps) if isinstance(s, Loop))
+
+
+def _carried(program: Program, index: int) -> Carried:
+    """What a loop says of its variables."""
+    loop = program.steps[index]
+    assert isinstance(loop, Loop)
+    return Carried(loop.carried, {place for places in _changed(program, index).values() for place in places})
+
+
+def _changed(program: Program, index: int) -> dict[Var, list[tuple[int, int]]]:
+    """The sizes that a loop carries and changes, and where they stand: the number of the variable, and the axis."""
+    loop = program.steps[index]
+    assert isinstance(loop, Loop)
+    inner = {v for s in program.steps[index + 1 : loop.end] if isinstance(s, Measure) for v in s.symbols}
+    found: dict[Var, list[tuple[int, int]]] = {}
+    for k, name in enumerate(loop.carried):
+        for axis, d in enumerate(program.slots[name].type.shape if name else ()):
+            if isinstance(d, Var) and d in inner:
+                found.setdefault(d, []).append((k, axis))
+    return found
+
+
 def _choices(program: Program) -> str:
     choices, loops, assertions = (sum(isinstance(s, kind) for s in program.steps) for kind in (Branch, Loop, Assertion))
-    sizes = sum(len(s.symbols) for s in program.steps if isinstance(s, Measure))
+    measured = measured_of(program)
+    limits = ", ".join(f"{v.name} up to {high}" for v, _, high in program.limits if v in measured)
     said = f", {plural(choices, 'choice')}" if choices else ""
     said += f", {plural(loops, 'loop')}" if loops else ""
-    said += f", {plural(sizes, 'measured size')}" if sizes else ""
+    said += f", {plural(len(measured), 'measured size')}" if measured else ""
+    said += f" (room for {limits})" if limits else ""
     said += f", {plural(assertions, 'assertion')} on sizes" if assertions else ""
     asked, told = (sum(isinstance(s, kind) for s in program.steps) for kind in (Require, PrintValues))
     said += f", {plural(asked, 'assertion')} on values" if asked else ""
     return said + (f", {plural(told, 'print')}" if told else "")
 
 
-def _interface(source: Module, program: Program, table: Table) -> str | None:
-    """What is wrong with the inputs and outputs, and with the limits of sizes, if anything."""
+def _interface(source: Module, program: Program, table: Table, graph: Computed, sizes: Mapping[Var, Dim]) -> str | None:
+    """What is wrong with the inputs and outputs, and with the limits of sizes, if anything. `sizes` is what stands for
+    the measured ones at the end."""
 
     def text(of: Type) -> str:
         return type_text(of, lambda d: dim_text(d, lambda s: f"@{table.symbol(s)}"), table)
@@ -131,17 +158,19 @@ def _interface(source: Module, program: Program, table: Table) -> str | None:
     params = [(p.name, text(p.type)) for p in source.main.params]
     if params != [(n, text(program.slots[n].type)) for n in program.inputs]:
         return "the program's inputs are not the function's parameters"
-    types = [text(t) for t in flatten(source.main.result_type)]
-    if types != [text(program.slots[n].type) for n in program.outputs]:
+    given = (program.slots[n].type for n in program.outputs)
+    made = [TensorType(tuple(replaced(d, sizes) for d in t.shape), t.dtype) for t in given]
+    if [text(t) for t in graph.types] != [text(t) for t in made]:
         return "the program's outputs do not have the types of the function's results"
     try:
         declared = declared_limits(source.main)
     except Invalid as wrong:
         return str(wrong)
-    if declared != program.limits:
+    measured = measured_of(program)
+    limits = tuple(one for one in program.limits if one[0] not in measured)
+    if declared != limits:
         both = [
-            ", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none"
-            for found in (declared, program.limits)
+            ", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none" for found in (declared, limits)
         ]
         return f"the limits of the program's sizes are {both[1]}, those declared are {both[0]}"
     for name, slot in zip(source.main.attrs.get("outputs", ()), program.outputs, strict=False):
@@ -164,14 +193,17 @@ class _Steps:
             self.holds[name] = there(table, table.constant(array), target.info(name).device)
         self.before: list[dict[str, int | None]] = []
         """For each arm around here what slots held where it began, of those that it has changed."""
-        self.arms: list[tuple[int, dict[str, int | None], Numbers]] = []
+        self.arms: list[tuple[int, dict[str, int | None], Numbers, dict[Var, Dim]]] = []
         """For each branch of which the second arm is being read: the condition, and what the first has left."""
+        self.left: dict[Var, Dim] = {}
+        """The sizes at the end of the arm that was left last."""
         self.gone = False
         """Whether no way leads here: a loop has begun anew instead."""
         self.ended: list[bool] = []
         """For each branch around: whether no way leads out of its first arm, once that is read."""
-        self.loops: list[tuple[int, Loop, Numbers]] = []
-        """The loops around: the number of each, and what its variables are before."""
+        self.loops: list[tuple[int, Loop, Numbers, list[Dim], list[Var]]] = []
+        """The loops around: the number of each, what its variables are before, and the sizes that it changes, before
+        and as symbols."""
         self.count = 0
         self.measured = measured_of(program)
         self.sizes: dict[Var, Dim] = {}
@@ -231,7 +263,12 @@ class _Steps:
         return None if missing is None else f"{describe_step(step, i)} uses {missing.name} before that is measured"
 
     def measure(self, i: int, step: Measure) -> str | None:
-        """Sizes get their values, the elements of what a slot holds."""
+        """Sizes get their values, the elements of what a slot holds, or dims."""
+        if not step.slot:
+            if wrong := self.unmeasured(i, step, step.values):
+                return wrong
+            self.sizes.update([(v, replaced(d, self.sizes)) for v, d in zip(step.symbols, step.values, strict=True)])
+            return None
         of = self.target.program.slots[step.slot].type
         if step.slot not in self.holds:
             return f"{describe_step(step, i)} reads {step.slot}, which nothing has written"
@@ -280,51 +317,58 @@ class _Steps:
             case "if":
                 if step.condition not in self.holds:
                     return f"{describe_step(step, i)} reads {step.condition}, which nothing has written"
-                self.arms.append((self.holds[step.condition], {}, ()))
+                self.arms.append((self.holds[step.condition], {}, (), {}))
                 self.enter()
             case "else":
-                self.arms[-1] = (self.arms[-1][0], *self.leave())
+                self.arms[-1] = (self.arms[-1][0], *self.leave(), self.left)
                 self.enter()
                 self.ended.append(self.gone)
                 self.gone = False
             case _:
                 other, events = self.leave()
-                condition, first, before = self.arms.pop()
+                condition, first, before, sizes = self.arms.pop()
                 self.events.choose(condition, before, events)
                 ended = self.ended.pop()
+                both = {v: (sizes[v], self.left[v]) for v in sizes if v in self.left}
+                self.sizes = {v: chosen_size(self.table, condition, *arms) for v, arms in both.items()}
                 if ended or self.gone:  # what one goes on with is what the other arm has left
                     for name, number in (other if ended else first).items():
                         self.put(name, number)
+                    self.sizes = self.left if ended else sizes
                     self.gone = self.gone and ended
                     return None
                 for name in {**first, **other}:
                     here = self.holds.get(name)
                     a, b = first.get(name, here), other.get(name, here)
-                    both = None if a is None or b is None else choice(self.table, condition, a, b)
-                    if both != here:
-                        self.put(name, both)
+                    chosen = None if a is None or b is None else choice(self.table, condition, a, b)
+                    if chosen != here:
+                        self.put(name, chosen)
         return None
 
     def loop(self, what: str, i: int, step: Loop) -> str | None:
         """A loop begins, or it is left. What is known where it begins holds in every iteration: what its variables are
         has a number of its own, and what it writes otherwise is not there."""
         if what == "leave":
-            number, _, initial = self.loops.pop()
+            number, _, initial, sizes, _ = self.loops.pop()
             if self.gone:
                 return f"{describe_step(step, i)} is never left"
-            self.events.loop(number, initial)
+            self.events.loop(number, initial, sizes)
             return None
         missing = next((n for n in step.carried if n and n not in self.holds), None)
         if missing is not None:
             return f"{describe_step(step, i)} carries {missing}, which nothing has written"
         initial = tuple(self.holds[n] for n in step.carried if n)
-        self.loops.append((self.count, step, initial))
+        changed = _changed(self.target.program, i)
+        if wrong := self.unmeasured(i, step, changed):
+            return wrong
+        self.loops.append((self.count, step, initial, [self.sizes[v] for v in changed], list(changed)))
         self.count += 1
         for inner in self.target.program.steps[i + 1 : step.end]:
             for name in (*inner.writes, *inner.scratch):
                 self.put(name, None)
             for v in inner.symbols if isinstance(inner, Measure) else ():
                 self.sizes.pop(v, None)
+        self.sizes.update((v, carried_size(self.table, self.loops[-1][0], *at[0])) for v, at in changed.items())
         for k, name in enumerate(step.carried):
             if name:
                 self.put(name, self.table.number("carried", self.loops[-1][0], k))
@@ -333,11 +377,13 @@ class _Steps:
 
     def again(self, i: int, step: Continue) -> str | None:
         """A loop begins anew, with what its variables' slots hold."""
-        number, loop, _ = self.loops[-1]
+        number, loop, _, _, changed = self.loops[-1]
         missing = next((n for n in loop.carried if n and n not in self.holds), None)
         if missing is not None:
             return f"{describe_step(step, i)} carries {missing}, which nothing has written in this iteration"
-        self.events.again(number, tuple(self.holds[n] for n in loop.carried if n))
+        if wrong := self.unmeasured(i, step, changed):
+            return wrong
+        self.events.again(number, tuple(self.holds[n] for n in loop.carried if n), [self.sizes[v] for v in changed])
         self.gone = True
         return None
 
@@ -349,7 +395,7 @@ class _Steps:
     def leave(self) -> tuple[dict[str, int | None], Numbers]:
         """Back to where the arm began; what it has left in the slots that it has changed, and its events."""
         changed = self.before.pop()
-        self.sizes = self.outer.pop()
+        self.left, self.sizes = self.sizes, self.outer.pop()
         left = {name: self.holds.get(name) for name in changed}
         for name, number in changed.items():
             if number is None:

@@ -9,7 +9,7 @@ program with it.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -34,11 +34,26 @@ Numbers: TypeAlias = tuple[int, ...]
 
 Value: TypeAlias = "Numbers | None"
 """What an expression gives: None where nothing comes back, for a loop begins anew instead."""
+Typed: TypeAlias = "tuple[Numbers, list[TensorType]] | None"
+"""The same with the types of the tensors, in the symbols of `main`."""
 
 
 def is_vector(of: Type, count: int) -> bool:
     """Whether sizes can be read from values of a type: so many whole numbers."""
     return isinstance(of, TensorType) and of.dtype is INT64 and of.shape == (count,)
+
+
+def chosen_size(table: Table, condition: int, then: Dim, otherwise: Dim) -> Dim:
+    """What stands for a size that is one in one arm, and another in the other."""
+    if provably_equal(then, otherwise):
+        return then
+    arms = tuple(dim_text(d, lambda s: f"@{table.symbol(s)}") for d in (then, otherwise))
+    return table.sizes.setdefault((table.number("size", condition, *arms), 0), Symbol(f"size_{len(table.sizes)}"))
+
+
+def carried_size(table: Table, loop: int, variable: int, axis: int) -> Symbol:
+    """What stands for a dim of a variable of a loop where an iteration begins."""
+    return table.sizes.setdefault((table.number("carried", loop, variable), axis), Symbol(f"size_{len(table.sizes)}"))
 
 
 def choice(table: Table, condition: int, then: int, otherwise: int) -> int:
@@ -82,11 +97,8 @@ class TrapEvents:
     def assert_sizes(self, sizes: Sequence[tuple[Dim, Dim]]) -> None:
         """Note that dims have to be equal here, in pairs; nothing where there are none."""
 
-        def text(dim: Dim) -> str:
-            return dim_text(dim, lambda s: f"@{self.table.symbol(s)}")
-
         if sizes:
-            self.add(self.table.number("sizes", *(f"{text(a)} = {text(b)}" for a, b in sizes)))
+            self.add(self.table.number("sizes", *(" = ".join(self.texts(pair)) for pair in sizes)))
 
     def measure(self, vector: int, count: int) -> list[Symbol]:
         """Note that the elements of a vector become sizes here, or the run traps; the symbols that stand for them: the
@@ -122,15 +134,19 @@ class TrapEvents:
         """One arm has ended in a loop that begins anew: what follows is in the other, up to the end of the block."""
         _last(self.open[-1])[-1].rest = condition, ended, first, other
 
-    def again(self, loop: int, carried: Numbers) -> None:
-        """A loop begins anew with these values of its variables."""
-        self.add(self.table.number("again", loop, carried))
+    def again(self, loop: int, carried: Numbers, sizes: Sequence[Dim]) -> None:
+        """A loop begins anew with these values of its variables, and these of the sizes that change."""
+        self.add(self.table.number("again", loop, carried, *self.texts(sizes)))
 
-    def loop(self, loop: int, initial: Numbers) -> None:
-        """The innermost block was the body of a loop that began with these values of its variables. It is an event
-        whatever is in it: that it ends is not known."""
+    def loop(self, loop: int, initial: Numbers, sizes: Sequence[Dim]) -> None:
+        """The innermost block was the body of a loop that began with these values of its variables, and these of the
+        sizes that change. It is an event whatever is in it: that it ends is not known."""
         events = self.leave()
-        self.add(self.table.number("loop", loop, initial, events))
+        self.add(self.table.number("loop", loop, initial, events, *self.texts(sizes)))
+
+    def texts(self, dims: Iterable[Dim]) -> list[str]:
+        """Dims as texts, the same for the same."""
+        return [dim_text(d, lambda s: f"@{self.table.symbol(s)}") for d in dims]
 
     def choose(self, condition: int, then: Numbers, otherwise: Numbers) -> None:
         """Both arms have ended; nothing if nothing in them can trap."""
@@ -155,23 +171,35 @@ class Computed:
     calls: list[tuple[graph.CallTIR, Numbers]]
     devices: dict[int, set[VirtualDevice]]
     """The devices on which a value is computed, by the number of its first tensor."""
-    sizes: Mapping[Symbol, Dim]
-    """What stands for the symbols that the function itself measures."""
+    types: Sequence[TensorType]
+    """What the results are, in the symbols of the parameters and in those that stand for what is measured."""
 
 
-def computed(function: graph.Function, module: Module, table: Table, loops: Sequence[Sequence[str]] = ()) -> Computed:
-    """Number a function whose parameters are tensors; Undecided for what no program does.
+@dataclass(frozen=True)
+class Carried:
+    """What a program says of a loop: of each variable the slot that it is handed over in, "" for one of which it says
+    that it is the same in each iteration; and which dims it changes: pairs of a variable and an axis. That is shown
+    here, not believed."""
 
-    `loops` says of each loop, in the order of the text, which of its variables the program carries: a name, or "" for
-    one of which it says that it is the same in each iteration. That is shown here, not believed.
-    """
+    slots: Sequence[str]
+    sizes: Collection[tuple[int, int]] = ()
+
+
+def computed(function: graph.Function, module: Module, table: Table, loops: Sequence[Carried] = ()) -> Computed:
+    """Number a function whose parameters are tensors; Undecided for what no program does. `loops` are the loops of the
+    program, in the order of the text."""
     reader = _Reader(module, table, loops)
     env: dict[graph.Expr, Value] = {p: (table.number("parameter", i),) for i, p in enumerate(function.params)}
-    names = _Names(ChainMap(env))
-    result: Value = run_task(reader.body(function.body, names))
+    told = {s for p in function.params for t in flatten(p.type) for d in t.shape for s in variables(d)}
+    names = _Names(ChainMap(env), told)
+    result: Typed = run_task(reader.body(function.body, names))
     if result is None or reader.count != len(loops):
         raise UndecidedNumbering(f"{len(loops)} loops in the program, {reader.count} functions that call themselves")
-    return Computed(result, reader.events.leave(), reader.calls, reader.devices, names.sizes)
+    reader.require(names, flatten(function.result_type), result[1], function)
+    types = [
+        TensorType(tuple(replaced(d, names.sizes) for d in t.shape), t.dtype) for t in flatten(function.result_type)
+    ]
+    return Computed(result[0], reader.events.leave(), reader.calls, reader.devices, types)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +217,8 @@ class _Names:
     """One run of a function: what its variables hold, what its symbols are, and which functions they are."""
 
     holds: ChainMap[graph.Expr, Value]
+    told: Collection[Symbol] = ()
+    """The symbols that have values when a run begins, where the function is `main` or inside of it."""
     sizes: dict[Symbol, Dim] = field(default_factory=dict)
     functions: ChainMap[graph.Expr, _Callee] = field(default_factory=ChainMap)
 
@@ -206,6 +236,22 @@ class _Names:
             [TensorType(tuple(replaced(d, self.sizes) for d in t.shape), t.dtype) for t in flat] if self.sizes else flat
         )
 
+    def meet(self, wanted: Sequence[TensorType], found: Sequence[TensorType]) -> list[tuple[Dim, Dim]] | None:
+        """Values of some types, in the symbols of the caller, are to have others: what has to be equal for that. The
+        first whole dim that is a symbol without a value gives it one (M4.2). None where a dim has no value then."""
+
+        def is_open(dim: Dim) -> bool:
+            return any(v not in self.sizes and v not in self.told for v in variables(dim))
+
+        pairs = [p for a, b in zip(found, wanted, strict=True) for p in zip(a.shape, b.shape, strict=True)]
+        for a, b in pairs:
+            if isinstance(b, Symbol) and is_open(b):
+                self.sizes[b] = a
+        if any(is_open(b) for _, b in pairs):
+            return None
+        both = ((a, replaced(b, self.sizes)) for a, b in pairs)
+        return [(a, b) for a, b in both if not provably_equal(a, b)]
+
 
 @dataclass(eq=False)
 class _Loop:
@@ -217,11 +263,15 @@ class _Loop:
     header: Numbers
     functions: Mapping[graph.Expr, _Callee]
     """The functions that it was handed, and has to hand on."""
+    before: Mapping[Symbol, Dim]
+    """What its symbols are before."""
+    changing: Sequence[Symbol]
+    """Those of which the program says that they change."""
     again: bool = False
 
 
 class _Reader:
-    def __init__(self, module: Module, table: Table, loops: Sequence[Sequence[str]]) -> None:
+    def __init__(self, module: Module, table: Table, loops: Sequence[Carried]) -> None:
         self.module, self.table = module, table
         self.events = TrapEvents(table)
         self.calls: list[tuple[graph.CallTIR, Numbers]] = []
@@ -229,13 +279,11 @@ class _Reader:
         self.loops = loops
         self.count = 0
         """The loops that were met."""
-        self.told = {s for p in module.main.params for t in flatten(p.type) for d in t.shape for s in variables(d)}
-        """The symbols that have values when a run begins, and those that stand for what is measured."""
         self.inside: dict[graph.Function, _Loop | None] = {}
         """The functions whose bodies are around; of one that calls itself, its loop."""
 
-    def body(self, expr: graph.Expr, env: _Names) -> Task[Value]:
-        """The value of a chain of lets."""
+    def body(self, expr: graph.Expr, env: _Names) -> Task[Typed]:
+        """The value of a chain of lets, and the types of its tensors."""
         lets, result = graph.let_chain(expr)
         for let in lets:
             if isinstance(let.value, graph.Function):
@@ -252,16 +300,27 @@ class _Reader:
                         raise self.undecided(let.value)
                     return None
         value: Value = yield self.value(result, None, env)
-        return value
+        return None if value is None else (value, env.types([result]))
 
-    def enter(self, callee: _Callee, node: graph.Call, env: _Names) -> Task[Value]:
+    def require(self, env: _Names, wanted: Sequence[TensorType], found: Sequence[TensorType], node: graph.Expr) -> None:
+        """Values of some types are to have others here: sizes get their values, or have to agree."""
+        pairs = env.meet(wanted, found)
+        if pairs is None:
+            raise self.undecided(node)
+        self.events.assert_sizes(pairs)
+
+    def enter(self, callee: _Callee, node: graph.Call, env: _Names) -> Task[Typed]:
         """The value of a call of a graph function: its body's."""
         function = callee.function
         around = callee.around or _Names(ChainMap())
         given: dict[graph.Expr, Value] = {}
         functions: dict[graph.Expr, _Callee] = {}
-        sizes: dict[Symbol, Dim] = dict(around.sizes)
         flat: list[int] = []
+        names = _Names(
+            ChainMap({}, *around.holds.maps), around.told, dict(around.sizes), ChainMap({}, *around.functions.maps)
+        )
+        data: list[graph.Var] = []
+        types: list[TensorType] = []
         for p, a in zip(function.params, node.args, strict=True):
             if isinstance(p.type, FuncType):
                 handed = env.function(a, self.module)
@@ -271,12 +330,13 @@ class _Reader:
                 continue
             given[p] = self.atom(a, env)
             flat += self.atom(a, env)
-            for want, got in zip(flatten(p.type), env.types([a]), strict=True):
-                sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
+            data.append(p)
+            types += env.types([a])
+        self.require(names, [t for p in data for t in flatten(p.type)], types, node)
         if function in self.inside:
-            self.again(function, node, tuple(flat), functions)
+            self.again(function, node, tuple(flat), functions, names.sizes)
             return None
-        loop = self.header(callee, tuple(flat), functions)
+        loop = self.header(callee, data, tuple(flat), functions, names.sizes)
         if loop is not None:
             left = list(loop.header)
             for variable in given:
@@ -284,43 +344,73 @@ class _Reader:
                 given[variable], left = tuple(left[:count]), left[count:]
             self.events.enter()
         self.inside[function] = loop
-        names = _Names(ChainMap(given, *around.holds.maps), sizes, ChainMap(dict(functions), *around.functions.maps))
-        value: Value = yield self.body(function.body, names)
+        names.holds.update(given)
+        names.functions.update(functions)
+        value: Typed = yield self.body(function.body, names)
+        if value is not None:
+            own = replace(names, sizes=dict(names.sizes))
+            self.require(own, flatten(function.result_type), value[1], function)
         del self.inside[function]
         if loop is not None:
             if value is None or not loop.again:
                 raise self.undecided(node)
-            carried = self.loops[loop.number]
-            self.events.loop(loop.number, tuple(n for n, name in zip(loop.initial, carried, strict=True) if name))
+            carried = self.loops[loop.number].slots
+            initial = tuple(n for n, name in zip(loop.initial, carried, strict=True) if name)
+            self.events.loop(loop.number, initial, [loop.before[v] for v in loop.changing])
         return value
 
-    def header(self, callee: _Callee, initial: Numbers, functions: Mapping[graph.Expr, _Callee]) -> _Loop | None:
-        """The loop that a function is, if it calls itself."""
+    def header(
+        self,
+        callee: _Callee,
+        params: Sequence[graph.Var],
+        initial: Numbers,
+        functions: Mapping[graph.Expr, _Callee],
+        sizes: dict[Symbol, Dim],
+    ) -> _Loop | None:
+        """The loop that a function is, if it calls itself. The sizes that it changes are new ones in an iteration."""
         if not _calls_itself(callee, self.module, self.inside):
             return None
         number = self.count
         self.count += 1
-        if number >= len(self.loops) or len(self.loops[number]) != len(initial):
+        if number >= len(self.loops) or len(self.loops[number].slots) != len(initial):
             raise UndecidedNumbering(f"loop {number} has {len(initial)} variables, the program carries others")
         header = tuple(
             self.table.number("carried", number, k) if name else n
-            for k, (name, n) in enumerate(zip(self.loops[number], initial, strict=True))
+            for k, (name, n) in enumerate(zip(self.loops[number].slots, initial, strict=True))
         )
-        return _Loop(number, initial, header, functions)
+        first: dict[Symbol, tuple[int, int]] = {}
+        """Of each symbol of the function where it stands first."""
+        for k, of in enumerate(t for p in params for t in flatten(p.type)):
+            for axis, d in enumerate(of.shape):
+                if isinstance(d, Symbol):
+                    first.setdefault(d, (k, axis))
+        before = {v: sizes[v] for v in first if v in sizes}
+        changing = [v for v in before if first[v] in self.loops[number].sizes]
+        sizes.update((v, carried_size(self.table, number, *first[v])) for v in changing)
+        return _Loop(number, initial, header, functions, before, changing)
 
     def again(
-        self, function: graph.Function, node: graph.Call, values: Numbers, functions: Mapping[graph.Expr, _Callee]
+        self,
+        function: graph.Function,
+        node: graph.Call,
+        values: Numbers,
+        functions: Mapping[graph.Expr, _Callee],
+        sizes: Mapping[Symbol, Dim],
     ) -> None:
         """A function calls itself: what is carried is another event, what is not has to be what it was."""
         loop = self.inside[function]
         innermost = next((f for f in reversed(self.inside) if self.inside[f] is not None), None)
         if loop is None or innermost is not function or functions != loop.functions:
             raise self.undecided(node)
-        carried = self.loops[loop.number]
+        carried = self.loops[loop.number].slots
+        for v, size in loop.before.items():
+            if v not in loop.changing and not provably_equal(sizes[v], size):
+                raise UndecidedNumbering(f"the program does not carry the size {v.name} of a loop, which changes it")
         for k, (name, value) in enumerate(zip(carried, values, strict=True)):
             if not name and value != loop.initial[k]:
                 raise UndecidedNumbering(f"the program does not carry variable {k} of a loop, which changes it")
-        self.events.again(loop.number, tuple(v for v, name in zip(values, carried, strict=True) if name))
+        told = tuple(v for v, name in zip(values, carried, strict=True) if name)
+        self.events.again(loop.number, told, [sizes[v] for v in loop.changing])
         loop.again = True
 
     def atom(self, node: graph.Expr, env: _Names) -> Numbers:
@@ -358,28 +448,46 @@ class _Reader:
             case graph.Call() if isinstance(node.op, Operator) and node.op.view:
                 return self.atom(node.args[0], env)
             case graph.Call() if (callee := env.function(node.op, self.module)) is not None:
-                called: Value = yield self.enter(callee, node, env)
-                return called
+                called: Typed = yield self.enter(callee, node, env)
+                return self.met(node, called, env)
             case graph.CallTIR():
                 return self.call(node, var, env)
-            case graph.If() if not can_fail(node, self.module):
-                (condition,) = self.atom(node.condition, env)
-                self.events.enter()
-                then: Value = yield self.body(node.then, replace(env, sizes=dict(env.sizes)))
-                first = self.events.open.pop()
-                self.events.enter()
-                otherwise: Value = yield self.body(node.otherwise, replace(env, sizes=dict(env.sizes)))
-                second = self.events.open.pop()
-                if then is None:
-                    self.events.go_on(condition, self.events.closed(first), True, second)
-                    return otherwise
-                if otherwise is None:
-                    self.events.go_on(condition, self.events.closed(second), False, first)
-                    return then
-                self.events.choose(condition, self.events.closed(first), self.events.closed(second))
-                return tuple(choice(self.table, condition, a, b) for a, b in zip(then, otherwise, strict=True))
+            case graph.If():
+                chosen: Typed = yield self.choice(node, env)
+                return self.met(node, chosen, env)
             case _:
                 return self.atom(node, env)
+
+    def met(self, node: graph.Expr, found: Typed, env: _Names) -> Value:
+        """What a node gives, which has its type."""
+        if found is None:
+            return None
+        self.require(env, flatten(node.type), found[1], node)
+        return found[0]
+
+    def choice(self, node: graph.If, env: _Names) -> Task[Typed]:
+        """The value of a choice: of each tensor, and of each dim, a choice between those of the arms."""
+        (condition,) = self.atom(node.condition, env)
+        self.events.enter()
+        then: Typed = yield self.body(node.then, replace(env, sizes=dict(env.sizes)))
+        first = self.events.open.pop()
+        self.events.enter()
+        otherwise: Typed = yield self.body(node.otherwise, replace(env, sizes=dict(env.sizes)))
+        second = self.events.open.pop()
+        if then is None:
+            self.events.go_on(condition, self.events.closed(first), True, second)
+            return otherwise
+        if otherwise is None:
+            self.events.go_on(condition, self.events.closed(second), False, first)
+            return then
+        self.events.choose(condition, self.events.closed(first), self.events.closed(second))
+        types = [
+            TensorType(
+                tuple(chosen_size(self.table, condition, *d) for d in zip(a.shape, b.shape, strict=True)), a.dtype
+            )
+            for a, b in zip(then[1], otherwise[1], strict=True)
+        ]
+        return tuple(choice(self.table, condition, a, b) for a, b in zip(then[0], otherwise[0], strict=True)), types
 
     def measure(self, node: graph.MatchCast, dims: Sequence[Dim], env: _Names) -> Numbers:
         """A vector tells sizes: a symbol that has no value here gets it, of the others it is asserted."""
@@ -387,23 +495,18 @@ class _Reader:
         symbols = self.events.measure(vector, len(dims))
         pairs: list[tuple[Dim, Dim]] = []
         for d, own in zip(dims, symbols, strict=True):
-            if isinstance(d, Symbol) and d not in self.told and d not in env.sizes:
+            if isinstance(d, Symbol) and d not in env.told and d not in env.sizes:
                 env.sizes[d] = own
             else:
                 pairs.append((own, replaced(d, env.sizes)))
-        self.told.update(symbols)
         self.events.assert_sizes([p for p in pairs if not provably_equal(*p)])
         return ()
 
     def sizes_of(self, node: graph.MatchCast, env: _Names) -> list[tuple[Dim, Dim]] | None:
-        """What a cast has to find equal, all over symbols that have values when a run begins; None for other casts."""
+        """What a cast of tensors has to find equal; None for other casts, and where a size has no value."""
         if not all(isinstance(of, (TensorType, TupleType)) for of in (node.type, node.value.type)):
             return None
-        found, wanted = env.types([node.value]), env.types([node])
-        pairs = [p for a, b in zip(found, wanted, strict=True) for p in zip(a.shape, b.shape, strict=True)]
-        if any(s not in self.told for pair in pairs for d in pair for s in variables(d)):
-            return None
-        return [(a, b) for a, b in pairs if not provably_equal(a, b)]
+        return env.meet(flatten(node.type), env.types([node.value]))
 
     def call(self, node: graph.CallTIR, var: graph.Var | None, env: _Names) -> Numbers:
         kernel = self.module.kernel(node.func)

@@ -393,7 +393,7 @@ def _as_planned(item: Item, number: Interner) -> object:
         case Assertion():
             return item.span, tuple((number(a), number(b)) for a, b in item.sizes)
         case Measure():
-            return item.span, item.slot, item.symbols, tuple(map(number, item.most))
+            return item.span, item.slot, item.symbols, *(tuple(map(number, dims)) for dims in (item.most, item.values))
         case Step():
             dims = tuple(map(number, item.scalars)), tuple((v, number(d)) for v, d in item.dims)
             return replace(item, in_place=(), scalars=(), dims=()), dims

@@ -36,6 +36,7 @@ def step_that_is_outside(source: CSource, planned: Module, inputs: Mapping[str, 
         step = program.steps[index]
         if found or not isinstance(step, Step):
             return
+        sized.come_to(index)
         # what a step read may be gone after it, where it works in place: its operands are those that were kept
         written = {
             n: look(program.slots[n])[: of.nbytes].copy().view(of.dtype.numpy)

@@ -18,6 +18,8 @@ from assay.verify.trials.planned import module_at
 
 Array = np.ndarray[Any, Any]
 Measured = dict[Var, int]
+OUTSIDE = ("constant", "input")
+"""Where the slots lie whose contents no run of a program changes."""
 
 
 @dataclass
@@ -52,13 +54,10 @@ class TrialsAtSizes:
     def assignments(self) -> Iterator[Measured]:
         """The sizes to try, no two of which are alike: what a constant or an input tells stays as it is."""
         program = self.planned.program
-        most = {v: n for v, n in measured_of(program).items() if isinstance(n, int)}
-        free = {
-            v
-            for s in program.steps
-            if isinstance(s, Measure) and program.slots[s.slot].place not in ("constant", "input")
-            for v in s.symbols
-        }
+        measures = [s for s in program.steps if isinstance(s, Measure)]
+        follow = {v for s in measures if not s.slot for v in s.symbols}
+        most = {v: n for v, n in measured_of(program).items() if isinstance(n, int) and v not in follow}
+        free = {v for s in measures for n in s.reads if program.slots[n].place not in OUTSIDE for v in s.symbols}
         first = {v: self.found.get(v, 0) for v in most}
         tries = [first, *({v: min(n, k) if v in free else first[v] for v, n in most.items()} for k in (0, 1))]
         tries.append({v: n if v in free else first[v] for v, n in most.items()})

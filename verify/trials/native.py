@@ -39,6 +39,7 @@ from assay.verify.trials.data import (
 )
 from assay.verify.trials.kernels import SMALL, different, kernel_outcome
 from assay.verify.trials.paths import TrialPath
+from assay.verify.trials.planned import symbols_left
 from assay.verify.trials.sides import Sides, conditions_of
 
 Array = np.ndarray[Any, Any]
@@ -96,7 +97,14 @@ class Trials:
         """By input what the steps that read it read too."""
         self.compared: dict[str, list[Any]] = {}
         """By input the numbers in the tensor functions that read it, and those of the constants beside it."""
-        for step in self.program.calls:
+        self.open = {
+            i
+            for i, s in enumerate(self.program.steps)
+            if isinstance(s, Step) and symbols_left(self.module.kernel(s.kernel))
+        }
+        """The steps whose sizes a run changes as it goes: they run as they are."""
+        closed = [s for i, s in enumerate(self.program.steps) if isinstance(s, Step) and i not in self.open]
+        for step in closed:
             if step.kernel not in self.sizes:
                 kernel = self.module.kernel(step.kernel)
                 self.sizes[step.kernel] = stores(kernel)
@@ -106,7 +114,7 @@ class Trials:
                     self.sides[step.kernel] = Sides.of(kernel)
                 elif any(conditions_of(s) for s in program_order(kernel.body)):
                     self.unwatched.append(step.kernel)
-        for step in self.program.calls:
+        for step in closed:
             numbers = [*self.constants[step.kernel], *self.numbers_beside(step)]
             for name in step.reads:
                 if self.program.slots[name].place == "input":
@@ -130,9 +138,10 @@ class Trials:
 
     def left_out(self) -> set[int]:
         """The steps that are too large to be tried: the smallest ones are, as far as the budget goes."""
-        found: set[int] = set()
+        found = set(self.open)
         total = 0
-        calls = [(self.sizes[s.kernel], i, s) for i, s in enumerate(self.program.steps) if isinstance(s, Step)]
+        steps = enumerate(self.program.steps)
+        calls = [(self.sizes[s.kernel], i, s) for i, s in steps if isinstance(s, Step) and i not in self.open]
         for size, i, step in sorted(calls, key=lambda c: c[:2]):
             total += size
             if (size > LARGE or total > BUDGET) and not self.traps[step.kernel]:
@@ -142,7 +151,7 @@ class Trials:
 
     def run(self) -> str | None:
         """Where a step of the C differs from its tensor function, if one does."""
-        total = sum(self.sizes[s.kernel] for s in self.program.calls)
+        total = sum(self.sizes.get(s.kernel, 0) for s in self.program.calls)
         kinds: Sequence[Kind] = (
             KINDS if total <= SMALL else ("specials", "ties") if total <= BUDGET // 8 else ("specials",)
         )
@@ -194,7 +203,11 @@ class Trials:
     def reads_inputs(self, index: int) -> bool:
         """Whether a step reads an input of the program."""
         step = self.program.steps[index]
-        return isinstance(step, Step) and any(self.program.slots[n].place == "input" for n in step.reads)
+        return (
+            index not in self.open
+            and isinstance(step, Step)
+            and any(self.program.slots[n].place == "input" for n in step.reads)
+        )
 
     def __str__(self) -> str:
         t = self.tried
@@ -219,6 +232,11 @@ class Trials:
             said += f"; conditions in {listed(self.unwatched)} not watched"
         if t.untaken:
             said += f"; not taken: {listed(t.untaken, 8)}"
+        if self.open:
+            names = dict.fromkeys(
+                s.kernel for i, s in enumerate(self.program.steps) if isinstance(s, Step) and i in self.open
+            )
+            said += f"; not {listed(list(names))}, whose sizes the run changes"
         if t.large:
             said += f"; not {listed(list(dict.fromkeys(t.large)))}, too large for that"
         return said
@@ -444,7 +462,7 @@ class _Run:
             slot = self.program.slots[name]
             if not slot.is_live(self.trials.positions[index + 1] - 1):
                 continue
-            got = look(slot)[: slot.type.nbytes]
+            got = look(slot)[: wanted.nbytes]
             if wanted.dtype == np.bool_ and got.size and got.max() > 1:
                 return f"{describe_step(step, index)} leaves a byte in {name} that is no bool"
             odd = different(np.ascontiguousarray(wanted).reshape(-1), got.copy().view(wanted.dtype).reshape(-1))

@@ -46,7 +46,7 @@ class TrialPath:
             match step := self.program.steps[number]:
                 case Step():
                     self.steps.append(number)
-                case Measure(slot=name):
+                case Measure(slot=name) if name:
                     self.measure(name, np.array([self.measured[v] for v in step.symbols], np.int64))
                 case Require(condition=name) if not self.holds(self.program.slots[name], number != self.refuse, False):
                     self.ends = number

@@ -13,7 +13,7 @@ from assay.semantics.graph import CallTIR, Expr, Function
 from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.graph.matching import Bound
 from assay.semantics.instance import at, input_types, is_symbolic, replaced, sizes_of, sizes_of_call, sizes_of_step
-from assay.semantics.module import GROUP, Definition, Measure, Module, Step
+from assay.semantics.module import GROUP, Branch, Definition, Measure, Module, Step, walk
 from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
@@ -29,7 +29,7 @@ def module_at(module: Module, inputs: Mapping[str, Any], measured: Mapping[Symbo
     Invalid: the inputs do not fit, or have sizes outside of the program's limits.
     """
     program = module.program
-    if not is_symbolic(program) and not any(_symbols(k) for k in module.kernels.values()):
+    if not is_symbolic(program) and not any(symbols_left(k) for k in module.kernels.values()):
         return module
     values = sizes_of(input_types(program), {n: np.shape(inputs[n]) for n in program.inputs})
     return _AtSizes(module).run({**values, **(measured or {})})
@@ -44,22 +44,40 @@ class SizedSteps:
         """The sizes that were measured so far."""
         self.told: dict[str, list[tuple[Symbol, ...]]] = {}
         """By slot the symbols that are measured by it."""
-        for s in module.program.steps:
-            if isinstance(s, Measure):
-                self.told.setdefault(s.slot, []).append(s.symbols)
+        measures = [s for s in module.program.steps if isinstance(s, Measure)]
+        self.measures = bool(measures)
+        for s in measures:
+            for name in s.reads:
+                self.told.setdefault(name, []).append(s.symbols)
+        self.conditions: dict[str, bool] = {s.condition: False for s in module.program.steps if isinstance(s, Branch)}
+        """What the slots hold that choices are made by."""
+        values = any(s.values for s in measures)
+        self._way = walk(module.program.steps, lambda _, s: self.conditions[s.condition]) if values else None
         self._made = _AtSizes(module, made=dict(module.definitions))
-        for name in self.told:
+        for name in (*self.told, *self.conditions):
             if name in inputs or name in module.constants:
                 self.see(name, inputs[name] if name in inputs else module.constants[name])
 
+    def come_to(self, index: int) -> None:
+        """The run has come to a step, and past what sets sizes on the way."""
+        for number in self._way or ():
+            item = self.module.program.steps[number]
+            if isinstance(item, Measure) and item.values:
+                sizes = [self.size(d) for d in item.values]
+                self.values.update((v, n) for v, n in zip(item.symbols, sizes, strict=True) if isinstance(n, int))
+            if number == index:
+                return
+
     def see(self, name: str, contents: Any) -> None:
         """A slot holds this."""
+        if name in self.conditions:
+            self.conditions[name] = bool(np.asarray(contents))
         for symbols in self.told.get(name, ()):
             self.values.update(zip(symbols, np.asarray(contents).reshape(-1).tolist(), strict=True))
 
     def size(self, dim: Dim) -> Dim:
         """A dim in numbers."""
-        return replaced(dim, self.values) if self.told else dim
+        return replaced(dim, self.values) if self.measures else dim
 
     def type(self, slot: str) -> TensorType:
         """The type of a slot in numbers."""
@@ -69,7 +87,7 @@ class SizedSteps:
     def kernel(self, step: Step) -> tuple[PrimFunc, Module]:
         """The tensor function of a step in numbers, and a module with it and its group."""
         kernel = self.module.kernel(step.kernel)
-        if not self.told or not _symbols(kernel):
+        if not self.measures or not symbols_left(kernel):
             return kernel, self.module
         self._made.values = self.values
         found = {v: self.size(d) for v, d in sizes_of_step(step, kernel).items()}
@@ -89,7 +107,7 @@ class _AtSizes:
         self.values = values  # a claim may be in symbols that no buffer of the tensor function has
         program = at(self.module.program, values)
         kept = {n: d for n, d in self.module.definitions.items() if not isinstance(d, PrimFunc)}
-        self.made = {**kept, **{n: k for n, k in self.module.kernels.items() if not _symbols(k)}}
+        self.made = {**kept, **{n: k for n, k in self.module.kernels.items() if not symbols_left(k)}}
         left = {i: s for i, s in enumerate(program.steps) if isinstance(s, Step) and self.is_open(s)}
         self.made |= {s.kernel: self.module.kernel(s.kernel) for s in left.values()}  # their names are taken first
         steps = tuple(self.step(s) if isinstance(s, Step) and i not in left else s for i, s in enumerate(program.steps))
@@ -100,7 +118,7 @@ class _AtSizes:
         """Whether a run measures a size of a step: it keeps its tensor function."""
         kernel = self.module.kernel(step.kernel)
         sizes = sizes_of_step(step, kernel)
-        return not all(isinstance(sizes[s], int) for s in _symbols(kernel))
+        return not all(isinstance(sizes[s], int) for s in symbols_left(kernel))
 
     def step(self, step: Step) -> Step:
         kernel = self.module.kernel(step.kernel)
@@ -108,7 +126,7 @@ class _AtSizes:
 
     def kernel(self, kernel: PrimFunc, given: Mapping[Symbol, Any]) -> str:
         """The name of a tensor function at sizes, which is made where it is new."""
-        sizes = {s: int(given[s]) for s in _symbols(kernel)}
+        sizes = {s: int(given[s]) for s in symbols_left(kernel)}
         if not sizes:
             return kernel.name
         key = kernel.name, tuple(sizes.values())
@@ -143,7 +161,7 @@ class _AtSizes:
         return name
 
 
-def _symbols(kernel: PrimFunc) -> tuple[Symbol, ...]:
+def symbols_left(kernel: PrimFunc) -> tuple[Symbol, ...]:
     """The symbols and scalars of a tensor function."""
     found = [d for b in kernel.params for d in b.shape if isinstance(d, Symbol)]
     return tuple(dict.fromkeys([*kernel.scalars, *found]))

@@ -1,0 +1,111 @@
+"""One run of a function that is written out: what its variables, symbols and functions are (specs/lower.md,
+"liveness")."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from assay.lower.liveness.items import Value
+from assay.semantics import graph
+from assay.semantics.alias import Origin, from_outside
+from assay.semantics.errors import Unsupported
+from assay.semantics.instance import replaced
+from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
+from assay.semantics.types import FuncType, TensorType, Type, flatten, with_dims
+
+
+@dataclass(eq=False)
+class Activation:
+    """One run of a function: what its variables and its symbols are."""
+
+    prefix: str
+    given: Collection[Symbol]
+    """The symbols of the parameters of `main`, which stand for themselves."""
+    of: ChainMap[graph.Expr, Value]
+    sizes: dict[Symbol, Dim] = field(default_factory=dict)
+    functions: ChainMap[graph.Expr, Callee] = field(default_factory=ChainMap)
+
+    def look(self, expr: graph.Expr) -> tuple[Origin, ...]:
+        """The origins of an operand. Unsupported for a function, and where an operand has no name (`liveness.C7`)."""
+        if isinstance(expr.type, FuncType):
+            refuse(expr, "as a value")
+        if isinstance(expr, graph.GlobalVar):
+            return from_outside(expr)
+        if expr not in self.of:
+            raise Unsupported(
+                f"{graph.show_head(expr)} has no name: liveness takes functions in A-normal form (assay.lower.anf)",
+                where=expr.span,
+                label="liveness.C7",
+            )
+        found = self.of[expr]
+        assert found is not None, "what calls itself does so as the last thing"
+        return found
+
+    def typed(self, of: Type) -> Type:
+        """A type in the sizes of the program."""
+        return with_dims(of, self.size) if self.sizes else of
+
+    def size(self, d: Dim) -> Dim:
+        """A dim in the sizes of the program."""
+        return replaced(d, self.sizes)
+
+    def is_known(self, d: Dim) -> bool:
+        """Whether all symbols of a dim have values here."""
+        return all(v in self.sizes or v in self.given for v in variables(d))
+
+    def meet(self, declared: Sequence[Type], types: Sequence[TensorType]) -> tuple[tuple[Dim, Dim], ...] | None:
+        """What has to be equal where tensors of some types, in the sizes of the program, have declared types: pairs of
+        dims. A symbol that has no value yet gets it. None where a dim cannot be told."""
+        wanted = [t for of in declared for t in flatten(of)]
+        pairs = [p for a, b in zip(wanted, types, strict=True) for p in zip(a.shape, b.shape, strict=True)]
+        for d, n in pairs:
+            if isinstance(d, Symbol) and not self.is_known(d):
+                self.sizes[d] = n
+        if not all(self.is_known(d) for d, _ in pairs):
+            return None
+        return tuple((n, self.size(d)) for d, n in pairs if not provably_equal(n, self.size(d)))
+
+
+@dataclass(frozen=True, eq=False)
+class Callee:
+    """A function that can be called: one of the module, or one inside of another, and then the run `around` it."""
+
+    name: str
+    function: graph.Function
+    around: Activation | None = None
+    own: graph.Var | None = None
+    """The variable by which a function inside of another calls itself."""
+
+
+WORDS = {
+    graph.Function: "a function inside of a function",
+    graph.RefCreate: "a reference",
+    graph.RefRead: "a reference that is read",
+    graph.RefWrite: "a reference that is written",
+    graph.Match: "a match",
+}
+
+
+def refuse_recursion(callee: Callee, call: graph.Call, why: str) -> NoReturn:
+    """A function that calls itself in a way that has no plan."""
+    raise Unsupported(
+        f"{callee.name} {why}: a function that calls itself is planned as a loop, where each such call is the last"
+        " thing that it does; others are run by the interpreter (assay run), and judged (assay judge)",
+        where=call.span,
+        label="liveness.C3",
+    )
+
+
+def refuse(value: graph.Expr, where: str) -> NoReturn:
+    """What has no plan, by name."""
+    what = f"{WORDS[type(value)]}, {value.type}," if type(value) in WORDS else graph.show_head(value)
+    raise Unsupported(
+        f"{what} {where}: a plan has calls of tensor functions, choices, loops and calls of functions that are known,"
+        " on tensors and tuples of them. Functions that only a run tells, references, data types and matches are run"
+        " by the interpreter only (assay run)",
+        where=value.span,
+        label="liveness.C2",
+    )
