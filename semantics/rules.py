@@ -205,8 +205,8 @@ def _check_carried(i: int, step: Loop, program: Program) -> None:
 
 
 def _check_measure(i: int, step: Measure, program: Program, most: Mapping[Var, Dim]) -> None:
-    """What tells sizes is a vector of as many whole numbers, or as many dims; each has a greatest one, which is the same
-    at all places."""
+    """What tells sizes is a vector of as many whole numbers, or as many dims; each has a greatest one, the same at all
+    places."""
     slot = program.slots.get(step.slot)
     if not step.slot:
         if len(step.values) != len(step.symbols):

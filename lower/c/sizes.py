@@ -164,7 +164,7 @@ class EntrySizes:
 
     @cached_property
     def measures(self) -> dict[int, tuple[Measure, set[Var]]]:
-        """The steps that measure sizes, by number, and the sizes that have been measured on every way to behind them."""
+        """The steps that measure sizes, by number, and what has been measured on every way to behind them."""
         found: dict[int, tuple[Measure, set[Var]]] = {}
         here: set[Var] = set()
         arms: list[tuple[set[Var], set[Var]]] = []

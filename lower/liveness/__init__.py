@@ -10,6 +10,7 @@ allocation inside a tensor function another, for each call anew. A slot is live 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from assay.lower.liveness.kills import Edge, kills
@@ -18,13 +19,16 @@ from assay.lower.liveness.reading import read_main
 from assay.lower.liveness.slots import Homes, SlotRow
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph.limits import declared_limits
+from assay.semantics.instance import item_with, replaced
 from assay.semantics.live_positions import TOP, BranchRange, Intervals, LivePositions, UseRange, meet, union
 from assay.semantics.memory import Interval
-from assay.semantics.module import Branch, Item, Loop, Module, Program, Slot, Step, flow
+from assay.semantics.module import Branch, Item, Loop, Measure, Module, Program, Slot, Step, flow
+from assay.semantics.scalar import Dim, Var
 from assay.semantics.tensor import Call as TensorCall, PrimFunc, program_order
 from assay.semantics.tensor.mapping import bound_buffers
 from assay.semantics.tensor.phases import Phases, phases
 from assay.semantics.tensor.places import declared_number
+from assay.semantics.types import TensorType
 
 __all__ = ["ALIGNMENT", "BY_ELEMENT", "Edge", "find_lives", "kills", "problem"]
 
@@ -40,7 +44,6 @@ def find_lives(
     whole: bool = False,
     host: VirtualDevice = ANYWHERE,
     alignment: int = ALIGNMENT,
-    rooms: Mapping[str, int] | None = None,
 ) -> Module:
     """The module with `main` as a program whose slots have lives but no offsets yet.
 
@@ -48,12 +51,12 @@ def find_lives(
     those that another compiler makes. Slots are on the devices that the expressions name; `host` is the one that reads
     the conditions of branches. Slots are aligned to `alignment` bytes, or more if their elements need more; with
     BY_ELEMENT to what these need, but to ALIGNMENT where others may look: on other devices than the cpu, in kernels
-    that call functions or say how a buffer is aligned. `rooms` are the greatest values of sizes that only a run tells
-    and nothing bounds, by name, else ROOM: limits of the program. Unsupported for what has no static plan (`liveness.C1` to `C6`,
-    `alias.C1`, `alias.C3`); Invalid for limits of sizes that are none (`limits.C1` to `C3`), and for a choice or result
+    that call functions or say how a buffer is aligned. Sizes that only a run tells and nothing bounds are at most what
+    `main` declares, else ROOM: limits of the program. Unsupported for what has no static plan (`liveness.C1` to `C11`,
+    `alias.C1`, `alias.C3`); Invalid for limits of sizes that are none (`limits.C1` to `C5`), and for a choice or result
     that needs a copy from one device to another (`liveness.C8`).
     """
-    homes = Homes(module, read_main(module), whole, rooms or {})
+    homes = Homes(module, read_main(module), whole)
     homes.run()
     kernels = {**module.kernels, **homes.copies}
     live = _lives(homes.steps, homes.rows, kernels)
@@ -73,9 +76,30 @@ def find_lives(
         for name, row in homes.rows.items()
     }
     inputs = tuple(p.name for p in module.main.params)
-    limits = (*declared_limits(module.main), *((v, 0, most) for v, most in homes.limits.items()))
+    limits = (*declared_limits(module.main), *homes.limits())
     program = Program(slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=limits, host=host)
-    return module.with_(**homes.copies, main=program)
+    return module.with_(**homes.copies, main=_renamed(program, homes.text.names))
+
+
+def _renamed(program: Program, names: Mapping[Var, Var]) -> Program:
+    """A program with other symbols for sizes that a run tells."""
+    if not names:
+        return program
+
+    def size(dim: Dim) -> Dim:
+        return replaced(dim, names)
+
+    def item(one: Item) -> Item:
+        made = item_with(one, size)
+        if not isinstance(made, Measure):
+            return made
+        return replace(made, symbols=tuple(names.get(v, v) for v in made.symbols), most=tuple(map(size, made.most)))
+
+    slots = {
+        n: replace(s, type=TensorType(tuple(map(size, s.type.shape)), s.type.dtype)) for n, s in program.slots.items()
+    }
+    limits = tuple((names.get(v, v), low, high) for v, low, high in program.limits)
+    return replace(program, slots=slots, steps=tuple(map(item, program.steps)), limits=limits)
 
 
 def _alignment(row: SlotRow, wanted: int, shown: bool) -> int:

@@ -80,7 +80,7 @@ class Measured:
 @dataclass(frozen=True, eq=False)
 class Resized:
     """Here symbols become dims, all at once: what the size of a choice is in one of its arms, or that of a variable of
-    a loop in its next iteration. `among` is the choice; None: what they become is not bounded by what they have been."""
+    a loop in its next iteration. `among` is the choice."""
 
     symbols: tuple[Var, ...]
     values: tuple[Dim, ...]
@@ -156,4 +156,6 @@ class Text:
     result: tuple[Origin, ...] = ()
     types: tuple[TensorType, ...] = ()
     """What the results are."""
+    names: dict[Var, Var] = field(default_factory=dict)
+    """What sizes that a run tells are called in the type of the result."""
     arm_of: dict[Origin, Arm] = field(default_factory=dict)

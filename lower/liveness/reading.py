@@ -68,6 +68,10 @@ def read_main(module: Module) -> Text:
         reader.meet([main.result_type], found[1], at, main.span)
         reader.text.result = found[0]
         reader.text.types = tuple(flatten(at.typed(main.result_type)))
+        for of, made_of in zip(flatten(main.result_type), reader.text.types, strict=True):
+            for d, e in zip(of.shape, made_of.shape, strict=True):
+                if isinstance(d, Symbol) and e in reader.measured and d.name not in reader.size_names:
+                    reader.text.names.setdefault(e, d)
         return reader.text
 
 
@@ -107,6 +111,7 @@ class _Reader:
         self.given = {s for p in module.main.params for s in open_symbols(p.type)}
         """The symbols that have their values when a run begins."""
         self.measures = 0
+        self.size_names = {s.name for s in self.given}
         self.measured: set[Symbol] = set()
         """All that are measured, be it in another arm."""
         self.pending: list[list[Item]] = []
@@ -240,8 +245,10 @@ class _Reader:
     def symbol(self, declared: Dim) -> Symbol:
         """A symbol for a size that the run measures, by the name that it has in the source."""
         found = declared if isinstance(declared, Symbol) else Symbol("size")
-        if found in self.measured or found in self.given:
-            found = Symbol(found.name)
+        name = unused(found.name, self.size_names)
+        if found in self.measured or found in self.given or name != found.name:
+            found = Symbol(name)
+        self.size_names.add(name)
         self.measured.add(found)
         return found
 
@@ -320,8 +327,8 @@ class _Reader:
         """The item with which a loop begins; its variables name what is there whenever it does."""
         begun = {v: inner.sizes[v] for v in _symbols(function) if v in inner.sizes}
         changes = [v for v in begun if v in self.changing]
-        after = {v: self.symbol(Symbol(f"{v.name}_next")) for v in changes}
-        here = {v: self.symbol(v) for v in changes}
+        after = {v: self.symbol(v) for v in changes}
+        here = {v: self.symbol(Symbol(f"{v.name}_here")) for v in changes}
         if changes:
             self.add(Resized(tuple(after.values()), tuple(begun[v] for v in changes), None, call.span))
         inner.sizes.update(here)

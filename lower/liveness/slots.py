@@ -6,7 +6,7 @@ what cannot be is copied there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -32,6 +32,7 @@ from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Span, Unsupported
+from assay.semantics.graph.limits import Limits, declared_rooms
 from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.ops.sizes import same_size
@@ -39,7 +40,7 @@ from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
 from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, PrintValues, Require, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, symbols
 
 ROOM = 1024
 """The greatest value of a size of which nothing says how great it can be."""
@@ -61,7 +62,7 @@ class SlotRow:
 class Homes:
     """Slots by name and steps, made from a text."""
 
-    def __init__(self, module: Module, text: Text, whole: bool, rooms: Mapping[str, int]) -> None:
+    def __init__(self, module: Module, text: Text, whole: bool) -> None:
         self.module = module
         self.text = text
         self.whole = whole
@@ -78,8 +79,7 @@ class Homes:
         """What is to be copied where, at the end of each branch of a choice; None: at the end of all."""
         self.most: dict[Var, Dim] = {}
         """The greatest values of the sizes that were measured so far."""
-        self.rooms = rooms
-        self.limits: dict[Var, int] = {}
+        self.open: dict[Var, int] = {}
         """The greatest values of sizes of which nothing in the text says how great they can be."""
         self.arms: dict[Choose, list[Dim | None]] = {}
         """Of choices of which one arm has told its sizes, how great these can be."""
@@ -160,8 +160,24 @@ class Homes:
         """How great sizes can be; where that is not known, as great as is said from outside."""
         for v, greatest in zip(symbols, most, strict=True):
             if greatest is None:
-                greatest = self.limits[v] = self.rooms.get(v.name, ROOM)
+                greatest = self.open[v] = declared_rooms(self.module.main).get(self.called(v), ROOM)
             self.most[v] = greatest
+
+    def called(self, size: Var) -> str:
+        """What a measured size is called in the program."""
+        return self.text.names.get(size, size).name
+
+    def limits(self) -> Limits:
+        """The limits of sizes that the text does not bound. Invalid (limits.C5): there is no size of a name that `main`
+        declares."""
+        names = [self.called(v) for v in self.open]
+        for name in declared_rooms(self.module.main):
+            if name not in names:
+                given = [s.name for p in self.module.main.params for s in symbols(p.type)]
+                what = f"there is no size {name}: the inputs have {', '.join(given) or 'none'}"
+                what += f", and a run tells {', '.join(names)} without a greatest value" if names else ""
+                raise Invalid(what, label="limits.C5")
+        return tuple((v, 0, most) for v, most in self.open.items())
 
     def resize(self, item: Resized) -> None:
         """Sizes become dims: those of a choice are at most what they are in an arm."""

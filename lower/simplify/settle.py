@@ -12,7 +12,7 @@ from assay.lower.frontends.flat_main import with_main
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.fold import Evaluate, Folding, Value
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Expr, Function, MatchCast
+from assay.semantics.graph import Expr, Function, If, MatchCast
 from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.module import Module
 from assay.semantics.rules import check
@@ -45,6 +45,8 @@ def with_dims_of_main(module: Module, dims: Mapping[Symbol, int], evaluate: Eval
     its limits.
     """
     made = with_main(module, with_sizes(module.main, dict(dims.items())))
+    if known := _settled(made.main):  # what two arms may be told apart by before, may be one size now
+        made = with_main(made, with_sizes(made.main, known))
     try:
         check(made)
     except Invalid as wrong:
@@ -83,6 +85,8 @@ def _learn(main: Function, known: Bound, left: Collection[Symbol]) -> set[Symbol
     for node in post_order(main.body):
         if isinstance(node, MatchCast):
             wrong |= _meet(node.type, node.value.type, known, left)
+        elif isinstance(node, If):
+            wrong |= _meet(node.type, node.then.type, known, left) | _meet(node.type, node.otherwise.type, known, left)
     return wrong | _meet(main.result_type, main.body.type, known, left)
 
 

@@ -17,6 +17,9 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import symbols
 
 UPPER, LOWER = "tir_var_upper_bound", "tir_var_lower_bound"
+ROOMS = "room_for"
+"""The attribute that says how great sizes may be that only a run tells, such as that of a tensor which a loop makes
+longer: a plan has room for so much."""
 
 Limits: TypeAlias = tuple[tuple[Symbol, int, int | None], ...]
 """A symbol, the least value that it may have, and the greatest; None: no greatest is declared."""
@@ -58,14 +61,29 @@ def declared_limits(function: Function) -> Limits:
     return tuple(found)
 
 
+def declared_rooms(function: Function) -> dict[str, int]:
+    """The greatest values of sizes that only a run tells, by name, as far as they are declared. Invalid: the attribute
+    is no dict from names to integers of 0 or more (limits.C1)."""
+    return _bounds(function, ROOMS)
+
+
 def with_limits(function: Function, bounds: Mapping[str, tuple[int | None, int | None]]) -> Function:
     """The function with more declared of its symbols, by name: the least and the greatest value, None for what is not
-    said. Invalid: what `declared_limits` says."""
+    said. What is no symbol of a parameter is a size that a run tells, and begins at 0. Invalid: what `declared_limits`
+    says, and another least value for such a size (limits.C4)."""
     if not bounds:
         return function
     attrs = dict(function.attrs)
-    for attribute, end in ((LOWER, 0), (UPPER, 1)):
-        said = {name: n for name, ends in bounds.items() if (n := ends[end]) is not None}
+    given = {s.name for p in function.params for s in symbols(p.type)}
+    for name, (low, _) in bounds.items():
+        if name not in given and low:
+            told = ", ".join(sorted(given)) or "none"
+            what = (
+                f"{name} is no size of the inputs, which have {told}; one that a run tells has a greatest value, 0..N"
+            )
+            raise Invalid(what, where=function.span, label="limits.C4")
+    for attribute, end, own in ((LOWER, 0, True), (UPPER, 1, True), (ROOMS, 1, False)):
+        said = {name: n for name, ends in bounds.items() if (name in given) is own and (n := ends[end]) is not None}
         if said:
             attrs[attribute] = {**attrs.get(attribute, {}), **said}
     made = replace(function, attrs=attrs)

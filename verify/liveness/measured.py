@@ -1,8 +1,9 @@
 """Whether what a program keeps for sizes that a run measures is enough (specs/verify.md, "liveness").
 
 That a symbol has a greatest value is shown of what it is set to, or of an assertion that comes next on every way,
-before anything else can fail; where it is a limit of the program, it is a limit, and said. That a slot has room is shown for all values up to the greatest. Both are questions
-of whether so many bytes end within so many, which is what is asked of a plan.
+before anything else can fail; where neither says it, it is a limit of the program, and told. That a slot has room is
+shown for all values up to the greatest. Both are questions of whether so many bytes end within so many, which is what
+is asked of a plan.
 """
 
 from __future__ import annotations
