@@ -61,7 +61,7 @@ def symbols_of(program: Program) -> tuple[Var, ...]:
 def measured_of(program: Program) -> dict[Var, Dim]:
     """The symbols that a run measures, in the order of the text, and the greatest values that there is room for."""
     measures = (s for s in program.steps if isinstance(s, Measure))
-    return {v: most for s in measures for v, most in zip(s.symbols, s.most, strict=True)}
+    return {v: most for s in measures for v, most in zip(s.symbols, s.most, strict=False)}
 
 
 def run_dims(program: Program) -> Iterator[Expr]:

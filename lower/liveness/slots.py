@@ -43,7 +43,7 @@ from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType, symbols
 
 ROOM = 1024
-"""The greatest value of a size of which nothing says how great it can be."""
+"""How much greater than at first a size can be of which nothing says how great it can be."""
 Place = Literal["input", "output", "constant", "workspace"]
 
 
@@ -79,7 +79,7 @@ class Homes:
         """What is to be copied where, at the end of each branch of a choice; None: at the end of all."""
         self.most: dict[Var, Dim] = {}
         """The greatest values of the sizes that were measured so far."""
-        self.open: dict[Var, int] = {}
+        self.open: dict[Var, Dim] = {}
         """The greatest values of sizes of which nothing in the text says how great they can be."""
         self.arms: dict[Choose, list[Dim | None]] = {}
         """Of choices of which one arm has told its sizes, how great these can be."""
@@ -114,12 +114,8 @@ class Homes:
                     self.steps.append(Measure(self.slot(item.vector), item.symbols, (), item.span))
                 case Resized():
                     self.resize(item)
-                case Effect(condition=condition):
-                    shown = tuple(map(self.slot, item.shown))
-                    told: Item = PrintValues(shown, item.format, item.span)
-                    if condition is not None:
-                        told = Require(self.slot(condition), shown, item.format, item.span)
-                    self.steps.append(told)
+                case Effect():
+                    self.steps.append(self.effect(item))
                 case Assert():
                     self.steps.append(Assertion(item.sizes, item.span))
                 case Choose():
@@ -156,12 +152,23 @@ class Homes:
             if isinstance(step, Measure):
                 self.steps[i] = replace(step, most=tuple(self.most[v] for v in step.symbols))
 
+    def effect(self, item: Effect) -> Item:
+        """What is asserted of values, or printed."""
+        shown = tuple(map(self.slot, item.shown))
+        if item.condition is None:
+            return PrintValues(shown, item.format, item.span)
+        return Require(self.slot(item.condition), shown, item.format, item.span)
+
     def bound(self, symbols: Sequence[Var], most: Sequence[Dim | None]) -> None:
-        """How great sizes can be; where that is not known, as great as is said from outside."""
+        """How great sizes can be; where that is not known, as great as `main` declares, else ROOM."""
         for v, greatest in zip(symbols, most, strict=True):
-            if greatest is None:
-                greatest = self.open[v] = declared_rooms(self.module.main).get(self.called(v), ROOM)
-            self.most[v] = greatest
+            self.most[v] = greatest if greatest is not None else self.make_room(v, 0)
+
+    def make_room(self, size: Var, first: Dim) -> Dim:
+        """The greatest value of a size that begins at `first`, and of which the text says no more."""
+        declared = declared_rooms(self.module.main).get(self.called(size))
+        self.open[size] = first + ROOM if declared is None else declared
+        return self.open[size]
 
     def called(self, size: Var) -> str:
         """What a measured size is called in the program."""
@@ -177,7 +184,7 @@ class Homes:
                 what = f"there is no size {name}: the inputs have {', '.join(given) or 'none'}"
                 what += f", and a run tells {', '.join(names)} without a greatest value" if names else ""
                 raise Invalid(what, label="limits.C5")
-        return tuple((v, 0, most) for v, most in self.open.items())
+        return tuple((v, 0, most if isinstance(most, int) else None) for v, most in self.open.items())
 
     def resize(self, item: Resized) -> None:
         """Sizes become dims: those of a choice are at most what they are in an arm."""
@@ -190,7 +197,8 @@ class Homes:
         elif item.among is not None:
             self.arms[item.among] = most
         elif any(v not in self.most for v in item.symbols):  # before a loop that changes them
-            self.bound(item.symbols, [None] * len(most))
+            for v, n in zip(item.symbols, most, strict=True):
+                self.most[v] = self.make_room(v, 0 if n is None else n)
         self.steps.append(Measure("", item.symbols, (), item.span, item.values))
 
     def used(self) -> set[Origin]:

@@ -67,7 +67,7 @@ def _odd(program: Program, measured: Mapping[Var, Dim]) -> Iterator[str]:
         if v in known:
             yield f"{v.name} is measured, and is known when a run begins"
     for v, low, high in program.limits:
-        if v in measured and (low, high) != (0, measured[v]):
+        if v in measured and (low, high) != (0, most if isinstance(most := measured[v], int) else None):
             yield f"{v.name} is at most {show(measured[v])} where it is measured, and its limits are others"
     for v, most in measured.items():
         if any(s in measured for s in variables(most)):

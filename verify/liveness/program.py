@@ -18,7 +18,7 @@ from assay.semantics.graph.limits import declared_limits
 from assay.semantics.instance import measured_of, replaced, shape_in
 from assay.semantics.module import Module, Program
 from assay.semantics.ops.sizes import same_size
-from assay.semantics.scalar import Dim, Var, variables
+from assay.semantics.scalar import Dim, Var, show, variables
 from assay.semantics.size_facts import facts_at
 from assay.semantics.steps import (
     Assertion,
@@ -130,7 +130,7 @@ def _changed(program: Program, index: int) -> dict[Var, list[tuple[int, int]]]:
 def _choices(program: Program) -> str:
     choices, loops, assertions = (sum(isinstance(s, kind) for s in program.steps) for kind in (Branch, Loop, Assertion))
     measured = measured_of(program)
-    limits = ", ".join(f"{v.name} up to {high}" for v, _, high in program.limits if v in measured)
+    limits = ", ".join(f"{v.name} up to {show(measured[v])}" for v, _, _ in program.limits if v in measured)
     said = f", {plural(choices, 'choice')}" if choices else ""
     said += f", {plural(loops, 'loop')}" if loops else ""
     said += f", {plural(len(measured), 'measured size')}" if measured else ""

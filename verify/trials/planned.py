@@ -18,6 +18,7 @@ from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten
+from assay.semantics.walk import post_order
 from assay.verify.trials.sizes import Sizes, claimed_attributes, kernel_at, numbers_in
 
 
@@ -109,7 +110,11 @@ class _AtSizes:
         kept = {n: d for n, d in self.module.definitions.items() if not isinstance(d, PrimFunc)}
         self.made = {**kept, **{n: k for n, k in self.module.kernels.items() if not symbols_left(k)}}
         left = {i: s for i, s in enumerate(program.steps) if isinstance(s, Step) and self.is_open(s)}
-        self.made |= {s.kernel: self.module.kernel(s.kernel) for s in left.values()}  # their names are taken first
+        for s in left.values():  # their names are taken first
+            kernel = self.module.kernel(s.kernel)
+            group = self.module.group(kernel)
+            called = () if group is None else (n.func for n in post_order(group.body) if isinstance(n, CallTIR))
+            self.made |= {kernel.name: kernel, **{name: self.module.kernel(name) for name in called}}
         steps = tuple(self.step(s) if isinstance(s, Step) and i not in left else s for i, s in enumerate(program.steps))
         self.made["main"] = replace(program, steps=steps)
         return replace(self.module, definitions=self.made)

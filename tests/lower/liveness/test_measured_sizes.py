@@ -12,10 +12,12 @@ import pytest
 from assay.interp import graph, machine
 from assay.lower.c import CSource, emit
 from assay.lower.liveness import find_lives
+from assay.lower.liveness.slots import ROOM
 from assay.lower.pool import plan_pools as pool
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
-from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Expr, call, function, get, if_, let, match_cast, var
+from assay.semantics.graph.limits import with_limits
 from assay.semantics.module import Assertion, Branch, Item, Measure, Module, Slot
 from assay.semantics.rules import check_program as check_rules
 from assay.semantics.scalar import Var
@@ -127,13 +129,25 @@ def test_a_size_that_cannot_be_ends_the_run(k: int, label: str) -> None:
         compile_c(emit(planned, "measured"), reproducible=True).run(given)
 
 
-def test_a_size_without_a_greatest_one_is_refused() -> None:
+@pytest.mark.parametrize(("declared", "most"), [({}, ROOM), ({"c": (0, 3)}, 3)])
+def test_a_size_without_a_greatest_one_has_room_that_is_said(declared: dict[str, tuple[int, int]], most: int) -> None:
     size, k, x = Var("c"), var("k", ONE), var("x", TensorType((1,), FLOAT32))
     shape = var("shape", ShapeType((size,)))
     wide = call("broadcast_to", x, shape=(size,))
-    with pytest.raises(Unsupported) as found:
-        made(Module({"main": function([k, x], let(shape, match_cast(k, shape.type), wide))}))
-    assert found.value.label == "liveness.C10"
+    main = function([k, x], let(shape, match_cast(k, shape.type), wide))
+    before, live = made(Module({"main": with_limits(main, declared)}))
+    assert not refuted(before, live) and [(low, high) for _, low, high in live.program.limits] == [(0, most)]
+    planned = pool(live)
+    compiled = compile_c(emit(planned, "wide"), reproducible=True)
+    given = {"k": np.array([most]), "x": np.ones(1, np.float32)}
+    for found in (machine.run(planned, given), compiled.run(given)):
+        assert next(iter(found.values())).shape == (most,)
+    given["k"] += 1
+    with pytest.raises(Trap) as refused:
+        machine.run(planned, given)
+    assert refused.value.label == "machine.T13"
+    with pytest.raises(Invalid, match="WIDE_BAD_SIZE"):
+        compiled.run(given)
 
 
 def test_each_arm_measures_for_itself() -> None:
