@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -13,8 +13,10 @@ from assay.semantics import graph
 from assay.semantics.alias import Origin, from_outside
 from assay.semantics.errors import Unsupported
 from assay.semantics.instance import replaced
+from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.types import FuncType, TensorType, Type, flatten, with_dims
+from assay.semantics.walk import post_order, reached
 
 
 @dataclass(eq=False)
@@ -80,7 +82,36 @@ class Callee:
     """The variable by which a function inside of another calls itself."""
 
 
-WORDS = {
+def handed_on(callee: Callee, module: Module, active: Container[graph.Function]) -> frozenset[graph.Var] | None:
+    """Of a function that calls itself, the parameters that each such call hands on as they are; None if it does not.
+
+    A function of the module may do so by way of others, but for those that are being written out: then nothing is known
+    of what they hand on.
+    """
+    function = callee.function
+    own = [n for n in post_order(function.body) if isinstance(n, graph.Call) and _names(n.op, callee)]
+    kept = set(function.params)
+    for call in own:
+        kept &= {p for p, a in zip(function.params, call.args, strict=True) if a is p}
+    if callee.around is None:
+
+        def called(of: graph.Function) -> list[graph.Function]:
+            named = (module.definitions.get(n.name) for n in post_order(of.body) if isinstance(n, graph.GlobalVar))
+            return [f for f in named if isinstance(f, graph.Function) and f not in active]
+
+        if function in reached([f for f in called(function) if f is not function], called):
+            return frozenset()
+    return frozenset(kept) if own else None
+
+
+def _names(op: object, callee: Callee) -> bool:
+    """Whether an operand is the function by its own name."""
+    if callee.around is not None:
+        return op is callee.own
+    return isinstance(op, graph.GlobalVar) and op.name == callee.name
+
+
+_WORDS = {
     graph.Function: "a function inside of a function",
     graph.RefCreate: "a reference",
     graph.RefRead: "a reference that is read",
@@ -101,7 +132,7 @@ def refuse_recursion(callee: Callee, call: graph.Call, why: str) -> NoReturn:
 
 def refuse(value: graph.Expr, where: str) -> NoReturn:
     """What has no plan, by name."""
-    what = f"{WORDS[type(value)]}, {value.type}," if type(value) in WORDS else graph.show_head(value)
+    what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else graph.show_head(value)
     raise Unsupported(
         f"{what} {where}: a plan has calls of tensor functions, choices, loops and calls of functions that are known,"
         " on tensors and tuples of them. Functions that only a run tells, references, data types and matches are run"

@@ -30,12 +30,14 @@ class Run:
 
 @dataclass(eq=False)
 class Choose:
-    """A choice by a boolean. `results` are its origins, `arms` those that its branches give for them."""
+    """A choice by a boolean. `results` are its origins, `arms` those that its branches give for them. `told` are the
+    sizes of the results, as far as they are told where a branch begins."""
 
     condition: Origin
     span: Span | None
     results: tuple[Origin, ...] = ()
     arms: tuple[tuple[Origin, ...], tuple[Origin, ...]] = ((), ())
+    told: tuple[dict[Var, Dim], dict[Var, Dim]] = field(default_factory=lambda: ({}, {}))
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ variable names is the relation of `assay.semantics.alias`.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from assay.lower.liveness.activation import Activation, Callee, refuse, refuse_recursion
+from assay.lower.liveness.activation import Activation, Callee, handed_on, refuse, refuse_recursion
 from assay.lower.liveness.items import (
     Again,
     Arm,
@@ -44,7 +44,6 @@ from assay.semantics.scalar.structure import Interner
 from assay.semantics.size_facts import cast_sizes
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import FuncType, ShapeType, TensorType, Type, flatten, open_symbols
-from assay.semantics.walk import post_order, reached
 
 MOST = 1_000_000
 """Calls that a text may have: functions that call functions twice could make any number."""
@@ -192,8 +191,10 @@ class _Reader:
         (condition,) = at.look(value.condition)
         item = Choose(condition, value.span)
         self.add(item)
+        before_items, self.text.items = self.text.items, []
         around = len(self.pending)
         before = dict(at.sizes)
+        known = self.given | self.measured
         then: Typed = yield self.chain(value.then, at, (item, 0), tail)
         left, at.sizes = at.sizes, dict(before)  # what one arm has measured the other has not
         first, self.text.items = self.text.items, []
@@ -203,11 +204,19 @@ class _Reader:
             if then is not None:
                 first.append(Close(item, 0))
                 at.sizes = left
+            first = [*before_items, *first]
             return self.one_way(item, then, otherwise, first, open_, around)
         at.sizes = before
-        types, (ones, others) = self.joined(item, flatten(value.type), then[1], otherwise[1])
+        types, told = self.joined(item, flatten(value.type), then[1], otherwise[1])
         second, self.text.items = self.text.items, []
-        self.text.items = [*first, *ones, Close(item, 0), *_ended(open_), Otherwise(item), *second, *others]
+        arms = []
+        for side, (text, size) in enumerate(zip((first, second), told, strict=True)):
+            early = size is not None and all(v in known for d in size.values for v in variables(d))
+            if size is not None and early:  # what the arm makes can be made where the result is wanted
+                item.told[side].update(zip(size.symbols, size.values, strict=True))
+            told_at = [] if size is None else [size]
+            arms.append([*told_at, *text] if early else [*text, *told_at])
+        self.text.items = [*before_items, *arms[0], Close(item, 0), *_ended(open_), Otherwise(item), *arms[1]]
         self.add(Close(item, 1))
         self.end_all(around)
         self.add(End(item))
@@ -222,9 +231,8 @@ class _Reader:
 
     def joined(
         self, item: Choose, declared: Sequence[TensorType], then: Sequence[TensorType], otherwise: Sequence[TensorType]
-    ) -> tuple[tuple[TensorType, ...], tuple[list[Item], list[Item]]]:
-        """The types of a choice whose arms have these, and what tells at the end of each arm the sizes that the other
-        has not."""
+    ) -> tuple[tuple[TensorType, ...], Sequence[Resized | None]]:
+        """The types of a choice whose arms have these, and what tells in each arm the sizes that the other has not."""
         number = Interner()
         own: dict[tuple[int, int], tuple[Symbol, Dim, Dim]] = {}
         types: list[TensorType] = []
@@ -237,10 +245,9 @@ class _Reader:
                 shape.append(own[key][0] if key in own else x)
             types.append(TensorType(tuple(shape), of.dtype))
         if not own:
-            return tuple(types), ([], [])
+            return tuple(types), (None, None)
         symbols, ones, others = zip(*own.values(), strict=True)
-        arms = tuple([Resized(symbols, tuple(values), item, item.span)] for values in (ones, others))
-        return tuple(types), (list(arms[0]), list(arms[1]))
+        return tuple(types), [Resized(symbols, tuple(values), item, item.span) for values in (ones, others)]
 
     def symbol(self, declared: Dim) -> Symbol:
         """A symbol for a size that the run measures, by the name that it has in the source."""
@@ -292,7 +299,7 @@ class _Reader:
             raise _kept_whole(callee.name, call.span)
         given = self.arguments(function, call, at)
         inner = self.enter(callee, given, call, f"{at.prefix}{var.name}.", at)
-        kept = _handed_on(callee, self.module, self.active)
+        kept = handed_on(callee, self.module, self.active)
         if kept is None:
             self.active[function] = None
             found: Typed = yield self.chain(function.body, inner, arm, tail)
@@ -488,32 +495,3 @@ def _symbols(function: graph.Function) -> list[Symbol]:
 def _ended(pending: list[list[Item]]) -> list[Item]:
     """The rest of the text of choices that were left open, from the inside."""
     return [item for some in reversed(pending) for item in some]
-
-
-def _handed_on(callee: Callee, module: Module, active: Container[graph.Function]) -> frozenset[graph.Var] | None:
-    """Of a function that calls itself, the parameters that each such call hands on as they are; None if it does not.
-
-    A function of the module may do so by way of others, but for those that are being written out: then nothing is known
-    of what they hand on.
-    """
-    function = callee.function
-    own = [n for n in post_order(function.body) if isinstance(n, graph.Call) and _names(n.op, callee)]
-    kept = set(function.params)
-    for call in own:
-        kept &= {p for p, a in zip(function.params, call.args, strict=True) if a is p}
-    if callee.around is None:
-
-        def called(of: graph.Function) -> list[graph.Function]:
-            named = (module.definitions.get(n.name) for n in post_order(of.body) if isinstance(n, graph.GlobalVar))
-            return [f for f in named if isinstance(f, graph.Function) and f not in active]
-
-        if function in reached([f for f in called(function) if f is not function], called):
-            return frozenset()
-    return frozenset(kept) if own else None
-
-
-def _names(op: object, callee: Callee) -> bool:
-    """Whether an operand is the function by its own name."""
-    if callee.around is not None:
-        return op is callee.own
-    return isinstance(op, graph.GlobalVar) and op.name == callee.name

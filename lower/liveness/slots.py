@@ -33,6 +33,7 @@ from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph.limits import Limits, declared_rooms
+from assay.semantics.instance import replaced
 from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.ops.sizes import same_size
@@ -146,9 +147,14 @@ class Homes:
                     assert isinstance(loop, Loop)
                     self.steps[at] = replace(loop, end=len(self.steps))
         self.copy_all(self.late[None][0])
-        for name, row in self.rows.items() if self.most else ():
+        if self.most:
+            self.keep_room()
+
+    def keep_room(self) -> None:
+        """Say how great measured sizes can be, and how many bytes the slots take for that."""
+        for name, row in self.rows.items():
             self.rows[name] = replace(row, room=room_of(row.type, self.most))
-        for i, step in enumerate(self.steps if self.most else ()):
+        for i, step in enumerate(self.steps):
             if isinstance(step, Measure):
                 self.steps[i] = replace(step, most=tuple(self.most[v] for v in step.symbols))
 
@@ -275,7 +281,7 @@ class Homes:
                 result, result.name if len(item.results) == 1 else f"{result.name}.{result.index}", producer
             )
             for side, given in enumerate((then, otherwise)):
-                if same_size(given.type.shape, result.type.shape):
+                if same_size(given.type.shape, [replaced(d, item.told[side]) for d in result.type.shape]):
                     self.settle(given, name, item, side)
                 else:  # its size is told at the end of the arm
                     self.late[item][side].append((given, name))
