@@ -83,6 +83,8 @@ class Inward:
         place, key = self.exprs.buffers.get(store.buffer), self.key(store.indices)
         if place is None or place.scalar or store.buffer in self.shared:
             return False
+        if any(f.var in self.exprs.literals for f in (*nest.short, *nest.rows)):
+            return False  # one variable, which stands for a number outside
         indices = [self.exprs.fold(i) for i in store.indices]
         short = {f.var for f in nest.short}
         if any(isinstance(n, Load) or n in short for i in indices for n in post_order(i)):

@@ -5,7 +5,8 @@ Each is run at several sizes beside the machine and under the sanitizers, and it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,8 +22,8 @@ from assay.lower.c.kernel import write_kernel
 from assay.lower.c.signature import CKernel
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, DType, dtype
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.scalar import Dim, apply, const, evaluate_dim
-from assay.semantics.tensor import Buffer, PrimFunc, Seq, Stmt, loops, store
+from assay.semantics.scalar import Dim, Expr, apply, const, evaluate_dim
+from assay.semantics.tensor import Buffer, For, PrimFunc, Seq, Stmt, loops, program_order, store
 from assay.verify.c.compiled import compile_c
 from assay.verify.c.tools import STRICT
 from tests.lower.c.sanitized_sizes import sanitized_program
@@ -307,6 +308,76 @@ def test_an_index_beyond_its_buffer_is_looked_at_wherever_it_is_carried(monkeypa
                 assert caught.value.kind == "out of bounds"
             else:
                 assert program.run(given)["out"].shape == (n, m)
+
+
+def drawn(rng: random.Random) -> Case:
+    """Any store in short loops and rows, whatever it reads and wherever: some are carried, some trap."""
+    lengths = [rng.choice([2, 3, 5, 10, 19])] if rng.random() < 0.6 else [rng.choice([1, 2]), rng.choice([2, 3])]
+    rows: list[Dim] = [M] if rng.random() < 0.4 else rng.choice([[N, M], [N, M], [2, M], [M, 3]])
+    wide, room = N + M + 40, rng.random() < 0.8  # every index is inside, or some may not be
+    x = flat(wide, wide) if room else flat(N + 4, M * 2 + 4)
+    out = flat(*([wide, wide] if room else rng.choice([[N, M], [N + 1, M + 2], [N + M, M]])), name="out")
+    steps: list[Expr] = [const(c) for c in (0, 0, 1)]
+
+    def body(*at: Expr) -> Stmt:
+        short, row = at[: len(lengths)], at[len(lengths) :]
+        plain: list[Expr] = [row[0], row[-1]]
+
+        def index(likely: Expr) -> Expr:
+            found = likely if rng.random() < 0.8 else rng.choice([*plain, *short, const(0)])
+            other = rng.choice([*short, *steps, *steps, *plain])
+            return found if rng.random() < 0.8 else found + other
+
+        first = row[0] if len(row) > 1 else const(0)
+        here = (index(first), index(row[-1]))
+        own = out[here] if rng.random() < 0.8 else out[index(first), index(row[-1])]
+        read = x[index(first), row[-1] + short[-1]] if rng.random() < 0.6 else x[short[0], index(row[-1])]
+        value = rng.choice([own + read, apply("max", own, read), own * x[0, short[-1]] + read, read - own, read])
+        return store(out, here, value)
+
+    names = " ".join(["a b"[: 2 * len(lengths) - 1], "i j"[: 2 * len(rows) - 1]])
+    return case(0, [x, out], start(out), loops(names, (*lengths, *rows), body))
+
+
+def compare(seed: int, sanitized: bool) -> bool:
+    """Whether the loops of a random kernel were carried into rows; where C and machine differ is an error."""
+    of = drawn(random.Random(seed))
+    module = lone(of.kernel)
+    source = emit(module, "m")
+    compiled = compile_c(source, reproducible=True, flags=(*STRICT, "-O2"))
+    rng = np.random.default_rng(seed)
+    with ExitStack() as stack:
+        runs = [compiled.run, *([stack.enter_context(sanitized_program(source)).run] if sanitized else [])]
+        for n, m in SIZES:
+            given = {b.name: made(b, n, m, rng) for b in of.kernel.inputs}
+            wanted = outcome(lambda x: machine.run(module, x), given)
+            for run in runs:
+                assert outcome(run, given) == wanted, (seed, n, m, of.kernel)
+    return body_of(source.source).count("for (") < 1 + len(list(fors(of.kernel)))
+
+
+def outcome(run: Callable[[dict[str, Array]], Mapping[str, Array]], given: dict[str, Array]) -> str | bytes:
+    """The bytes of the result, or the kind of a trap."""
+    try:
+        return run(given)["out"].tobytes()
+    except Trap as trap:
+        return trap.kind
+
+
+def fors(kernel: PrimFunc) -> Iterator[For]:
+    *_, nest = kernel.body.children
+    yield from (s for s in program_order(nest) if isinstance(s, For))
+
+
+def test_random_nests_are_the_machines_bits() -> None:
+    carried = [compare(seed, sanitized=seed % 8 == 0) for seed in range(16)]
+    assert 3 < sum(carried) < 16, "some are carried, some stay"
+
+
+@pytest.mark.campaign
+def test_many_random_nests_are_the_machines_bits() -> None:
+    carried = [compare(seed, sanitized=True) for seed in range(100, 700)]
+    assert 100 < sum(carried) < 500
 
 
 def loops_of(kernel: PrimFunc, shared: list[Buffer]) -> int:
