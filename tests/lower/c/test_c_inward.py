@@ -19,6 +19,7 @@ from assay.lower.c import emit
 from assay.lower.c.helpers import Library
 from assay.lower.c.inward import MOST, Inward
 from assay.lower.c.kernel import write_kernel
+from assay.lower.c.range import Ranges
 from assay.lower.c.signature import CKernel
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, DType, dtype
 from assay.semantics.errors import Invalid, Trap
@@ -286,14 +287,31 @@ def test_without_a_condition_the_bits_are_others(name: str, condition: str, monk
     assert is_noticed(STAY[name]())
 
 
-def test_an_index_beyond_its_buffer_is_looked_at_wherever_it_is_carried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted fault: what is not shown to be inside is carried. Each index in the new place is looked at anew, so the
-    run traps, and writes and reads nothing that is not its own."""
+def too_short() -> Case:
+    """A window that leaves the rows that it reads."""
     x, w, out = flat(N, M + 1), flat(3, name="w"), flat(N, M, name="out")
-    of = case(
+    return case(
         3, [x, w, out], start(out),
         loops("k i j", (3, N, M), lambda k, i, j: store(out, (i, j), out[i, j] + x[i, j + k] * w[k])),
     )  # fmt: skip
+
+
+def test_a_wrong_range_is_seen_by_the_sanitizers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: everything is shown to be less than everything, so that no check is left."""
+    of = too_short()
+    monkeypatch.setattr(Ranges, "is_less", lambda self, a, b: True)
+    source = emit(lone(of.kernel), "m")
+    assert body_of(source.source).count("for (") == of.count and "TRAP" not in body_of(source.source)
+    given = {b.name: made(b, 3, 5, np.random.default_rng(1)) for b in of.kernel.inputs}
+    with sanitized_program(source) as program, pytest.raises(Trap) as caught:
+        program.run(given)
+    assert caught.value.kind == "sanitizer"
+
+
+def test_an_index_beyond_its_buffer_is_looked_at_wherever_it_is_carried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: what is not shown to be inside is carried. Each index in the new place is looked at anew, so the
+    run traps, and writes and reads nothing that is not its own."""
+    of = too_short()
     monkeypatch.setattr(Inward, "is_known", lambda self, nest: True)
     module = lone(of.kernel)
     source = emit(module, "m")
