@@ -388,8 +388,8 @@ def fors(kernel: PrimFunc) -> Iterator[For]:
 
 
 def test_random_nests_are_the_machines_bits() -> None:
-    carried = [compare(seed, sanitized=seed % 8 == 0) for seed in range(16)]
-    assert 3 < sum(carried) < 16, "some are carried, some stay"
+    carried = [compare(seed, sanitized=seed % 8 == 0) for seed in range(11)]
+    assert 2 < sum(carried) < 11, "some are carried, some stay"
 
 
 @pytest.mark.campaign

@@ -108,7 +108,7 @@ def agree(found: Result, wanted: Result, where: str) -> None:
 
 
 def test_random_windows_are_the_machines_bits() -> None:
-    ran = [compare(seed, 6, sanitized=seed % 4 == 0) for seed in range(9)]
+    ran = [compare(seed, 6, sanitized=seed % 4 == 0) for seed in range(8)]
     assert sum(ran) > 20, "most sizes run"
 
 
