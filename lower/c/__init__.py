@@ -37,7 +37,7 @@ from assay.semantics.instance import is_symbolic, measured_of, place_of
 from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.rules import check_program
 from assay.semantics.scalar import Dim
-from assay.semantics.tensor import AllocateConst, program_order
+from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, program_order
 
 __all__ = ["CSource", "Interface", "emit"]
 
@@ -122,8 +122,8 @@ class _Emitter:
         for step in program.calls:
             if step.kernel not in kernels:
                 kernel, c = self.module.kernel(step.kernel), self.library.top("k", step.kernel)
-                symbols = self.sizes.symbols(kernel)
-                kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style, symbols)
+                symbols, shared = self.sizes.symbols(kernel), _in_place(program, step.kernel, kernel)
+                kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style, symbols, shared)
         layout = self.layout(kernels, constants.only(self.used(kernels)))
         # what needs helpers and headers first, then those
         main = [*runtime(layout), *self.tables(layout), *definitions(layout, kernels)]
@@ -268,6 +268,16 @@ class _Emitter:
         for pool in layout.constants.pools:
             self.library.uses_math |= any(needs_math(data[n], types[n]) for n in pool.members)
             yield from pool_text(pool, data, self.prefix, self.macro)
+
+
+def _in_place(program: Program, name: str, kernel: PrimFunc) -> set[Buffer]:
+    """The parameters of a kernel that at some step lie in the bytes of another one."""
+    found: set[Buffer] = set()
+    for step in program.calls:
+        if step.kernel == name:
+            slots = {n for k, j in step.in_place for n in (step.writes[k], step.reads[j])}
+            found.update(b for n, b in zip((*step.reads, *step.writes), kernel.params, strict=True) if n in slots)
+    return found
 
 
 def _check_plan(program: Program) -> None:

@@ -194,7 +194,7 @@ class ExprWriter:
     def _count(self, order: Sequence[Expr], known: dict[int, Known], uses: Counter[int]) -> None:
         """How often the text of each node stands; two where a local is wanted, such as for a check."""
         for node in reversed(order):
-            for operand, _ in () if always_traps(node, known) else self._tests(node, known):
+            for operand, _ in () if always_traps(node, known) else self.tests(node, known):
                 uses[id(operand)] += 2
             if uses[id(node)] and not _is_literal(node, known):
                 twice = isinstance(node, Apply) and node.op in ("min", "max") and constant_operand(node) is not None
@@ -226,7 +226,7 @@ class ExprWriter:
         if always_traps(node, known):
             self.line(self.trap(_kind(node)))
             return
-        for operand, condition in self._tests(node, known):
+        for operand, condition in self.tests(node, known):
             code = codes[id(operand)]
             text = converted(code, "double").text if isinstance(node, Cast) else code.operand
             self.line(f"if ({condition.format(text)}) {{")
@@ -406,7 +406,7 @@ class ExprWriter:
         if isinstance(dim, Expr):
             known |= self.ranges.analyse(dim)
         for node in post_order(index):
-            if isinstance(node, Load) or always_traps(node, known) or self._tests(node, known):
+            if isinstance(node, Load) or always_traps(node, known) or self.tests(node, known):
                 return False
         k = known[id(index)]
         return k.low >= 0 and self.ranges.is_less(k, extent_of(dim, known))
@@ -436,7 +436,7 @@ class ExprWriter:
         self.used.add(code.text)
         return code
 
-    def _tests(self, node: Expr, known: dict[int, Known]) -> list[tuple[Expr, str]]:
+    def tests(self, node: Expr, known: dict[int, Known]) -> list[tuple[Expr, str]]:
         """The operands that may make a node trap, which does not always, each with the condition in C under which it
         does; {} is the operand."""
         ranges: list[tuple[Expr, Dim]] = []

@@ -1,14 +1,14 @@
 """A tensor function as a C function (specs/lower.md, "c").
 
-The loops and the order of operations are those of the kernel: the order of additions is part of its meaning (M10). A
-kernel that can trap returns a status, any other returns nothing. Parameters that the body never names are left out. A
-buffer of one element that the kernel allocates becomes a local variable; other allocations are parameters, for the
-plan says where they lie.
+The order of operations on each element is that of the kernel: the order of additions is part of its meaning (M10). So
+are the loops, but where sizes are symbols (`assay.lower.c.rows`, `assay.lower.c.inward`). A kernel that can trap
+returns a status, any other returns nothing. Parameters that the body never names are left out. A buffer of one element
+that the kernel allocates becomes a local variable; other allocations are parameters, for the plan says where they lie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -16,9 +16,10 @@ from types import MappingProxyType
 from assay.lower.c import math as c_math
 from assay.lower.c.expr import BufferPlace, ExprWriter
 from assay.lower.c.helpers import Library
+from assay.lower.c.inward import Inward
 from assay.lower.c.names import comment, text_literal
 from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
-from assay.lower.c.pointers import Pointers, pointed_buffers
+from assay.lower.c.pointers import Pointers, pointed_buffers, viewed_buffers
 from assay.lower.c.range import Known, Ranges
 from assay.lower.c.rows import Flat, Rows
 from assay.lower.c.signature import READ_ONLY, TRAPS, CKernel, KernelParameter, KernelSize, KernelStyle, Role
@@ -48,6 +49,8 @@ class _Writer:
     style: KernelStyle
     symbols: Mapping[Var, Interval]
     """Where the symbols of its shapes, and its scalars, lie at all steps that call it."""
+    shared: Collection[tensor.Buffer]
+    """Its parameters that lie in the bytes of another at some step, element by element."""
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     depth: int = 1
@@ -58,7 +61,9 @@ class _Writer:
     def __post_init__(self) -> None:
         # the plan numbers what the function allocates itself; cells that stand for its choices have one element
         number = {b: i for i, b in reversed(list(enumerate(self.kernel.allocations)))}
+        given = self.kernel.params
         self.kernel = without_blocks(self.kernel, pointers=True)
+        shared = {b for b, old in zip(self.kernel.params, given, strict=True) if old in self.shared}
         self.pointed = pointed_buffers(self.kernel)
         allocations = [s for s in tensor.program_order(self.kernel.body) if isinstance(s, tensor.Allocate)]
         self.scratch = {id(s): number[s.buffer] for s in allocations if s.buffer in number}
@@ -68,6 +73,7 @@ class _Writer:
         ops = Ops(self.library, partial(c_math.function, self.library))
         self.exprs = ExprWriter(ops, self.names, self.ranges, self.line, self.trap)
         self.rows = Rows(self.exprs)
+        self.inward = Inward(self.exprs, self.rows, {*shared, *self.pointed, *viewed_buffers(self.kernel)})
         self.pointers = Pointers(self.kernel.name, self.library, self.exprs)
         self.places: list[tuple[Role, int, tensor.Buffer, BufferPlace]] = []
 
@@ -217,6 +223,10 @@ class _Writer:
         self.enter(body, partial(self.forget, facts), *after)
 
     def loop(self, stmt: tensor.For) -> None:
+        carried = self.inward.carried(stmt) if self.symbols else None
+        if carried is not None:
+            self.enter(carried)
+            return
         root = self.exprs.fold(stmt.extent)
         known = self.exprs.bounds(root)
         if known is None:
@@ -445,9 +455,10 @@ def write_kernel(
     library: Library,
     style: KernelStyle = PLAIN,
     symbols: Mapping[Var, Interval] = MappingProxyType({}),
+    shared: Collection[tensor.Buffer] = (),
 ) -> CKernel:
     """The C of `kernel` as a function called `name`, which returns a status; statuses start with `macro`. `symbols`
-    says where its symbols and scalars lie."""
+    says where its symbols and scalars lie, `shared` which parameters lie in the bytes of another one."""
     for s in kernel.scalars:
         if not s.dtype.is_integer:
             raise Unsupported(
@@ -456,4 +467,4 @@ def write_kernel(
                 label="c.C15",
             )
     with placed(kernel.name):
-        return _Writer(kernel, name, macro, library, style, symbols).run()
+        return _Writer(kernel, name, macro, library, style, symbols, shared).run()

@@ -31,6 +31,11 @@ def pointed_buffers(kernel: PrimFunc) -> set[Buffer]:
     return found
 
 
+def viewed_buffers(kernel: PrimFunc) -> set[Buffer]:
+    """The buffers that are views of others."""
+    return {s.view.buffer for s in program_order(kernel.body) if isinstance(s, Alias)}
+
+
 @dataclass(eq=False)
 class Pointers:
     """Writes pointers and calls of one kernel."""

@@ -9,10 +9,11 @@ order, stays. Nothing moves that might trap, and nothing that reads memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from assay.lower.c.expr import ExprWriter
-from assay.lower.c.range import Known
+from assay.lower.c.range import Known, always_traps
 from assay.semantics.scalar import Apply, Expr, Load, Var, apply
 from assay.semantics.tensor import For, LetStmt, Seq, Stmt, Store, While, program_order
 from assay.semantics.walk import post_order
@@ -104,6 +105,17 @@ class Rows:
     def are_inside(self, found: Sequence[Load], loops: Sequence[For]) -> bool:
         """Whether the trailing indices of elements are shown to be inside: no text that could check them has the
         variables of the loops."""
+        count = len(loops)
+        with self.inside(loops):
+            return all(
+                self.exprs.is_inside(i, d)
+                for a in found
+                for i, d in zip(a.indices[-count:], a.buffer.shape[-count:], strict=True)
+            )
+
+    @contextmanager
+    def inside(self, loops: Sequence[For]) -> Iterator[None]:
+        """What is known inside loops, wherever they have come to."""
         ranges, leaving = self.exprs.ranges, list[Callable[[], None]]()
         facts = len(ranges.facts)
         for loop in loops:
@@ -112,16 +124,22 @@ class Rows:
             assert known is not None, "a dim is a whole number"
             leaving.append(ranges.bind(loop.var, Known(0, max(known.high - 1, 0))))
             ranges.assume(apply("lt", loop.var, root), True)
-        count = len(loops)
-        inside = all(
-            self.exprs.is_inside(i, d)
-            for a in found
-            for i, d in zip(a.indices[-count:], a.buffer.shape[-count:], strict=True)
-        )
+        yield
         del ranges.facts[facts:]
         for leave in reversed(leaving):
             leave()
-        return inside
+
+    def never_traps(self, root: Expr) -> bool:
+        """Whether an expression is shown never to trap here; no index in it may be found in memory."""
+        root, exprs = self.exprs.fold(root), self.exprs
+        known = exprs.ranges.analyse(root)
+        for node in post_order(root):
+            if isinstance(node, Load):
+                if not all(exprs.is_inside(i, d) for i, d in zip(node.indices, node.buffer.shape, strict=True)):
+                    return False
+            elif always_traps(node, known) or exprs.tests(node, known):
+                return False
+        return True
 
     def is_variable(self, index: Expr, var: Var, names: Collection[Var]) -> bool:
         """Whether an index is a variable, but for zeros that are added."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assay.lower.c import CSource
@@ -57,7 +57,7 @@ def run_sanitized(
         tools.run_compiler(
             [*tools.STANDARD, *SANITIZE, posix, *tools.defines(source, reproducible), *files], program, place
         )
-        status = _run_sanitized(program, place, timeout)
+        status = run_program(program, place, timeout)
         failure = tools.status_error(source, status)
         if failure is not None:
             raise failure
@@ -65,8 +65,8 @@ def run_sanitized(
         return {a.slot: tools.output_array(a, data) for a, data in zip(source.outputs, made, strict=True)}
 
 
-def _run_sanitized(program: Path, place: Path, timeout: float) -> int:
-    """Run the program; the status that it printed."""
+def run_program(program: Path, place: Path, timeout: float, words: Sequence[str] = ()) -> int:
+    """Run the program with some arguments; the status that it printed."""
     environment = {
         **os.environ,
         "ASAN_OPTIONS": f"detect_leaks=0:exitcode={SANITIZER_EXIT}",
@@ -74,7 +74,7 @@ def _run_sanitized(program: Path, place: Path, timeout: float) -> int:
     }
     try:
         # the sanitizers map far more than they use: the limit of memory that the system knows is not for them
-        unlimited = ["/bin/sh", "-c", 'ulimit -S -d "$(ulimit -H -d)"; exec "$0"', str(program)]
+        unlimited = ["/bin/sh", "-c", 'ulimit -S -d "$(ulimit -H -d)"; exec "$0" "$@"', str(program), *words]
         done = children.run_child(unlimited, cwd=place, env=environment, seconds=min(timeout, patience(timeout)))
     except subprocess.TimeoutExpired:
         raise Trap("timeout", f"no result after {timeout} seconds", label="compiled.T5") from None
@@ -88,7 +88,7 @@ def _run_sanitized(program: Path, place: Path, timeout: float) -> int:
     return int(done.stdout)
 
 
-_MAIN = """#include "@.h"
+BLOCKS = """#include "@.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +135,7 @@ static void to_file(const char *name, const void *memory, size_t bytes)
 
 def _main(source: CSource) -> str:
     """The program around the model: inputs from files, outputs to files, the status on standard output."""
-    lines = [_MAIN.replace("@", source.name), "int main(void)\n{\n    int status = 0;\n"]
+    lines = [BLOCKS.replace("@", source.name), "int main(void)\n{\n    int status = 0;\n"]
     blocks: list[str] = []
     spaces = [w.name for w in source.workspaces]
     for w in source.workspaces:
