@@ -140,8 +140,6 @@ class _Machine:
                         arrays = self.shown(number, step)
                     case Loop():
                         self.forget(number, step)
-                    case Branch() | Continue():
-                        pass
             if observe is not None and isinstance(step, Step | PrintValues):
                 observe(number, step, arrays)
 
@@ -157,8 +155,7 @@ class _Machine:
     def measure(self, number: int, step: Measure) -> None:
         """Sizes get their values: what a slot holds, or dims."""
         if not step.slot:
-            self.sizes.take(step, step.values)
-            return
+            return self.sizes.take(step, step.values)
         slot = self.slots[step.slot]
         if slot.type.dtype is not INT64 or prod(slot.type.static_shape) != len(step.symbols):
             what = f"slot {slot.name} is {slot.type}, and {len(step.symbols)} sizes are measured by it"

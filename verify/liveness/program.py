@@ -36,18 +36,8 @@ from assay.semantics.steps import (
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type
 from assay.verify.evidence import Evidence, plural, proved, refuted
-from assay.verify.liveness.source_values import (
-    Carried,
-    Computed,
-    Numbers,
-    TrapEvents,
-    carried_size,
-    choice,
-    chosen_size,
-    computed,
-    copied,
-    there,
-)
+from assay.verify.liveness.events import Numbers, TrapEvents, carried_size, choice, chosen_size
+from assay.verify.liveness.source_values import Carried, Computed, computed, copied, there
 from assay.verify.memory.symbolic import shown_bounds
 from assay.verify.value_numbering import step_results
 from assay.verify.value_numbering.nesting import UndecidedNumbering
