@@ -36,7 +36,7 @@ from assay.semantics.live_positions import Intervals
 from assay.semantics.memory import Pool, overlap
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim
-from assay.semantics.steps import Assertion, Branch, Continue, Loop, Measure, PrintValues, Require, Step, title, walk
+from assay.semantics.steps import Assertion, Branch, Loop, Measure, PrintValues, Require, Step, title, walk
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from assay.semantics.errors import Invalid
 from assay.semantics.integers.polynomials import ZERO, Polynomial, Polynomials, without_multiples
 from assay.semantics.ops.sizes import product, same_size
-from assay.semantics.scalar import Dim, Expr, Var, const, provably_equal, simplify, variables
+from assay.semantics.scalar import Const, Dim, Expr, Var, const, provably_equal, simplify, variables
 from assay.semantics.scalar.structure import Interner
 from assay.semantics.steps import Assertion, Branch, Item, Loop, Measure, flow
 from assay.semantics.types import Type, flatten
@@ -21,34 +21,32 @@ from assay.semantics.walk import post_order
 
 @dataclass(frozen=True)
 class SizeFacts:
-    """Equations between dims: each of a dim and one that may stand for it."""
+    """Equations between dims."""
 
     equations: tuple[tuple[Dim, Dim], ...] = ()
+    rules: tuple[tuple[Dim, Dim], ...] = ()
+    """What may stand for what: of each equation, with the others said before in it, the plainer side for the other. No
+    rule applies to what a rule gives."""
 
     def and_(self, pairs: Sequence[tuple[Dim, Dim]]) -> SizeFacts:
         """These facts and others."""
-        new = tuple(_ordered(a, b) for a, b in pairs if not self.equal(a, b))
-        return SizeFacts(self.equations + new) if new else self
+        new = tuple((a, b) for a, b in pairs if not provably_equal(a, b))
+        rules = list(self.rules)
+        for pair in new:
+            a, b = (_rewritten(d, rules) for d in pair)
+            if not provably_equal(a, b):
+                rule = _ordered(a, b)
+                rules = [*((left, _rewritten(right, [rule])) for left, right in rules), rule]
+        return SizeFacts(self.equations + new, tuple(rules)) if new else self
 
     def but(self, lost: Collection[Var]) -> SizeFacts:
         """These facts without those about some symbols."""
         kept = tuple(e for e in self.equations if not any(v in lost for d in e for v in variables(d)))
-        return self if len(kept) == len(self.equations) else SizeFacts(kept)
+        return self if len(kept) == len(self.equations) else SizeFacts().and_(kept)
 
     def rewritten(self, dim: Dim) -> Dim:
         """A dim with the plainer side of each equation for the other: for a part as it is, or with its own parts so."""
-        if not isinstance(dim, Expr) or not self.equations:
-            return dim
-        number = Interner()
-        plainer: dict[int, Expr] = {}
-        for old, new in self.equations:
-            plainer.setdefault(number(simplify(_expr(old))), _expr(new))
-        done: dict[int, Expr] = {}
-        whole = _expr(simplify(dim))
-        for node in post_order(whole):
-            made = node.with_children(tuple(done[id(c)] for c in node.children)) if node.children else node
-            done[id(node)] = plainer.get(number(node), plainer.get(number(made), made))
-        return simplify(done[id(whole)])
+        return _rewritten(dim, self.rules)
 
     def equal(self, a: Dim, b: Dim) -> bool:
         """Whether two dims are equal, as far as is shown."""
@@ -68,9 +66,26 @@ class SizeFacts:
         """How many elements more the one shape has, after a division by each equation in turn."""
         sums = Polynomials({})
         left = sums.of(product(a)) - sums.of(product(b))
-        for old, new in self.equations:
+        for old, new in self.rules:
             left = without_multiples(left, sums.of(_expr(old)) - sums.of(_expr(new)))
         return left
+
+
+def _rewritten(dim: Dim, rules: Sequence[tuple[Dim, Dim]]) -> Dim:
+    """A dim with the second side of each rule for the first."""
+    if not isinstance(dim, Expr) or not rules:
+        return dim
+    number = Interner()
+    plainer: dict[int, Expr] = {}
+    for old, new in rules:
+        plainer.setdefault(number(simplify(_expr(old))), _expr(new))
+    done: dict[int, Expr] = {}
+    whole = _expr(simplify(dim))
+    for node in post_order(whole):
+        made = node.with_children(tuple(done[id(c)] for c in node.children)) if node.children else node
+        done[id(node)] = plainer.get(number(node), plainer.get(number(made), made))
+    found = simplify(done[id(whole)])
+    return int(found.value) if isinstance(found, Const) else found
 
 
 def cast_sizes(found: Type, wanted: Type) -> tuple[tuple[Dim, Dim], ...] | None:

@@ -7,7 +7,7 @@ variable names is the relation of `assay.semantics.alias`.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
 from assay.lower.liveness.activation import Activation, Callee, handed_on, refuse, refuse_recursion
@@ -54,7 +54,7 @@ def read_main(module: Module) -> Text:
     main = module.main
     if is_opaque(main):
         raise _kept_whole("main", main.span)
-    changing: set[Symbol] = set()
+    changing: set[tuple[graph.Function, Symbol]] = set()
     while True:
         reader = _Reader(module, changing)
         at = Activation("", reader.given, ChainMap({p: _given(p) for p in main.params}))
@@ -77,7 +77,7 @@ def read_main(module: Module) -> Text:
 class _Changes(Exception):
     """A function calls itself with other sizes than it began with."""
 
-    def __init__(self, symbols: Collection[Symbol]) -> None:
+    def __init__(self, symbols: Collection[tuple[graph.Function, Symbol]]) -> None:
         super().__init__()
         self.symbols = symbols
 
@@ -100,7 +100,7 @@ def _given(param: graph.Var) -> tuple[Origin, ...]:
 class _Reader:
     """Follows chains of lets; tasks, so that nothing recurses."""
 
-    def __init__(self, module: Module, changing: Collection[Symbol]) -> None:
+    def __init__(self, module: Module, changing: Set[tuple[graph.Function, Symbol]]) -> None:
         self.module = module
         self.changing = changing
         """The symbols of functions that call themselves which those calls change."""
@@ -333,7 +333,7 @@ class _Reader:
     ) -> Begin:
         """The item with which a loop begins; its variables name what is there whenever it does."""
         begun = {v: inner.sizes[v] for v in _symbols(function) if v in inner.sizes}
-        changes = [v for v in begun if v in self.changing]
+        changes = [v for v in begun if (function, v) in self.changing]
         after = {v: self.symbol(v) for v in changes}
         here = {v: self.symbol(Symbol(f"{v.name}_here")) for v in changes}
         if changes:
@@ -377,8 +377,8 @@ class _Reader:
         inner = self.enter(callee, {}, call, at.prefix, at)
         sizes = {v: inner.sizes[v] for v in _symbols(function) if v in inner.sizes}
         begun = self.begun[loop]
-        changes = {s for s, n in sizes.items() if s not in self.changing and not provably_equal(begun.get(s, n), n)}
-        if changes:
+        changes = {(function, s) for s, n in sizes.items() if not provably_equal(begun.get(s, n), n)}
+        if not changes <= self.changing:
             raise _Changes(changes)
         given = self.arguments(function, call, at)
         values = tuple(o for some in given.values() for o in some)

@@ -13,6 +13,8 @@ from dataclasses import replace
 
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.instance import measured_of, run_dims
+from assay.semantics.integers.polynomials import Polynomials
+from assay.semantics.integers.ranges import at_least
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
 from assay.semantics.module import Assertion, Measure, Program, Step
 from assay.semantics.scalar import Dim, Expr, Var, show, variables
@@ -37,11 +39,12 @@ def check_measured(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidenc
             continue
         others = [most - v for v, most in measured.items() if v not in item.symbols]  # a run ends where they are more
         told = [*given, *(d for d in others if isinstance(d, Expr)), *_told(program, kernels, i, measured)]
-        found = _is_within(program, [(show(d), 0, d) for d in item.values], told)
+        open_ = [(f"{k}: {show(d)}", 0, d) for k, d in enumerate(item.values) if not _is_natural(d)]
+        found = _is_within(program, open_, told)
         if not found.holds:
             return replace(found, detail=f"that a size is no less than 0 is not shown: {found.detail}")
-        for v, most in zip(item.symbols, item.most, strict=True):
-            if v in limits:
+        for k, (v, most) in enumerate(zip(item.symbols, item.most, strict=True)):
+            if v in limits or (item.values and _is_natural(most - item.values[k])):
                 continue
             found = _is_within(program, [(v.name, v, most)], told)
             if not found.holds:
@@ -57,6 +60,12 @@ def check_measured(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidenc
     if not found.holds:
         return replace(found, detail=f"the room of slots for measured sizes: {found.detail}")
     return proved(f"{plural(len(measured), 'measured size')}, {plural(len(rooms), 'slot')} with room for the most")
+
+
+def _is_natural(dim: Dim) -> bool:
+    """Whether a dim is never below 0, as no symbol is: seen without a solver."""
+    sizes = Polynomials({})
+    return at_least(sizes.range(sizes.of(dim)), 0)
 
 
 def _odd(program: Program, measured: Mapping[Var, Dim]) -> Iterator[str]:
@@ -106,6 +115,8 @@ def _told(program: Program, kernels: Mapping[str, PrimFunc], at: int, measured: 
 
 def _is_within(program: Program, some: Sequence[tuple[str, Dim, Dim]], told: Sequence[Expr]) -> Evidence:
     """Whether of each of some names a number is at most another, wherever what is told is 0 or more."""
+    if not some:
+        return proved("nothing is asked")
     buffers = tuple(BufferInfo(name, number, ((0, 1),), pools=(name,)) for name, number, _ in some)
     problem = Problem(buffers, tuple(Pool(name, alignment=1) for name, _, _ in some), program.bounds, tuple(told))
     plan = Plan({name: Place(name, 0) for name, _, _ in some}, {name: most for name, _, most in some})
