@@ -37,7 +37,7 @@ from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.app.passes import with_passes
 from assay.verify.app.size_choice import SizeChoice, drawn
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
-from assay.verify.border.inputs import complete, dims_of, import_with
+from assay.verify.border.inputs import complete, dims_of, import_with, require_named
 from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
@@ -146,7 +146,8 @@ class Lowering:
             else:
                 imported = self.imported(self.model, self.dims, self.tensors)
             if self.bounds:
-                dims_of(imported.main, dict.fromkeys(self.bounds, 0))  # there are symbols of these names
+                known = [s.name for p in imported.main.params for s in symbols(p.type)]
+                require_named([*known, *self.dims], self.bounds, "main")
                 imported = imported.with_(main=with_limits(imported.main, self.bounds))
             return self.changed["import"](imported) if "import" in self.changed else imported
         return made[stage](before)

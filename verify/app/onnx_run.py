@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 
 from assay.interp import graph
+from assay.interp.values import Value
 from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.lower.frontends.onnx.string_table import Strings, text_names
 from assay.semantics.errors import Invalid, Trap
@@ -34,15 +35,18 @@ class _Imported:
     given: Mapping[str, Array]
     strings: Strings
 
-    def run(self, texts: list[str], seed: int) -> Ran:
-        """A run on inputs that are given or drawn; the outputs named in `texts` are strings."""
+    def run(self, model: onnx.ModelProto, seed: int) -> Ran:
+        """A run on inputs that are given or drawn."""
         inputs = complete(self.module.main, self.given, seed)
+        results: dict[str, Value] = {}
+        trap: Trap | None = None
         try:
             results = graph.run(self.module, inputs)
-        except Trap as trap:
-            return Ran(self.module, "main", inputs, trap=trap, seed=seed)
-        results |= {n: self.strings.texts(results[n]) for n in texts}
-        return Ran(self.module, "main", inputs, results=results, seed=seed)
+        except Trap as ended:
+            trap = ended
+        for values, declared in ((inputs, model.graph.input), (results, model.graph.output)):
+            values |= {n: self.strings.texts(values[n]) for n in text_names(declared) if n in values}
+        return Ran(self.module, "main", inputs, results=results, trap=trap, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,6 @@ class ModelRun:
         tries, within `bounds`, at which the model runs. Raises what the import and the forms of values raise, and
         Invalid (input.C6, values.C4) for strings that are missing, or are none."""
         self._require_strings()
-        texts = text_names(self.model.graph.output)
         refused: Invalid | None = None
         imported: _Imported | None = None
         try:
@@ -71,14 +74,14 @@ class ModelRun:
         declared = declared_bounds(imported.module.main) if imported is not None else {}
         within = narrowed(names, declared, bounds or {}, {s: self.dims[n] for s, n in names.items() if n in self.dims})
         if imported is not None and not free:
-            return replace(imported.run(texts, seed), sizes=self.dims)
+            return replace(imported.run(self.model, seed), sizes=self.dims)
 
         def at(sizes: Sizes) -> tuple[Ran, Trap | None]:
             chosen = {names[s]: n for s, n in sizes.items()}
             there = self._imported(chosen)
 
             def attempt(seed: int) -> tuple[Ran, Trap | None]:
-                done = there.run(texts, seed)
+                done = there.run(self.model, seed)
                 return done, done.trap
 
             some_missing = set(there.given) < {p.name for p in there.module.main.params}

@@ -35,6 +35,12 @@ MOST_BYTES = 1 << 56
 """What one buffer may take, were the dims that are 0 left out: more than any machine addresses."""
 
 
+def size_symbols(func: PrimFunc) -> tuple[Var, ...]:
+    """The scalars of a function, and the symbols in the shapes of its buffers."""
+    dims = [d for b in func.params for d in b.shape if isinstance(d, Expr)]
+    return tuple(dict.fromkeys([*func.scalars, *(v for d in dims for v in variables(d))]))
+
+
 @dataclass(eq=False)
 class Function:
     """A function, its symbols, and what is known of them."""
@@ -42,6 +48,8 @@ class Function:
     func: PrimFunc
     bounds: Bounds
     functions: Mapping[str, PrimFunc] = field(default_factory=dict)
+    around: Sequence[Buffer] = ()
+    """Other buffers that there are whenever it runs, whose sizes its symbols are."""
     events: FunctionEvents = field(init=False)
     symbols: dict[Var, Term] = field(default_factory=dict)
     base: list[Term] = field(default_factory=list)
@@ -57,9 +65,9 @@ class Function:
 
     def __post_init__(self) -> None:
         self.events = events_of(self.func, self.functions)
-        dims = [d for b in self.func.params for d in b.shape if isinstance(d, Expr)]
+        dims = [d for b in (*self.func.params, *self.around) for d in b.shape if isinstance(d, Expr)]
         names: dict[str, int] = {}
-        for v in dict.fromkeys([*self.func.scalars, *(v for d in dims for v in variables(d))]):
+        for v in size_symbols(self.func):
             count = names[v.name] = names.get(v.name, 0) + 1
             name = v.name if count == 1 else f"{v.name}'{count}"
             self.symbols[v] = _symbol(v, name)
@@ -99,7 +107,7 @@ class Function:
 
     def sizes(self, query: InstanceQuery, instance: Instance) -> list[Term]:
         """That every buffer there is fits a machine: what keeps indices from growing beyond their dtype."""
-        shapes = [(b, tuple(query.dim(d) for d in b.shape)) for b in self.func.params]
+        shapes = [(b, tuple(query.dim(d) for d in b.shape)) for b in (*self.func.params, *self.around)]
         for f, shape in instance.shapes.items():
             if isinstance(f, Life):
                 shapes.append((f.buffer, shape))

@@ -167,7 +167,7 @@ class _Search:
         return max(low, n if high is None else min(n, high))
 
     def rows(self, turn: int) -> Iterator[Sizes]:
-        """Different primes, of which one is 2, larger and larger; then multiples of powers of two, and equal sizes; then
+        """Different primes, of which one is 2, larger and larger, and multiples of powers of two, and equal sizes; then
         multiples of other numbers."""
         count = len(self.symbols)
         for scale in SCALES:
