@@ -54,10 +54,11 @@ def note(done: Ran) -> str:
     if not done.chosen:
         return ""
     sizes = ", ".join(f"{name} = {n}" for name, n in done.chosen.items())
-    redrawn = (
-        f"; inputs are those of --seed {done.seed}, the first on which what it asserts holds" if done.redrawn else ""
-    )
-    return f"sizes chosen: {sizes}, the first tried at which it runs; others with --dim{redrawn}"
+    far = "comes to its first call of an extern" if done.stopped else "runs"
+    said = f"sizes chosen: {sizes}, the first tried at which it {far}; others with --dim"
+    if done.redrawn:
+        said += f"; the inputs are those of --seed {done.seed}, the first on which what it asserts holds"
+    return said
 
 
 def headline(value: Value) -> str:
