@@ -361,8 +361,12 @@ class DimWriter:
             lambda kind: self.trap,
         )
         for v, name in self.given:
-            known = Known(*self.ranges.of(v))
+            low, high = self.ranges.of(v)
+            known = Known(low, high)
             type_ = scalar_type(INT64, known)
+            if low == high:  # it is written as that number wherever it stands
+                writer.enter(v, Code(str(low), type_), known)
+                continue
             local = names.fresh(name)
             cast = "" if type_ == "int64_t" else f"({type_})"
             self.lines.append(f"    const {type_} {local} = {cast}{name};\n")

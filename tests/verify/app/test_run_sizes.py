@@ -83,6 +83,12 @@ def test_a_model_runs_at_the_first_sizes_that_fit(
         assert {n: a.tobytes() for n, a in np.load(out).items()} == {n: a.tobytes() for n, a in found.outputs.items()}
 
 
+def test_a_size_of_one_number_is_no_variable_of_the_c(tmp_path: Path) -> None:
+    """`--bound p=4..4`: where it stands it is written as 4, and C without a use of it compiles."""
+    path = write(tmp_path / "model.onnx", PAST)
+    assert product.check(path, bounds={"p": (4, 4)}, stop_after="c").holds
+
+
 def test_sizes_of_strings_are_those_that_are_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
