@@ -9,7 +9,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.programs import Array, Inputs, Program, input_arrays, opened
 from assay.verify.app.onnx_run import ModelRun
-from assay.verify.app.ran import Ran
+from assay.verify.app.program_run import ProgramRun
 from assay.verify.app.text_run import run_text
 from assay.verify.border.inputs import NamedBounds as Bounds, all_dims
 from assay.verify.border.onnx_defaults import with_given_defaults
@@ -46,7 +46,7 @@ def ran(
     seed: int,
     function: str | None = None,
     externs: Externs | None = None,
-) -> Ran:
+) -> ProgramRun:
     """The run of a program, whether it traps or not."""
     model, source = opened(program)
     given = input_arrays(inputs)

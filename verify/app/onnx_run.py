@@ -18,9 +18,9 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import symbols
-from assay.verify.app.ran import Ran, first_run
+from assay.verify.app.program_run import ProgramRun, first_run
 from assay.verify.app.size_choice import SizeChoice, drawn
-from assay.verify.border.inputs import NamedBounds, complete, import_with, narrowed, require_named
+from assay.verify.border.inputs import NamedBounds, complete, import_with, narrowed_bounds, require_named
 from assay.verify.border.values import from_value
 from assay.verify.trials.sizes import Sizes, declared_bounds
 
@@ -35,7 +35,7 @@ class _Imported:
     given: Mapping[str, Array]
     strings: Strings
 
-    def run(self, model: onnx.ModelProto, seed: int) -> Ran:
+    def run(self, model: onnx.ModelProto, seed: int) -> ProgramRun:
         """A run on inputs that are given or drawn."""
         inputs = complete(self.module.main, self.given, seed)
         results: dict[str, Value] = {}
@@ -46,7 +46,7 @@ class _Imported:
             trap = ended
         for values, declared in ((inputs, model.graph.input), (results, model.graph.output)):
             values |= {n: self.strings.texts(values[n]) for n in text_names(declared) if n in values}
-        return Ran(self.module, "main", inputs, results=results, trap=trap, seed=seed)
+        return ProgramRun(self.module, "main", inputs, results=results, trap=trap, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ModelRun:
     dims: Mapping[str, int]
     source: str = ""
 
-    def run(self, seed: int, bounds: NamedBounds | None = None) -> Ran:
+    def run(self, seed: int, bounds: NamedBounds | None = None) -> ProgramRun:
         """The run; inputs that are not given are random. Sizes that nothing gives are the first of those that `check`
         tries, within `bounds`, at which the model runs. Raises what the import and the forms of values raise, and
         Invalid (input.C6, values.C4) for strings that are missing, or are none."""
@@ -72,15 +72,17 @@ class ModelRun:
         free, names = self._free(imported, refused)
         require_named([*names.values(), *self.dims], bounds or {}, "the model")
         declared = declared_bounds(imported.module.main) if imported is not None else {}
-        within = narrowed(names, declared, bounds or {}, {s: self.dims[n] for s, n in names.items() if n in self.dims})
+        within = narrowed_bounds(
+            names, declared, bounds or {}, {s: self.dims[n] for s, n in names.items() if n in self.dims}
+        )
         if imported is not None and not free:
             return replace(imported.run(self.model, seed), sizes=self.dims)
 
-        def at(sizes: Sizes) -> tuple[Ran, Trap | None]:
+        def at(sizes: Sizes) -> tuple[ProgramRun, Trap | None]:
             chosen = {names[s]: n for s, n in sizes.items()}
             there = self._imported(chosen)
 
-            def attempt(seed: int) -> tuple[Ran, Trap | None]:
+            def attempt(seed: int) -> tuple[ProgramRun, Trap | None]:
                 done = there.run(self.model, seed)
                 return done, done.trap
 

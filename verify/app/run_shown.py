@@ -14,7 +14,7 @@ from assay.interp.values import Cell, Closure, Data, External, Maker, Shape, Val
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.walk import Worklist
-from assay.verify.app.ran import Ran, by_name
+from assay.verify.app.program_run import ProgramRun, by_name
 from assay.verify.app.size_choice import told_failing
 from assay.verify.app.terminal import Screen
 from assay.verify.border.values import from_value, to_arrays
@@ -23,7 +23,7 @@ from assay.verify.trials.sizes import Sizes
 Array = np.ndarray[Any, Any]
 
 
-def run_lines(done: Ran) -> Iterator[str]:
+def run_lines(done: ProgramRun) -> Iterator[str]:
     """What is printed of a run: inputs, effects in order, results."""
     for name, value in done.inputs.items():
         yield f"{name} = {headline(value)}"
@@ -37,9 +37,9 @@ def run_lines(done: Ran) -> Iterator[str]:
         yield from (f"    {line}" for line in body(value))
 
 
-def tell_run(done: Ran, out: Screen) -> None:
+def tell_run(done: ProgramRun, out: Screen) -> None:
     """Print what a run showed; raises its trap, which is told after what came before it."""
-    if said := note(done):
+    if said := sizes_told(done):
         Screen(stderr=True).print(f"assay: {said}")
     for line in run_lines(done):
         out.print(line)
@@ -47,7 +47,7 @@ def tell_run(done: Ran, out: Screen) -> None:
         raise done.trap
 
 
-def note(done: Ran) -> str:
+def sizes_told(done: ProgramRun) -> str:
     """Which sizes were chosen, or that none fits; "" where there was nothing to choose."""
     if done.failing:
         return f"at none of the sizes tried does it run: {told_failing(done.failing)}; the first of these runs:"
@@ -120,7 +120,7 @@ MOST_VALUES = 64
 """A tensor of no more elements is written with them."""
 
 
-def answer_run(done: Ran, answer: dict[str, Any]) -> None:
+def answer_run(done: ProgramRun, answer: dict[str, Any]) -> None:
     """Add what a run showed to the answer of its command; raises its trap."""
     answer.update(run_data(done))
     answer["holds"] = done.trap is None
@@ -128,7 +128,7 @@ def answer_run(done: Ran, answer: dict[str, Any]) -> None:
         raise done.trap
 
 
-def run_data(done: Ran) -> dict[str, Any]:
+def run_data(done: ProgramRun) -> dict[str, Any]:
     """A run by stable keys. Values are by the names that they have in files; a number that JSON does not have is a
     text, such as "inf"."""
     return {
@@ -153,7 +153,7 @@ def _failing(why: str, points: Sequence[Sizes]) -> dict[str, Any]:
     return {"why": why, "sizes": [by_name(p) for p in points]}
 
 
-def _values(done: Ran, values: Mapping[str, Value]) -> Iterator[dict[str, Any]]:
+def _values(done: ProgramRun, values: Mapping[str, Value]) -> Iterator[dict[str, Any]]:
     for name, value in values.items():
         try:
             arrays = to_arrays({name: from_value(value, done.module)})

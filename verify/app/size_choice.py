@@ -58,7 +58,7 @@ class SizeChoice(Generic[Run]):
             run, trap = self.at(sizes)
         except Invalid as wrong:
             self.wrong.append(wrong)
-            if self.without is not None and alike([wrong, self.without]):
+            if self.without is not None and say_the_same([wrong, self.without]):
                 raise
             why = wrong.message.rpartition(BREAKS_A_RULE)[2]
         else:
@@ -92,7 +92,7 @@ class SizeChoice(Generic[Run]):
 
     def none_found(self, said: str, types: Sequence[Type]) -> Invalid:
         """What is told where no run has any of the sizes. What is wrong at all of them alike is not about sizes."""
-        if self.wrong and not self.trapping and alike(self.wrong):
+        if self.wrong and not self.trapping and say_the_same(self.wrong):
             return self.wrong[0]
         return Invalid(
             f"no sizes were found at which the program can run: {said}; {about_sizes(self.symbols, types)}",
@@ -114,7 +114,7 @@ def drawn(
     return found[0]
 
 
-def alike(wrong: Sequence[Invalid]) -> bool:
+def say_the_same(wrong: Sequence[Invalid]) -> bool:
     """Whether refusals say the same."""
     return len({(w.message, w.label) for w in wrong}) == 1
 

@@ -32,12 +32,12 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type
-from assay.verify.app.ran import Ran, by_name, first_run
+from assay.verify.app.program_run import ProgramRun, by_name, first_run
 from assay.verify.app.size_choice import SizeChoice, drawn
 from assay.verify.border.inputs import (
     NamedBounds,
     as_values,
-    narrowed,
+    narrowed_bounds,
     random_array,
     require_named,
     sizes_of,
@@ -90,7 +90,7 @@ def run_text(
     dims: Mapping[str, int],
     externs: Externs | None = None,
     bounds: NamedBounds | None = None,
-) -> Ran:
+) -> ProgramRun:
     """Run a function of a module: `function`, `main`, or the only one. Inputs that are not given are random; what is
     given for a constant of the module's table stands in its place. Sizes that nothing gives are the first of those that
     `check` tries, within `bounds`, at which the function runs ("Sizes that are tried"). What a try prints is not
@@ -107,7 +107,7 @@ def run_text(
     require_named(names.values(), [*dims, *(bounds or {})], name)
     fixed = sizes_of(types, values, names, dims)
     declared = declared_bounds(target) if isinstance(target, Function) else {}
-    within = narrowed(names, declared, bounds or {}, fixed)
+    within = narrowed_bounds(names, declared, bounds or {}, fixed)
     act = partial(_run, module, target, name, externs or {})
 
     free = [s for s in names if s not in fixed]
@@ -115,13 +115,13 @@ def run_text(
         return replace(act(_inputs(types, values, fixed, seed)), sizes=by_name(fixed), seed=seed)
     stopping = dict.fromkeys(externs or {}, _stop)
 
-    def at(sizes: Sizes) -> tuple[Ran, Trap | None]:
-        def attempt(seed: int) -> tuple[Ran, Trap | None]:
+    def at(sizes: Sizes) -> tuple[ProgramRun, Trap | None]:
+        def attempt(seed: int) -> tuple[ProgramRun, Trap | None]:
             inputs = _inputs(types, values, {**fixed, **sizes}, seed)
             try:
                 done = _run(module, target, name, stopping, inputs)
             except _CameToExtern:
-                return Ran(module, name, inputs, stopped=True), None
+                return ProgramRun(module, name, inputs, stopped=True), None
             return done, done.trap
 
         done, drawn_at, trap = drawn(attempt, seed, len(values) < len(types))
@@ -153,7 +153,9 @@ def types_of(target: Function | PrimFunc) -> dict[str, Type]:
     return types | {s.name: TensorType((), s.dtype) for s in target.scalars}
 
 
-def _run(module: Module, target: Function | PrimFunc, name: str, externs: Externs, inputs: Mapping[str, Value]) -> Ran:
+def _run(
+    module: Module, target: Function | PrimFunc, name: str, externs: Externs, inputs: Mapping[str, Value]
+) -> ProgramRun:
     """One run on these inputs."""
     trace: list[Event] = []
     results: Mapping[str, Value] = {}
@@ -175,7 +177,7 @@ def _run(module: Module, target: Function | PrimFunc, name: str, externs: Extern
             results = {b.name: a for b, a in zip(target.outputs, made, strict=True)}
     except Trap as ended:
         trap = ended
-    return Ran(module, name, inputs, trace, results, trap)
+    return ProgramRun(module, name, inputs, trace, results, trap)
 
 
 def save_call(module: Module, function: str | None, saved: str, given: Mapping[str, Any]) -> Module:

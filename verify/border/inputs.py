@@ -154,7 +154,7 @@ def bounds_left(bounds: NamedBounds, sizes: Mapping[str, int]) -> dict[str, tupl
     return {name: ends for name, ends in bounds.items() if name not in sizes}
 
 
-def narrowed(
+def narrowed_bounds(
     names: Mapping[Symbol, str], declared: Bounds, bounds: NamedBounds, sizes: Mapping[Symbol, int]
 ) -> dict[Symbol, tuple[int, int | None]]:
     """What is declared of symbols, narrowed by bounds for their names. Invalid: no number is within (limits.C3); a

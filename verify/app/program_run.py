@@ -18,7 +18,7 @@ from assay.verify.trials.sizes import Sizes
 
 
 @dataclass(frozen=True, eq=False)
-class Ran:
+class ProgramRun:
     """A run of a function of a module: its inputs, its effects, and its results or the trap that ended it; the sizes of
     its symbolic dims, and those of them that were chosen for it."""
 
@@ -46,7 +46,7 @@ class Ran:
         return to_arrays({n: from_value(v, self.module, f"result {n!r}") for n, v in self.results.items()})
 
 
-def first_run(choice: SizeChoice[Ran], types: Sequence[Type]) -> Ran:
+def first_run(choice: SizeChoice[ProgramRun], types: Sequence[Type]) -> ProgramRun:
     """The run at the first sizes that fit; where there are none, the first that was made, which traps. Invalid
     (input.C6): no sizes were found that a run has."""
     found = choice.first()
