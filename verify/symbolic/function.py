@@ -14,6 +14,7 @@ from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, operation, sh
 from assay.semantics.scalar.smt import VALUE, Term, inside
 from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Store, show_stmt
 from assay.semantics.walk import post_order
+from assay.verify.symbolic.counters import Counter, counters_of
 from assay.verify.symbolic.events import (
     AccessEvent,
     EventScope,
@@ -55,6 +56,7 @@ class Function:
     base: list[Term] = field(default_factory=list)
     """What holds of the symbols whenever the function runs."""
     numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    counters: dict[Buffer, Counter] = field(default_factory=dict)
     steps: dict[Site, tuple[Expr, ...]] = field(default_factory=dict)
     """The expressions of each site on which indices and the flow of control depend."""
 
@@ -81,6 +83,7 @@ class Function:
                 self.base.append(inside(s, v.dtype))
                 self.base += [s >= low] if low is not None else []
                 self.base += [s <= high] if high is not None else []
+        self.counters = counters_of(self.events, tuple(self.symbols))
         query = self.query()
         self.base += [z3.And(0 <= query.dim(d), query.dim(d) <= MOST_BYTES) for d in dims]
         self.base += query.terms.known
@@ -93,7 +96,7 @@ class Function:
 
     def query(self) -> InstanceQuery:
         """A query with what is known of the symbols."""
-        return InstanceQuery(self.symbols, frozenset(self.func.inputs))
+        return InstanceQuery(self.symbols, frozenset(self.func.inputs), self.counters)
 
     def lazy(self, site: Site) -> bool:
         """Whether parts of a site's expressions may be left out."""
