@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import assay as product
+from assay.lower.c import emit
+from assay.lower.interfaces import Interface
+from assay.verify.c import check_c
 from tests.verify.app.test_cli import assay
 from tests.verify.app.test_loops import write
 
@@ -83,10 +86,12 @@ def test_a_model_runs_at_the_first_sizes_that_fit(
         assert {n: a.tobytes() for n, a in np.load(out).items()} == {n: a.tobytes() for n, a in found.outputs.items()}
 
 
-def test_a_size_of_one_number_is_no_variable_of_the_c(tmp_path: Path) -> None:
-    """`--bound p=4..4`: where it stands it is written as 4, and C without a use of it compiles."""
+@pytest.mark.parametrize("interface", [Interface.UNPACKED, Interface.PACKED])
+def test_c_without_a_use_of_a_size_compiles(interface: Interface, tmp_path: Path) -> None:
+    """With `--bound p=4..4` it is written as 4 wherever it stands."""
     path = write(tmp_path / "model.onnx", PAST)
-    assert product.check(path, bounds={"p": (4, 4)}, stop_after="c").holds
+    planned = product.check(path, bounds={"p": (4, 4)}, stop_after="pool").modules["pool"]
+    assert check_c(emit(planned, "past", interface=interface))[1].holds
 
 
 def test_sizes_of_strings_are_those_that_are_given(
