@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Generic, TypeVar
 
 from assay.lower.simplify.settle import BREAKS_A_RULE
 from assay.semantics.advice import about_sizes
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import BudgetSpent, Invalid, Trap
 from assay.semantics.memory import Bounds
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
@@ -26,6 +27,9 @@ MOST_SIZES = 8
 """Choices of sizes that are run."""
 DRAWS = 8
 """How often inputs are drawn until what a program asserts of them holds."""
+MOST_ELEMENTS = 1 << 21
+"""Where a first run is looked for, sizes whose product is larger are passed over once some were tried: a program that
+traps whatever its sizes are is not waited for."""
 MOST_TOLD = 4
 """So many choices of sizes that fail alike are named, and so many reasons."""
 
@@ -82,8 +86,18 @@ class SizeChoice(Generic[Run]):
         return [self.runs[tuple(s.values())] for s in found.points], list(found.excluded)
 
     def first(self) -> Run | None:
-        """The first of those runs, without making the others; None if there is none."""
-        found = first_to_try(self.symbols, self.bounds, self.excluded, self.fitting)
+        """The first of those runs, without making the others; None if there is none that is not large."""
+
+        def excluded(sizes: Sizes) -> str | None:
+            large = prod(max(1, n) for n in sizes.values()) > MOST_ELEMENTS
+            return "too large to be tried" if large and self.failing else self.excluded(sizes)
+
+        try:
+            found = first_to_try(self.symbols, self.bounds, excluded, self.fitting)
+        except BudgetSpent:
+            if not self.trapping:
+                raise
+            return None
         return None if found is None else self.runs[tuple(found.values())]
 
     def told(self, sizes: Sizes, why: str) -> str:

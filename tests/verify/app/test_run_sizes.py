@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import pytest
 import assay as product
 from assay.lower.c import emit
 from assay.lower.interfaces import Interface
+from assay.semantics.errors import BudgetSpent, Trap
+from assay.semantics.scalar import Var as Symbol
+from assay.verify.app.size_choice import MOST_ELEMENTS, SizeChoice
 from assay.verify.c import check_c
+from assay.verify.trials.sizes import Sizes
 from tests.verify.app.test_cli import assay
 from tests.verify.app.test_loops import write
 
@@ -125,6 +130,26 @@ def test_no_sizes_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert (found["holds"], found["exit"], found["trap"], found["sizes"]) == (False, 1, "assertion", {"n": 2})
     assert [p for tried in found["failing"] for p in tried["sizes"]] == [{"n": 2}, {"n": 4}, {"n": 3}]
     assert "c is false" in found["failing"][0]["why"] and found["effects"][0]["kind"] == "print"
+
+
+def test_a_program_that_always_traps_is_not_waited_for() -> None:
+    """Neither its many sizes nor its large ones; a budget that a try would spend ends the search."""
+    symbols = [Symbol(name) for name in "abc"]
+    tried: list[Sizes] = []
+
+    def at(sizes: Sizes) -> tuple[None, Trap]:
+        tried.append(sizes)
+        if spends and len(tried) == 3:
+            raise BudgetSpent("time is up")
+        return None, Trap("assertion", "never")
+
+    for spends in (False, True):
+        tried.clear()
+        choice: SizeChoice[None] = SizeChoice(symbols, {}, at)
+        assert choice.first() is None and len(choice.trapping) == 1
+        assert len(tried) <= 100 and all(prod(s.values()) <= MOST_ELEMENTS for s in tried)
+        assert (len(tried) == 3) == spends
+    assert SizeChoice(symbols[:1], {symbols[0]: (1 << 30, None)}, at).first() is None and len(tried) > 3  # the first is
 
 
 def test_inputs_are_drawn_until_what_is_asserted_holds(
