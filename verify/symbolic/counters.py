@@ -43,7 +43,7 @@ class Counter:
         """What holds of a load of it at a site, `at` gives the start, the extent and the variable of a loop around;
         true where nothing does. It is satisfiable whatever these are."""
         places = [at(loop) for loop in self.loops]
-        if element(node.indices) != self.indices or any(p is None for p in places):
+        if element_named(node.indices) != self.indices or any(p is None for p in places):
             return z3.BoolVal(True)
         before = z3.IntVal(0)
         inside = []
@@ -76,12 +76,12 @@ def counters_of(events: FunctionEvents, sizes: Sequence[Var]) -> dict[Buffer, Co
 
 def _counter(buffer: Buffer, writes: Sequence[AccessEvent], sizes: set[Var]) -> Counter | None:
     first, step = sorted(writes, key=lambda a: a.order)
-    indices, start = element(first.indices), _value(first)
+    indices, start = element_named(first.indices), _value(first)
     chain = scope_chain(step.site.frame)
     loops = tuple(f for f in chain if isinstance(f, Loop))
     if (
         indices is None
-        or element(step.indices) != indices
+        or element_named(step.indices) != indices
         or not isinstance(start, Const)
         or not buffer.dtype.is_integer
         or _repeats_or_chooses(first.site.frame)
@@ -100,7 +100,7 @@ def _value(store: AccessEvent) -> Expr:
     return store.site.roots[-1]
 
 
-def element(indices: Sequence[Expr]) -> tuple[int, ...] | None:
+def element_named(indices: Sequence[Expr]) -> tuple[int, ...] | None:
     """The element that indices name, if they are numbers."""
     found = [int(i.value) for i in indices if isinstance(i, Const)]
     return tuple(found) if len(found) == len(indices) else None
@@ -130,7 +130,10 @@ def _is_step(value: Expr, buffer: Buffer, indices: tuple[int, ...]) -> bool:
         return False
     a, b = value.args
     return any(
-        isinstance(own, Load) and own.buffer is buffer and element(own.indices) == indices and _is_one_or_none(more)
+        isinstance(own, Load)
+        and own.buffer is buffer
+        and element_named(own.indices) == indices
+        and _is_one_or_none(more)
         for own, more in ((a, b), (b, a))
     )
 
