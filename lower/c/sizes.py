@@ -7,6 +7,7 @@ sizes at which a number leaves 64 bits, so no text of the source has to look for
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -386,6 +387,8 @@ class DimWriter:
     taken: Sequence[str] = ()
     number: Interner = field(default_factory=Interner)
     lines: list[str] = field(default_factory=list)
+    locals: dict[str, str] = field(default_factory=dict)
+    """The lines that declare the symbols, by what they are called here: those that nothing reads are left out."""
     made: dict[int, Var] = field(default_factory=dict)
     uses: Counter[int] = field(default_factory=Counter)
     opened: set[int] = field(default_factory=set)
@@ -408,7 +411,7 @@ class DimWriter:
             type_ = scalar_type(INT64, known)
             local = names.fresh(name)
             cast = "" if type_ == "int64_t" else f"({type_})"
-            self.lines.append(f"    const {type_} {local} = {cast}{name};\n")
+            self.locals[local] = f"    const {type_} {local} = {cast}{name};\n"
             writer.enter(v, Code(local, type_), known)
         return writer
 
@@ -418,7 +421,8 @@ class DimWriter:
         for target, dim, type_ in targets:
             text = self.text(dim, type_)
             self.lines.append(f"    {target} = {text};\n")
-        return self.lines
+        read = {word for line in self.lines for word in re.findall(r"\w+", line)}
+        return [*(line for local, line in self.locals.items() if local in read), *self.lines]
 
     def count(self, dims: Iterable[Dim]) -> None:
         """How often each part of some dims is used, by parts and as a whole."""

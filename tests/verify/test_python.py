@@ -235,7 +235,7 @@ def test_messages_name_parameters(module: assay.Module, tmp_path: Path) -> None:
     assert said("plan", csv, capacity=-1).startswith("capacity= is -1, ")
     assert said("plan", csv, time_limit=-1) == "time_limit= is -1, and must be 0 or more seconds"
     assert said("plan", csv, bounds={"n": (3, 1)}).startswith("bounds= n: ")
-    assert "bounds=" in said("prove", module, dims={"n": 3})
+    assert said("prove", module, dims={"n": 3}, bounds={"n": (4, 9)}) == "n is 3, and bounds= n=4..9 excludes that"
 
 
 def test_a_flag_that_is_no_parameter_stays() -> None:

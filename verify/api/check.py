@@ -28,6 +28,7 @@ from assay.verify.backends.functions import as_backend
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import Backend
+from assay.verify.border.inputs import bounds_left
 from assay.verify.border.onnx_containers import containers
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit, gravest
@@ -109,6 +110,7 @@ def check(
         program, source = opened(model)
         held = {} if isinstance(program, Module) else containers(program)
         program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
+        bounds = bounds_left(bounds or {}, sizes)
         named = None if isinstance(program, Module) else program
         judged: list[JudgedOutputs] = []
         if expected is not None:
@@ -129,7 +131,7 @@ def check(
                 config=config,
                 passes=passes,
                 inputs=given,
-                bounds=bounds or {},
+                bounds=bounds,
             ),
             given,
             seed,
@@ -174,12 +176,13 @@ def build(
     signer = signing.signer(Path(sign)) if sign is not None else None
     program, source, bound = bound_of(model)
     program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
+    bounds = bounds_left(bounds or {}, sizes)
     bound = replace(
         bound,
         defaults=binding.digests_of_arrays(defaults),
         dims=dict(sorted(sizes.items())),
         given=tuple(sorted(given)),
-        bounds=dict(sorted((bounds or {}).items())),
+        bounds=dict(sorted(bounds.items())),
     )
     lowering = run.Lowering(
         program,
@@ -191,7 +194,7 @@ def build(
         config=config,
         passes=_passes(how),
         inputs=given,
-        bounds=bounds or {},
+        bounds=bounds,
         digest=lambda m: binding.header_digest(binding.module_digest(m), bound, seed),
     )
 

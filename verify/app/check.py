@@ -6,6 +6,7 @@ handed in: a lowering that runs the passes, or a certificate that has them store
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,7 @@ from assay.lower.frontends.flat_main import with_flat_main
 from assay.lower.instrument import Instruments
 from assay.lower.pipeline import Pass
 from assay.lower.pool import Memory
-from assay.lower.simplify.settle import BREAKS_A_RULE, settle_sizes, with_dims_of_main
-from assay.semantics.advice import about_sizes
+from assay.lower.simplify.settle import settle_sizes, with_dims_of_main
 from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid, Trap, Unsupported
@@ -36,8 +36,9 @@ from assay.semantics.types import TensorType, Type, symbols
 from assay.semantics.walk import post_order
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.app.passes import with_passes
+from assay.verify.app.size_choice import SizeChoice, drawn
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
-from assay.verify.border.inputs import complete, dims_of, import_with
+from assay.verify.border.inputs import complete, dims_of, import_with, inner_sizes, require_named
 from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
@@ -46,15 +47,10 @@ from assay.verify.exits import Exit, gravest
 from assay.verify.oracle import Expected
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.countable import require_countable
-from assay.verify.trials.fitting import facts_of, fitting_sizes
 from assay.verify.trials.planned import module_at
-from assay.verify.trials.sizes import Sizes, declared_bounds, sizes_to_try, told_point, told_sizes
+from assay.verify.trials.sizes import Sizes, declared_bounds, told_point, told_sizes
 
 Array = np.ndarray[Any, Any]
-MOST_SIZES = 8
-"""Choices of sizes that are run."""
-DRAWS = 8
-"""How often inputs are drawn until what a program asserts of them holds."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +147,11 @@ class Lowering:
             else:
                 imported = self.imported(self.model, self.dims, self.tensors)
             if self.bounds:
+                known = [s.name for p in imported.main.params for s in symbols(p.type)]
+                unknown = [n for n in self.bounds if n not in known]
+                told = inner_sizes(imported) if unknown else set()
+                asked = [n for n in unknown if re.sub(r"_[0-9]+$", "", n) not in told]
+                require_named([*known, *self.dims, *sorted(told)], asked, "main")
                 imported = imported.with_(main=with_limits(imported.main, self.bounds))
             return self.changed["import"](imported) if "import" in self.changed else imported
         return made[stage](before)
@@ -314,43 +315,23 @@ class CheckRun:
                 inputs, _ = self.drawn(module, self.given)
             self.runs = [SizedRun({}, module, self.origin.tensors, self.as_kept(inputs))]
             return
-        sized: dict[tuple[int, ...], SizedRun] = {}
-        trapping: dict[str, SizedRun] = {}
 
-        def excluded(sizes: Sizes) -> str | None:
-            try:
-                program_at(module, sizes)  # what it says is the same of a certificate
-                there, tensors = self.origin.sized(module, sizes)
-            except Invalid as wrong:
-                return wrong.message.rpartition(BREAKS_A_RULE)[2]
+        def at(sizes: Sizes) -> tuple[SizedRun, Trap | None]:
+            program_at(module, sizes)  # what it says is the same of a certificate
+            there, tensors = self.origin.sized(module, sizes)
             require_time(there.main, there)
             inputs, trap = self.drawn(there, self.given_at(main, sizes))
-            run = sized[tuple(sizes.values())] = SizedRun(sizes, there, tensors, inputs)
-            if trap is not None:
-                why = f"it traps on the inputs tried: {trap}"
-                trapping.setdefault(why, run)
-                return why
-            return None
+            return SizedRun(sizes, there, tensors, inputs), trap
 
-        def fitting(fixed: Sizes) -> Iterator[Sizes]:
-            if facts_of(module, tuple(free)):
-                yield from fitting_sizes(module, tuple(free), MOST_SIZES, fixed)
-
-        found = sizes_to_try(free, declared_bounds(main), excluded, MOST_SIZES, fitting)
-        self.left_out = [
-            f"{'not run at' if why in trapping else 'no run has'} {told_point(s)}: {why}" for s, why in found.excluded
-        ]
-        if not found.points and trapping:  # whatever the sizes are; it is lowered, and compare says so
-            self.runs = [next(iter(trapping.values()))]
-        elif not found.points:
-            raise Invalid(
-                f"no sizes were found at which the program can run: {'; '.join(self.left_out)}; "
-                + about_sizes(free, [p.type for p in main.params]),
-                label="input.C6",
-            )
+        choice = SizeChoice(tuple(free), declared_bounds(main), at, module)
+        found, left_out = choice.all()
+        self.left_out = [choice.told(sizes, why) for sizes, why in left_out]
+        if found:
+            self.runs = [replace(found[0], inputs=self.as_kept(found[0].inputs)), *found[1:]]
+        elif choice.trapping:  # whatever the sizes are; it is lowered, and compare says so
+            self.runs = [run for _, run in choice.trapping.values()][:1]
         else:
-            first, *others = (sized[tuple(s.values())] for s in found.points)
-            self.runs = [replace(first, inputs=self.as_kept(first.inputs)), *others]
+            raise choice.none_found("; ".join(self.left_out), [p.type for p in main.params])
 
     def as_kept(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """What was kept in place of inputs, where it has their shapes."""
@@ -358,18 +339,18 @@ class CheckRun:
         return {n: self.kept[n] for n in inputs} if shapes[0] == shapes[1] else inputs
 
     def drawn(self, module: Module, given: Mapping[str, Array]) -> tuple[dict[str, Array], Trap | None]:
-        """Inputs, and how the program traps on them, if it does: of several draws the first for which what it asserts
-        holds, else the first."""
-        found: list[tuple[dict[str, Array], Trap | None]] = []
-        for seed in range(self.seed, self.seed + (DRAWS if set(given) < {p.name for p in module.main.params} else 1)):
-            found.append((complete(module.main, given, seed), None))
+        """Inputs, and how the program traps on them, if it does."""
+
+        def attempt(seed: int) -> tuple[dict[str, Array], Trap | None]:
+            inputs = complete(module.main, given, seed)
             try:
-                graph.run(module, found[-1][0])
+                graph.run(module, inputs)
             except Trap as trap:
-                found[-1] = (found[-1][0], trap)
-            if (trapped := found[-1][1]) is None or trapped.kind != "assertion":
-                return found[-1]
-        return found[0]
+                return inputs, trap
+            return inputs, None
+
+        inputs, _, trap = drawn(attempt, self.seed, set(given) < {p.name for p in module.main.params})
+        return inputs, trap
 
     def given_at(self, main: Function, sizes: Sizes) -> dict[str, Array]:
         """What is given that has these sizes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from assay.interp.graph.engines import Engine
 from assay.verify.api.check import check
 from assay.verify.app.check import Line
 from assay.verify.app.passes import with_passes
+from assay.verify.app.run_shown import tell_run
 from assay.verify.app.showing import print_line
 from assay.verify.app.terminal import Screen
-from assay.verify.app.text_run import run_lines, run_text
-from assay.verify.border.inputs import save
+from assay.verify.app.text_run import run_text
+from assay.verify.border.inputs import NamedBounds, save
 from assay.verify.exits import Exit
 from assay.verify.partition import check_engines
 
@@ -24,6 +26,7 @@ def run_passed(
     path: Path,
     inputs: Path | None,
     dims: Mapping[str, int],
+    bounds: NamedBounds,
     seed: int,
     passes: str,
     output: Path | None,
@@ -34,7 +37,7 @@ def run_passed(
     last = ["import", *(s.name for s in with_passes(passes) if s.behind)][-1]
     screen = Screen()
     told = partial(print_line, screen)
-    found = check(path, inputs, dims=dims, seed=seed, passes=passes, stop_after=last, on_line=told)
+    found = check(path, inputs, dims=dims, bounds=bounds, seed=seed, passes=passes, stop_after=last, on_line=told)
     if found.exit is not Exit.HOLDS:
         return found.exit
     made = found.modules[last]
@@ -46,10 +49,7 @@ def run_passed(
         if not judged.holds:
             return judged.exit
     done = run_text(made, "main", given, seed, {})
-    for line in run_lines(done):
-        screen.print(line)
-    if done.trap is not None:  # told after what came before it
-        raise done.trap
+    tell_run(replace(done, chosen=done.sizes), screen)  # sizes that were given are numbers in it
     if output is not None:
         save(output, done.outputs)
     return Exit.HOLDS

@@ -1,14 +1,12 @@
 """`assay run FILE.py`: a module written as text, TVMScript or Relay, on inputs from files or from a seed
 (specs/verify.md, "Command line").
-
-Sizes that are not given are small and different from one another, so that a wrong axis shows.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +17,10 @@ from assay.interp import vector
 from assay.interp.graph import run
 from assay.interp.graph.memory_limits import memory_traps
 from assay.interp.graph.session import Session
-from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
+from assay.interp.values import Event, Externs, Shape, Value
 from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
-from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
@@ -34,34 +31,23 @@ from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
-from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
-from assay.semantics.walk import Worklist
-from assay.verify.border.inputs import as_values, random_array, sizes_of, symbol_names
-from assay.verify.border.values import form, from_arrays, from_value, to_arrays, to_value
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type
+from assay.verify.app.program_run import ProgramRun, by_name, first_run
+from assay.verify.app.size_choice import SizeChoice, drawn
+from assay.verify.border.inputs import (
+    NamedBounds,
+    as_values,
+    narrowed_bounds,
+    random_array,
+    require_named,
+    sizes_of,
+    symbol_names,
+)
+from assay.verify.border.values import form, from_arrays, to_value
+from assay.verify.trials.sizes import Sizes, declared_bounds, sizes_to_try
 
 RELAY = (".relay", ".rly")
 """The names of files that hold Relay."""
-
-SIZES = (3, 5, 2, 7, 4, 6, 9, 8)
-"""Sizes of symbolic dims, in an order that the seed shuffles."""
-
-
-@dataclass(frozen=True, eq=False)
-class TextRun:
-    """What a run showed: its inputs, its effects, and its results or the trap that ended it."""
-
-    module: Module
-    name: str
-    inputs: Mapping[str, Value]
-    trace: Sequence[Event]
-    results: Mapping[str, Value]
-    trap: Trap | None
-
-    @property
-    def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The results as named arrays. Invalid: one has no form as arrays, such as a function."""
-        return to_arrays({n: from_value(v, self.module, f"result {n!r}") for n, v in self.results.items()})
-
 
 HEAD = 1 << 16
 """How many bytes of a file say whether it is Relay."""
@@ -103,21 +89,75 @@ def run_text(
     seed: int,
     dims: Mapping[str, int],
     externs: Externs | None = None,
-) -> TextRun:
+    bounds: NamedBounds | None = None,
+) -> ProgramRun:
     """Run a function of a module: `function`, `main`, or the only one. Inputs that are not given are random; what is
-    given for a constant of the module's table stands in its place."""
+    given for a constant of the module's table stands in its place. Sizes that nothing gives are the first of those that
+    `check` tries, within `bounds`, at which the function runs ("Sizes that are tried"). What a try prints is not
+    shown, and no try calls an extern: where it comes to one, the sizes fit.
+    """
     module, given, _ = with_given_constants(module, given)
     name = entry_name(module, function)
     target = module.definitions[name]
-    trace: list[Event] = []
-    if isinstance(target, Function):
-        types = {p.name: p.type for p in target.params}
-    elif isinstance(target, PrimFunc):
-        types = {b.name: TensorType(b.shape, b.dtype) for b in target.inputs}
-        types |= {s.name: TensorType((), s.dtype) for s in target.scalars}
-    else:
+    if not isinstance(target, Function | PrimFunc):
         raise Invalid(f"{name} is no function that can be run", label="text.C16")
-    inputs = run_inputs(types, given, seed, dims)
+    types = types_of(target)
+    values = as_values(given, types)
+    names = symbol_names(types.values())
+    require_named(names.values(), [*dims, *(bounds or {})], name)
+    fixed = sizes_of(types, values, names, dims)
+    declared = declared_bounds(target) if isinstance(target, Function) else {}
+    within = narrowed_bounds(names, declared, bounds or {}, fixed)
+    act = partial(_run, module, target, name, externs or {})
+
+    free = [s for s in names if s not in fixed]
+    if not free:
+        return replace(act(_inputs(types, values, fixed, seed)), sizes=by_name(fixed), seed=seed)
+    stopping = dict.fromkeys(externs or {}, _stop)
+
+    def at(sizes: Sizes) -> tuple[ProgramRun, Trap | None]:
+        def attempt(seed: int) -> tuple[ProgramRun, Trap | None]:
+            inputs = _inputs(types, values, {**fixed, **sizes}, seed)
+            try:
+                done = _run(module, target, name, stopping, inputs)
+            except _CameToExtern:
+                return ProgramRun(module, name, inputs, stopped=True), None
+            return done, done.trap
+
+        done, drawn_at, trap = drawn(attempt, seed, len(values) < len(types))
+        sizes_of_all = by_name({**fixed, **sizes})
+        chosen = by_name(sizes)
+        return replace(done, sizes=sizes_of_all, chosen=chosen, seed=drawn_at, redrawn=drawn_at != seed), trap
+
+    facts = module.with_(main=target) if isinstance(target, Function) else None
+    found = first_run(SizeChoice(free, within, at, facts, fixed), list(types.values()))
+    if not found.stopped:
+        return found
+    whole = act(found.inputs)
+    return replace(found, trace=whole.trace, results=whole.results, trap=whole.trap)
+
+
+class _CameToExtern(Exception):
+    """A try has come to the call of an extern."""
+
+
+def _stop(*args: Value) -> Value:
+    raise _CameToExtern
+
+
+def types_of(target: Function | PrimFunc) -> dict[str, Type]:
+    """The types of what a function takes, by name."""
+    if isinstance(target, Function):
+        return {p.name: p.type for p in target.params}
+    types: dict[str, Type] = {b.name: TensorType(b.shape, b.dtype) for b in target.inputs}
+    return types | {s.name: TensorType((), s.dtype) for s in target.scalars}
+
+
+def _run(
+    module: Module, target: Function | PrimFunc, name: str, externs: Externs, inputs: Mapping[str, Value]
+) -> ProgramRun:
+    """One run on these inputs."""
+    trace: list[Event] = []
     results: Mapping[str, Value] = {}
     trap: Trap | None = None
     try:
@@ -131,12 +171,13 @@ def run_text(
                     arrays,
                     scalars=[inputs[s.name][()] for s in target.scalars],
                     functions=module.kernels,
+                    externs=externs,
                     trace=trace,
                 )
             results = {b.name: a for b, a in zip(target.outputs, made, strict=True)}
     except Trap as ended:
         trap = ended
-    return TextRun(module, name, inputs, trace, results, trap)
+    return ProgramRun(module, name, inputs, trace, results, trap)
 
 
 def save_call(module: Module, function: str | None, saved: str, given: Mapping[str, Any]) -> Module:
@@ -159,21 +200,19 @@ def run_inputs(
     types: Mapping[str, Type], given: Mapping[str, Any], seed: int, dims: Mapping[str, int]
 ) -> dict[str, Value]:
     """`given`, named as in a file, and for what is missing the random values that `complete` makes of the seed. `dims`
-    are the sizes of symbolic dims, by name; for others the seed has sizes."""
+    are the sizes of symbolic dims, by name; others are the first that are tried anywhere."""
     values = as_values(given, types)
     names = symbol_names(types.values())
-    for n in dims:
-        if n not in names.values():
-            raise Invalid(
-                f"no dim is called {n}; there are {', '.join(sorted({*names.values()})) or 'none'}", label="cli.C2"
-            )
+    require_named(names.values(), dims, "main")
     sizes = sizes_of(types, values, names, dims)
-    order = iter(np.random.default_rng(seed).permutation(len(SIZES)).tolist() * 8)
-    for t in types.values():
-        for s in symbols(t):
-            if s not in sizes:
-                sizes[s] = SIZES[next(order, 0)]
-    rng = np.random.default_rng(seed)  # its own: `complete` draws no sizes
+    missing = sizes_to_try((s for s in names if s not in sizes), most=1)
+    return _inputs(types, values, {**missing.points[0], **sizes}, seed)
+
+
+def _inputs(
+    types: Mapping[str, Type], values: Mapping[str, Value], sizes: Mapping[Symbol, int], seed: int
+) -> dict[str, Value]:
+    rng = np.random.default_rng(seed)
     return {n: values[n] if n in values else run_task(_random(n, t, rng, sizes)) for n, t in types.items()}
 
 
@@ -208,74 +247,3 @@ def _size(name: str, dim: Dim, sizes: Mapping[Symbol, int]) -> int:
     if size < 0:
         raise Invalid(f"a size of input {name!r} would be {size}: give other sizes with --dim", label="input.C6")
     return size
-
-
-# --- showing -----------------------------------------------------------------------------------------------------
-
-
-def run_lines(done: TextRun) -> Iterator[str]:
-    """What is printed of a run: inputs, effects in order, results."""
-    for name, value in done.inputs.items():
-        yield f"{name} = {headline(value)}"
-    for event in done.trace:
-        if event.kind == "print":
-            yield f"print: {render(event.name, event.values)}"
-        else:
-            yield f"call {event.name}: {render('', event.values)}"
-    for name, value in done.results.items():
-        yield f"{name}: {headline(value)}"
-        yield from (f"    {line}" for line in body(value))
-
-
-def headline(value: Value) -> str:
-    """The type of a value; for a tensor the digest of its bytes too."""
-    match value:
-        case np.ndarray() | np.generic():
-            array = np.asarray(value)
-            digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
-            return f"Tensor({tuple(array.shape)}, {dtype(array.dtype)}) {digest}"
-        case tuple():
-            return f"a tuple of {len(value)}"
-        case Shape():
-            return f"Shape{tuple(value.dims)}"
-        case _:
-            return kind(value)
-
-
-def kind(value: Value) -> str:
-    """What a value is, in a few words for a message."""
-    match value:
-        case Closure() | External() | Maker():
-            return "a function"
-        case Cell():
-            return "a reference"
-        case Data():
-            return f"a {value.type}"
-        case _:
-            return described(value)
-
-
-def body(root: Value) -> Iterator[str]:
-    """The numbers of a value, long ones abbreviated; the parts of tuples, data and references one after another."""
-    work = Worklist[tuple[str, Value, int]]([("", root, 0)])
-    for shown, (head, value, depth) in enumerate(work, 1):
-        pad = "  " * depth
-        if shown > 200:
-            yield f"{pad}..."
-            return
-        if head:
-            yield f"{pad}{head}{headline(value)}"
-        match value:
-            case np.ndarray() | np.generic():
-                array = np.asarray(value)
-                text = np.array2string(array, threshold=32, edgeitems=3, separator=", ", max_line_width=100)
-                yield from (pad + line for line in text.splitlines())
-            case tuple():
-                work.add((f".{i}: ", v, depth + 1) for i, v in enumerate(value))
-            case Data():
-                yield f"{pad}{value.constructor}"
-                work.add((f".{i}: ", v, depth + 1) for i, v in enumerate(value.fields))
-            case Cell():
-                work.add([("holds ", value.value, depth + 1)])
-            case _:
-                pass

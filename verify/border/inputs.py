@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import onnx
@@ -18,20 +18,25 @@ from assay.interp.graph.memory_limits import require_memory
 from assay.interp.values import Value
 from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.lower.frontends.onnx.model import import_onnx
+from assay.lower.frontends.onnx.string_table import text_names
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
 from assay.semantics.leaves import leaves
+from assay.semantics.memory import Bounds, range_of
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, Type, symbols
+from assay.semantics.walk import post_order
 from assay.verify.border import npz
 from assay.verify.border.files import replace_file
 from assay.verify.border.values import as_member, form, from_arrays, named_array, to_value
 
 Array = np.ndarray[Any, Any]
+NamedBounds: TypeAlias = Mapping[str, tuple[int | None, int | None]]
+"""The least and the greatest value of symbols by their names; None for no bound."""
 
 
 LONGEST = 65_531
@@ -127,10 +132,53 @@ def as_members(arrays: Mapping[str, Array]) -> dict[str, Array]:
 def dims_of(main: Function, dims: Mapping[str, int]) -> dict[Symbol, int]:
     """Numbers for symbols of main's parameters, by their names. Invalid (check.C1): there is no symbol of that name."""
     known = {s.name: s for p in main.params for s in symbols(p.type)}
-    for name in dims:
-        if name not in known:
-            raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
+    require_named(known, dims, "main")
     return {known[name]: n for name, n in dims.items()}
+
+
+def require_named(known: Iterable[str], asked: Iterable[str], of: str) -> None:
+    """Invalid (check.C1): a name is asked for that is none of the known symbolic dims of something."""
+    there = dict.fromkeys(known)
+    for name in asked:
+        if name not in there:
+            raise Invalid(f"{of} has no symbolic dim {name}; it has {', '.join(there) or 'none'}", label="check.C1")
+
+
+def inner_sizes(module: Module) -> set[str]:
+    """What sizes are called that no parameter of main has: a run may tell them."""
+    nodes = (n for f in module.graphs.values() for n in post_order(f.body))
+    found = {s.name for n in nodes for s in symbols(n.type)} | {s.name for s in symbols(module.main.result_type)}
+    return found - {s.name for p in module.main.params for s in symbols(p.type)}
+
+
+def bounds_left(bounds: NamedBounds, sizes: Mapping[str, int]) -> dict[str, tuple[int | None, int | None]]:
+    """The bounds of symbols that have no number. Invalid (cli.C2): a number is outside of its bounds."""
+    for name in bounds:
+        low, high = bounds[name]
+        n = sizes.get(name)
+        if n is not None and (n < (low or 0) or (high is not None and n > high)):
+            ends = "..".join("" if end is None else str(end) for end in (low, high))
+            raise Invalid(f"{name} is {n}, and --bound {name}={ends} excludes that", label="cli.C2")
+    return {name: ends for name, ends in bounds.items() if name not in sizes}
+
+
+def narrowed_bounds(
+    names: Mapping[Symbol, str], declared: Bounds, bounds: NamedBounds, sizes: Mapping[Symbol, int]
+) -> dict[Symbol, tuple[int, int | None]]:
+    """What is declared of symbols, narrowed by bounds for their names. Invalid: no number is within (limits.C3); a
+    symbol has one that is not (cli.C2)."""
+    found: dict[Symbol, tuple[int, int | None]] = {}
+    for symbol, name in names.items():
+        low, high = range_of(declared, symbol)
+        least, most = bounds.get(name, (None, None))
+        low = max(low, least or 0)
+        high = most if high is None else high if most is None else min(high, most)
+        if high is not None and low > high:
+            raise Invalid(f"{name} is to be at least {low} and at most {high}: no size is both", label="limits.C3")
+        found[symbol] = (low, high)
+        if symbol in sizes and name in bounds:
+            bounds_left({name: bounds[name]}, {name: sizes[symbol]})
+    return found
 
 
 def symbol_names(types: Iterable[Type]) -> dict[Symbol, str]:
@@ -163,7 +211,8 @@ def all_dims(model: onnx.ModelProto | Module, given: Mapping[str, Array], dims: 
             types, names = declared_inputs(model.graph)
         except Invalid:
             return dict(dims)  # the import says what is wrong
-        given = {n: a for n, a in given.items() if n in types}
+        texts = text_names(model.graph.input)  # of a string the shape counts alone
+        given = {n: np.zeros(np.shape(a), np.int64) if n in texts else a for n, a in given.items() if n in types}
     sizes = sizes_of(types, as_values(given, types), names, dims)
     return {**{name: sizes[s] for s, name in names.items() if s in sizes}, **dims}
 

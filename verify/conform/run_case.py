@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from assay.verify.app.run_shown import run_lines
 from assay.verify.app.terminal import Screen
-from assay.verify.app.text_run import run_lines, run_text
+from assay.verify.app.text_run import run_text
 from assay.verify.border.inputs import save
 from assay.verify.border.values import to_arrays
 from assay.verify.conform.definition import faults_of

@@ -6,15 +6,16 @@ report.verdict                           # "proved", "refuted" or "unknown"
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from assay.semantics.tensor import PrimFunc
+from assay.semantics.scalar import Expr, show, variables
+from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.calls import without_calls
 from assay.semantics.tensor.recast import in_units, is_bytewise
 from assay.semantics.tensor.rules import check_prim_func
 from assay.verify.symbolic import places
 from assay.verify.symbolic.alignment import aligned, memory
-from assay.verify.symbolic.function import MOST_BYTES, Bounds, Function
+from assay.verify.symbolic.function import MOST_BYTES, Bounds, Function, size_symbols
 from assay.verify.symbolic.goals import Goal, ProofReport
 from assay.verify.symbolic.initialisation import outputs_written, written_before
 from assay.verify.symbolic.races import independent
@@ -24,18 +25,24 @@ __all__ = ["Bounds", "Goal", "ProofReport", "prove_accesses"]
 
 
 def prove_accesses(
-    func: PrimFunc, bounds: Bounds | None = None, functions: Mapping[str, PrimFunc] | None = None
+    func: PrimFunc,
+    bounds: Bounds | None = None,
+    functions: Mapping[str, PrimFunc] | None = None,
+    around: Sequence[Buffer] = (),
 ) -> ProofReport:
     """The goals of a function and their verdicts, for every value of its sizes.
 
     `bounds` narrows integer symbols and scalars by name, (least, most) with None for no bound. Dims are 0 or more
-    anyway. A symbol of which nothing is said may have any value of its dtype. `functions` are those that may be called.
+    anyway. A symbol of which nothing is said may have any value of its dtype. `functions` are those that may be called,
+    `around` buffers that there are whenever it runs, in its symbols.
     Invalid (symbolic.C1) for a name that is not there, and for a function that is ill-formed.
     """
     check_prim_func(func)
     if is_bytewise(func, functions or {}):  # what bytes are in which numbers is said in plain nodes
         func = in_units(without_calls(func, functions or {}))
-    f = Function(func, bounds or {}, functions or {})
+    own = set(size_symbols(func))
+    around = [b for b in around if all(v in own for d in b.shape if isinstance(d, Expr) for v in variables(d))]
+    f = Function(func, bounds or {}, functions or {}, around)
     goals = [
         Goal("understood", why, "unknown", stmt.span, "nothing is shown of it; checked on the run")
         for stmt, why in f.events.strange
@@ -46,6 +53,9 @@ def prove_accesses(
     for claims in (*alone, written_before, outputs_written, independent, declared):
         goals += claims(f)
     assumes = [f"no dim is more than {MOST_BYTES}, and no buffer takes more bytes than that"] if f.symbols else []
+    if around:
+        told = ", ".join(f"{b.name} ({', '.join(map(show, b.shape))})" for b in around)
+        assumes.append(f"its sizes are those of {told}, in every call")
     assumes += memory(f)
     if f.events.checks:
         assumes.append(f"{len(f.events.checks)} asserts of the function hold: they are checked on the run")

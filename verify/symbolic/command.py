@@ -20,21 +20,32 @@ from assay.semantics.files import cannot_write, directory_at, read_text
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.evidence import plural
 from assay.verify.symbolic import ProofReport
-from assay.verify.symbolic.goals import RLIMIT, Goal
+from assay.verify.symbolic.goals import RLIMIT, Goal, Verdict
 
 FORMAT = "assay-goals-1"
 CODES = {"proved": 0, "refuted": 1, "unknown": 4}
 """Exit codes by verdict."""
+VERDICTS: tuple[Verdict, ...] = ("proved", "unknown", "refuted")
 STYLES = {"proved": "green", "refuted": "bold red", "unknown": "yellow"}
 MANIFEST = "goals.json"
 
 
-def show_proofs(reports: Sequence[ProofReport], console: Screen) -> None:
-    """Print one table of the goals of tensor functions, and what their proofs assume."""
+def show_proofs(reports: Sequence[ProofReport], sizes: str, console: Screen) -> None:
+    """Print one table of the goals of tensor functions, for which sizes they are, and what their proofs assume."""
     console.print(goal_table(reports))
+    console.print(cell(f"{plural(len(reports), 'tensor function')}, {sizes}: {_counted(reports)}"))
+    assumed: dict[str, list[str]] = {}
     for r in reports:
         for line in r.assumes:
-            console.print(f"{r.function} assumes: {line}")
+            assumed.setdefault(line, []).append(r.function)
+    for line, names in assumed.items():
+        console.print(cell(f"{', '.join(names)} assume{'s' if len(names) == 1 else ''}: {line}"))
+
+
+def _counted(reports: Sequence[ProofReport]) -> str:
+    """How many goals have which verdict."""
+    counts = {verdict: sum(len(r.of(verdict)) for r in reports) for verdict in VERDICTS}
+    return ", ".join(f"{plural(n, 'goal')} {verdict}" for verdict, n in counts.items() if n)
 
 
 def goal_table(reports: Sequence[ProofReport]) -> Table:

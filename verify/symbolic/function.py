@@ -14,6 +14,7 @@ from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, operation, sh
 from assay.semantics.scalar.smt import VALUE, Term, inside
 from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Store, show_stmt
 from assay.semantics.walk import post_order
+from assay.verify.symbolic.counters import Counter, counters_of
 from assay.verify.symbolic.events import (
     AccessEvent,
     EventScope,
@@ -35,6 +36,12 @@ MOST_BYTES = 1 << 56
 """What one buffer may take, were the dims that are 0 left out: more than any machine addresses."""
 
 
+def size_symbols(func: PrimFunc) -> tuple[Var, ...]:
+    """The scalars of a function, and the symbols in the shapes of its buffers."""
+    dims = [d for b in func.params for d in b.shape if isinstance(d, Expr)]
+    return tuple(dict.fromkeys([*func.scalars, *(v for d in dims for v in variables(d))]))
+
+
 @dataclass(eq=False)
 class Function:
     """A function, its symbols, and what is known of them."""
@@ -42,11 +49,14 @@ class Function:
     func: PrimFunc
     bounds: Bounds
     functions: Mapping[str, PrimFunc] = field(default_factory=dict)
+    around: Sequence[Buffer] = ()
+    """Other buffers that there are whenever it runs, whose sizes its symbols are."""
     events: FunctionEvents = field(init=False)
     symbols: dict[Var, Term] = field(default_factory=dict)
     base: list[Term] = field(default_factory=list)
     """What holds of the symbols whenever the function runs."""
     numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    counters: dict[Buffer, Counter] = field(default_factory=dict)
     steps: dict[Site, tuple[Expr, ...]] = field(default_factory=dict)
     """The expressions of each site on which indices and the flow of control depend."""
 
@@ -57,9 +67,9 @@ class Function:
 
     def __post_init__(self) -> None:
         self.events = events_of(self.func, self.functions)
-        dims = [d for b in self.func.params for d in b.shape if isinstance(d, Expr)]
+        dims = [d for b in (*self.func.params, *self.around) for d in b.shape if isinstance(d, Expr)]
         names: dict[str, int] = {}
-        for v in dict.fromkeys([*self.func.scalars, *(v for d in dims for v in variables(d))]):
+        for v in size_symbols(self.func):
             count = names[v.name] = names.get(v.name, 0) + 1
             name = v.name if count == 1 else f"{v.name}'{count}"
             self.symbols[v] = _symbol(v, name)
@@ -73,6 +83,7 @@ class Function:
                 self.base.append(inside(s, v.dtype))
                 self.base += [s >= low] if low is not None else []
                 self.base += [s <= high] if high is not None else []
+        self.counters = counters_of(self.events, tuple(self.symbols))
         query = self.query()
         self.base += [z3.And(0 <= query.dim(d), query.dim(d) <= MOST_BYTES) for d in dims]
         self.base += query.terms.known
@@ -85,7 +96,7 @@ class Function:
 
     def query(self) -> InstanceQuery:
         """A query with what is known of the symbols."""
-        return InstanceQuery(self.symbols, frozenset(self.func.inputs))
+        return InstanceQuery(self.symbols, frozenset(self.func.inputs), self.counters)
 
     def lazy(self, site: Site) -> bool:
         """Whether parts of a site's expressions may be left out."""
@@ -99,7 +110,7 @@ class Function:
 
     def sizes(self, query: InstanceQuery, instance: Instance) -> list[Term]:
         """That every buffer there is fits a machine: what keeps indices from growing beyond their dtype."""
-        shapes = [(b, tuple(query.dim(d) for d in b.shape)) for b in self.func.params]
+        shapes = [(b, tuple(query.dim(d) for d in b.shape)) for b in (*self.func.params, *self.around)]
         for f, shape in instance.shapes.items():
             if isinstance(f, Life):
                 shapes.append((f.buffer, shape))

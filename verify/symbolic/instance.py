@@ -15,6 +15,7 @@ from assay.semantics.scalar.smt import Term, Terms, Unwrapped, conditions
 from assay.semantics.tensor import Buffer, View
 from assay.semantics.tensor.regions import matching
 from assay.verify.symbolic import events
+from assay.verify.symbolic.counters import Counter
 
 
 @dataclass(eq=False)
@@ -23,6 +24,7 @@ class InstanceQuery:
 
     symbols: Mapping[Var, Term]
     inputs: frozenset[Buffer]
+    counters: Mapping[Buffer, Counter] = field(default_factory=dict)
     terms: Terms = field(default_factory=Terms)
     labels: dict[int, str] = field(default_factory=dict)
     loaded: list[tuple[Buffer, tuple[Term, ...]]] = field(default_factory=list)
@@ -75,7 +77,10 @@ class SiteScope:
                 least, most = int(np.min(fixed.contents)), int(np.max(fixed.contents))
                 query.terms.known.append(z3.And(least <= value, value <= most))
             return value
-        return query.terms.function(f"load {self.site.number}.{self.number(node)}", self.loops, node.dtype)
+        value = query.terms.function(f"load {self.site.number}.{self.number(node)}", self.loops, node.dtype)
+        if (counter := query.counters.get(node.buffer)) is not None:
+            query.terms.known.append(counter.known(value, node, self.site, self.instance.turn))
+        return value
 
     def number(self, node: Load) -> int:
         """Which of the loads of the site it is."""
@@ -105,6 +110,13 @@ class Instance:
         if site not in self.scopes:
             self.scopes[site] = SiteScope(self, site, tuple(self.loops.values()), dict(self.env)), {}
         return self.query.terms.value(expr, *self.scopes[site])
+
+    def turn(self, loop: events.Loop) -> tuple[Term, Term, Term] | None:
+        """The start, the extent and the variable of a loop around; None where it is not around."""
+        if loop not in self.loops:
+            return None
+        start = z3.IntVal(0) if loop.stmt.start is None else self.value(loop.stmt.start, loop.site)
+        return start, self.value(loop.stmt.extent, loop.site), self.loops[loop]
 
     def evaluated(self, site: events.Site) -> dict[int, Term | None]:
         """When the steps of a site's expressions are evaluated, by identity; None: always."""

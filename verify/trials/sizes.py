@@ -36,11 +36,17 @@ Fitting: TypeAlias = Callable[[Sizes], Iterable[Sizes]]
 SCALES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Where small sizes are excluded, larger ones are looked for: a window may need so many elements."""
 
+MULTIPLES = (3, 6, 10, 12, 30, 60, 420)
+"""What a size may have to be a multiple of, where it is cut into equal parts."""
+
 SUMS = (2, 3, 5, 8, 13, 21, 34)
 """Each is the sum of the two before it: where one size must be that of two others, some order of these has it."""
 
 MOST_ORDERS = 60
 """So many orders of `SUMS` are tried."""
+
+MOST_TRIES = 100
+"""So many choices are tried where one that fits is looked for."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,27 @@ def sizes_to_try(
     gives. Without symbols there is one point.
     """
     search = _Search(tuple(dict.fromkeys(symbols)), bounds or {}, excluded, fitting)
-    search.run()
+    for tries, what in search.attempts():
+        search.take(tries, what)
     return SizesToTry(tuple(search.points[:most]), tuple(search.left_out))
+
+
+def first_to_try(
+    symbols: Iterable[Symbol],
+    bounds: Bounds | None = None,
+    excluded: Excluded = lambda sizes: None,
+    fitting: Fitting = lambda fixed: (),
+    most: int = MOST_TRIES,
+) -> Sizes | None:
+    """The first point of `sizes_to_try`, looked for no further than it is found; None if it is not among the first
+    `most` choices that are tried."""
+    search = _Search(tuple(dict.fromkeys(symbols)), bounds or {}, excluded, fitting)
+    for sizes in (sizes for tries, _ in search.attempts() for sizes in tries):
+        if search.reason(sizes) is None:
+            return sizes
+        if len(search.known) >= most:
+            break
+    return None
 
 
 def declared_bounds(function: Function) -> Bounds:
@@ -98,57 +123,68 @@ class _Search:
     fitting: Fitting
     points: list[Sizes] = field(default_factory=list)
     left_out: list[tuple[Sizes, str]] = field(default_factory=list)
+    known: dict[tuple[int, ...], str | None] = field(default_factory=dict)
+    """The reason for each choice that was asked."""
 
-    def run(self) -> None:
+    def attempts(self) -> Iterator[tuple[Iterable[Sizes], Sizes | None]]:
+        """Choices of which the first that a run can have is taken, and what is left out where there is none."""
         turns = max(2, len(self.symbols)) if self.symbols else 1
         for turn in range(turns):
-            self.take(self.rows(turn), None)
+            yield self.rows(turn), None
         for symbol in self.symbols:
             for n in (0, 1):
-                self.alone(symbol, n)
+                yield from self.alone(symbol, n)
         for end in (0, 1):
-            self.ends(end)
+            yield from self.ends(end)
 
-    def take(self, tries: Iterable[Sizes], what: Sizes | None) -> bool:
+    def take(self, tries: Iterable[Sizes], what: Sizes | None) -> None:
         """The first of some sizes that a run can have; if there is none, `what` is left out with the first reason."""
         reason = ""
         for sizes in tries:
             if sizes in self.points:
-                return True
+                return
             why = self.reason(sizes)
             if why is None:
                 self.points.append(sizes)
-                return True
+                return
             reason, what = reason or why, what or sizes
         if what is not None:
             self.left_out.append((what, reason))
-        return False
 
     def reason(self, sizes: Sizes) -> str | None:
-        """Why no run has these sizes; that another size has no value at them, as one that divides by 0, is a reason."""
-        try:
-            return self.why_not(sizes)
-        except Trap as trap:
-            return trap.message
+        """Why no run has these sizes; that another size has no value at them, as one that divides by 0, is a reason.
+        Each choice is asked once."""
+        key = tuple(sizes[s] for s in self.symbols)
+        if key not in self.known:
+            try:
+                self.known[key] = self.why_not(sizes)
+            except Trap as trap:
+                self.known[key] = trap.message
+        return self.known[key]
 
     def inside(self, symbol: Symbol, n: int) -> int:
         low, high = range_of(self.bounds, symbol)
         return max(low, n if high is None else min(n, high))
 
     def rows(self, turn: int) -> Iterator[Sizes]:
-        """Different primes, of which one is 2, larger and larger; then multiples of powers of two, and equal sizes."""
+        """Different primes, of which one is 2, larger and larger, and multiples of powers of two, and equal sizes; then
+        multiples of other numbers."""
         count = len(self.symbols)
         for scale in SCALES:
             low = max((range_of(self.bounds, s)[0] for s in self.symbols), default=0)
             even = max(2 * scale, low + low % 2)
             primes = _primes(max(even + 5, 4 * scale), max(2, count) - 1)
             yield self.row([even, *primes], turn)
-            if scale == 1 and count > 1:
+            if scale == 1:
                 yield from (row for row in self.fits({}) if row not in self.points)
+            if scale == 1 and count > 1:
                 yield from self.orders()
             if scale > 1:
                 yield self.row([scale * (k + 1) for k in range(max(2, count))], turn)
                 yield self.row([scale + turn % 2] * max(2, count), turn)
+        for n in MULTIPLES:
+            yield self.row([n * (k + 1) for k in range(max(2, count))], turn)
+            yield self.row([n] * max(2, count), turn)
 
     def orders(self) -> Iterator[Sizes]:
         """Small numbers in different orders, those first in which no symbol is again what it was in some row."""
@@ -168,25 +204,25 @@ class _Search:
     def row(self, values: Sequence[int], turn: int) -> Sizes:
         return {s: self.inside(s, values[(k + turn) % len(values)]) for k, s in enumerate(self.symbols)}
 
-    def alone(self, symbol: Symbol, n: int) -> None:
+    def alone(self, symbol: Symbol, n: int) -> Iterator[tuple[Iterable[Sizes], Sizes | None]]:
         if self.inside(symbol, n) != n:
             return
         rows = self.points or [next(self.rows(0))]
         tries = [{**row, symbol: n} for row in rows if all(row[s] > 1 for s in self.symbols)]
         tries.append({s: self.inside(s, n) for s in self.symbols})
-        self.take(chain(tries, self.fits({symbol: n})), {symbol: n})
+        yield chain(tries, self.fits({symbol: n})), {symbol: n}
 
-    def ends(self, end: int) -> None:
+    def ends(self, end: int) -> Iterator[tuple[Iterable[Sizes], Sizes | None]]:
         """All symbols at their least, or their greatest number, as far as that is declared; else each by itself."""
         found = {s: n for s in self.symbols if (n := self.bounds.get(s, (0, None))[end]) is not None and n > 1}
         if not found:
             return
         row: Sizes = self.points[0] if self.points else next(self.rows(0))
         if self.reason({**row, **found}) is None:
-            self.take([{**row, **found}], None)
+            yield [{**row, **found}], None
             return
         for s, n in found.items():
-            self.take([{**row, s: n}], {s: n})
+            yield [{**row, s: n}], {s: n}
 
 
 def _primes(start: int, count: int) -> list[int]:

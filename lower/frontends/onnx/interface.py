@@ -12,7 +12,7 @@ from onnx import GraphProto, TensorShapeProto, TypeProto
 
 from assay.lower.frontends.onnx.containers import Shapes, any_tensor
 from assay.lower.frontends.onnx.schema import printable, text
-from assay.lower.frontends.onnx.string_table import is_text
+from assay.lower.frontends.onnx.string_table import without_strings
 from assay.lower.frontends.onnx.tensors import onnx_dtype
 from assay.semantics.builder.prelude import list_of, option_of
 from assay.semantics.errors import Invalid, Unsupported
@@ -94,11 +94,11 @@ def input_type(name: str, declared: TypeProto, symbols: NamedSizes) -> TensorTyp
 
 
 def declared_inputs(graph: GraphProto) -> tuple[dict[str, TensorType], dict[Var, str]]:
-    """The types of the inputs that are tensors of numbers and have no initializer, and the names of their symbolic
-    sizes. Raises what `input_type` does."""
+    """The types of the inputs that are tensors and have no initializer, and the names of their symbolic sizes. A string
+    is the number that it has in the table. Raises what `input_type` does."""
     symbols, stored = NamedSizes(graph, {}), {t.name for t in graph.initializer}
     tensors = [i for i in graph.input if i.name not in stored and i.type.HasField("tensor_type")]
-    types = {i.name: input_type(i.name, i.type, symbols) for i in tensors if not is_text(i.type)}
+    types = {i.name: input_type(i.name, without_strings(i.type), symbols) for i in tensors}
     return types, symbols.names()
 
 

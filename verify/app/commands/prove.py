@@ -16,7 +16,7 @@ def prove(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="a module as text, FILE.py, or MODEL.onnx: its kernels; or what --out made: its queries, again",
+            help="a module as text, or MODEL.onnx: its kernels; or what --out made: its queries, again",
             show_default=False,
         ),
     ],
@@ -38,7 +38,7 @@ def prove(
     if out is not None:
         require_evidence(out)
     made = prove_program(file, function, bounds=parse_bounds(bound), dims=parse_dims(dim))
-    show_proofs(made.reports, Screen())
+    show_proofs(made.reports, made.told_sizes, Screen())
     if out is not None:
         made.write(out)
     raise typer.Exit(CODES[made.verdict])

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from assay.verify.app.commands.declared import Dims, Inputs, Passes, Seed, held, parse_dims
+from assay.verify.app.commands.declared import (
+    AsJson,
+    Dims,
+    Inputs,
+    Passes,
+    Seed,
+    SizeBounds,
+    held,
+    parse_bounds,
+    parse_dims,
+)
 
 
 @held
@@ -32,6 +42,7 @@ def run(
     ] = None,
     inputs: Inputs = None,
     dim: Dims = [],
+    bound: SizeBounds = [],
     seed: Seed = 0,
     function: Annotated[
         str | None, typer.Option("--function", help="a text: the function to run; main, or the only one")
@@ -86,85 +97,117 @@ def run(
             help="with --passes partition: a Python function that runs the regions of the compiler NAME, and is judged",
         ),
     ] = [],
+    as_json: AsJson = False,
 ) -> None:
-    """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
-    import sys
-
-    from assay.semantics.errors import EnvironmentFailure, Invalid
-    from assay.semantics.text.module_text import show as show_module, write_module
-    from assay.verify.api.run import run as run_program
+    """Evaluate MODEL by the definition of its operators, and show its values and effects. Sizes that are not given are
+    chosen."""
+    from assay.semantics.errors import Invalid
     from assay.verify.app.foreign import load_externs
-    from assay.verify.app.passed import run_passed
-    from assay.verify.app.terminal import Screen, Stream
-    from assay.verify.app.text_run import is_text, load_text, run_lines, run_text, save_call
-    from assay.verify.border.inputs import load_npz, save
+    from assay.verify.app.terminal import Screen
+    from assay.verify.app.text_run import is_text
 
+    sizes, bounds = parse_dims(dim), parse_bounds(bound)
     if case is not None:
         from assay.verify.conform.run_case import run_named_case
 
-        others = (passes, engine, function, module_name, as_text, extern, save_as, inputs, dim)
+        others = (passes, engine, function, module_name, as_text, extern, save_as, inputs, dim, bound, as_json)
         if any(others) or model.suffix != ".py":
             raise Invalid(
                 "--case runs a case of FILE.py, which says all of it: of the other options --output alone goes with it",
                 label="cli.C3",
             )
         raise typer.Exit(run_named_case(model, case, output, Screen()))
+    if as_json and (passes or as_text or save_as is not None):
+        raise Invalid("--json is of a run: it does not go with --passes, --text and --save", label="cli.C3")
     if passes:
+        from assay.verify.app.passed import run_passed
+
         if function is not None or module_name is not None or as_text or extern or save_as is not None:
             raise Invalid("--passes are for main: of the options for a text none goes with them", label="cli.C3")
-        raise typer.Exit(
-            run_passed(model, inputs, parse_dims(dim), seed, passes, output, load_externs(engine, "--engine"))
-        )
+        engines = load_externs(engine, "--engine")
+        raise typer.Exit(run_passed(model, inputs, sizes, bounds, seed, passes, output, engines))
     if engine:
         raise Invalid("--engine goes with --passes: an engine runs the regions that a partition makes", label="cli.C3")
-    given = load_npz(inputs) if inputs else {}
-    if is_text(model):
-        if save_as is not None:
-            if output is None or output.suffix != ".py" or as_text or dim or extern:
-                raise Invalid(
-                    "--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and"
-                    " --module",
-                    label="cli.C3",
-                )
-            write_module(save_call(load_text(model, module_name), function, save_as, given), output)
-            return
-        if as_text:
-            if inputs is not None or dim or extern or function is not None:
-                raise Invalid(
-                    "--text writes the whole module and runs nothing: of the other options, only --module and --output"
-                    " go with it",
-                    label="cli.C3",
-                )
-            module = load_text(model, module_name)
-            if output is not None:
-                write_module(module, output)
-            else:
-                text = show_module(module)
-                if isinstance(sys.stdout, Stream) and not sys.stdout.encodes(text):
-                    raise EnvironmentFailure(
-                        f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module:"
-                        " give --output OUT.py",
-                        label="output.C4",
-                    )
-                sys.stdout.write(text)
-            return
-        done = run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern))
-        for line in run_lines(done):
-            Screen().print(line)
-        if done.trap is not None:  # told after what came before it
-            raise done.trap
-        if output is not None:
-            save(output, done.outputs)
-        return
-    if function is not None or module_name is not None or as_text or extern or save_as is not None:
+    if not is_text(model) and (function is not None or module_name is not None or as_text or extern or save_as):
         raise Invalid(
             "--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay",
             label="cli.C3",
         )
-    if output is None:
-        raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
-    results = run_program(model, inputs, dims=parse_dims(dim), seed=seed)
-    save(output, results)
-    for name, value in results.items():
-        of = "string" if value.dtype.kind == "O" else value.dtype
-        Screen().print(f"{name}: Tensor({tuple(value.shape)}, {of})")
+    if save_as is not None:
+        if output is None or output.suffix != ".py" or as_text or dim or bound or extern:
+            raise Invalid(
+                "--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and --module",
+                label="cli.C3",
+            )
+        _save(model, module_name, inputs, function, save_as, output)
+    elif as_text:
+        if inputs is not None or dim or bound or extern or function is not None:
+            raise Invalid(
+                "--text writes the whole module and runs nothing: of the other options, only --module and --output go"
+                " with it",
+                label="cli.C3",
+            )
+        _write_text(model, module_name, output)
+    else:
+        how = {"dims": sizes, "bounds": bounds, "seed": seed, "function": function, "externs": load_externs(extern)}
+        _run(model, module_name, inputs, output, as_json, how)
+
+
+def _run(
+    model: Path, module_name: str | None, inputs: Path | None, output: Path | None, as_json: bool, how: dict[str, Any]
+) -> None:
+    """Run a program, and show or write what it gives."""
+    from assay.verify.api.run import ran
+    from assay.verify.app.answers import answering, write_answer
+    from assay.verify.app.run_shown import answer_run, tell_run
+    from assay.verify.app.terminal import Screen
+    from assay.verify.app.text_run import is_text, load_text
+    from assay.verify.border.inputs import save
+
+    answer: dict[str, Any] = {"model": str(model), "seed": how["seed"], "holds": None}
+    with answering(answer):
+        done = ran(load_text(model, module_name) if is_text(model) else model, inputs, **how)
+        if as_json:
+            answer_run(done, answer)
+        else:
+            tell_run(done, Screen())
+        if output is not None:
+            save(output, done.outputs)
+            answer["output"] = str(output)
+    if as_json:
+        write_answer(answer)
+
+
+def _save(
+    model: Path, module_name: str | None, inputs: Path | None, function: str | None, save_as: str, output: Path
+) -> None:
+    """Write the module with a call of a function saved as another."""
+    from assay.semantics.text.module_text import write_module
+    from assay.verify.app.text_run import load_text, save_call
+    from assay.verify.border.inputs import load_npz
+
+    given = load_npz(inputs) if inputs else {}
+    write_module(save_call(load_text(model, module_name), function, save_as, given), output)
+
+
+def _write_text(model: Path, module_name: str | None, output: Path | None) -> None:
+    """Write the module as TVMScript."""
+    import sys
+
+    from assay.semantics.errors import EnvironmentFailure
+    from assay.semantics.text.module_text import show as show_module, write_module
+    from assay.verify.app.terminal import Stream
+    from assay.verify.app.text_run import load_text
+
+    module = load_text(model, module_name)
+    if output is not None:
+        write_module(module, output)
+        return
+    text = show_module(module)
+    if isinstance(sys.stdout, Stream) and not sys.stdout.encodes(text):
+        raise EnvironmentFailure(
+            f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module:"
+            " give --output OUT.py",
+            label="output.C4",
+        )
+    sys.stdout.write(text)
