@@ -26,8 +26,10 @@ from assay.semantics.store import contents, require_form
 from assay.verify.app.foreign import foreign, python_object
 from assay.verify.app.stages import PASSES, STAGES, Stage
 
-FORMS = {"NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*", "MODULE:NAME": "[^:]+:[^:]+", "MODULE:FUNCTION": "[^:]+:[^:]+"}
+FORMS = {"N": "[1-9][0-9]{0,8}", "NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*", "MODULE:NAME": "[^:]+:[^:]+", "MODULE:FUNCTION": "[^:]+:[^:]+"}
 """The patterns of the forms that options have; another form, such as `transposed|tiles`, is its own."""
+RECURSION = "recursion"
+"""The pass that stands in a lowering where the program needs it."""
 ENTRY = re.compile(r"(?P<name>[^\[\],]+)(\[(?P<options>[^\]]*)\])?(,|$)")
 
 
@@ -36,6 +38,17 @@ def with_passes(text: str) -> tuple[Stage, ...]:
     """The stages with the passes of a text among them. Invalid: an entry that cannot be read, or no pass of that name
     (passes.C1), options that it does not take (passes.C2), an order that cannot be (passes.C3)."""
     return _placed(_entries(text))
+
+
+def with_frames(text: str) -> str:
+    """A text of passes with the one for recursion, at the first place where it may stand."""
+    entries = _entries(text)
+    names = [s.name for s in STAGES]
+    if any(s.name == RECURSION for s in entries):
+        return text
+    late = [names.index(s.behind or s.name) >= names.index("anf") + (not s.behind) for s in entries]
+    at = late.index(True) if True in late else len(entries)
+    return ",".join([*(s.entry for s in entries[:at]), RECURSION, *(s.entry for s in entries[at:])])
 
 
 def _entries(text: str) -> list[Stage]:
