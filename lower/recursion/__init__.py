@@ -97,11 +97,11 @@ class Framing:
             group = _local_group(new)
             if group is None:
                 return new
-            assert isinstance(new, Let)
+            assert isinstance(new, Let) and isinstance(new.value, Function)
             machine = self.machine(group, self.depth_of(group))
             ref = graph.var(f"{new.var.name}_parts", machine.kind)
             parts_ = machine.function(ref, self.kernel(machine))
-            inner = replace(new, value=machine.wrapper(0, ref))
+            inner = replace(new, value=machine.wrapper(0, ref, new.value))
             return Let(new.type, ref, parts_, inner, device=new.device, dataflow=new.dataflow)
 
         whole: Expr = function
@@ -110,13 +110,12 @@ class Framing:
 
     def of_module(self, group: Group) -> None:
         """Frames for functions of the module that call one another."""
-        group = with_shared_sizes(group)
-        machine = self.machine(group, self.depth_of(group))
+        machine = self.machine(with_shared_sizes(group), self.depth_of(group))
         name = unused(f"{group.title('_')}_parts", self.definitions)
         ref = GlobalVar(machine.kind, name)
         self.definitions[name] = machine.function(ref, self.kernel(machine))
-        for k, (own, _) in enumerate(group.members):
-            self.definitions[own] = machine.wrapper(k, ref)
+        for k, (own, function) in enumerate(group.members):
+            self.definitions[own] = machine.wrapper(k, ref, function)
 
     def kernel(self, machine: Machine) -> str:
         """The tensor function that takes a frame, under a name of its own."""

@@ -7,6 +7,7 @@ stacks: of the parts to come back to, and of values. It calls itself as the last
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from assay.lower.recursion.sizes import require_one_size
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Var
+from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.scalar import apply
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, seq, store
@@ -73,17 +75,20 @@ class Machine:
         """Whether there is one more frame."""
         return apply("lt", level, self.depth)
 
-    def wrapper(self, member: int, ref: Var | GlobalVar) -> Function:
-        """A function of the group as a call of the new one, which `ref` names."""
-        _, function = self.group.members[member]
-        changing = [p for p in function.params if p not in self.kept]
-        given: dict[Var, Expr] = {v: p for p, v in self.kept.items()}
-        given.update(zip(self.entries[member], changing, strict=True))
+    def wrapper(self, member: int, ref: Var | GlobalVar, function: Function) -> Function:
+        """A function of the group, as it is in the source, as a call of the new one, which `ref` names."""
+        own = list(function.params)
+        kept = [p in self.kept for p in self.group.members[member][1].params]
+        given: dict[Var, Expr] = dict(zip(self.kept.values(), (p for p, k in zip(own, kept, strict=True) if k), strict=True))
+        given.update(zip(self.entries[member], (p for p, k in zip(own, kept, strict=True) if not k), strict=True))
+        sizes: Bound = {}
+        theirs = self.group.members[member][1]
+        match_types([p.type for p in theirs.params], [p.type for p in own], sizes)
         first = [_count(member), _count(0)]
-        rest = [given.get(p) or nothing(p.type) for p in self.params[2:]]
-        value = graph.var("value", self.result)
-        body = graph.let(value, Call(self.result, ref, (*first, *rest)), value)
-        return Function(function.type, function.params, body, function.attrs, span=function.span)
+        rest = [given.get(p) or nothing(instantiate(p.type, sizes)) for p in self.params[2:]]
+        value = graph.var("value", function.result_type)
+        body = graph.let(value, Call(function.result_type, ref, (*first, *rest)), value)
+        return replace(function, body=body)
 
     def text(self, code: Code) -> Task[Expr]:
         """Code as an expression."""

@@ -128,7 +128,7 @@ class Parts:
             self.own.update(p for p in f.params if p not in kept)
             nodes = list(post_order(f.body, lambda n: () if isinstance(n, Function) else n.children))
             self.own.update(v for n in nodes for v in bound_by(n) if not isinstance(n, Function))
-            lets = [n for n in nodes if isinstance(n, Let)]
+            lets = [n for n in reversed(nodes) if isinstance(n, Let)]  # the outer of two lets first
             self.again.update((n.var, n.value) for n in lets if isinstance(n.value, MADE_AGAIN))
 
     def types_of(self, function: Function) -> list[Type]:
@@ -193,7 +193,7 @@ class Parts:
 
     def met(self, meeting: Meeting, value: Expr, names: Names) -> Go:
         """On to where arms meet."""
-        return self.go(meeting.part, {meeting.result: value, **{r: names[v] for v, r in meeting.needed.items()}})
+        return self.go(meeting.part, {meeting.result: value, **{r: names.get(v, v) for v, r in meeting.needed.items()}})
 
     def meeting(self, let: Let, around: Meeting | None) -> Task[Meeting]:
         """The part behind a choice with calls in it."""
@@ -212,7 +212,7 @@ class Parts:
         back = self.new()
         needed = self.saved(let, around)
         (result,) = self.registers.take([let.var.type])
-        leaves = {v: _leaves(names[v]) for v in needed}
+        leaves = {v: _leaves(names.get(v, v)) for v in needed}
         stacks = self.stacks.take([leaf.type for v in needed for leaf in leaves[v]], self.depth)
         saved = dict(zip(stacks, (leaf for v in needed for leaf in leaves[v]), strict=True))
         code: list[tuple[Var, Expr]] = []
