@@ -17,7 +17,7 @@ from assay.lower.recursion.machine import Machine
 from assay.lower.recursion.sizes import with_shared_sizes
 from assay.lower.simplify.dead_code import remove_unreachable
 from assay.semantics import graph
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr, Function, GlobalVar, Let
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.functions import as_function, open_nodes, open_parts
@@ -47,7 +47,10 @@ def needs_frames(module: Module) -> bool:
     reached = remove_unreachable(module)
     if not circles(reached.graphs) and not any(map(_recursive, reached.graphs.values())):
         return False
-    found = to_anf(reached).graphs
+    try:
+        found = to_anf(reached).graphs
+    except (Invalid, Unsupported):
+        return False  # the stages say why
     local = any(_local_group(n) for d in found.values() if not is_opaque(d) for n in open_nodes(d))
     return local or any(module_group(c, found).needs_frames() for c in circles(found))
 

@@ -18,13 +18,15 @@ from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Var
 from assay.semantics.graph.matching import Bound, instantiate, match_types
-from assay.semantics.scalar import apply
+from assay.semantics.scalar import Expr as Scalar, apply
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, seq, store
 from assay.semantics.types import FuncType, TensorType, Type
 from assay.semantics.walk import post_order
 
 COUNT = TensorType((), INT64)
+FRAMES = "frames"
+"""The attribute of the tensor function that takes a frame: how many there are."""
 
 
 class Machine:
@@ -69,9 +71,10 @@ class Machine:
             " attribute recursion_depth of the function, says how many there are"
         )
         check = Assert(self.room(level[()]), said)
-        return PrimFunc(name, (level, out), 1, seq(check, store(out, (), apply("add", level[()], 1))))
+        taken = store(out, (), apply("add", level[()], 1))
+        return PrimFunc(name, (level, out), 1, seq(check, taken), {FRAMES: self.depth})
 
-    def room(self, level: Expr) -> Expr:
+    def room(self, level: Scalar) -> Scalar:
         """Whether there is one more frame."""
         return apply("lt", level, self.depth)
 
@@ -79,7 +82,9 @@ class Machine:
         """A function of the group, as it is in the source, as a call of the new one, which `ref` names."""
         own = list(function.params)
         kept = [p in self.kept for p in self.group.members[member][1].params]
-        given: dict[Var, Expr] = dict(zip(self.kept.values(), (p for p, k in zip(own, kept, strict=True) if k), strict=True))
+        given: dict[Var, Expr] = dict(
+            zip(self.kept.values(), (p for p, k in zip(own, kept, strict=True) if k), strict=True)
+        )
         given.update(zip(self.entries[member], (p for p, k in zip(own, kept, strict=True) if not k), strict=True))
         sizes: Bound = {}
         theirs = self.group.members[member][1]

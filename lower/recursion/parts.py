@@ -23,9 +23,9 @@ from assay.semantics.graph import (
     Let,
     ShapeExpr,
     Var,
-    bound_by,
     free_variables,
 )
+from assay.semantics.graph.nodes import bound_by
 from assay.semantics.tasks import Task
 from assay.semantics.types import TensorType, TupleType, Type, same_type
 from assay.semantics.walk import Worklist, fold_scoped, post_order, rewrite
@@ -176,7 +176,8 @@ class Parts:
                 otherwise: Code = yield self.code(choice.otherwise, names, meeting)
                 return Code([], Fork(_named(choice.condition, names), then, otherwise))
             case Let():
-                return (yield self.code(let.value, names, meeting))
+                inside: Code = yield self.code(let.value, names, meeting)
+                return inside
             case _:
                 self.group.refuse("a call stands inside of another value", let.value.span, "recursion.C1")
 
@@ -266,6 +267,7 @@ class Parts:
         return code, names
 
     def new(self) -> int:
+        """The number of a part that is to be made."""
         self.made.append(None)
         return len(self.made) - 1
 

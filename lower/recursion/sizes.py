@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from assay.lower.recursion.groups import Group
 from assay.lower.simplify.bind_params import with_sizes
+from assay.semantics.analyses.variables import symbols_bound
 from assay.semantics.graph import Call, Function
+from assay.semantics.graph.matching import Bound
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import FuncType, Type, dims, same_type, symbols
 from assay.semantics.walk import post_order
@@ -31,8 +33,8 @@ def with_shared_sizes(group: Group) -> Group:
             stands_for[find(theirs)] = find(mine)
     if not stands_for:
         return group
-    sizes = {s: find(s) for s in stands_for}
-    return replace(group, members=tuple((n, with_sizes(f, dict(sizes))) for n, f in group.members))
+    sizes: Bound = {s: find(s) for s in stands_for}
+    return replace(group, members=tuple((n, with_sizes(f, sizes)) for n, f in group.members))
 
 
 def _handed(group: Group) -> Iterator[tuple[Dim, Dim]]:
@@ -61,9 +63,9 @@ def require_one_size(group: Group) -> None:
     """Unsupported: a call of the group with arguments of other sizes than those that its function began with, or a
     result of a size that its arguments do not tell."""
     results = [f.result_type for _, f in group.members]
-    for f in group.members:
-        if not same_type(f[1].result_type, results[0]):
-            group.refuse(f"they give {results[0]} and {f[1].result_type}", f[1].span, "recursion.C3")
+    for (_, f), result in zip(group.members, results, strict=True):
+        if not same_type(result, results[0]):
+            group.refuse(f"its functions give {results[0]} and {result}", f.span, "recursion.C3")
     known = {s for _, f in group.members for p in f.params for s in symbols(p.type)}
     for call, callee in calls(group):
         for p, a in zip(callee.params, call.args, strict=True):
@@ -82,6 +84,4 @@ def require_one_size(group: Group) -> None:
 
 
 def _told_inside(group: Group) -> set[Symbol]:
-    from assay.semantics.analyses.variables import symbols_bound
-
     return {s for _, f in group.members for s in symbols_bound(f.body)}

@@ -23,7 +23,6 @@ from assay.lower.frontends.flat_main import with_flat_main
 from assay.lower.instrument import Instruments
 from assay.lower.pipeline import Pass
 from assay.lower.pool import Memory
-from assay.lower.recursion import needs_frames
 from assay.lower.simplify.settle import BREAKS_A_RULE, settle_sizes, with_dims_of_main
 from assay.semantics.advice import about_sizes
 from assay.semantics.budget import named
@@ -36,7 +35,7 @@ from assay.semantics.scalar import evaluate_dim
 from assay.semantics.types import TensorType, Type, symbols
 from assay.semantics.walk import post_order
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
-from assay.verify.app.passes import with_frames, with_passes
+from assay.verify.app.passes import passes_for, with_passes
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
 from assay.verify.border.inputs import complete, dims_of, import_with
 from assay.verify.c import check_c
@@ -137,8 +136,8 @@ class Lowering:
     _digest: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.model, Module) and needs_frames(self.model):
-            self.passes = with_frames(self.passes)
+        if isinstance(self.model, Module):
+            self.passes = passes_for(self.model, self.passes)
 
     def module(self, stage: str, before: Module | None) -> Module:
         """Run the pass of `stage`; the first module, before any pass, is digested if a digest is wanted."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from assay.lower.partition import Composite, partition
 from assay.lower.passes import Pass
+from assay.lower.recursion import needs_frames
 from assay.lower.rewriting.pattern import Pattern
 from assay.lower.simplify.bind_params import bind_params
 from assay.semantics.errors import Invalid
@@ -26,7 +27,10 @@ from assay.semantics.store import contents, require_form
 from assay.verify.app.foreign import foreign, python_object
 from assay.verify.app.stages import PASSES, STAGES, Stage
 
-FORMS = {"N": "[1-9][0-9]{0,8}", "NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*", "MODULE:NAME": "[^:]+:[^:]+", "MODULE:FUNCTION": "[^:]+:[^:]+"}
+FORMS = {
+    "N": "[1-9][0-9]{0,8}", "NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*",
+    "MODULE:NAME": "[^:]+:[^:]+", "MODULE:FUNCTION": "[^:]+:[^:]+",
+}  # fmt: skip
 """The patterns of the forms that options have; another form, such as `transposed|tiles`, is its own."""
 RECURSION = "recursion"
 """The pass that stands in a lowering where the program needs it."""
@@ -40,11 +44,11 @@ def with_passes(text: str) -> tuple[Stage, ...]:
     return _placed(_entries(text))
 
 
-def with_frames(text: str) -> str:
-    """A text of passes with the one for recursion, at the first place where it may stand."""
+def passes_for(module: Module, text: str) -> str:
+    """A text of passes, with the one for recursion at its place if the module needs that and it is not named."""
     entries = _entries(text)
     names = [s.name for s in STAGES]
-    if any(s.name == RECURSION for s in entries):
+    if any(s.name == RECURSION for s in entries) or not needs_frames(module):
         return text
     late = [names.index(s.behind or s.name) >= names.index("anf") + (not s.behind) for s in entries]
     at = late.index(True) if True in late else len(entries)

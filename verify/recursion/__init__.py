@@ -10,21 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from assay.lower.recursion.machine import FRAMES
+from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics import graph
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, Var, free_variables, let_chain
 from assay.semantics.graph.effects import acts, can_fail, is_opaque
 from assay.semantics.graph.functions import as_function, open_nodes, open_parts
 from assay.semantics.graph.matching import Bound, match_types
 from assay.semantics.module import Definition, Module
 from assay.semantics.tasks import run_task
+from assay.semantics.tensor import Assert, program_order
 from assay.semantics.walk import fold, post_order
 from assay.verify.evidence import Context, Evidence, plural, proved, refuted
 from assay.verify.kept import changed_beside, interface, is_same
 from assay.verify.recursion.machine import BrokenRule, FrameFunction, number_of
 from assay.verify.recursion.put_back import Entered, PutBack
 from assay.verify.simplify import check_simplified
-from assay.lower.simplify.bind_params import with_sizes
 
 
 def check(before: Module, after: Module, context: Context) -> Evidence:
@@ -48,6 +50,16 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
         return proved("nothing recurs but at the end of a function; the same module")
     told = "; ".join(f"{name} in {plural(n, 'part')} and at most {depth} frames" for name, n, depth in written.served)
     return proved(f"{told}: put back, same value, failures and actions for every input that takes no more frames")
+
+
+def require_frames(source: Module, planned: Module, trap: Trap) -> None:
+    """Invalid where a run of the planned program has ended because there are no more frames: then nothing is wrong."""
+    for name, kernel in planned.kernels.items():
+        if FRAMES not in kernel.attrs or name in source.definitions:
+            continue
+        said = next((s.message for s in program_order(kernel.body) if isinstance(s, Assert)), "")
+        if said and said in trap.what:
+            raise Invalid(f"on these inputs {said}", label="recursion.C7")
 
 
 def _named(function: Function) -> list[str]:

@@ -94,6 +94,11 @@ class FrameFunction:
             value = self.values[value]
         return value
 
+    def bound(self, value: Expr) -> Expr:
+        """What a name is bound to; a parameter is itself."""
+        root = self.root(value)
+        return self.values.get(root, root) if isinstance(root, Var) else root
+
     @cached_property
     def stacks(self) -> set[int]:
         """The places of parameters that a row is put into somewhere."""
@@ -108,8 +113,8 @@ class FrameFunction:
         """The place of the stack that tells where a value goes: its row is the next part of some call."""
         found: set[int] = set()
         for call in self.again:
-            value = self.values.get(self.root(call.args[0]))  # type: ignore[arg-type]
-            if value is not None and operator_name(value) == "take":
+            value = self.bound(call.args[0])
+            if operator_name(value) == "take":
                 found.update(j for j, p in enumerate(self.params) if self.root(value.children[0]) is p)
         return found.pop() if len(found) == 1 else broken(f"{self.name} does not go back by one stack")
 
@@ -164,7 +169,7 @@ class FrameFunction:
         found: list[tuple[int, Call]] = []
         for node in post_order(self.part(number)):
             if isinstance(node, Call) and self.calls(node) and self.root(node.args[1]) is self.params[1]:
-                to = number_of(self.values.get(self.root(node.args[0]), node))  # type: ignore[arg-type]
+                to = number_of(self.bound(node.args[0]))
                 if to is not None:
                     found.append((to, node))
         return found

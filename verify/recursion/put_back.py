@@ -158,12 +158,14 @@ class PutBack:
             stack = j in self.machine.stacks or j == self.machine.returns
             of[p] = Known("stack", j) if stack else to.params.get(j, Gone())
         of[self.machine.params[0]], of[self.machine.params[1]] = Known("part", to.part), Level(0)
-        return (yield self.walk(self.machine.function.body, Place(of, frame or {}), lets))
+        end: Gives | GoesOn = yield self.walk(self.machine.function.body, Place(of, frame or {}), lets)
+        return end
 
     # --- chains ------------------------------------------------------------------------------------------------------
 
     def walk(self, chain: Expr, at: Place, lets: Lets) -> Task[Gives | GoesOn]:
         """What a chain of lets comes to; its bindings go to `lets`."""
+        end: Gives | GoesOn
         while isinstance(chain, Let):
             value = chain.value
             if id(value) not in self.machine.calling:
@@ -180,11 +182,13 @@ class PutBack:
                         continue
                     if condition == Known("bottom"):
                         return self.goes_back(value, at, lets)
-                    return (yield self.arms(value, at, lets))
+                    end = yield self.arms(value, at, lets)
+                    return end
                 case Let():
                     chain = value
                 case Call():
-                    return (yield self.jump(value, at, lets))
+                    end = yield self.jump(value, at, lets)
+                    return end
                 case _:
                     broken("a call of itself stands inside of another value")
         broken(f"a part of {self.machine.name} gives a value though frames may be taken")
@@ -292,7 +296,8 @@ class PutBack:
         value = self.called(callee, params, lets)
         after: dict[int, Value] = {j: Given(j, value) for j in params}
         after.update((j, params[j]) for j in self.machine.kept if j in params)
-        return (yield self.follow(GoesOn(behind, after), lets, filled))
+        end: Gives | GoesOn = yield self.follow(GoesOn(behind, after), lets, filled)
+        return end
 
     def called(self, callee: Entered, params: Mapping[int, Value], lets: Lets) -> Var:
         """A call of a function that the frames serve."""
@@ -387,9 +392,7 @@ class PutBack:
             return one.register == other.register and one.value is other.value
         return one is other or isinstance(one, Gone) and isinstance(other, Gone)
 
-    def chosen(
-        self, condition: Var, inner: Sequence[Lets], pairs: Sequence[tuple[Var, Var]], lets: Lets
-    ) -> list[Var]:
+    def chosen(self, condition: Var, inner: Sequence[Lets], pairs: Sequence[tuple[Var, Var]], lets: Lets) -> list[Var]:
         """The values of a choice of these pairs."""
         results = [[pair[k] for pair in pairs] for k in (0, 1)]
         if len(pairs) == 1:
@@ -401,7 +404,8 @@ class PutBack:
                 whole = graph.var("fields", made.type)
                 own.append((whole, made))
                 results_.append(whole)
-        both = graph.if_(condition, *(self.chain(own, r) for own, r in zip(inner, results_, strict=True)))
+        then, otherwise = (self.chain(own, r) for own, r in zip(inner, results_, strict=True))
+        both = graph.if_(condition, then, otherwise)
         value = graph.var("chosen", both.type)
         lets.append((value, both))
         if len(pairs) == 1:
@@ -423,4 +427,3 @@ class PutBack:
         """Whether evaluating a value can neither fail nor act. What a function would do is done where it is called."""
         nodes = post_order(value, lambda n: () if isinstance(n, graph.Function) else n.children)
         return not any(acts(n) or can_fail(n, self.module) for n in nodes)
-
