@@ -46,12 +46,16 @@ def with_passes(text: str) -> tuple[Stage, ...]:
 
 def passes_for(module: Module, text: str) -> str:
     """A text of passes, with the one for recursion at its place if the module needs that and it is not named."""
+    if not needs_frames(module):
+        return text
     entries = _entries(text)
     names = [s.name for s in STAGES]
-    if any(s.name == RECURSION for s in entries) or not needs_frames(module):
+    if any(s.name == RECURSION for s in entries):
         return text
-    late = [names.index(s.behind or s.name) >= names.index("anf") + (not s.behind) for s in entries]
-    at = late.index(True) if True in late else len(entries)
+    anf = names.index("anf")
+    late = [names.index(s.behind or s.name) >= anf + (not s.behind) for s in entries]
+    behind = [True in late[: i + 1] or any(s.name == "anf" for s in entries[:i]) for i in range(len(entries))]
+    at = [*behind, True].index(True)
     return ",".join([*(s.entry for s in entries[:at]), RECURSION, *(s.entry for s in entries[at:])])
 
 

@@ -10,7 +10,7 @@ N, V = 'R.Tensor((), "int64")', 'R.Tensor((3,), "float32")'
 
 @dataclass(frozen=True)
 class Recursive:
-    """A program as text; `n` are values for its inputs of that type, each a run, and `most` the frames of the last."""
+    """A program as text; what its whole numbers are in each run, and how many frames the last run takes."""
 
     text: str
     runs: tuple[tuple[int, ...], ...]
@@ -18,7 +18,7 @@ class Recursive:
 
 
 def program(text: str, runs: tuple[tuple[int, ...], ...], frames: int) -> Recursive:
-    """A program in the short form that is used here: types N and V, numbers as `0`, functions of the module `f`."""
+    """A program in a short form: <N> is a whole number, <V> a vector of three floats."""
     lines = [f"    {line}" if line else line for line in text.strip("\n").splitlines()]
     return Recursive(HEAD + "\n".join(lines).replace("<N>", N).replace("<V>", V) + "\n", runs, frames)
 
@@ -109,7 +109,7 @@ def main(n: <N>, x: <V>) -> <V>:
     return cls.f(n, x)
 """,
     ((0,), (1,), (2,), (6,)),
-    3,
+    2,
 )
 LOCAL = program(
     """
