@@ -36,7 +36,7 @@ def frame_recursion(module: Module, depth: str = "") -> Module:
     """The module, in A-normal form, without calls of functions by themselves that are not the last thing that they do,
     as far as main reaches them. `depth` is the greatest number of frames, in place of what functions say.
 
-    Unsupported (recursion.C1 to C5): such a call that cannot be cut. Invalid (recursion.C6): a depth that none has.
+    Unsupported (recursion.C1 to C4): such a call that cannot be cut. Invalid (recursion.C5): a depth that none has.
     """
     done = Framing(module, int(depth) if depth else None).run()
     return module if done is None else to_anf(done)
@@ -134,6 +134,6 @@ class Framing:
                 raise Invalid(
                     f"{ATTRIBUTE} of {group.title()} is {n!r}: a whole number from 1 to {MOST - 1} is wanted",
                     where=group.members[0][1].span,
-                    label="recursion.C6",
+                    label="recursion.C5",
                 )
         return self.depth if self.depth is not None else max(said, default=DEPTH)

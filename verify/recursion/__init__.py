@@ -59,7 +59,7 @@ def require_frames(source: Module, planned: Module, trap: Trap) -> None:
             continue
         said = next((s.message for s in program_order(kernel.body) if isinstance(s, Assert)), "")
         if said and said in trap.what:
-            raise Invalid(f"on these inputs {said}", label="recursion.C7")
+            raise Invalid(f"on these inputs {said}", label="recursion.C6")
 
 
 def _named(function: Function) -> list[str]:

@@ -99,7 +99,7 @@ def test_an_attribute_that_says_no_depth_is_refused() -> None:
     text = f'{TREE.text[:head]}R.func_attr({{"recursion_depth": 0}})\n        {TREE.text[head:]}'
     with pytest.raises(Invalid, match="a whole number from 1") as wrong:
         frame_recursion(normal(text))
-    assert wrong.value.label == "recursion.C6"
+    assert wrong.value.label == "recursion.C5"
 
 
 def changed(case: Recursive, *pairs: tuple[str, str]) -> str:

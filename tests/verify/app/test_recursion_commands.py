@@ -1,5 +1,5 @@
-"""Recursion that is no tail call, through the command line down to the C: at several depths, and where there are no more
-frames."""
+"""Recursion that is no tail call, through the command line down to the C: at several depths, and where there are no
+more frames."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_run_that_goes_deeper_says_how_many_frames_there_are(
     at = ("--inputs", tmp_path / "in.npz")
     assert assay(monkeypatch, "check", path, *at, "--passes", "recursion[depth=3]") == 2
     said = held_errors(capsys)
-    assert "on these inputs f: recursion takes more than 3 frames" in said and "[recursion.C7]" in said, said
+    assert "on these inputs f: recursion takes more than 3 frames" in said and "[recursion.C6]" in said, said
     assert assay(monkeypatch, "check", path, *at, "--passes", "recursion[depth=0]") == 2
     assert "recursion takes depth=N in brackets, not 'depth=0'" in held_errors(capsys)
 
