@@ -21,7 +21,7 @@ from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.scalar import Expr as Scalar, apply
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, seq, store
-from assay.semantics.types import FuncType, TensorType, Type
+from assay.semantics.types import FuncType, TensorType, Type, same_type
 from assay.semantics.walk import post_order
 
 COUNT = TensorType((), INT64)
@@ -137,7 +137,12 @@ class Machine:
 
     def again(self, new: Mapping[Var, Expr]) -> Expr:
         """The function anew, with new values for some parameters."""
-        return Call(self.result, self.ref, tuple(new.get(p, p) for p in self.params))
+        given = tuple(new.get(p, p) for p in self.params)
+        odd = next((a.type for p, a in zip(self.params, given, strict=True) if not same_type(p.type, a.type)), None)
+        if odd is not None:
+            where = self.group.members[0][1].span
+            self.group.refuse(f"it gives {odd} where {self.result} is declared", where, "recursion.C2")
+        return Call(self.result, self.ref, given)
 
 
 def _handed_on(group: Group) -> list[Var]:

@@ -6,13 +6,15 @@ meet. It ends with the value of the function, or with where it goes on. Each bin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from assay.lower.anf.copying import fresh_copy
 from assay.lower.recursion.groups import Group
+from assay.lower.recursion.sizes import told_inside
 from assay.semantics import graph
+from assay.semantics.analyses.variables import free_symbols
 from assay.semantics.graph import (
     Constant,
     Expr,
@@ -26,9 +28,10 @@ from assay.semantics.graph import (
     free_variables,
 )
 from assay.semantics.graph.nodes import bound_by
+from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task
-from assay.semantics.types import TensorType, TupleType, Type, same_type
-from assay.semantics.walk import Worklist, fold_scoped, post_order, rewrite
+from assay.semantics.types import TensorType, TupleType, Type, same_type, symbols
+from assay.semantics.walk import Worklist, fold_scoped, post_order, reached, rewrite
 
 Names: TypeAlias = Mapping[Var, Var]
 MADE_AGAIN = (Constant, GlobalVar, ExternFunc, ShapeExpr, Function)
@@ -115,6 +118,7 @@ class Parts:
         self.group = group
         self.kept = kept
         self.depth = depth
+        self.told = told_inside(group)
         self.registers = Places("r")
         self.stacks = Places("s")
         self.level = graph.var("level", graph.constant(0, "int64").type)
@@ -240,19 +244,24 @@ class Parts:
         for v in found:
             if not all(isinstance(x.type, TensorType) for x in _leaves(v)):
                 self.group.refuse(f"{v.name}, {v.type}, is needed behind a call", let.value.span, "recursion.C4")
+        told = [*free_symbols(let.body), *(s for v in found for s in symbols(v.type))]
+        self.require_known(let, told)
         return found
+
+    def require_known(self, let: Let, sizes: Iterable[Symbol]) -> None:
+        """Unsupported: one of some sizes is told before a cut, and needed behind it."""
+        odd = next((s for s in sizes if s in self.told), None)
+        if odd is not None:
+            self.group.refuse(f"{odd.name}, which a run tells, is needed behind a call", let.value.span, "recursion.C2")
 
     def behind(self, let: Let, around: Meeting | None) -> list[Var]:
         """All own variables that are used behind a let, with those of what is made again."""
-        found: dict[Var, None] = {}
-        rest = [*free_variables(let.body), *(around.needed if around is not None else ())]
-        while rest:
-            v = rest.pop(0)
-            if v is let.var or v in found or v not in self.own:
-                continue
-            found[v] = None
-            rest += free_variables(self.again[v]) if v in self.again else ()
-        return list(found)
+
+        def own(variables: Iterable[Var]) -> list[Var]:
+            return [v for v in variables if v in self.own and v is not let.var]
+
+        starts = own([*free_variables(let.body), *(around.needed if around is not None else ())])
+        return list(reached(starts, lambda v: own(free_variables(self.again[v])) if v in self.again else ()))
 
     def again_here(self, let: Let, around: Meeting | None, here: Names) -> tuple[list[tuple[Var, Expr]], Names]:
         """What is made again at the beginning of a part, and what stands for the source's variables then."""
@@ -261,6 +270,7 @@ class Parts:
         wanted = set(self.behind(let, around))
         for v, value in self.again.items():  # in the order of the source
             if v in wanted:
+                self.require_known(let, free_symbols(value))
                 own = graph.var(v.name, v.type)
                 code.append((own, fresh_copy(value, {**names, v: own})))
                 names[v] = own

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from assay.lower.recursion.groups import Group
 from assay.lower.simplify.bind_params import with_sizes
-from assay.semantics.analyses.variables import symbols_bound
-from assay.semantics.graph import Call, Function
+from assay.semantics.graph import Call, Expr, Function
+from assay.semantics.graph.bindings import introduced
 from assay.semantics.graph.matching import Bound
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import FuncType, Type, dims, same_type, symbols
@@ -33,6 +34,11 @@ def with_shared_sizes(group: Group) -> Group:
             stands_for[find(theirs)] = find(mine)
     if not stands_for:
         return group
+    for _, f in group.members:
+        own = dict.fromkeys(s for p in f.params for s in symbols(p.type))
+        if len({find(s) for s in own}) < len(own):
+            why = f"{_names(own)} of one function are one size of another"
+            group.refuse(why, f.span, "recursion.C2")
     sizes: Bound = {s: find(s) for s in stands_for}
     return replace(group, members=tuple((n, with_sizes(f, sizes)) for n, f in group.members))
 
@@ -66,7 +72,6 @@ def require_one_size(group: Group) -> None:
     for (_, f), result in zip(group.members, results, strict=True):
         if not same_type(result, results[0]):
             group.refuse(f"its functions give {results[0]} and {result}", f.span, "recursion.C3")
-    known = {s for _, f in group.members for p in f.params for s in symbols(p.type)}
     for call, callee in calls(group):
         for p, a in zip(callee.params, call.args, strict=True):
             if not same_type(p.type, a.type):
@@ -78,10 +83,23 @@ def require_one_size(group: Group) -> None:
         if not same_type(call.type, callee.result_type):
             why = f"a call gives {call.type} where {callee.result_type} is declared"
             group.refuse(why, call.span, "recursion.C2")
-    odd = [s for s in symbols(results[0]) if s not in known and s in _told_inside(group)]
+    told = told_inside(group)
+    odd = [s for s in (*symbols(results[0]), *told) if s in told and (s in symbols(results[0]) or told[s] > 1)]
     if odd:
-        group.refuse(f"only a run tells {odd[0].name}, a size of its result", group.members[0][1].span, "recursion.C2")
+        why = f"{odd[0].name} is a size that a run tells, of its result or in several places"
+        group.refuse(why, group.members[0][1].span, "recursion.C2")
 
 
-def _told_inside(group: Group) -> set[Symbol]:
-    return {s for _, f in group.members for s in symbols_bound(f.body)}
+def told_inside(group: Group) -> Counter[Symbol]:
+    """The sizes that a run of the functions tells, and in how many places it does."""
+    known = {s for _, f in group.members for p in f.params for s in symbols(p.type)}
+    nodes = [n for _, f in group.members for n in post_order(f.body, lambda n: () if _is_function(n) else n.children)]
+    return Counter(s for n in nodes for s in introduced(n) if s not in known)
+
+
+def _is_function(node: Expr) -> bool:
+    return isinstance(node, Function)
+
+
+def _names(sizes: Iterable[Symbol]) -> str:
+    return " and ".join(s.name for s in sizes)

@@ -17,10 +17,12 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, Var, free_variables, let_chain
 from assay.semantics.graph.effects import acts, can_fail, is_opaque
 from assay.semantics.graph.functions import as_function, open_nodes, open_parts
-from assay.semantics.graph.matching import Bound, match_types
+from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.module import Definition, Module
+from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import run_task
 from assay.semantics.tensor import Assert, program_order
+from assay.semantics.types import same_type, symbols
 from assay.semantics.walk import fold, post_order
 from assay.verify.evidence import Context, Evidence, plural, proved, refuted
 from assay.verify.kept import changed_beside, interface, is_same
@@ -143,6 +145,7 @@ class Written:
     ) -> list[Function] | None:
         """The functions that one over frames serves; None where a rule is broken."""
         try:
+            machine.require_one_size()
             entered = [self.entered(machine, callee, f) for callee, f in callees]
             back = PutBack(machine, self.target, entered)
             found = []
@@ -201,6 +204,14 @@ def _in_sizes(machine: FrameFunction, function: Function, body: Expr) -> Functio
         match_types([p.type for p in machine.params], [a.type for a in call.args], sizes)
     except Invalid as wrong:
         raise BrokenRule(wrong.message) from None
+    own = [symbol for p in machine.params for symbol in symbols(p.type)]
+    if len({sizes.get(s) for s in own}) < len({*own}) or not all(isinstance(sizes.get(s), Symbol) for s in own):
+        raise BrokenRule(f"a size of {machine.name} is no size of its own of a function that it serves")
+    for p, a in zip(machine.params, call.args, strict=True):
+        if not same_type(instantiate(p.type, sizes), a.type):
+            raise BrokenRule(f"{p.name} is given {a.type}")
+    if not same_type(instantiate(machine.function.result_type, sizes), function.result_type):
+        raise BrokenRule(f"{machine.name} gives {machine.function.result_type}")
     made = replace(function, body=body)
     other = {s: d for s, d in sizes.items() if s is not d}
     return with_sizes(made, other) if other else made

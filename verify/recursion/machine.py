@@ -7,6 +7,7 @@ Nothing is known of how it was made. What is found here is what the proof is tri
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +18,12 @@ import numpy as np
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Call, Constant, Expr, Function, If, Let, Var
+from assay.semantics.graph.bindings import introduced
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import apply
+from assay.semantics.scalar import Var as Symbol, apply
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, program_order, seq, store
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, same_type, symbols
 from assay.semantics.walk import post_order, reached
 
 
@@ -141,6 +143,28 @@ class FrameFunction:
         check = Assert(apply("lt", level[()], self.depth), said)
         wanted = seq(check, store(out, (), apply("add", level[()], 1)))
         return first_difference(PrimFunc(kernel.name, (level, out), 1, wanted, kernel.attrs), kernel) is None
+
+    def require_one_size(self) -> None:
+        """BrokenRule: it calls itself with arguments of other sizes; several parts tell one size, so that no run would
+        compare what they tell."""
+        several = next((s for s, count in self.told.items() if count > 1), None)
+        if several is not None:
+            broken(f"{self.name} is told {several.name} in several places")
+        for call in self.again:
+            if not all(same_type(p.type, a.type) for p, a in zip(self.params, call.args, strict=True)):
+                broken(f"{self.name} calls itself with arguments of other sizes")
+
+    @cached_property
+    def told(self) -> dict[Symbol, int]:
+        """The sizes that a run of a part tells, each with how many nodes do."""
+        known = {s for p in self.params for s in symbols(p.type)}
+        nodes = post_order(self.function.body, lambda n: () if isinstance(n, Function) else n.children)
+        return Counter(s for n in nodes for s in introduced(n) if s not in known)
+
+    def tells(self, number: int) -> bool:
+        """Whether a run of a part tells a size."""
+        nodes = post_order(self.part(number), lambda n: () if isinstance(n, Function) else n.children)
+        return any(s in self.told for n in nodes for s in introduced(n))
 
     # --- parts -------------------------------------------------------------------------------------------------------
 

@@ -130,11 +130,14 @@ class PutBack:
     """Of what tuple a variable is which field."""
     parts: set[int] = field(default_factory=set)
     """The parts that were met."""
+    told: set[int] = field(default_factory=set)
+    """The parts of the function that is written out that tell sizes."""
     followed: int = 0
 
     def body(self, at: Entered, params: Sequence[Var]) -> Task[Expr]:
         """The body of a function, of its own parameters."""
         given: dict[int, Value] = dict(zip(at.places, params, strict=True))
+        self.told = set()
         lets: Lets = []
         end: Gives | GoesOn = GoesOn(at.part, given)
         while isinstance(end, GoesOn):
@@ -144,6 +147,8 @@ class PutBack:
     def require_one_register(self) -> None:
         """Where parts go back, the value is in each register from which it is taken."""
         for j in self.used:
+            if not same_type(self.machine.params[j].type, self.machine.function.result_type):
+                broken(f"{self.machine.params[j].name} has another type than the value")
             if any(j not in found for found in self.given):
                 broken(f"{self.machine.params[j].name} is read behind a call, but need not have the value")
 
@@ -153,6 +158,10 @@ class PutBack:
         if self.followed > MOST:
             broken(f"more than {MOST} parts")
         self.parts.add(to.part)
+        if self.machine.tells(to.part):
+            if to.part in self.told:
+                broken("a part that tells a size stands in one function twice")
+            self.told.add(to.part)
         of: dict[Expr, Value] = {}
         for j, p in enumerate(self.machine.params):
             stack = j in self.machine.stacks or j == self.machine.returns

@@ -163,7 +163,61 @@ def main(n: <N>, x: <V>) -> <V>:
     (),
     0,
 )
+SQUARE = program(
+    """
+@R.function
+def f(n: <N>, x: R.Tensor(("a", "b"), "float32")) -> R.Tensor((), "float32"):
+    if R.less_equal(n, R.const(0, "int64")):
+        r = R.sum(x)
+    else:
+        y = A.match_cast(x, R.Tensor(("a", "a"), "float32"))
+        r = R.add(cls.g(R.subtract(n, R.const(1, "int64")), y), R.sum(x))
+    return r
+@R.function
+def g(n: <N>, x: R.Tensor(("k", "k"), "float32")) -> R.Tensor((), "float32"):
+    return R.negative(cls.f(n, x))
+@R.function
+def main(n: <N>, x: R.Tensor((2, 2), "float32")) -> R.Tensor((), "float32"):
+    return cls.f(n, x)
+""".replace("A.match_cast", "R.match_cast"),
+    ((0,), (2,)),
+    4,
+)
+TOLD = program(
+    """
+@R.function
+def f(n: <N>, x: R.Tensor(("k",), "float32")) -> R.Tensor((), "float32"):
+    if R.less_equal(n, R.const(0, "int64")):
+        r = R.sum(x)
+    else:
+        m = T.int64()
+        u = R.match_cast(cls.part(n, x), R.Tensor(("m",), "float32"))
+        y = cls.f(R.subtract(n, R.const(1, "int64")), x)
+        v = R.match_cast(cls.part(n, x), R.Tensor(("m",), "float32"))
+        r = R.add(R.sum(v), y)
+    return r
+@R.function
+def part(n: <N>, x: R.Tensor(("k",), "float32")) -> R.Tensor(ndim=1, dtype="float32"):
+    if R.less_equal(n, R.const(1, "int64")):
+        r = x
+    else:
+        r = R.concat((x, x), axis=0)
+    return r
+@R.function
+def main(n: <N>, x: <V>) -> R.Tensor((), "float32"):
+    return cls.f(n, x)
+""",
+    ((0,), (2,)),
+    2,
+)
 REFUSED = {
+    "square": (SQUARE.text, "recursion.C2", "a and b of one function are one size of another"),
+    "told": (TOLD.text, "recursion.C2", "m is a size that a run tells, of its result or in several places"),
+    "told once": (
+        changed(TOLD, ('v = R.match_cast(cls.part(n, x), R.Tensor(("m",), "float32"))', "v = R.exp(u)")),
+        "recursion.C2",
+        "is needed behind a call",
+    ),
     "inside": (HIGHER.text, "recursion.C1", "a function inside of it calls it"),
     "growing": (GROWING.text, "recursion.C2", "arguments keep the sizes that they began with"),
     "reference": (REFERENCE.text, "recursion.C4", "is needed behind a call"),

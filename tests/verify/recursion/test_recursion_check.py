@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
@@ -11,10 +12,10 @@ import pytest
 
 from assay.lower.anf import to_anf
 from assay.lower.recursion import Framing
+from assay.lower.recursion.groups import Group
 from assay.lower.recursion.machine import Machine
 from assay.lower.recursion.parts import Go, Meeting, Names, Parts
 from assay.semantics import graph
-from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Expr, Function, Let, Var
 from assay.semantics.graph.functions import rewrite_function
@@ -23,11 +24,12 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Expr as Scalar, apply
 from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
-from assay.semantics.types import TensorType, same_type
+from assay.semantics.types import same_type
 from assay.verify.evidence import Context, Evidence
 from assay.verify.recursion import check
 from tests.lower.recursion.framed import framed, normal, runs
 from tests.lower.recursion.programs import ARMS, LINEAR, LOCAL, MUTUAL, ORDER, PROGRAMS, TREE, Recursive
+from tests.lower.recursion.test_recursion import SQUARE, TOLD
 from tests.museum.mutations import mutated
 from tests.observation import observe
 
@@ -268,21 +270,44 @@ def test_frames_of_another_program_are_refused(name: str) -> None:
     assert found.holds is False, found.detail
 
 
-def test_stacks_that_are_too_low_are_refused() -> None:
-    """One stack has a row less than the others; and the assertion speaks of more rows than there are."""
-    before, after = framed(LINEAR, 4)
-    of = after.definitions["f_parts"]
-    assert isinstance(of, Function)
+class LowStacks(Parts):
+    """The stacks of values have a row less than the stack of parts to come back to."""
 
-    (stack,) = (p for p in of.params if p.name == "s0")
-    low = Var(TensorType((3, 3), FLOAT32), "s0")
-    changed = rewrite_function(of, lambda n: low if n is stack else n)
-    params = tuple(low if p is stack else p for p in of.params)
-    found = checked(before, after.with_(f_parts=replace(changed, params=params)))
+    def __init__(self, group: Group, kept: Names, depth: int) -> None:
+        super().__init__(group, kept, depth)
+        self.depth -= 1
+
+
+def test_stacks_that_are_too_low_are_refused() -> None:
+    """One stack has a row less than the others; or the assertion speaks of more rows than there are."""
+    found = checked(*with_fault(with_parts(LowStacks), LINEAR))
     assert found.holds is False and "2 heights" in found.detail, found.detail
+    before, after = framed(LINEAR, 4)
     other = framed(LINEAR, 5)[1].definitions["f_frame"]
     found = checked(before, after.with_(f_frame=replace(other, name="f_frame")))
     assert found.holds is False and "no step of frames" in found.detail, found.detail
+
+
+class Blind(Parts):
+    """Sizes that a run tells are not looked at."""
+
+    def require_known(self, let: Let, sizes: Any) -> None:
+        pass
+
+
+def test_a_size_that_two_parts_tell_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source compares what is told in both; parts of which each is told it do not."""
+    monkeypatch.setattr("assay.lower.recursion.sizes.told_inside", lambda group: Counter())
+    before, after = with_fault(with_parts(Blind), TOLD)
+    found = checked(before, after)
+    assert found.holds is False and "f_parts is told m in several places" in found.detail, found.detail
+
+
+def test_sizes_that_are_one_in_the_parts_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Group, "refuse", lambda self, why, where, label: None)
+    before, after = with_fault(Machine, SQUARE)
+    found = checked(before, after)
+    assert found.holds is False, found.detail
 
 
 def test_a_function_whose_interface_changes_is_refused() -> None:
