@@ -102,7 +102,7 @@ class Framing:
                 return new
             assert isinstance(new, Let) and isinstance(new.value, Function)
             machine = self.machine(group, self.depth_of(group))
-            ref = graph.var(f"{new.var.name}_parts", machine.kind)
+            ref = replace(graph.var(f"{new.var.name}_parts", machine.kind), device=machine.device)
             parts_ = machine.function(ref, self.kernel(machine))
             inner = replace(new, value=machine.wrapper(0, ref, new.value))
             return Let(new.type, ref, parts_, inner, device=new.device, dataflow=new.dataflow)
@@ -115,7 +115,7 @@ class Framing:
         """Frames for functions of the module that call one another."""
         machine = self.machine(with_shared_sizes(group), self.depth_of(group))
         name = unused(f"{group.title('_')}_parts", self.definitions)
-        ref = GlobalVar(machine.kind, name)
+        ref = GlobalVar(machine.kind, name, device=machine.device)
         self.definitions[name] = machine.function(ref, self.kernel(machine))
         for k, (own, function) in enumerate(group.members):
             self.definitions[own] = machine.wrapper(k, ref, function)

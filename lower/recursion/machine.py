@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from assay.lower.recursion.devices import device_of, placed
 from assay.lower.recursion.groups import Group, require_cuttable
 from assay.lower.recursion.parts import Code, Fork, Give, Go, Parts, packed
 from assay.lower.recursion.sizes import require_one_size
@@ -39,6 +40,7 @@ class Machine:
         require_one_size(group)
         self.group = group
         self.depth = depth
+        self.device = device_of(group)
         self.part = graph.var("part", COUNT)
         self.kept = {p: graph.var(p.name, p.type) for p in _handed_on(group)}
         made = self.parts(group, self.kept, depth)
@@ -61,7 +63,7 @@ class Machine:
         for k in reversed(range(len(self.codes) - 1)):
             at = graph.call("equal", self.part, _count(k))
             body = graph.if_(at, run_task(self.text(self.codes[k])), body)
-        return Function(self.kind, self.params, body)
+        return placed(Function(self.kind, self.params, body), self.device)
 
     def frame_kernel(self, name: str) -> PrimFunc:
         """The tensor function that takes a frame: how many are taken then. It traps where there is no more."""
@@ -93,7 +95,7 @@ class Machine:
         rest = [given.get(p) or nothing(instantiate(p.type, sizes)) for p in self.params[2:]]
         value = graph.var("value", function.result_type)
         body = graph.let(value, Call(function.result_type, ref, (*first, *rest)), value)
-        return replace(function, body=body)
+        return placed(replace(function, body=body), self.device)
 
     def text(self, code: Code) -> Task[Expr]:
         """Code as an expression."""

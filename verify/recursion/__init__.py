@@ -106,7 +106,7 @@ class Written:
             return isinstance(op, GlobalVar) and op.name == name
 
         served = {n: d for n, d in module.graphs.items() if n in self.source.definitions and _calls_last(d, names)}
-        callees: list[tuple[Expr, Function]] = [(GlobalVar(d.type, n), d) for n, d in served.items()]
+        callees: list[tuple[Expr, Function]] = [(GlobalVar(d.type, n, device=d.device), d) for n, d in served.items()]
         machine = FrameFunction(name, function, names, module)
         bodies = self.written(machine, callees, " and ".join(served))
         return {} if bodies is None else dict(zip(served, bodies, strict=True))

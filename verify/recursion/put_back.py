@@ -24,7 +24,7 @@ from assay.semantics.graph import Call, CallTIR, Expr, If, Let, Tuple, TupleGetI
 from assay.semantics.graph.effects import can_fail
 from assay.semantics.module import Module
 from assay.semantics.tasks import Task
-from assay.semantics.types import same_type
+from assay.semantics.types import Type, same_type
 from assay.semantics.walk import post_order
 from assay.verify.recursion.machine import FrameFunction, broken, number_of, operator_name
 
@@ -314,8 +314,8 @@ class PutBack:
             broken("a function is entered without its arguments")
         args = tuple(self.plain(params[j]) for j in callee.places)
         of = self.machine.function.result_type
-        value = graph.var("value", of)
-        lets.append((value, Call(of, callee.callee, args)))
+        value = self.var("value", of)
+        lets.append((value, Call(of, callee.callee, args, device=value.device)))
         return value
 
     def require_same_stacks(self, new: Mapping[int, Value], filled: set[int]) -> None:
@@ -409,19 +409,23 @@ class PutBack:
         else:
             results_ = []
             for own, fields in zip(inner, results, strict=True):
-                made = graph.tuple_of(*fields)
-                whole = graph.var("fields", made.type)
+                made = replace(graph.tuple_of(*fields), device=self.machine.function.device)
+                whole = self.var("fields", made.type)
                 own.append((whole, made))
                 results_.append(whole)
         then, otherwise = (self.chain(own, r) for own, r in zip(inner, results_, strict=True))
-        both = graph.if_(condition, then, otherwise)
-        value = graph.var("chosen", both.type)
+        both = replace(graph.if_(condition, then, otherwise), device=self.machine.function.device)
+        value = self.var("chosen", both.type)
         lets.append((value, both))
         if len(pairs) == 1:
             return [value]
-        found = [graph.var("chosen", p.type) for p, _ in pairs]
-        lets.extend((v, graph.get(value, i)) for i, v in enumerate(found))
+        found = [self.var("chosen", p.type) for p, _ in pairs]
+        lets.extend((v, replace(graph.get(value, i), device=v.device)) for i, v in enumerate(found))
         return found
+
+    def var(self, name: str, of: Type) -> Var:
+        """A new variable, where the function is."""
+        return Var(of, name, device=self.machine.function.device)
 
     def chain(self, lets: Lets, result: Expr) -> Expr:
         """A chain of lets, without values that nothing needs and that cannot fail or act."""
@@ -429,7 +433,7 @@ class PutBack:
         for var, value in reversed(lets):
             if var in used or not self.is_total(value):
                 used.update(free_variables(value))
-                result = graph.let(var, value, result)
+                result = replace(graph.let(var, value, result), device=self.machine.function.device)
         return result
 
     def is_total(self, value: Expr) -> bool:
