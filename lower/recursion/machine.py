@@ -59,11 +59,16 @@ class Machine:
     def function(self, ref: Var | GlobalVar, kernel: str) -> Function:
         """The function, which `ref` names; `kernel` is the tensor function that takes a frame."""
         self.ref, self.kernel = ref, kernel
-        body = run_task(self.text(self.codes[-1]))
-        for k in reversed(range(len(self.codes) - 1)):
-            at = graph.call("equal", self.part, _count(k))
-            body = graph.if_(at, run_task(self.text(self.codes[k])), body)
-        return placed(Function(self.kind, self.params, body), self.device)
+        parts = [(k, run_task(self.text(code))) for k, code in enumerate(self.codes)]
+        while len(parts) > 1:  # neighbours become one, so that a part is found in few steps
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            whole = [(k, self.either(one, first, other)) for (k, one), (first, other) in pairs]
+            parts = whole + parts[2 * len(whole) :]
+        return placed(Function(self.kind, self.params, parts[0][1]), self.device)
+
+    def either(self, one: Expr, first: int, other: Expr) -> Expr:
+        """The parts before `first`, or those from it on."""
+        return graph.if_(graph.call("less", self.part, _count(first)), one, other)
 
     def frame_kernel(self, name: str) -> PrimFunc:
         """The tensor function that takes a frame: how many are taken then. It traps where there is no more."""

@@ -178,8 +178,8 @@ class FrameFunction:
             constant = number_of(value)
             if constant is not None:
                 numbers[chain.var] = constant
-            elif operator_name(value) == "equal" and value.children[0] is self.params[0]:
-                tests[chain.var] = numbers.get(value.children[1]) == number
+            elif operator_name(value) == "less" and value.children[0] is self.params[0]:
+                tests[chain.var] = number < numbers.get(value.children[1], number)
             elif isinstance(value, If) and value.condition in tests and chain.body is chain.var:
                 chain = value.then if tests[value.condition] else value.otherwise
                 continue

@@ -240,8 +240,8 @@ class PutBack:
         match value, operator_name(value), args:
             case CallTIR(func=name), _, [Level(0)] if self.machine.is_frame(name):
                 return Level(1)
-            case _, "equal", [Known("part", number), Var() as other] if other in self.numbers:
-                return Is(self.numbers[other] == number)
+            case _, "less", [Known("part", number), Var() as other] if other in self.numbers:
+                return Is(number < self.numbers[other])
             case _, "equal", [Level(0), Var() as other] if self.numbers.get(other) == 0:
                 return Known("bottom")
             case _, "subtract", [Level(0), Var() as other] if self.numbers.get(other) == 1:
