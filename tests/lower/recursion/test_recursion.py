@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from assay.interp import graph
 from assay.lower.anf import to_anf
 from assay.lower.recursion import frame_recursion, needs_frames
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid, Trap, Unsupported
-from assay.semantics.graph import Function, let_chain
+from assay.semantics.graph import Call, Function, let_chain
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse
@@ -230,6 +233,17 @@ def test_what_cannot_be_cut_is_refused_by_name(name: str) -> None:
     with pytest.raises(Unsupported, match=re.escape(said)) as wrong:
         frame_recursion(normal(text))
     assert wrong.value.label == label and "assay run" in wrong.value.message and wrong.value.where is not None
+
+
+def test_functions_on_several_devices_are_refused() -> None:
+    there = {p: VirtualDevice(p, 0, p) for p in ("cpu", "cuda")}
+    before = normal(LINEAR.text)
+    f = before.definitions["f"]
+    assert isinstance(f, Function)
+    one = rewrite_function(f, lambda n: replace(n, device=there["cuda"]) if isinstance(n, Call) else n)
+    with pytest.raises(Unsupported, match="it is on anywhere and cuda") as wrong:
+        frame_recursion(before.with_(f=one))
+    assert wrong.value.label == "recursion.C7"
 
 
 def test_functions_with_results_of_other_types_are_refused() -> None:
