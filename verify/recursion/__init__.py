@@ -42,7 +42,8 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
             return refuted("proved", f"{name} has other parameters, results or attributes")
     written = Written(before, after)
     made = written.module()
-    unknown = next((n for d in made.graphs.values() for n in _named(d) if n not in made.definitions), None)
+    there = {*made.definitions, *made.constants}
+    unknown = next((n for d in made.graphs.values() for n in _named(d) if n not in there), None)
     found = None if unknown is not None else check_simplified(before, made)
     if found is None or not found.holds:
         said = found.detail if found is not None else f"{unknown} is no function of the source"
@@ -65,7 +66,7 @@ def require_frames(source: Module, planned: Module, trap: Trap) -> None:
 
 
 def _named(function: Function) -> list[str]:
-    """The definitions that a function names."""
+    """The definitions and constants that a function names."""
     nodes = list(post_order(function))
     names = [n.name for n in nodes if isinstance(n, GlobalVar)]
     return names + [n.func for n in nodes if isinstance(n, graph.CallTIR)]
@@ -106,6 +107,8 @@ class Written:
             return isinstance(op, GlobalVar) and op.name == name
 
         served = {n: d for n, d in module.graphs.items() if n in self.source.definitions and _calls_last(d, names)}
+        if not served:
+            return {}
         callees: list[tuple[Expr, Function]] = [(GlobalVar(d.type, n, device=d.device), d) for n, d in served.items()]
         machine = FrameFunction(name, function, names, module)
         bodies = self.written(machine, callees, " and ".join(served))

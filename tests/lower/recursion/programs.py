@@ -240,7 +240,26 @@ def main(n: <N>, x: <V>, w: <V>) -> <V>:
     ((0,), (1,), (2,), (4,)),
     4,
 )
+CONSTANTS = program(
+    """
+w = A.tensor("float32", (3,), "AACAPwAAAEAAAEBA")
+@R.function
+def f(n: <N>, x: <V>) -> <V>:
+    k = R.multiply(cls.w, x)
+    if R.less_equal(n, R.const(0, "int64")):
+        r = k
+    else:
+        r = R.add(cls.f(R.subtract(n, R.const(1, "int64")), R.add(x, cls.w)), R.multiply(cls.w, k))
+    return r
+@R.function
+def main(n: <N>, x: <V>) -> <V>:
+    return cls.f(n, x)
+""",
+    ((0,), (1,), (2,), (3,)),
+    3,
+)
 PROGRAMS = {
+    "constants": CONSTANTS,
     "linear": LINEAR,
     "tree": TREE,
     "mutual": MUTUAL,
