@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from assay.lower.anf import to_anf
 from assay.lower.passes import split_blocks
-from assay.lower.recursion.groups import Group, circles, local_group, module_group
+from assay.lower.recursion.groups import RecursiveGroup, circles, local_group, module_group
 from assay.lower.recursion.machine import Machine
 from assay.lower.recursion.sizes import with_shared_sizes
 from assay.lower.simplify.dead_code import remove_unreachable
@@ -61,7 +61,7 @@ def _recursive(function: Function) -> bool:
     return any(isinstance(n.value, Function) and n.var in graph.free_variables(n.value) for n in lets)
 
 
-def _local_group(node: Expr) -> Group | None:
+def _local_group(node: Expr) -> RecursiveGroup | None:
     """The group of a function inside of another one that needs frames, by its let."""
     if not isinstance(node, Let) or not isinstance(node.value, Function) or is_opaque(node.value):
         return None
@@ -111,7 +111,7 @@ class Framing:
         done = as_function(fold(whole, made, open_parts))
         return function if done is function else split_blocks(done)
 
-    def of_module(self, group: Group) -> None:
+    def of_module(self, group: RecursiveGroup) -> None:
         """Frames for functions of the module that call one another."""
         machine = self.machine(with_shared_sizes(group), self.depth_of(group))
         name = unused(f"{group.title('_')}_parts", self.definitions)
@@ -126,7 +126,7 @@ class Framing:
         self.definitions[name] = machine.frame_kernel(name)
         return name
 
-    def depth_of(self, group: Group) -> int:
+    def depth_of(self, group: RecursiveGroup) -> int:
         """How many frames there are for a group: as the pass was told, or one of its functions says."""
         said = [f.attrs[ATTRIBUTE] for _, f in group.members if ATTRIBUTE in f.attrs]
         for n in said:

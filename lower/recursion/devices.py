@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.lower.recursion.groups import Group
+from assay.lower.recursion.groups import RecursiveGroup
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Expr, Function, Let, Var
 from assay.semantics.graph.functions import as_function
 from assay.semantics.walk import fold, post_order
 
 
-def device_of(group: Group) -> VirtualDevice:
+def device_of(group: RecursiveGroup) -> VirtualDevice:
     """The device on which all is that the functions of a group have; open where none is said. Unsupported
     (recursion.C7): there are several."""
     found: dict[VirtualDevice, None] = {}

@@ -18,7 +18,7 @@ Members: TypeAlias = tuple[tuple[str, Function], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class RecursiveGroup:
     """Functions by name; `own` says which of them an operand names, by its number."""
 
     members: Members
@@ -75,18 +75,18 @@ def tail_calls(body: Expr) -> Iterator[Call]:
                 pass
 
 
-def local_group(name: str, var: Var, function: Function) -> Group:
+def local_group(name: str, var: Var, function: Function) -> RecursiveGroup:
     """The group of a function inside of another one, which its variable names."""
-    return Group(((name, function),), lambda op: 0 if op is var else None)
+    return RecursiveGroup(((name, function),), lambda op: 0 if op is var else None)
 
 
-def module_group(names: Sequence[str], functions: Mapping[str, Function]) -> Group:
+def module_group(names: Sequence[str], functions: Mapping[str, Function]) -> RecursiveGroup:
     """The group of functions of the module."""
 
     def own(op: Expr) -> int | None:
         return names.index(op.name) if isinstance(op, GlobalVar) and op.name in names else None
 
-    return Group(tuple((n, functions[n]) for n in names), own)
+    return RecursiveGroup(tuple((n, functions[n]) for n in names), own)
 
 
 def circles(functions: Mapping[str, Function]) -> list[tuple[str, ...]]:
@@ -96,7 +96,7 @@ def circles(functions: Mapping[str, Function]) -> list[tuple[str, ...]]:
     return [c for c in components(calls) if len(c) > 1 or c[0] in calls[c[0]]]
 
 
-def require_cuttable(group: Group) -> None:
+def require_cuttable(group: RecursiveGroup) -> None:
     """Unsupported: calls of the group where no cut can be, its functions handed on as values, type parameters."""
     for _, f in group.members:
         if f.func_type.type_params:

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from assay.lower.recursion.devices import device_of, placed
-from assay.lower.recursion.groups import Group, require_cuttable
-from assay.lower.recursion.parts import Code, Fork, Give, Go, Parts, packed
+from assay.lower.recursion.groups import RecursiveGroup, require_cuttable
+from assay.lower.recursion.parts import Fork, Give, Go, PartCode, Parts, packed
 from assay.lower.recursion.sizes import require_one_size
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
@@ -35,7 +35,7 @@ class Machine:
 
     parts: type[Parts] = Parts
 
-    def __init__(self, group: Group, depth: int) -> None:
+    def __init__(self, group: RecursiveGroup, depth: int) -> None:
         require_cuttable(group)
         require_one_size(group)
         self.group = group
@@ -102,7 +102,7 @@ class Machine:
         body = graph.let(value, Call(function.result_type, ref, (*first, *rest)), value)
         return placed(replace(function, body=body), self.device)
 
-    def text(self, code: Code) -> Task[Expr]:
+    def text(self, code: PartCode) -> Task[Expr]:
         """Code as an expression."""
         match code.end:
             case Give(value):
@@ -152,7 +152,7 @@ class Machine:
         return Call(self.result, self.ref, given)
 
 
-def _handed_on(group: Group) -> list[Var]:
+def _handed_on(group: RecursiveGroup) -> list[Var]:
     """The parameters that each call of the group hands on as they are, where it is one function."""
     if len(group.members) > 1:
         return []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from assay.lower.anf.copying import fresh_copy
-from assay.lower.recursion.groups import Group
+from assay.lower.recursion.groups import RecursiveGroup
 from assay.lower.recursion.sizes import told_inside
 from assay.semantics import graph
 from assay.semantics.analyses.variables import free_symbols
@@ -39,7 +39,7 @@ MADE_AGAIN = (Constant, GlobalVar, ExternFunc, ShapeExpr, Function)
 
 
 @dataclass(eq=False)
-class Code:
+class PartCode:
     """Bindings, and what comes behind them."""
 
     lets: list[tuple[Var, Expr]]
@@ -58,8 +58,8 @@ class Fork:
     """A choice between two ways to go on."""
 
     condition: Expr
-    then: Code
-    otherwise: Code
+    then: PartCode
+    otherwise: PartCode
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ End: TypeAlias = Give | Fork | Go
 
 
 @dataclass(frozen=True, eq=False)
-class Meeting:
+class MeetingPart:
     """Where arms meet: the part, the register of the choice's value, and those of what is needed behind."""
 
     part: int
@@ -85,7 +85,7 @@ class Meeting:
     needed: Mapping[Var, Var]
 
 
-class Places:
+class VariablePool:
     """Variables of the new function by type: registers, or stacks. Each part takes the first ones."""
 
     def __init__(self, name: str) -> None:
@@ -114,15 +114,15 @@ class Places:
 class Parts:
     """The parts of a group. What is saved, and where one goes on, are methods: so tests can plant faults."""
 
-    def __init__(self, group: Group, kept: Names, depth: int) -> None:
+    def __init__(self, group: RecursiveGroup, kept: Names, depth: int) -> None:
         self.group = group
         self.kept = kept
         self.depth = depth
         self.told = told_inside(group)
-        self.registers = Places("r")
-        self.stacks = Places("s")
+        self.registers = VariablePool("r")
+        self.stacks = VariablePool("s")
         self.level = graph.var("level", graph.constant(0, "int64").type)
-        self.made: list[Code | None] = [None for _ in group.members]
+        self.made: list[PartCode | None] = [None for _ in group.members]
         self.entries = [self.registers.take(self.types_of(f)) for _, f in group.members]
         self.own: set[Var] = set()
         """The variables of the functions, but for what is handed on as it is."""
@@ -139,7 +139,7 @@ class Parts:
         """The types of what a call hands over."""
         return [p.type for p in function.params if p not in self.kept]
 
-    def cut(self) -> Task[list[Code]]:
+    def cut(self) -> Task[list[PartCode]]:
         """All parts, by number: the functions' beginnings first, in their order."""
         for k, (_, f) in enumerate(self.group.members):
             changing = [p for p in f.params if p not in self.kept]
@@ -149,38 +149,38 @@ class Parts:
         assert len(done) == len(self.made)
         return done
 
-    def code(self, chain: Expr, names: Names, meeting: Meeting | None) -> Task[Code]:
+    def code(self, chain: Expr, names: Names, meeting: MeetingPart | None) -> Task[PartCode]:
         """The code of a chain of lets whose value is the function's, or goes to a meeting. `names` says what stands for
         the source's variables here."""
-        code = Code([], Give(chain))
+        code = PartCode([], Give(chain))
         while isinstance(chain, Let):
             if id(chain.value) in self.group.calling:
-                last: Code = yield self.ended(chain, names, meeting)
-                return Code([*code.lets, *last.lets], last.end)
+                last: PartCode = yield self.ended(chain, names, meeting)
+                return PartCode([*code.lets, *last.lets], last.end)
             code.lets.append((chain.var, _named(chain.value, names)))
             chain = chain.body
         value = _named(chain, names)
         code.end = Give(value) if meeting is None else self.met(meeting, value, names)
         return code
 
-    def ended(self, let: Let, names: Names, meeting: Meeting | None) -> Task[Code]:
+    def ended(self, let: Let, names: Names, meeting: MeetingPart | None) -> Task[PartCode]:
         """How a part ends in front of a let whose value has calls of the group."""
         last = let.body is let.var and meeting is None
         callee = self.group.callee(let.value)
         if callee is not None:
             arguments = self.arguments(let.value, callee, names)
             if last:
-                return Code([], self.go(callee, arguments))
-            return Code([], (yield self.called(let, callee, arguments, names, meeting)))
+                return PartCode([], self.go(callee, arguments))
+            return PartCode([], (yield self.called(let, callee, arguments, names, meeting)))
         if not last:
             meeting = yield self.meeting(let, meeting)
         match let.value:
             case If() as choice:
-                then: Code = yield self.code(choice.then, names, meeting)
-                otherwise: Code = yield self.code(choice.otherwise, names, meeting)
-                return Code([], Fork(_named(choice.condition, names), then, otherwise))
+                then: PartCode = yield self.code(choice.then, names, meeting)
+                otherwise: PartCode = yield self.code(choice.otherwise, names, meeting)
+                return PartCode([], Fork(_named(choice.condition, names), then, otherwise))
             case Let():
-                inside: Code = yield self.code(let.value, names, meeting)
+                inside: PartCode = yield self.code(let.value, names, meeting)
                 return inside
             case _:
                 self.group.refuse("a call stands inside of another value", let.value.span, "recursion.C1")
@@ -196,22 +196,22 @@ class Parts:
         """On to a part, without a frame."""
         return Go(to, registers)
 
-    def met(self, meeting: Meeting, value: Expr, names: Names) -> Go:
+    def met(self, meeting: MeetingPart, value: Expr, names: Names) -> Go:
         """On to where arms meet."""
         return self.go(meeting.part, {meeting.result: value, **{r: names.get(v, v) for v, r in meeting.needed.items()}})
 
-    def meeting(self, let: Let, around: Meeting | None) -> Task[Meeting]:
+    def meeting(self, let: Let, around: MeetingPart | None) -> Task[MeetingPart]:
         """The part behind a choice with calls in it."""
         needed = self.needed(let, around)
         result, *others = self.registers.take([let.var.type, *(v.type for v in needed)])
-        found = Meeting(self.new(), result, dict(zip(needed, others, strict=True)))
+        found = MeetingPart(self.new(), result, dict(zip(needed, others, strict=True)))
         code, names = self.again_here(let, around, {**found.needed, let.var: result})
-        rest: Code = yield self.code(let.body, names, around)
-        self.made[found.part] = Code([*code, *rest.lets], rest.end)
+        rest: PartCode = yield self.code(let.body, names, around)
+        self.made[found.part] = PartCode([*code, *rest.lets], rest.end)
         return found
 
     def called(
-        self, let: Let, callee: int, arguments: Mapping[Var, Expr], names: Names, around: Meeting | None
+        self, let: Let, callee: int, arguments: Mapping[Var, Expr], names: Names, around: MeetingPart | None
     ) -> Task[Go]:
         """A frame is taken, and the part behind the call is made."""
         back = self.new()
@@ -226,19 +226,19 @@ class Parts:
         for v in needed:
             here[v] = _restored(v, [self.row(next(rest)) for _ in leaves[v]], code)
         again, inside = self.again_here(let, around, here)
-        behind: Code = yield self.code(let.body, inside, around)
-        self.made[back] = Code([*code, *again, *behind.lets], behind.end)
+        behind: PartCode = yield self.code(let.body, inside, around)
+        self.made[back] = PartCode([*code, *again, *behind.lets], behind.end)
         return Go(callee, arguments, back, saved)
 
     def row(self, stack: Var) -> Expr:
         """What the frame that was left last has in a stack."""
         return graph.call("take", stack, self.level, axis=0)
 
-    def saved(self, let: Let, around: Meeting | None) -> list[Var]:
+    def saved(self, let: Let, around: MeetingPart | None) -> list[Var]:
         """The variables that a frame keeps while a call runs."""
         return self.needed(let, around)
 
-    def needed(self, let: Let, around: Meeting | None) -> list[Var]:
+    def needed(self, let: Let, around: MeetingPart | None) -> list[Var]:
         """The variables whose values are needed behind a let, and are not made again."""
         found = [v for v in self.behind(let, around) if v not in self.again]
         for v in found:
@@ -254,7 +254,7 @@ class Parts:
         if odd is not None:
             self.group.refuse(f"{odd.name}, which a run tells, is needed behind a call", let.value.span, "recursion.C2")
 
-    def behind(self, let: Let, around: Meeting | None) -> list[Var]:
+    def behind(self, let: Let, around: MeetingPart | None) -> list[Var]:
         """All own variables that are used behind a let, with those of what is made again."""
 
         def own(variables: Iterable[Var]) -> list[Var]:
@@ -263,7 +263,7 @@ class Parts:
         starts = own([*free_variables(let.body), *(around.needed if around is not None else ())])
         return list(reached(starts, lambda v: own(free_variables(self.again[v])) if v in self.again else ()))
 
-    def again_here(self, let: Let, around: Meeting | None, here: Names) -> tuple[list[tuple[Var, Expr]], Names]:
+    def again_here(self, let: Let, around: MeetingPart | None, here: Names) -> tuple[list[tuple[Var, Expr]], Names]:
         """What is made again at the beginning of a part, and what stands for the source's variables then."""
         names = {**self.kept, **here}
         code: list[tuple[Var, Expr]] = []

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from assay.lower.recursion.groups import Group
+from assay.lower.recursion.groups import RecursiveGroup
 from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.graph import Call, Expr, Function
 from assay.semantics.graph.bindings import introduced
@@ -17,7 +17,7 @@ from assay.semantics.types import FuncType, Type, dims, same_type, symbols
 from assay.semantics.walk import post_order
 
 
-def with_shared_sizes(group: Group) -> Group:
+def with_shared_sizes(group: RecursiveGroup) -> RecursiveGroup:
     """The group in the symbols of its first function: where one calls another, a size of the other is a size of its
     own."""
     if len(group.members) == 1:
@@ -43,7 +43,7 @@ def with_shared_sizes(group: Group) -> Group:
     return replace(group, members=tuple((n, with_sizes(f, sizes)) for n, f in group.members))
 
 
-def _handed(group: Group) -> Iterator[tuple[Dim, Dim]]:
+def _handed(group: RecursiveGroup) -> Iterator[tuple[Dim, Dim]]:
     """The sizes that calls inside of the group hand over, each with the size of the parameter."""
     for call, callee in calls(group):
         for p, a in zip(callee.params, call.args, strict=True):
@@ -55,7 +55,7 @@ def _sizes(of: Type) -> list[Dim]:
     return [d for t in parts for d in dims(t)]
 
 
-def calls(group: Group) -> Iterator[tuple[Call, Function]]:
+def calls(group: RecursiveGroup) -> Iterator[tuple[Call, Function]]:
     """The calls inside of the group, each with the function that it calls."""
     for _, f in group.members:
         for node in post_order(f.body):
@@ -65,7 +65,7 @@ def calls(group: Group) -> Iterator[tuple[Call, Function]]:
                 yield node, group.members[k][1]
 
 
-def require_one_size(group: Group) -> None:
+def require_one_size(group: RecursiveGroup) -> None:
     """Unsupported: a call of the group with arguments of other sizes than those that its function began with, or a
     result of a size that its arguments do not tell."""
     results = [f.result_type for _, f in group.members]
@@ -90,7 +90,7 @@ def require_one_size(group: Group) -> None:
         group.refuse(why, group.members[0][1].span, "recursion.C2")
 
 
-def told_inside(group: Group) -> Counter[Symbol]:
+def told_inside(group: RecursiveGroup) -> Counter[Symbol]:
     """The sizes that a run of the functions tells, and in how many places it does."""
     known = {s for _, f in group.members for p in f.params for s in symbols(p.type)}
     nodes = [n for _, f in group.members for n in post_order(f.body, lambda n: () if _is_function(n) else n.children)]

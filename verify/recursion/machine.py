@@ -31,7 +31,7 @@ class BrokenRule(Exception):
     """The function does not keep the rules of frames; the text says where."""
 
 
-def broken(why: str) -> NoReturn:
+def breaks_rule(why: str) -> NoReturn:
     """A rule that is not kept."""
     raise BrokenRule(why)
 
@@ -118,16 +118,16 @@ class FrameFunction:
             value = self.bound(call.args[0])
             if operator_name(value) == "take":
                 found.update(j for j, p in enumerate(self.params) if self.root(value.children[0]) is p)
-        return found.pop() if len(found) == 1 else broken(f"{self.name} does not go back by one stack")
+        return found.pop() if len(found) == 1 else breaks_rule(f"{self.name} does not go back by one stack")
 
     @cached_property
     def depth(self) -> int:
         """How many rows each stack has."""
         rows = {p.type.shape[:1] for p in self._stack_params() if isinstance(p.type, TensorType)}
         if len(rows) != 1:
-            broken(f"the stacks of {self.name} have {len(rows)} heights")
+            breaks_rule(f"the stacks of {self.name} have {len(rows)} heights")
         (one,) = rows.pop()
-        return one if isinstance(one, int) else broken(f"the stacks of {self.name} have {one} rows")
+        return one if isinstance(one, int) else breaks_rule(f"the stacks of {self.name} have {one} rows")
 
     def _stack_params(self) -> Iterator[Var]:
         return (self.params[j] for j in sorted({*self.stacks, self.returns}))
@@ -149,10 +149,10 @@ class FrameFunction:
         compare what they tell."""
         several = next((s for s, count in self.told.items() if count > 1), None)
         if several is not None:
-            broken(f"{self.name} is told {several.name} in several places")
+            breaks_rule(f"{self.name} is told {several.name} in several places")
         for call in self.again:
             if not all(same_type(p.type, a.type) for p, a in zip(self.params, call.args, strict=True)):
-                broken(f"{self.name} calls itself with arguments of other sizes")
+                breaks_rule(f"{self.name} calls itself with arguments of other sizes")
 
     @cached_property
     def told(self) -> dict[Symbol, int]:

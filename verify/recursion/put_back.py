@@ -26,7 +26,7 @@ from assay.semantics.module import Module
 from assay.semantics.tasks import Task
 from assay.semantics.types import Type, same_type
 from assay.semantics.walk import post_order
-from assay.verify.recursion.machine import FrameFunction, broken, number_of, operator_name
+from assay.verify.recursion.machine import FrameFunction, breaks_rule, number_of, operator_name
 
 MOST = 100_000
 """Parts that are followed: parts that lead to one another could go round for ever."""
@@ -47,7 +47,7 @@ class Is:
 
 
 @dataclass(frozen=True)
-class Known:
+class Internal:
     """What is only used to run the frames: the part, the stack of a parameter, the place of the frame that is taken,
     whether no frame is taken, and the part to go back to."""
 
@@ -69,14 +69,14 @@ class Gone:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Returned:
     """A register behind a call: if it is the one with the value, that."""
 
     register: int
     value: Var
 
 
-Value: TypeAlias = "Var | Level | Is | Known | Pushed | Gone | Given"
+Value: TypeAlias = "Var | Level | Is | Internal | Pushed | Gone | Returned"
 Lets: TypeAlias = list[tuple[Var, Expr]]
 
 
@@ -106,7 +106,7 @@ class GoesOn:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class PartState:
     """Where one is: what variables stand for, and what the frame that was left last has."""
 
     of: dict[Expr, Value]
@@ -148,31 +148,31 @@ class PutBack:
         """Where parts go back, the value is in each register from which it is taken."""
         for j in self.used:
             if not same_type(self.machine.params[j].type, self.machine.function.result_type):
-                broken(f"{self.machine.params[j].name} has another type than the value")
+                breaks_rule(f"{self.machine.params[j].name} has another type than the value")
             if any(j not in found for found in self.given):
-                broken(f"{self.machine.params[j].name} is read behind a call, but need not have the value")
+                breaks_rule(f"{self.machine.params[j].name} is read behind a call, but need not have the value")
 
     def follow(self, to: GoesOn, lets: Lets, frame: Mapping[int, Value] | None = None) -> Task[Gives | GoesOn]:
         """What a part comes to."""
         self.followed += 1
         if self.followed > MOST:
-            broken(f"more than {MOST} parts")
+            breaks_rule(f"more than {MOST} parts")
         self.parts.add(to.part)
         if self.machine.tells(to.part):
             if to.part in self.told:
-                broken("a part that tells a size stands in one function twice")
+                breaks_rule("a part that tells a size stands in one function twice")
             self.told.add(to.part)
         of: dict[Expr, Value] = {}
         for j, p in enumerate(self.machine.params):
             stack = j in self.machine.stacks or j == self.machine.returns
-            of[p] = Known("stack", j) if stack else to.params.get(j, Gone())
-        of[self.machine.params[0]], of[self.machine.params[1]] = Known("part", to.part), Level(0)
-        end: Gives | GoesOn = yield self.walk(self.machine.function.body, Place(of, frame or {}), lets)
+            of[p] = Internal("stack", j) if stack else to.params.get(j, Gone())
+        of[self.machine.params[0]], of[self.machine.params[1]] = Internal("part", to.part), Level(0)
+        end: Gives | GoesOn = yield self.walk(self.machine.function.body, PartState(of, frame or {}), lets)
         return end
 
     # --- chains ------------------------------------------------------------------------------------------------------
 
-    def walk(self, chain: Expr, at: Place, lets: Lets) -> Task[Gives | GoesOn]:
+    def walk(self, chain: Expr, at: PartState, lets: Lets) -> Task[Gives | GoesOn]:
         """What a chain of lets comes to; its bindings go to `lets`."""
         end: Gives | GoesOn
         while isinstance(chain, Let):
@@ -182,14 +182,14 @@ class PutBack:
                 chain = chain.body
                 continue
             if chain.body is not chain.var:
-                broken(f"{self.machine.name} has more to do behind a call of itself")
+                breaks_rule(f"{self.machine.name} has more to do behind a call of itself")
             match value:
                 case If():
                     condition = self.look(value.condition, at)
                     if isinstance(condition, Is):
                         chain = value.then if condition.holds else value.otherwise
                         continue
-                    if condition == Known("bottom"):
+                    if condition == Internal("bottom"):
                         return self.goes_back(value, at, lets)
                     end = yield self.arms(value, at, lets)
                     return end
@@ -199,10 +199,10 @@ class PutBack:
                     end = yield self.jump(value, at, lets)
                     return end
                 case _:
-                    broken("a call of itself stands inside of another value")
-        broken(f"a part of {self.machine.name} gives a value though frames may be taken")
+                    breaks_rule("a call of itself stands inside of another value")
+        breaks_rule(f"a part of {self.machine.name} gives a value though frames may be taken")
 
-    def bind(self, var: Var, value: Expr, at: Place, lets: Lets) -> None:
+    def bind(self, var: Var, value: Expr, at: PartState, lets: Lets) -> None:
         """A variable becomes what stands for its value; a value of the source's goes to `lets`."""
         if isinstance(value, Var):
             at.of[var] = self.look(value, at)
@@ -223,7 +223,7 @@ class PutBack:
         if isinstance(value, TupleGetItem):
             self.fields[named] = self.plain(self.look(value.value, at)), value.index
 
-    def whole(self, value: Expr, at: Place) -> Value | None:
+    def whole(self, value: Expr, at: PartState) -> Value | None:
         """The tuple of which a value is all fields again, in their order."""
         if not isinstance(value, Tuple) or not value.fields:
             return None
@@ -232,34 +232,38 @@ class PutBack:
         same = of is not None and found == [(of, i) for i in range(len(found))]
         return of if same and of is not None and same_type(of.type, value.type) else None
 
-    def own(self, value: Expr, at: Place) -> Value | None:
+    def own(self, value: Expr, at: PartState) -> Value | None:
         """What a value is that only runs the frames; None for one of the source's."""
         args = [self.look(a, at) for a in value.children if isinstance(a, Var)]
-        if not any(isinstance(a, Level | Is | Known | Pushed) for a in args):
+        if not any(isinstance(a, Level | Is | Internal | Pushed) for a in args):
             return None
         match value, operator_name(value), args:
             case CallTIR(func=name), _, [Level(0)] if self.machine.is_frame(name):
                 return Level(1)
-            case _, "less", [Known("part", number), Var() as other] if other in self.numbers:
+            case _, "less", [Internal("part", number), Var() as other] if other in self.numbers:
                 return Is(number < self.numbers[other])
             case _, "equal", [Level(0), Var() as other] if self.numbers.get(other) == 0:
-                return Known("bottom")
+                return Internal("bottom")
             case _, "subtract", [Level(0), Var() as other] if self.numbers.get(other) == 1:
                 return Level(-1)
-            case Call(attrs={"axis": 0}), "take", [Known("stack", j), Level(-1)] if j == self.machine.returns:
-                return Known("back")
-            case Call(attrs={"axis": 0}), "take", [Known("stack", j), Level(0)] if j in at.frame:
+            case Call(attrs={"axis": 0}), "take", [Internal("stack", j), Level(-1)] if j == self.machine.returns:
+                return Internal("back")
+            case Call(attrs={"axis": 0}), "take", [Internal("stack", j), Level(0)] if j in at.frame:
                 return at.frame[j]
             case _, "reshape", [Level(0)] if value.attrs["shape"] == (1, 1):  # type: ignore[attr-defined]
-                return Known("place")
-            case Call(attrs={"reduction": "none"}), "scatter_nd", [Known("stack", j), Known("place"), Var() as row]:
+                return Internal("place")
+            case Call(attrs={"reduction": "none"}), "scatter_nd", [
+                Internal("stack", j),
+                Internal("place"),
+                Var() as row,
+            ]:
                 if row in self.rows:
                     return Pushed(j, self.rows[row])
             case _:
                 pass
-        broken(f"{graph.show_head(value)} is no step of frames")
+        breaks_rule(f"{graph.show_head(value)} is no step of frames")
 
-    def look(self, expr: Expr, at: Place) -> Value:
+    def look(self, expr: Expr, at: PartState) -> Value:
         """What a name stands for; one from around is itself."""
         found = at.of.get(expr, expr)
         assert not isinstance(found, Expr) or isinstance(found, Var)
@@ -270,24 +274,24 @@ class PutBack:
         match value:
             case Var():
                 return value
-            case Given(register, own):
+            case Returned(register, own):
                 self.used.add(register)
                 return own
             case Gone():
-                broken("a register is read that a call may have changed, or nothing has filled")
-            case Pushed() | Known() | Level() | Is():
-                broken("what only runs the frames is read")
+                breaks_rule("a register is read that a call may have changed, or nothing has filled")
+            case Pushed() | Internal() | Level() | Is():
+                breaks_rule("what only runs the frames is read")
 
     # --- ends --------------------------------------------------------------------------------------------------------
 
-    def jump(self, call: Call, at: Place, lets: Lets) -> Task[Gives | GoesOn]:
+    def jump(self, call: Call, at: PartState, lets: Lets) -> Task[Gives | GoesOn]:
         """A call of itself: on to a part, or a frame is taken."""
         new = {j: self.look(a, at) for j, a in enumerate(call.args)}
         to, level = new[0], new[1]
         part = self.numbers.get(to) if isinstance(to, Var) else None
         if part is None:
-            broken("a part goes on to one that is not known")
-        params = {j: v for j, v in new.items() if j > 1 and not isinstance(v, Known | Pushed | Level | Is)}
+            breaks_rule("a part goes on to one that is not known")
+        params = {j: v for j, v in new.items() if j > 1 and not isinstance(v, Internal | Pushed | Level | Is)}
         callee = next((e for e in self.entered if e.part == part), None)
         if level == Level(0):
             self.require_same_stacks(new, set())
@@ -295,15 +299,15 @@ class PutBack:
                 return GoesOn(part, params)
             return Gives(self.called(callee, params, lets))
         if level != Level(1) or callee is None:
-            broken("a part goes on at another level")
+            breaks_rule("a part goes on at another level")
         filled = {j: v.value for j, v in new.items() if isinstance(v, Pushed) and v.stack == j}
         self.require_same_stacks(new, set(filled))
         back = filled.get(self.machine.returns)
         behind = self.numbers.get(back) if isinstance(back, Var) else None
         if behind is None:
-            broken("a frame does not say where to come back to")
+            breaks_rule("a frame does not say where to come back to")
         value = self.called(callee, params, lets)
-        after: dict[int, Value] = {j: Given(j, value) for j in params}
+        after: dict[int, Value] = {j: Returned(j, value) for j in params}
         after.update((j, params[j]) for j in self.machine.kept if j in params)
         end: Gives | GoesOn = yield self.follow(GoesOn(behind, after), lets, filled)
         return end
@@ -311,7 +315,7 @@ class PutBack:
     def called(self, callee: Entered, params: Mapping[int, Value], lets: Lets) -> Var:
         """A call of a function that the frames serve."""
         if any(j not in params for j in callee.places):
-            broken("a function is entered without its arguments")
+            breaks_rule("a function is entered without its arguments")
         args = tuple(self.plain(params[j]) for j in callee.places)
         of = self.machine.function.result_type
         value = self.var("value", of)
@@ -321,48 +325,48 @@ class PutBack:
     def require_same_stacks(self, new: Mapping[int, Value], filled: set[int]) -> None:
         """All stacks but those that are filled are handed on as they are, each in its place."""
         stacks = {*self.machine.stacks, self.machine.returns} - filled
-        if any(new[j] != Known("stack", j) for j in stacks):
-            broken("a stack changes where no frame is taken")
+        if any(new[j] != Internal("stack", j) for j in stacks):
+            breaks_rule("a stack changes where no frame is taken")
 
-    def goes_back(self, choice: If, at: Place, lets: Lets) -> Gives:
+    def goes_back(self, choice: If, at: PartState, lets: Lets) -> Gives:
         """The end of a function: its value where no frame is taken, else back to the part that waits for it."""
         value = self.value_of(choice.then, at)
-        inner = Place(dict(at.of), at.frame)
+        inner = PartState(dict(at.of), at.frame)
         chain, unused = choice.otherwise, list(lets)
         while isinstance(chain, Let) and id(chain.value) not in self.machine.calling:
             self.bind(chain.var, chain.value, inner, unused)
             chain = chain.body
         if any(not self.is_total(v) for _, v in unused[len(lets) :]):
-            broken("there is more to do where a part goes back")
+            breaks_rule("there is more to do where a part goes back")
         if not isinstance(chain, Let) or chain.body is not chain.var or not isinstance(chain.value, Call):
-            broken("a part does not go back")
+            breaks_rule("a part does not go back")
         new = {j: self.look(a, inner) for j, a in enumerate(chain.value.args)}
-        if new[0] != Known("back") or new[1] != Level(-1):
-            broken("a part goes back without leaving its frame")
+        if new[0] != Internal("back") or new[1] != Level(-1):
+            breaks_rule("a part goes back without leaving its frame")
         self.require_same_stacks(new, set())
         own = self.plain(value)
         self.given.append({j for j, v in new.items() if j > 1 and (v is own or self.same(v, value))})
         return Gives(own)
 
-    def value_of(self, chain: Expr, at: Place) -> Value:
+    def value_of(self, chain: Expr, at: PartState) -> Value:
         """What a chain of names comes to."""
         of = dict(at.of)
         while isinstance(chain, Let):
             if not isinstance(chain.value, Var):
-                broken("there is more to do where the last part ends")
+                breaks_rule("there is more to do where the last part ends")
             of[chain.var] = of.get(chain.value, chain.value)
             chain = chain.body
-        return self.look(chain, Place(of, at.frame))
+        return self.look(chain, PartState(of, at.frame))
 
     # --- choices -----------------------------------------------------------------------------------------------------
 
-    def arms(self, choice: If, at: Place, lets: Lets) -> Task[Gives | GoesOn]:
+    def arms(self, choice: If, at: PartState, lets: Lets) -> Task[Gives | GoesOn]:
         """A choice of the source's. Where its arms meet in a part, that comes behind the choice."""
         condition = self.plain(self.look(choice.condition, at))
         inner: list[Lets] = [[], []]
         ends: list[Gives | GoesOn] = []
         for arm, own in zip((choice.then, choice.otherwise), inner, strict=True):
-            end: Gives | GoesOn = yield self.walk(arm, Place(dict(at.of), at.frame), own)
+            end: Gives | GoesOn = yield self.walk(arm, PartState(dict(at.of), at.frame), own)
             ends.append(end)
         while True:
             match ends:
@@ -397,7 +401,7 @@ class PutBack:
 
     def same(self, one: Value, other: Value) -> bool:
         """Whether two arms leave the same in a register."""
-        if isinstance(one, Given) and isinstance(other, Given):
+        if isinstance(one, Returned) and isinstance(other, Returned):
             return one.register == other.register and one.value is other.value
         return one is other or isinstance(one, Gone) and isinstance(other, Gone)
 

@@ -12,9 +12,9 @@ import pytest
 
 from assay.lower.anf import to_anf
 from assay.lower.recursion import Framing
-from assay.lower.recursion.groups import Group
+from assay.lower.recursion.groups import RecursiveGroup
 from assay.lower.recursion.machine import Machine
-from assay.lower.recursion.parts import Go, Meeting, Names, Parts
+from assay.lower.recursion.parts import Go, MeetingPart, Names, Parts
 from assay.semantics import graph
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Expr, Function, Let, Var
@@ -175,7 +175,7 @@ class EnteredElsewhere(Machine):
 class FromRegisters(Parts):
     """What is needed behind a call is read where it was before the call."""
 
-    def called(self, let: Let, callee: int, arguments: Any, names: Names, around: Meeting | None) -> Any:
+    def called(self, let: Let, callee: int, arguments: Any, names: Names, around: MeetingPart | None) -> Any:
         made = yield super().called(let, callee, arguments, names, around)
         return replace(made, saved={s: v for s, v in made.saved.items() if False})
 
@@ -183,7 +183,7 @@ class FromRegisters(Parts):
 class NoFrame(Parts):
     """A call is taken for a tail call."""
 
-    def called(self, let: Let, callee: int, arguments: Any, names: Names, around: Meeting | None) -> Any:
+    def called(self, let: Let, callee: int, arguments: Any, names: Names, around: MeetingPart | None) -> Any:
         yield super().called(let, callee, arguments, names, around)
         return self.go(callee, arguments)
 
@@ -191,7 +191,7 @@ class NoFrame(Parts):
 class OtherMeeting(Parts):
     """Arms meet with one value for all that is needed there."""
 
-    def met(self, meeting: Meeting, value: Expr, names: Names) -> Go:
+    def met(self, meeting: MeetingPart, value: Expr, names: Names) -> Go:
         made = super().met(meeting, value, names)
         return Go(made.to, {r: value if same_type(v.type, value.type) else v for r, v in made.registers.items()})
 
@@ -273,7 +273,7 @@ def test_frames_of_another_program_are_refused(name: str) -> None:
 class LowStacks(Parts):
     """The stacks of values have a row less than the stack of parts to come back to."""
 
-    def __init__(self, group: Group, kept: Names, depth: int) -> None:
+    def __init__(self, group: RecursiveGroup, kept: Names, depth: int) -> None:
         super().__init__(group, kept, depth)
         self.depth -= 1
 
@@ -304,7 +304,7 @@ def test_a_size_that_two_parts_tell_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_sizes_that_are_one_in_the_parts_alone_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Group, "refuse", lambda self, why, where, label: None)
+    monkeypatch.setattr(RecursiveGroup, "refuse", lambda self, why, where, label: None)
     before, after = with_fault(Machine, SQUARE)
     found = checked(before, after)
     assert found.holds is False, found.detail
