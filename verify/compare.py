@@ -36,6 +36,7 @@ from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import why_outside
 from assay.verify.liveness.program import describe_step
 from assay.verify.oracle import Expected
+from assay.verify.recursion import require_frames
 from assay.verify.trials.as_compiled import step_that_is_outside
 from assay.verify.trials.at_sizes import TrialsAtSizes
 from assay.verify.trials.helpers import HelperTrials
@@ -193,7 +194,9 @@ class Comparison:
         return step_outside(kernel, module, reads, writes) if has_operators(kernel, module) else None
 
     def require_no_trap(self, found: Trap) -> None:
-        """Invalid where the model itself traps alike on these inputs: then there is nothing to compare."""
+        """Invalid where the model itself traps alike on these inputs, or recursion takes more frames than there are:
+        then there is nothing to compare."""
+        require_frames(self.source_module, self.planned, found)
         try:
             graph.run(self.source_module, self.inputs)
         except Trap as own:

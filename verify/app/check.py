@@ -35,7 +35,7 @@ from assay.semantics.scalar import evaluate_dim
 from assay.semantics.types import TensorType, Type, symbols
 from assay.semantics.walk import post_order
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
-from assay.verify.app.passes import with_passes
+from assay.verify.app.passes import passes_for, with_passes
 from assay.verify.app.size_choice import SizeChoice, drawn
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
 from assay.verify.border.inputs import complete, dims_of, import_with, inner_sizes, require_named
@@ -130,6 +130,10 @@ class Lowering:
     digest: Callable[[Module], str] | None = None
     """What the C header says of where it comes from, by the imported module."""
     _digest: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.model, Module):
+            self.passes = passes_for(self.model, self.passes)
 
     def module(self, stage: str, before: Module | None) -> Module:
         """Run the pass of `stage`; the first module, before any pass, is digested if a digest is wanted."""

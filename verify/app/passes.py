@@ -18,6 +18,7 @@ from typing import Any
 
 from assay.lower.partition import Composite, partition
 from assay.lower.passes import Pass
+from assay.lower.recursion import needs_frames
 from assay.lower.rewriting.pattern import Pattern
 from assay.lower.simplify.bind_params import bind_params
 from assay.semantics.errors import Invalid
@@ -26,8 +27,13 @@ from assay.semantics.store import contents, require_form
 from assay.verify.app.foreign import foreign, python_object
 from assay.verify.app.stages import PASSES, STAGES, Stage
 
-FORMS = {"NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*", "MODULE:NAME": "[^:]+:[^:]+", "MODULE:FUNCTION": "[^:]+:[^:]+"}
+FORMS = {
+    "N": "[1-9][0-9]{0,8}", "NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*",
+    "MODULE:NAME": "[^:]+:[^:]+", "MODULE:FUNCTION": "[^:]+:[^:]+",
+}  # fmt: skip
 """The patterns of the forms that options have; another form, such as `transposed|tiles`, is its own."""
+RECURSION = "recursion"
+"""The pass that stands in a lowering where the program needs it."""
 ENTRY = re.compile(r"(?P<name>[^\[\],]+)(\[(?P<options>[^\]]*)\])?(,|$)")
 
 
@@ -36,6 +42,21 @@ def with_passes(text: str) -> tuple[Stage, ...]:
     """The stages with the passes of a text among them. Invalid: an entry that cannot be read, or no pass of that name
     (passes.C1), options that it does not take (passes.C2), an order that cannot be (passes.C3)."""
     return _placed(_entries(text))
+
+
+def passes_for(module: Module, text: str) -> str:
+    """A text of passes, with the one for recursion at its place if the module needs that and it is not named."""
+    if not needs_frames(module):
+        return text
+    entries = _entries(text)
+    names = [s.name for s in STAGES]
+    if any(s.name == RECURSION for s in entries):
+        return text
+    anf = names.index("anf")
+    late = [names.index(s.behind or s.name) >= anf + (not s.behind) for s in entries]
+    behind = [True in late[: i + 1] or any(s.name == "anf" for s in entries[:i]) for i in range(len(entries))]
+    at = [*behind, True].index(True)
+    return ",".join([*(s.entry for s in entries[:at]), RECURSION, *(s.entry for s in entries[at:])])
 
 
 def _entries(text: str) -> list[Stage]:

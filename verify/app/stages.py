@@ -188,6 +188,12 @@ PASSES = (
         needed=True, prepared=True,
     ),
     Stage(
+        "recursion", "assay.lower.recursion:frame_recursion", "assay.verify.recursion:check",
+        "recursion that is no tail call is a loop over a stack of `depth` frames",
+        "proved by value numbering, each part put back",
+        kept="interface", behind="anf", before="legalize", takes={"depth": "N"},
+    ),
+    Stage(
         "tile", "assay.lower.loops.tiles:tile_kernels", "assay.verify.loops:check",
         "products and convolutions add up in small tiles", "each tensor function bit for bit, for every input",
         kept="interface", behind="legalize", before="fuse",

@@ -24,6 +24,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
+from assay.verify.app.passes import passes_for, with_passes
 from assay.verify.app.stages import lowering_passes
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
 from assay.verify.c.compiled import Compiled, compile_c
@@ -190,7 +191,7 @@ class OwnC:
     def _compiled(self, module: Module) -> tuple[Compiled, dict[str, str]]:
         names = module.main.attrs["outputs"]
         try:
-            planned = run_passes(module, lowering_passes())
+            planned = run_passes(module, lowering_passes(stages=with_passes(passes_for(module, ""))))
             compiled = compile_c(emit(planned, "model"), reproducible=False, flags=self.flags)
         except Crash:
             raise

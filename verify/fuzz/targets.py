@@ -21,7 +21,8 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.verify.app.stages import STAGES, lowering_passes
+from assay.verify.app.passes import passes_for, with_passes
+from assay.verify.app.stages import lowering_passes
 from assay.verify.backends import Backend, backend, names as backend_names, subject_of_model, subject_of_module
 from assay.verify.backends.declared import declared_by
 from assay.verify.backends.in_process import InProcess
@@ -156,9 +157,10 @@ class Stages:
     def judge(self, module: Program, inputs: Mapping[str, Any]) -> Result:
         """Lower stage by stage with the check of each, then judge the machine's outputs by the oracle."""
         module = module_of(module)
-        made, context = lowering_passes(), Context()
+        stages = with_passes(passes_for(module, ""))
+        made, context = lowering_passes(stages=stages), Context()
         before = module
-        for stage in STAGES:
+        for stage in stages:
             try:
                 after = made[stage.name](before) if stage.name in made else before
             except Unsupported as wrong:

@@ -31,7 +31,7 @@ from assay.verify.api.check import build, verify
 from assay.verify.app import bound as binding, certificate
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.cli import main
-from assay.verify.app.passes import FORMS, with_passes
+from assay.verify.app.passes import FORMS, passes_for, with_passes
 from assay.verify.app.stages import PASSES, STAGES, lowering_passes
 from tests.lower.engines import TABLE
 from tests.shown.case import Shown, run as run_commands
@@ -83,6 +83,18 @@ PEAK = """
         wide = R.broadcast_to(R.exp(n), R.shape([16, 64]))
         low = R.sum(R.multiply(wide, wide), axis=[0], keepdims=False)
         return R.add(R.sqrt(low), n)
+"""
+RECURRING = """
+    @R.function
+    def f(n: R.Tensor((), "int64"), x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        if R.less(n, R.const(1, "int64")):
+            r = x
+        else:
+            r = R.add(R.tanh(Module.f(R.subtract(n, R.const(1, "int64")), R.negative(x))), x)
+        return r
+    @R.function
+    def main(n: R.Tensor((), "int64"), x: R.Tensor((4,), "float32")):
+        return Module.f(n, x)
 """
 
 
@@ -159,6 +171,7 @@ CASES: dict[str, Case] = {
     "shapes": ("shapes", SOURCE, other_operator, "statements about sizes"),
     "partition": (f"partition[table={__name__}:TABLE;compiler=npu]", WEIGHTS, other_operator, "1 region"),
     "own": (f"own[run={__name__}:unchanged]", SOURCE, other_operator, "nothing changed"),
+    "recursion": ("recursion[depth=9]", RECURRING, other_operator, "f in 2 parts and at most 9 frames"),
     "tile": ("tile", WEIGHTS, differences, "1 tensor function in other loops"),
     "pack": ("pack", WEIGHTS, other_constants, "1 packed kernels"),
     "link": ("link", WEIGHTS, other_kernel, "1 constants are linked"),
@@ -258,6 +271,21 @@ def test_what_cannot_be_is_refused(text: str, label: str, said: str) -> None:
     with pytest.raises(Invalid, match=re.escape(said)) as wrong:
         with_passes(text)
     assert wrong.value.label == label
+
+
+def test_recursion_has_its_pass_without_being_asked_for() -> None:
+    """At its place among those that are; a program without any has none."""
+    made = program(RECURRING)
+    for asked, found in {
+        "": "recursion",
+        "inline,tile": "inline,recursion,tile",
+        "anf,common": "anf,recursion,common",
+        "own[run=a:b],fuse": "own[run=a:b],recursion,fuse",
+        "fold,recursion[depth=3]": "fold,recursion[depth=3]",
+    }.items():
+        assert passes_for(made, asked) == found and with_passes(found)
+        assert passes_for(program(BOUND), asked) == asked
+    assert Lowering(made, "model").passes == "recursion"
 
 
 ENTRIES = ["anf", "fuse", "inline", "common", "bind[params=x,y]", "partition[table=a:b;compiler=c]", "tile"]

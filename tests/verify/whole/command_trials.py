@@ -43,7 +43,11 @@ SECONDS = 120
 
 REFUSALS = {
     "liveness.C2": "functions that only a run tells, references, matches, prints and assertions have no plan yet",
-    "liveness.C3": "recursion that is no loop has no plan yet",
+    "liveness.C3": "recursion of main, and functions that come with no way to end, have no plan yet",
+    "recursion.C1": "functions that call themselves from inside of others have no frames",
+    "recursion.C2": "sizes that a run tells have no place in a frame",
+    "recursion.C4": "references and data have no place in a frame",
+    "recursion.C7": "frames are on one device",
     "alias.C3": "sizes that only a run can tell have no plan yet",
     "c.C6": "inputs and outputs lie in pools beside sizes that are not known",
     "devices.C1": "annotations that are sprinkled over a program may contradict one another",
