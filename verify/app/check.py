@@ -282,7 +282,12 @@ class CheckRun:
             return did, evidence
         if gravest_of_all is Exit.HOLDS:
             return f"{did} {self.told()}", evidence
-        return did, replace(evidence, detail=f"at {told_point(run.sizes)}: {evidence.detail}")
+        named: dict[str, list[str]] = {}
+        for there, _, e in found:
+            named.setdefault(e.outcome, []).append(f"({', '.join(map(str, there.sizes.values()))})")
+        told = "; ".join(f"{outcome} at {', '.join(points)}" for outcome, points in named.items())
+        told = f"; of all ({', '.join(s.name for s in run.sizes)}): {told}" if len(found) > 1 else ""
+        return did, replace(evidence, detail=f"at {told_point(run.sizes)}: {evidence.detail}{told}")
 
     def told(self) -> str:
         """The sizes of all runs."""
