@@ -34,7 +34,8 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import evaluate_dim
 from assay.semantics.types import TensorType, Type, symbols
 from assay.semantics.walk import post_order
-from assay.verify.app.judging import JudgedOutputs, judge_outputs
+from assay.verify.app.judging import JudgedOutputs
+from assay.verify.app.judging_sizes import judged_there, together
 from assay.verify.app.passes import with_passes
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
 from assay.verify.border.inputs import complete, dims_of, import_with
@@ -42,7 +43,6 @@ from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context, Evidence, unknown
-from assay.verify.exits import Exit, gravest
 from assay.verify.oracle import Expected
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.countable import require_countable
@@ -272,22 +272,8 @@ class CheckRun:
 
     def judge(self, other: JudgedOutputs) -> tuple[str, Evidence]:
         """The verdict on a backend, or on outputs: the gravest of those at all sizes."""
-        found = []
-        for run in self.runs:
-            dims = {**other.dims, **{s.name: n for s, n in run.sizes.items()}}
-            found.append((run, *judge_outputs(replace(other, dims=dims), run.expected, run.tensors)))
-        gravest_of_all = gravest(evidence.exit for _, _, evidence in found)
-        run, did, evidence = next(f for f in found if f[2].exit is gravest_of_all)
-        if not run.sizes:
-            return did, evidence
-        if gravest_of_all is Exit.HOLDS:
-            return f"{did} {self.told()}", evidence
-        named: dict[str, list[str]] = {}
-        for there, _, e in found:
-            named.setdefault(e.outcome, []).append(f"({', '.join(map(str, there.sizes.values()))})")
-        told = "; ".join(f"{outcome} at {', '.join(points)}" for outcome, points in named.items())
-        told = f"; of all ({', '.join(s.name for s in run.sizes)}): {told}" if len(found) > 1 else ""
-        return did, replace(evidence, detail=f"at {told_point(run.sizes)}: {evidence.detail}{told}")
+        found = [judged_there(other, run, self.given) for run in self.runs]
+        return together(found, self.told())
 
     def told(self) -> str:
         """The sizes of all runs."""
