@@ -56,7 +56,7 @@ def at_drawn_sizes(lowering: Lowering, runtime: Isolated, examples: int, numbers
     drawn = given(st.fixed_dictionaries({n: st.sampled_from(numbers) for n in names}))(compare)
     if examples:
         settings(max_examples=examples, phases=[Phase.generate], suppress_health_check=list(HealthCheck))(drawn)()
-    assert at.outcomes.get("right"), at.outcomes
+    assert at.outcomes.keys() & {"right", "open"}, at.outcomes
     return at
 
 

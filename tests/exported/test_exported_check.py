@@ -25,6 +25,7 @@ OPEN = {
 }
 """Stored models that do not end with 0, and what they end with."""
 
+
 @pytest.mark.parametrize(
     "path",
     [pytest.param(p, id=p.stem, marks=() if p.stem in FAST else pytest.mark.campaign) for p in STORED],

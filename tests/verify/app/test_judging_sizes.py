@@ -44,7 +44,9 @@ def judged(monkeypatch: pytest.MonkeyPatch, by: Mapping[str, str]) -> None:
     monkeypatch.setattr(judging_sizes, "judge_outputs", say)
 
 
-def test_what_is_undecided_on_whole_numbers_that_were_drawn_is_judged_with_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undecided_on_drawn_whole_numbers_is_judged_with_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     judged(monkeypatch, {"010": "undecided", "111": "right"})
     found = judged_there(JudgedOutputs("b"), run_with([0, 1, 0]), ())
     did, evidence = together([found], "at n = 3")
