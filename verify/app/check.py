@@ -35,7 +35,7 @@ from assay.semantics.scalar import evaluate_dim
 from assay.semantics.types import TensorType, Type, symbols
 from assay.semantics.walk import post_order
 from assay.verify.app.judging import JudgedOutputs
-from assay.verify.app.judging_sizes import judged_there, together
+from assay.verify.app.judging_sizes import SizedRun, judged_there, together
 from assay.verify.app.passes import with_passes
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
 from assay.verify.border.inputs import complete, dims_of, import_with
@@ -43,7 +43,6 @@ from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context, Evidence, unknown
-from assay.verify.oracle import Expected
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.countable import require_countable
 from assay.verify.trials.fitting import facts_of, fitting_sizes
@@ -205,21 +204,6 @@ def has_shape_at(of: Type | None, shape: Sequence[int], sizes: Sizes) -> bool:
     if not isinstance(of, TensorType) or not symbols(of):
         return True
     return tuple(evaluate_dim(d, sizes) for d in of.shape) == tuple(shape)
-
-
-@dataclass
-class SizedRun:
-    """A run at given sizes: the program there, its tensors, inputs, and what may come of them."""
-
-    sizes: Sizes
-    module: Module
-    tensors: Mapping[str, Expr]
-    inputs: Mapping[str, Array]
-
-    @cached_property
-    def expected(self) -> Expected:
-        """What correct implementations may give."""
-        return Expected(self.module, self.inputs)
 
 
 @dataclass

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from assay.interp import graph
 from assay.semantics.errors import Trap
+from assay.semantics.graph import Expr
+from assay.semantics.module import Module
 from assay.semantics.types import TensorType
 from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.evidence import Evidence
@@ -17,10 +20,22 @@ from assay.verify.exits import Exit, gravest
 from assay.verify.oracle import Expected
 from assay.verify.trials.sizes import Sizes, told_point
 
-if TYPE_CHECKING:
-    from assay.verify.app.check import SizedRun
-
 Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class SizedRun:
+    """A run at given sizes: the program there, its tensors, inputs, and what may come of them."""
+
+    sizes: Sizes
+    module: Module
+    tensors: Mapping[str, Expr]
+    inputs: Mapping[str, Array]
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What correct implementations may give."""
+        return Expected(self.module, self.inputs)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ import pytest
 from assay.semantics.scalar import Var
 from assay.semantics.text.module_text import parse
 from assay.verify.app import judging_sizes
-from assay.verify.app.check import SizedRun
 from assay.verify.app.judging import JudgedOutputs
-from assay.verify.app.judging_sizes import JudgedThere, judged_there, together, with_ones
+from assay.verify.app.judging_sizes import JudgedThere, SizedRun, judged_there, together, with_ones
 from assay.verify.evidence import Evidence, of_outcome
 from assay.verify.exits import Exit
 
