@@ -21,11 +21,9 @@ FAST = {"detector_traced_17", "sk_logistic"}
 
 OPEN = {
     **dict.fromkeys(("sk_bayes", "sk_network"), 5),  # ONNX Runtime refuses to pick features of no rows
+    "lstm_traced_17": 1,  # ONNX Runtime aborts where the batch is empty
 }
 """Stored models that do not end with 0, and what they end with."""
-
-LEFT = {"lstm", "lstm_two_ways", "gru_two_ways", "scanning", "counting", "growing"}
-"""What has loops is judged, and not lowered."""
 
 
 @pytest.mark.parametrize(
@@ -48,7 +46,7 @@ def exports() -> Iterator[tuple[str, onnx.ModelProto]]:
     from tests.exported.export import EXPORTS
 
     for name, way, opset in EXPORTS:
-        if opset in (17, 20) and name not in LEFT:
+        if opset in (17, 20):
             torch.manual_seed(0)
             yield f"{name}_{way.__name__}_{opset}", way(name, opset)
 
@@ -57,15 +55,17 @@ def exports() -> Iterator[tuple[str, onnx.ModelProto]]:
 def test_what_pytorch_exports_goes_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All lines hold, and the backend is wrong on none; it may stay undecided where a row of a mask is empty."""
+    """All lines hold, and the backend is wrong on none; it may stay undecided where a row of a mask is empty, and die
+    where nothing is in a batch."""
     for extra in ("torch", "transformers", "onnxruntime"):
         pytest.importorskip(extra, reason=f"{extra} is not installed")
-    ended = {}
+    ended: dict[str, int] = {}
     for name, model in exports():
         path = tmp_path / f"{name}.onnx"
         onnx.save(model, path)
         ended[name] = assay(monkeypatch, "check", path, "--backend", "onnxruntime")
         table = " ".join(capsys.readouterr().out.split())
-        assert "compare tested" in table and "FAILS" not in table, (name, table)
-    assert set(ended.values()) <= {0, 5}, ended
+        died = table.count("FAILS") == 1 and "onnxruntime died" in table
+        assert "compare tested" in table and ("FAILS" not in table or died), (name, table)
+        assert ended[name] == 1 if died else ended[name] in (0, 5), (name, ended[name])
     assert sum(e == 0 for e in ended.values()) > 0.7 * len(ended), ended

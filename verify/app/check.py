@@ -34,7 +34,8 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import evaluate_dim
 from assay.semantics.types import TensorType, Type, symbols
 from assay.semantics.walk import post_order
-from assay.verify.app.judging import JudgedOutputs, judge_outputs
+from assay.verify.app.judging import JudgedOutputs
+from assay.verify.app.judging_sizes import SizedRun, judged_there, together
 from assay.verify.app.passes import passes_for, with_passes
 from assay.verify.app.size_choice import SizeChoice, drawn
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
@@ -43,8 +44,6 @@ from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context, Evidence, unknown
-from assay.verify.exits import Exit, gravest
-from assay.verify.oracle import Expected
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.countable import require_countable
 from assay.verify.trials.planned import module_at
@@ -212,21 +211,6 @@ def has_shape_at(of: Type | None, shape: Sequence[int], sizes: Sizes) -> bool:
 
 
 @dataclass
-class SizedRun:
-    """A run at given sizes: the program there, its tensors, inputs, and what may come of them."""
-
-    sizes: Sizes
-    module: Module
-    tensors: Mapping[str, Expr]
-    inputs: Mapping[str, Array]
-
-    @cached_property
-    def expected(self) -> Expected:
-        """What correct implementations may give."""
-        return Expected(self.module, self.inputs)
-
-
-@dataclass
 class CheckRun:
     """One run of the main job. Iterate over `lines()`; afterwards the artefacts are in the fields."""
 
@@ -276,17 +260,8 @@ class CheckRun:
 
     def judge(self, other: JudgedOutputs) -> tuple[str, Evidence]:
         """The verdict on a backend, or on outputs: the gravest of those at all sizes."""
-        found = []
-        for run in self.runs:
-            dims = {**other.dims, **{s.name: n for s, n in run.sizes.items()}}
-            found.append((run, *judge_outputs(replace(other, dims=dims), run.expected, run.tensors)))
-        gravest_of_all = gravest(evidence.exit for _, _, evidence in found)
-        run, did, evidence = next(f for f in found if f[2].exit is gravest_of_all)
-        if not run.sizes:
-            return did, evidence
-        if gravest_of_all is Exit.HOLDS:
-            return f"{did} {self.told()}", evidence
-        return did, replace(evidence, detail=f"at {told_point(run.sizes)}: {evidence.detail}")
+        found = [judged_there(other, run, self.given) for run in self.runs]
+        return together(found, self.told())
 
     def told(self) -> str:
         """The sizes of all runs."""

@@ -1,0 +1,111 @@
+"""A backend at each choice of sizes, as one line of `assay check` (specs/verify.md, "Sizes that are tried")."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from assay.interp import graph
+from assay.semantics.errors import Trap
+from assay.semantics.graph import Expr
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
+from assay.verify.app.judging import JudgedOutputs, judge_outputs
+from assay.verify.evidence import Evidence
+from assay.verify.exits import Exit, gravest
+from assay.verify.oracle import Expected
+from assay.verify.trials.sizes import Sizes, told_point
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class SizedRun:
+    """A run at given sizes: the program there, its tensors, inputs, and what may come of them."""
+
+    sizes: Sizes
+    module: Module
+    tensors: Mapping[str, Expr]
+    inputs: Mapping[str, Array]
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What correct implementations may give."""
+        return Expected(self.module, self.inputs)
+
+
+@dataclass(frozen=True)
+class JudgedThere:
+    """The verdict at some sizes, and what else is to be said of them."""
+
+    sizes: Sizes
+    did: str
+    evidence: Evidence
+    note: str = ""
+
+
+def judged_there(who: JudgedOutputs, run: SizedRun, given: Collection[str]) -> JudgedThere:
+    """The verdict at the sizes of a run.
+
+    What was drawn may leave nothing to say: a row of a mask that is all 0, of which the softmax is that of numbers next
+    to the largest one. Where a backend is undecided on whole numbers that were drawn, it is judged once more with 1 in
+    their place. That decides if it can, and what was not decided is told beside it.
+    """
+    dims = {**who.dims, **{s.name: n for s, n in run.sizes.items()}}
+    here = replace(who, dims=dims)
+    did, evidence = judge_outputs(here, run.expected, run.tensors)
+    if evidence.outcome != "undecided" or who.outputs is not None:
+        return JudgedThere(run.sizes, did, evidence)
+    ones = with_ones(run, given)
+    if ones is None:
+        return JudgedThere(run.sizes, did, evidence)
+    by_ones, second = judge_outputs(here, Expected(run.module, ones), run.tensors)
+    if second.holds is None:
+        return JudgedThere(run.sizes, did, evidence)
+    where = f" at {told_point(run.sizes)}" if run.sizes else ""
+    note = f"{second.outcome}{where} with 1 for whole numbers; undecided with those that were drawn: {evidence.detail}"
+    return JudgedThere(run.sizes, by_ones, second, note)
+
+
+def with_ones(run: SizedRun, given: Collection[str]) -> Mapping[str, Array] | None:
+    """The inputs with 1 for all whole numbers that were drawn; None where there are none, or the program traps so."""
+    made = dict(run.inputs)
+    for p in run.module.main.params:
+        if isinstance(p.type, TensorType) and p.type.dtype.is_integer and p.name not in given:
+            made[p.name] = np.ones_like(run.inputs[p.name])
+    if all(np.array_equal(made[n], a) for n, a in run.inputs.items() if made[n] is not a):
+        return None
+    try:
+        graph.run(run.module, made)
+    except Trap:
+        return None
+    return made
+
+
+def together(found: Sequence[JudgedThere], told: str) -> tuple[str, Evidence]:
+    """One line for all sizes: the gravest verdict, and where it does not hold, each verdict with its sizes."""
+    worst = gravest(f.evidence.exit for f in found)
+    there = next(f for f in found if f.evidence.exit is worst)
+    notes = "".join(f"; {f.note}" for f in found if f.note)
+    did, detail = there.did, there.evidence.detail
+    if there.sizes and worst is Exit.HOLDS:
+        did += f" {told}"
+    elif there.sizes:
+        detail = f"at {told_point(there.sizes)}: {detail}{_each(found)}"
+    return did, replace(there.evidence, detail=detail + notes)
+
+
+def _each(found: Sequence[JudgedThere]) -> str:
+    """Each verdict with the sizes at which it was found."""
+    if len(found) == 1:
+        return ""
+    by: dict[str, list[str]] = {}
+    for f in found:
+        by.setdefault(f.evidence.outcome, []).append(f"({', '.join(map(str, f.sizes.values()))})")
+    names = ", ".join(s.name for s in found[0].sizes)
+    told = "; ".join(f"{outcome} at {', '.join(points)}" for outcome, points in by.items())
+    return f"; of all ({names}): {told}"
