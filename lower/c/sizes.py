@@ -175,6 +175,8 @@ class EntrySizes:
             if isinstance(step, Measure):
                 here = here | {*step.symbols}
                 found[i] = step, here
+            elif what == "continue":
+                here = self.measured  # no way leads on from here
             elif what == "if":
                 arms.append((here, here))
             elif what == "else":

@@ -138,6 +138,28 @@ def main(x: R.Tensor((p, 1), "int32")) -> R.Tensor((k, 1), "int32"):
     return cls.outer(R.const(0, "int32"), x)
 """
 
+LAST_WAY_OUT = """@R.function
+def go(i: R.Tensor((), "int32"), st: R.Tensor((n, 1), "int32")) -> R.Tensor((m, 1), "int32"):
+    if R.less(i, R.const(2, "int32")):
+        r = cls.go(R.add(i, R.const(1, "int32")), R.concat((st, st), axis=0))
+    else:
+        if R.less(R.sum(st), R.const(9, "int32")):
+            r = R.concat((st, st), axis=0)
+        else:
+            r = st
+    return r
+@R.function
+def main(
+    c: R.Tensor((), "bool"), x: R.Tensor((p, 1), "int32"), y: R.Tensor((n, 1), "int32")
+) -> R.Tensor((k, 1), "int32"):
+    a = cls.go(R.const(0, "int32"), x)
+    if c:
+        b = R.concat((y, y), axis=0)
+    else:
+        b = y
+    return R.concat((a, b, a), axis=0)
+"""
+
 AGREEING = """@R.function
 def f(a: R.Tensor((n,), "float32"), b: R.Tensor((n,), "float32")) -> R.Tensor((n,), "float32"):
     return R.add(a, b)
@@ -155,6 +177,7 @@ PROGRAMS = {
     "twice": TWICE,
     "in_a_loop": IN_A_LOOP,
     "loop_in_a_loop": LOOP_IN_A_LOOP,
+    "last_way_out": LAST_WAY_OUT,
     "agreeing": AGREEING,
 }
 
