@@ -33,6 +33,7 @@ from assay.verify.liveness.devices import check_pools, check_steps
 from assay.verify.liveness.lives import check_lives
 from assay.verify.liveness.program import describe_step as shown_step
 from assay.verify.memory import prove_plan
+from assay.verify.memory.arranged import each_arrangement
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -470,11 +471,20 @@ def check_pool(module: Module) -> tuple[Evidence, dict[str, str]]:
 
 
 def check_places(module: Module) -> tuple[Evidence, dict[str, str]]:
-    """The verdict on the places of a program whose lives and steps are right: the first part that does not hold; and
-    the texts that z3 was asked, `pool` about the first pool, `pool1` about the next, ...
+    """The verdict on the places of a program whose lives and steps are right, in each arrangement of its plan: the
+    first part that does not hold; and the texts that z3 was asked, `pool` about the first pool, `pool1` about the next,
+    ...
 
     Lives are the same at all sizes, and z3's proof is about all of them; the sweep is at those that the evidence names.
     """
+    program = module.program
+    if program.plan is None:
+        return _check_arrangement(module)
+    return each_arrangement(program.plan, lambda one: _check_arrangement(module.with_(main=replace(program, plan=one))))
+
+
+def _check_arrangement(module: Module) -> tuple[Evidence, dict[str, str]]:
+    """The verdict on places of which there is one for each slot."""
     program = module.program
     swept = sweep(program, module.kernels) if not is_symbolic(program) else None
     for evidence in (swept, check_in_place(module), check_pools(program), check_constant_places(module)):

@@ -1,0 +1,96 @@
+"""Several arrangements of the same buffers, where no one order serves all sizes (specs/lower.md, "pool").
+
+A run takes the arrangement that is smallest at its sizes. So each need be good only where no other is: the next one is
+planned at the sizes at which those before are worst. What comes of it is measured at sizes that are drawn; nothing is
+said of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from assay.lower.memory.orders import (
+    MOST_ARRANGEMENTS,
+    MOST_PARTS,
+    MOST_PLACES,
+    SPREAD,
+    WANTED,
+    Measure,
+    Point,
+    text_length,
+)
+from assay.semantics.deadline import Late
+from assay.semantics.memory import Plan, Problem
+from assay.semantics.scalar import Var, evaluate_dim
+
+WORTH = 0.95
+"""An arrangement more has to bring the worst ratio, or the sum over all sizes, down to this share."""
+
+
+def arranged(
+    best: Plan,
+    others: Sequence[Plan],
+    problem: Problem,
+    symbols: Sequence[Var],
+    stacked: Callable[[Mapping[str, int]], Plan],
+) -> Plan:
+    """The best plan by itself where it is good enough; else with more arrangements, some of `others` among them."""
+    measure = Measure.of(symbols, problem, SPREAD)
+    points = [point for point, _ in measure.bounds]
+    known = [(p, measure.ratios(p)) for p in (best, *others) if _alike(p, best)]
+    kept = known[:1]
+    most = min(MOST_ARRANGEMENTS, MOST_PLACES // max(len(problem.buffers), 1))
+    planned: set[int] = set()
+    while (least := _least(kept)) and max(least) > WANTED and len(kept) < most:
+        at = max(range(len(points)), key=least.__getitem__)
+        if at in planned:
+            break
+        planned.add(at)
+        try:
+            made = stacked(_sizes(problem, points[at]))
+        except Late:
+            break  # those so far are a plan
+        if text_length(made) <= MOST_PARTS and _alike(made, best):
+            known.append((made, measure.ratios(made)))
+        better = min(known, key=lambda k: (_excess(_least([*kept, k])), max(_least([*kept, k]))))
+        after = _least([*kept, better])
+        if max(after) > WORTH * max(least) and _excess(after) > WORTH * _excess(least):
+            continue  # the point is planned, and another will be the worst
+        kept.append(better)
+    kept = _needed(kept)
+    if len(kept) < 2 or max(_least(kept)) > WORTH * max(known[0][1]):
+        return best
+    first, *rest = (p for p, _ in kept)
+    return replace(first, planner=f"symbolic, {len(kept)} arrangements", others=tuple(rest))
+
+
+Rated = tuple[Plan, list[float]]
+
+
+def _alike(a: Plan, b: Plan) -> bool:
+    """Whether two plans have every buffer in the same pool."""
+    return all(place.pool == b.places[n].pool for n, place in a.places.items())
+
+
+def _sizes(problem: Problem, point: Point) -> dict[str, int]:
+    return {b.name: max(evaluate_dim(b.nbytes, point), 0) for b in problem.buffers}
+
+
+def _least(rated: Sequence[Rated]) -> list[float]:
+    """At each point the ratio of the arrangement that is smallest there."""
+    return [min(ratios) for ratios in zip(*(r for _, r in rated), strict=True)]
+
+
+def _excess(ratios: Sequence[float]) -> float:
+    return sum(max(r - WANTED, 0.0) for r in ratios)
+
+
+def _needed(kept: list[Rated]) -> list[Rated]:
+    """Those without which the ratio would be worse, and worse than wanted, at some point."""
+    worst = max(max(_least(kept), default=1.0), WANTED)
+    for one in list(kept):
+        left = [k for k in kept if k is not one]
+        if left and max(_least(left)) <= worst:
+            kept = left
+    return kept
