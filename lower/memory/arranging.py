@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from assay.lower.memory.orders import (
     MOST_ARRANGEMENTS,
-    MOST_PARTS,
+    MOST_PARTS_MORE,
     MOST_PLACES,
     SPREAD,
     WANTED,
@@ -38,7 +38,7 @@ def arranged(
     """The best plan by itself where it is good enough; else with more arrangements, some of `others` among them."""
     measure = Measure.of(symbols, problem, SPREAD)
     points = [point for point, _ in measure.bounds]
-    known = [(p, measure.ratios(p)) for p in (best, *others) if _alike(p, best)]
+    known = [(p, measure.ratios(p)) for p in (best, *others) if p is best or _fits(p, best)]
     kept = known[:1]
     most = min(MOST_ARRANGEMENTS, MOST_PLACES // max(len(problem.buffers), 1))
     planned: set[int] = set()
@@ -51,7 +51,7 @@ def arranged(
             made = stacked(_sizes(problem, points[at]))
         except Late:
             break  # those so far are a plan
-        if text_length(made) <= MOST_PARTS and _alike(made, best):
+        if _fits(made, best):
             known.append((made, measure.ratios(made)))
         better = min(known, key=lambda k: (_excess(_least([*kept, k])), max(_least([*kept, k]))))
         after = _least([*kept, better])
@@ -68,9 +68,10 @@ def arranged(
 Rated = tuple[Plan, list[float]]
 
 
-def _alike(a: Plan, b: Plan) -> bool:
-    """Whether two plans have every buffer in the same pool."""
-    return all(place.pool == b.places[n].pool for n, place in a.places.items())
+def _fits(one: Plan, first: Plan) -> bool:
+    """Whether a plan can stand beside another: it is short, and has every buffer in the same pool."""
+    short = text_length(one) <= MOST_PARTS_MORE
+    return short and all(place.pool == first.places[n].pool for n, place in one.places.items())
 
 
 def _sizes(problem: Problem, point: Point) -> dict[str, int]:

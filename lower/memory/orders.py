@@ -28,6 +28,8 @@ DRAWN, SPREAD = 12, 60
 WANTED = 1.2
 """Several arrangements are looked for where the best order is worse than this at some of the points."""
 MOST_ARRANGEMENTS = 16
+MOST_PARTS_MORE = 3000
+"""Of how many parts the text of a pool's size may be in an arrangement behind the first."""
 MOST_PLACES = 4096
 """Of so many offsets may all arrangements be together: each is proved."""
 MOST_PARTS = 10_000

@@ -85,7 +85,9 @@ def worst(problem: Problem, made: Plan) -> tuple[float, dict[str, int]]:
 
 PROBLEMS = {"residual blocks": blocks, "mixed sizes": mixed}
 REGIONS = pytest.mark.xfail(
-    strict=True, reason="no one order serves all sizes; regions of sizes have none of their own"
+    strict=True,
+    reason="no one order serves all sizes, and arrangements of so many buffers of seven sizes are too long to read and to"
+    " prove in time",
 )
 
 
