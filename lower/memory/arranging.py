@@ -24,8 +24,11 @@ from assay.semantics.deadline import Late
 from assay.semantics.memory import Plan, Problem
 from assay.semantics.scalar import Var, evaluate_dim
 
-WORTH = 0.95
-"""An arrangement more has to bring the worst ratio, or the sum over all sizes, down to this share."""
+WORTH, HALF = 0.95, 0.5
+"""An arrangement more has to bring the worst ratio, or what is beyond the wanted one at all points together, down to
+the first share; all of them together the worst to the first, or what is beyond to the second."""
+MOST_TRIED = 24
+"""At so many points orders are looked for."""
 
 
 def arranged(
@@ -42,10 +45,12 @@ def arranged(
     kept = known[:1]
     most = min(MOST_ARRANGEMENTS, MOST_PLACES // max(len(problem.buffers), 1))
     planned: set[int] = set()
-    while (least := _least(kept)) and max(least) > WANTED and len(kept) < most:
-        at = max(range(len(points)), key=least.__getitem__)
-        if at in planned:
+    while len(kept) < most and len(planned) < MOST_TRIED:
+        least = _least(kept)
+        open_points = [k for k, ratio in enumerate(least) if ratio > WANTED and k not in planned]
+        if not open_points:
             break
+        at = max(open_points, key=least.__getitem__)
         planned.add(at)
         try:
             made = stacked(_sizes(problem, points[at]))
@@ -56,10 +61,11 @@ def arranged(
         better = min(known, key=lambda k: (_excess(_least([*kept, k])), max(_least([*kept, k]))))
         after = _least([*kept, better])
         if max(after) > WORTH * max(least) and _excess(after) > WORTH * _excess(least):
-            continue  # the point is planned, and another will be the worst
+            continue  # the order there is no better: the next of the worst points
         kept.append(better)
     kept = _needed(kept)
-    if len(kept) < 2 or max(_least(kept)) > WORTH * max(known[0][1]):
+    before, after = known[0][1], _least(kept)
+    if len(kept) < 2 or (max(after) > WORTH * max(before) and _excess(after) > HALF * _excess(before)):
         return best
     first, *rest = (p for p, _ in kept)
     return replace(first, planner=f"symbolic, {len(kept)} arrangements", others=tuple(rest))

@@ -103,7 +103,7 @@ def _best(
     except Late:
         return best  # the best so far is a plan
     others = [p for p in tried if p is not best]
-    return best if worst <= GOOD or not others else arranged(best, others, problem, symbols, stacked)
+    return arranged(best, others, problem, symbols, stacked)
 
 
 def given_plan(problem: Problem, places: Mapping[str, Place]) -> Plan:

@@ -77,8 +77,8 @@ def plan_pools(module: Module, memory: Memory | None = None) -> Module:
             places = {n: there[first.get(n, n)] for n in program.slots if first.get(n, n) in there}
             return replace(arrangement, places=places, sizes={**arrangement.sizes, **program.sizes})
 
-        found = replace(of_slots(whole), others=tuple(map(of_slots, whole.others)))
-        return module.with_(main=replace(program, plan=found))
+        whole = replace(of_slots(whole), others=tuple(map(of_slots, whole.others)))
+        return module.with_(main=replace(program, plan=whole))
     made = planner(asked)
     slots = dict(program.slots)
     for name, slot in slots.items():
