@@ -16,17 +16,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from assay.interp import vector
 from assay.lower import c as lower_c
 from assay.semantics.arrangements import in_one, total
 from assay.semantics.memory import Place, Plan, arrangements
 from assay.semantics.module import Module
 from assay.semantics.scalar import as_expr, select
 from assay.verify.app.arrangement_sizes import sizes_of_arrangements, taken_at
-from assay.verify.app.check import CheckRun, Lowering
+from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.page import page
-from assay.verify.app.stages import lowering_passes
 from assay.verify.evidence import Context
 from assay.verify.pool import check
 from tests.verify.app.test_plan_command import Command, assay
@@ -70,22 +68,15 @@ def lowered() -> tuple[Module, Module]:
     return lowering.modules["liveness"], lowering.modules["pool"]
 
 
-def test_the_report_shows_a_fault_where_it_is() -> None:
+def test_the_report_shows_a_fault_where_it_is(lowered: tuple[Module, Module]) -> None:
     """The memory map is at the sizes, and in the arrangement, at which something is wrong; else at large sizes."""
-
-    def fault(module: Module) -> Module:
-        return with_second(module, overlapping)
-
-    wrong = {"pool": lambda module: fault(lowering_passes(vector.run)["pool"](module))}
-    run = CheckRun(Lowering(crossing_model(), "crossing", changed=wrong), stop_after="pool")
-    lines = list(run.lines())
-    assert lines[-1].stage == "pool" and lines[-1].evidence.holds is False
-    report = collect("crossing", 0, lines, run.modules)
-    assert report.at == lines[-1].evidence.data["dims"] and report.refutation is not None
+    before, after = lowered
+    wrong = with_second(after, overlapping)
+    line = Line("pool", "", check(before, wrong, Context(0)), 0.0)
+    report = collect("crossing", 0, [line], {"pool": wrong})
+    assert report.at == line.evidence.data["dims"] and report.refutation is not None
     assert {b.offset for b in report.buffers if b.pool} == {0}
-    right = collect(
-        "crossing", 0, lines[:-1], {**run.modules, "pool": lowering_passes(vector.run)["pool"](run.modules["liveness"])}
-    )
+    right = collect("crossing", 0, [], {"pool": after})
     assert right.at == {"n": 128, "m": 128} and right.refutation is None
     assert "the program is shown at n = 128, m = 128" in page(right)
 
