@@ -45,6 +45,7 @@ def arranged(
     kept = known[:1]
     most = min(MOST_ARRANGEMENTS, MOST_PLACES // max(len(problem.buffers), 1))
     planned: set[int] = set()
+    unfit = 0
     while len(kept) < most and len(planned) < MOST_TRIED:
         least = _least(kept)
         open_points = [k for k, ratio in enumerate(least) if ratio > WANTED and k not in planned]
@@ -56,7 +57,11 @@ def arranged(
             made = stacked(_sizes(problem, points[at]))
         except Late:
             break  # those so far are a plan
-        if _fits(made, best):
+        fits = _fits(made, best)
+        unfit = 0 if fits else unfit + 1
+        if unfit == MOST_UNFIT:
+            break  # there are too many buffers, of too many sizes
+        if fits:
             known.append((made, measure.ratios(made)))
         better = min(known, key=lambda k: (_excess(_least([*kept, k])), max(_least([*kept, k]))))
         after = _least([*kept, better])
@@ -70,6 +75,9 @@ def arranged(
     first, *rest = (p for p, _ in kept)
     return replace(first, planner=f"symbolic, {len(kept)} arrangements", others=tuple(rest))
 
+
+MOST_UNFIT = 2
+"""After so many orders in a row of which the text is too long no other is looked for."""
 
 Rated = tuple[Plan, list[float]]
 

@@ -102,6 +102,8 @@ def _best(
                     best, worst = made, ratio
     except Late:
         return best  # the best so far is a plan
+    if best is plain and all(p is plain for p in tried) and text_length(first) > MOST_PARTS:
+        return best  # no other order can be read
     others = [p for p in tried if p is not best]
     return arranged(best, others, problem, symbols, stacked)
 
