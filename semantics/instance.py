@@ -21,7 +21,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR
 from assay.semantics.integers.narrowing import narrowed
 from assay.semantics.integers.polynomials import Polynomials
-from assay.semantics.memory import Bounds, Place
+from assay.semantics.memory import Bounds, Place, chosen
 from assay.semantics.module import Assertion, Item, Measure, Program, Slot, Step
 from assay.semantics.scalar import (
     Apply,
@@ -131,8 +131,6 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
         if n < low or (high is not None and n > high):
             most = "" if high is None else f" and at most {high}"
             raise Invalid(f"{v.name} is {n}; the program is planned for at least {low}{most}", label="instance.C1")
-    plan = program.plan
-
     env = {v: np.int64(n) for v, n in values.items()}
     known: dict[int, Any] = {}  # places are made of one another
     measured = measured_of(program)
@@ -151,6 +149,8 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
         if any(v in measured and v not in values for v in variables(dim)):
             return replaced(dim, values)
         return number(dim)
+
+    plan = None if program.plan is None else chosen(program.plan, number)
 
     def slot(s: Slot) -> Slot:
         shape = tuple(size(d) for d in s.type.shape)
@@ -189,8 +189,8 @@ def item_with(item: Item, size: Callable[[Dim], Dim]) -> Item:
 
 
 def place_of(program: Program, slot: Slot) -> Place | None:
-    """Where a slot lies in a pool: bytes from its start, which may be an expression. None: it lies in none, or has no
-    offset yet."""
+    """Where a slot lies in a pool: bytes from its start, which may be an expression; in the first arrangement. None: it
+    lies in none, or has no offset yet."""
     if program.plan is not None and slot.name in program.plan.places:
         return program.plan.places[slot.name]
     return None if slot.offset is None or not slot.is_pooled else Place(program.pool_of(slot).name, slot.offset)

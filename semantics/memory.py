@@ -9,8 +9,8 @@ they must not share a byte. Planners (`assay.lower.memory`) answer a `Problem` w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
@@ -107,6 +107,10 @@ class Plan:
 
     `bound` is a size of the first pool that holds anything: its planner says that no plan with the same buffers there
     needs less. `optimal` says that this plan needs no more. Neither is trusted by a check.
+
+    `others` are more arrangements of the same buffers: each is a plan by itself, good at all sizes. A run takes the one
+    whose pools are smallest together at its sizes, the first of equal ones; this one is the first of all
+    (`arrangements`, `chosen`).
     """
 
     places: Mapping[str, Place]
@@ -114,6 +118,18 @@ class Plan:
     planner: str = ""
     bound: int = 0
     optimal: bool = False
+    others: tuple[Plan, ...] = ()
+
+
+def arrangements(plan: Plan) -> tuple[Plan, ...]:
+    """The arrangements of a plan, each a plan of one; the plan itself where it is the only one."""
+    return (replace(plan, others=()), *plan.others) if plan.others else (plan,)
+
+
+def chosen(plan: Plan, number: Callable[[Dim], int]) -> Plan:
+    """The arrangement that a run takes at the sizes at which `number` evaluates."""
+    found = arrangements(plan)
+    return found[0] if len(found) == 1 else min(found, key=lambda p: sum(map(number, p.sizes.values())))
 
 
 def overlap(a: tuple[Interval, ...], b: tuple[Interval, ...]) -> bool:

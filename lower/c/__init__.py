@@ -12,7 +12,7 @@ C does not: reads of unwritten bytes and races. The plan is taken as it is; `ass
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.lower.c.constants import Constants, attribute_macros, place as place_constants, pool_text, table_text
 from assay.lower.c.convention import find_devices
@@ -32,6 +32,7 @@ from assay.lower.c.sizes import EntrySizes
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, storage
 from assay.lower.interfaces import Interface
+from assay.semantics.arrangements import in_one
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.instance import is_symbolic, measured_of, place_of
 from assay.semantics.module import Module, Program, Slot, Step
@@ -94,7 +95,7 @@ class _Emitter:
     externs: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        self.program: Program = self.module.program
+        self.program: Program = _in_one(self.module.program)
         self.prefix = identifier(self.name)
         self.macro = self.prefix.upper()
         self.library = Library(self.prefix, self.macro, externs=self.externs)
@@ -278,6 +279,11 @@ def _in_place(program: Program, name: str, kernel: PrimFunc) -> set[Buffer]:
             slots = {n for k, j in step.in_place for n in (step.writes[k], step.reads[j])}
             found.update(b for n, b in zip((*step.reads, *step.writes), kernel.params, strict=True) if n in slots)
     return found
+
+
+def _in_one(program: Program) -> Program:
+    """The program with one place for each slot, be it one that chooses by the sizes of a run."""
+    return program if program.plan is None else replace(program, plan=in_one(program.plan))
 
 
 def _check_plan(program: Program) -> None:

@@ -33,7 +33,7 @@ from assay.semantics.digits import is_digits
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.semantics.files import read_text
-from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem
+from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem, arrangements
 from assay.semantics.scalar import Dim, Expr, Var, cast, variables
 
 NAMES = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower", "end": "upper"}
@@ -78,9 +78,11 @@ class BufferTable:
         return Problem(tuple(placed), given)
 
     def written(self, plan: Plan, several: bool = False) -> str:
-        """The file with the offsets of a plan, and with their pools where there are several."""
+        """The file with the offsets of a plan, and with their pools where there are several. Those of arrangements
+        behind the first have columns of their own, `offset_1` and so on, which are not read again."""
         made = {"pool": [plan.places[b.name].pool for b in self.buffers]} if several else {}
-        made["offset"] = [dim_text(plan.places[b.name].offset) for b in self.buffers]
+        for k, one in enumerate(arrangements(plan)):
+            made[f"offset_{k}" if k else "offset"] = [dim_text(one.places[b.name].offset) for b in self.buffers]
         columns = [*(c for c in self.columns if c not in made), *made]
         at = {c: k for k, c in enumerate(self.columns)}
         out = io.StringIO()

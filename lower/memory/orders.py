@@ -23,7 +23,15 @@ LARGE = 1024
 SMALL, LEAST = 4, 2
 """What all symbols count as in one of the plans in numbers, and those beside a large one in the others."""
 MOST_ORDERS = 8
-DRAWN = 12
+DRAWN, SPREAD = 12, 60
+"""So many points are drawn: to compare orders, and where several arrangements share the sizes."""
+WANTED = 1.2
+"""Several arrangements are looked for where the best order is worse than this at some of the points."""
+MOST_ARRANGEMENTS = 16
+MOST_PARTS_MORE = 3000
+"""Of how many parts the text of a pool's size may be in an arrangement behind the first."""
+MOST_PLACES = 4096
+"""Of so many offsets may all arrangements be together: each is proved."""
 MOST_PARTS = 10_000
 """Of how many numbers, symbols and operations the text of a pool's size may be."""
 
@@ -49,10 +57,10 @@ class Measure:
     bounds: tuple[tuple[Point, int], ...]
 
     @staticmethod
-    def of(symbols: Sequence[Var], problem: Problem) -> Measure:
-        """The ends of the bounds, and points between them."""
+    def of(symbols: Sequence[Var], problem: Problem, drawn: int = DRAWN) -> Measure:
+        """The ends of the bounds, and so many points between them."""
         found: list[tuple[Point, int]] = []
-        for point in _drawn(symbols, problem):
+        for point in _drawn(symbols, problem, drawn):
             try:
                 if any(evaluate_dim(d, point) < 0 for d in problem.dims):
                     continue
@@ -66,11 +74,14 @@ class Measure:
 
     def worst(self, plan: Plan) -> float:
         """The greatest ratio at these points; 1 where there are none."""
-        ratios = [sum(evaluate_dim(s, point) for s in plan.sizes.values()) / most for point, most in self.bounds]
-        return max(ratios, default=1.0)
+        return max(self.ratios(plan), default=1.0)
+
+    def ratios(self, plan: Plan) -> list[float]:
+        """The ratio at each of these points."""
+        return [sum(evaluate_dim(s, point) for s in plan.sizes.values()) / most for point, most in self.bounds]
 
 
-def _drawn(symbols: Sequence[Var], problem: Problem) -> Iterator[Point]:
+def _drawn(symbols: Sequence[Var], problem: Problem, drawn: int) -> Iterator[Point]:
     for all_of_them in (0, 1):
         yield {v: _within(problem, v, all_of_them) for v in symbols}
     for one in symbols:
@@ -79,6 +90,14 @@ def _drawn(symbols: Sequence[Var], problem: Problem) -> Iterator[Point]:
     rng = random.Random(1)
     for _ in range(DRAWN):
         yield {v: _within(problem, v, round(LARGE ** rng.random())) for v in symbols}
+    for _ in range(drawn - DRAWN):
+        yield {v: _between(problem, v, rng.random()) for v in symbols}
+
+
+def _between(problem: Problem, v: Var, share: float) -> int:
+    """A value within the bounds, at a share of their powers."""
+    low, high = range_of(problem.bounds, v)
+    return _within(problem, v, round((LARGE if high is None else high + 1) ** share))
 
 
 def text_length(plan: Plan) -> int:

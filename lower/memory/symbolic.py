@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+from assay.lower.memory.arranging import arranged
 from assay.lower.memory.classes import plan_by_class
 from assay.lower.memory.orders import GOOD, MOST_PARTS, Measure, other_points, text_length
 from assay.lower.memory.problem import check_names
@@ -85,20 +86,26 @@ def _best(
     stacked: Callable[[Mapping[str, int]], Plan],
 ) -> Plan:
     """The plan, of those in some orders and of `plain`, that is least bad where it is worst; the first of equal ones. A
-    plan that is too long to read is none."""
+    plan that is too long to read is none. Where that is bad at some sizes, several of them together."""
     measure = Measure.of(symbols, problem)
     rated = {False: (first, measure.worst(first)), True: (plain, measure.worst(plain))}
     best, worst = rated[text_length(first) > MOST_PARTS or rated[True][1] < rated[False][1]]
+    tried = [p for p in (first, plain) if text_length(p) <= MOST_PARTS]
     try:
         for point in other_points(symbols, problem):
             if worst <= GOOD:
                 break
             made = stacked({b.name: max(evaluate_dim(b.nbytes, point), 0) for b in problem.buffers})
-            if text_length(made) <= MOST_PARTS and (ratio := measure.worst(made)) < worst:
-                best, worst = made, ratio
+            if text_length(made) <= MOST_PARTS:
+                tried.append(made)
+                if (ratio := measure.worst(made)) < worst:
+                    best, worst = made, ratio
     except Late:
-        pass  # the best so far is a plan
-    return best
+        return best  # the best so far is a plan
+    if best is plain and all(p is plain for p in tried) and text_length(first) > MOST_PARTS:
+        return best  # no other order can be read
+    others = [p for p in tried if p is not best]
+    return arranged(best, others, problem, symbols, stacked)
 
 
 def given_plan(problem: Problem, places: Mapping[str, Place]) -> Plan:

@@ -71,10 +71,14 @@ def plan_pools(module: Module, memory: Memory | None = None) -> Module:
     first = leaders(program)
     if any(isinstance(b.nbytes, Expr) for b in asked.buffers):
         whole = plan_symbolic(asked, planner, by_bound=memory.by_bound)
-        places = {n: whole.places[first.get(n, n)] for n in program.slots if first.get(n, n) in whole.places}
-        return module.with_(
-            main=replace(program, plan=replace(whole, places=places, sizes={**whole.sizes, **program.sizes}))
-        )
+
+        def of_slots(arrangement: Plan) -> Plan:
+            there = arrangement.places
+            places = {n: there[first.get(n, n)] for n in program.slots if first.get(n, n) in there}
+            return replace(arrangement, places=places, sizes={**arrangement.sizes, **program.sizes})
+
+        whole = replace(of_slots(whole), others=tuple(map(of_slots, whole.others)))
+        return module.with_(main=replace(program, plan=whole))
     made = planner(asked)
     slots = dict(program.slots)
     for name, slot in slots.items():

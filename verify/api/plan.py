@@ -51,7 +51,8 @@ class MemoryPlan:
         return gravest([self.evidence.exit, Exit.HOLDS if self.reached else Exit.WRONG])
 
     def write(self, path: str | Path) -> None:
-        """Write the buffers and their offsets as CSV. Invalid (output.C1): it cannot be written."""
+        """Write the buffers and their offsets as CSV, a column for each arrangement. Invalid (output.C1): it cannot be
+        written."""
         replace_text(Path(path), self.table.written(self.plan, several=len(self.problem.pools) > 1))
 
     def draw(self, path: str | Path) -> None:

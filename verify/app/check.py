@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,10 +35,11 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import evaluate_dim
 from assay.semantics.types import TensorType, Type, symbols
 from assay.semantics.walk import post_order
+from assay.verify.app.arrangement_sizes import sizes_of_arrangements, taken_at
 from assay.verify.app.judging import JudgedOutputs
 from assay.verify.app.judging_sizes import SizedRun, judged_there, together
 from assay.verify.app.passes import passes_for, with_passes
-from assay.verify.app.size_choice import SizeChoice, drawn
+from assay.verify.app.size_choice import MOST_SIZES, SizeChoice, drawn
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
 from assay.verify.border.inputs import complete, dims_of, import_with, inner_sizes, require_named
 from assay.verify.c import check_c
@@ -386,10 +388,11 @@ class CheckRun:
 
     def compare(self, planned: Module, source: CSource, native: Compiled) -> tuple[str, Evidence]:
         """The line compare: the first run that does not hold, else what was found in the first of all."""
-        found = []
+        found, ran = [], []
         traced: Compiled | None = None
         small = Invalid("")
-        for run in self.runs:
+        others, missing = self.runs_of_arrangements(planned)
+        for run in (*self.runs, *others):
             comparison = Comparison(
                 run.module, module_at(planned, run.inputs), source, native, run.inputs, run.expected,
                 partial(self.progress, "compare"), self.seed, traced,
@@ -410,7 +413,39 @@ class CheckRun:
                 return "", replace(evidence, detail=f"at {told_point(run.sizes)}: {evidence.detail}")
             self.outputs = self.outputs or comparison.outputs
             found.append((did, evidence))
+            ran.append(run)
         if not found:
             raise small
         did, evidence = found[0]
-        return f"{did}; {'; '.join([self.told(), *self.left_out])}", evidence
+        where = [
+            told_sizes([r.sizes for r in ran if r in self.runs]),
+            *(told_point(r.sizes) for r in ran if r in others),
+        ]
+        at = f"at {' and at '.join(where)}"
+        return f"{did}; {'; '.join([at, *self.left_out, *missing])}", evidence
+
+    def runs_of_arrangements(self, planned: Module) -> tuple[list[SizedRun], list[str]]:
+        """A run for each arrangement of the plan that no other run takes; and what is said of those for which no sizes
+        were found."""
+        program = planned.program
+        met = [taken_at(program, {v.name: n for v, n in run.sizes.items()}) for run in self.runs if run.sizes]
+        found: list[SizedRun] = []
+        missing: list[str] = []
+        for k, points in sizes_of_arrangements(program, met) if met else ():
+            run = next((r for r in map(self.run_at, islice(points, MOST_SIZES)) if r is not None), None)
+            found += [run] if run is not None else []
+            missing += [f"no small sizes found that take arrangement {k} of the plan"] if run is None else []
+        return found, missing
+
+    def run_at(self, named: Mapping[str, int]) -> SizedRun | None:
+        """A run at sizes by name; None: the program cannot run there, or traps on the inputs tried."""
+        module = self.modules[self.stages[0].name]
+        sizes = {v: named[v.name] for v in self.runs[0].sizes if v.name in named}
+        try:
+            program_at(module, sizes)
+            there, tensors = self.origin.sized(module, sizes)
+        except Invalid:
+            return None
+        require_time(there.main, there)
+        inputs, trap = self.drawn(there, self.given_at(module.main, sizes))
+        return SizedRun(sizes, there, tensors, inputs) if trap is None else None

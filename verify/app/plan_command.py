@@ -127,6 +127,9 @@ def plan_lines(data: dict[str, Any], evidence: Evidence, request: PlanRequest) -
             known = "optimal" if data["optimal"] else f"not known to be optimal: no plan is below {data['bound']}"
             line += f"; {known}"
         yield line
+        for k, one in enumerate(data.get("arrangements", [])[1:], 1):
+            size = short(str(one["pools"][pool["name"]]), 400)
+            yield f"{pool['name']}, arrangement {k}: {size} bytes; a run takes the least"
     yield f"{data['planner']} in {data['seconds']:.2f} s; {evidence.word}: {evidence.detail}"
     if evidence.holds is None:
         yield "UNKNOWN: the plan is not proved, and nothing is written"

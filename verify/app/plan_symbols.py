@@ -17,7 +17,7 @@ from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import BudgetSpent, Invalid, Trap
 from assay.semantics.integers.polynomials import value
-from assay.semantics.memory import Bounds, Place, Plan, Problem
+from assay.semantics.memory import Bounds, Place, Plan, Problem, arrangements
 from assay.semantics.scalar import Dim, Expr, Var, variables
 from assay.verify.evidence import Evidence
 from assay.verify.memory import prove_plan
@@ -136,8 +136,17 @@ def prove_for_all(problem: Problem, plan: Plan, capacity: int | None, deadline: 
 
 
 def with_symbols(data: Mapping[str, Any], bounds: Bounds, plan: Plan) -> dict[str, Any]:
-    """What data says that are in numbers at one choice of values, and what holds for all of them."""
+    """What data says that are in numbers at one choice of values, and what holds for all of them: sizes and offsets of
+    the first arrangement; where there are more, of each."""
+    several = [
+        {
+            "pools": {n: _number_or_text(size) for n, size in p.sizes.items()},
+            "offsets": {n: _number_or_text(place.offset) for n, place in p.places.items()},
+        }
+        for p in arrangements(plan)
+    ]
     return {
+        **({"arrangements": several} if plan.others else {}),
         "bounds": {v.name: list(ends) for v, ends in bounds.items()},
         "at": {v.name: n for v, n in nominal(bounds, bounds).items()},
         "pools": [{**p, "expression": dim_text(plan.sizes[p["name"]])} for p in data["pools"]],

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Literal, TypeAlias
 
 from assay.semantics.dtypes import INT64
-from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem
+from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem, chosen
 from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim
 from assay.verify.evidence import Evidence, How, checked, plural, refuted
 
@@ -96,7 +96,9 @@ def faults(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None) ->
 
 
 def in_numbers(problem: Problem, plan: Plan, of: Callable[[Dim], int]) -> tuple[Problem, Plan]:
-    """A problem and its plan with every size and offset the number that `of` gives."""
+    """A problem and its plan with every size and offset the number that `of` gives, in the arrangement that is taken
+    there."""
+    plan = chosen(plan, of)
     buffers = tuple(replace(b, nbytes=of(b.nbytes)) for b in problem.buffers)
     places = {n: Place(p.pool, of(p.offset)) for n, p in plan.places.items()}
     sizes = {n: of(s) for n, s in plan.sizes.items()}

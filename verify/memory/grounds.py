@@ -18,7 +18,7 @@ from assay.verify.memory.forms import Forms, limits
 from assay.verify.memory.query import comment, literal
 from assay.verify.memory.solve import BEGIN, END
 
-GROUPED = 200
+GROUPED = 50
 """So many linear facts make one question: z3 is slower on one ten times as long than on ten."""
 
 
@@ -219,6 +219,8 @@ class Grounds:
     def _needs(self, claim: tuple[Polynomial, ...]) -> tuple[list[int], list[Polynomial], bool]:
         """The atoms whose definitions, and the ranges that a fact follows from, and whether it has products."""
         inside = products(claim)
+        if len(claim) == 1 and (atom := self._bounded(claim[0])) is not None:
+            return [atom], [], False
         if len(claim) == 1 and len(inside) == 1 and claim[0] in list(limits(inside[0], self.ranges)):
             (p,) = inside
             if len(p) > 1:
@@ -234,6 +236,17 @@ class Grounds:
             [*premises, *self._limits_inside(atoms)],
             any(len(p) > 1 for p in inside) or self._by_unknown(atoms),
         )
+
+    def _bounded(self, fact: Polynomial) -> int | None:
+        """The maximum or minimum of which a fact says no more than that it is no less, or no more, than a part: that
+        follows from its definition, whatever the parts are."""
+        for p in fact.terms:
+            if len(p) == 1 and isinstance(atom := self.forms.atoms[p[0]], Extreme):
+                whole = one(p) if atom.which == "max" else one(p).scaled(-1)
+                sign = 1 if atom.which == "max" else -1
+                if fact in (whole - part.scaled(sign) for part in (atom.first, atom.second)):
+                    return p[0]
+        return None
 
     def _limits_inside(self, atoms: Iterable[int]) -> list[Polynomial]:
         found = products(f for a in atoms for f in self.parts(a))

@@ -10,6 +10,7 @@ from assay.semantics.errors import Crash
 from assay.semantics.memory import Plan, Pool, Problem
 from assay.semantics.scalar import Expr
 from assay.verify.evidence import Evidence, plural, proved, unknown
+from assay.verify.memory.arranged import each_arrangement
 from assay.verify.memory.definition import MOST, Fault, both_live, clash, titled, unplaced
 from assay.verify.memory.query import PlacedBox, boxes, query
 from assay.verify.memory.solve import solve
@@ -33,8 +34,19 @@ def prove_plan(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> Proo
     """Whether a plan is good: for all values of the symbols in sizes, within their bounds, if there are any.
 
     A symbol without bounds is 0 or more. A refutation names the claim, the buffers, their bytes and positions, and the
-    symbols' values, in words and in `evidence.data`. What z3 does not decide, or not in time, is unknown.
+    symbols' values, in words and in `evidence.data`. What z3 does not decide, or not in time, is unknown. Each
+    arrangement of a plan is proved by itself.
     """
+
+    def one(arrangement: Plan) -> tuple[Evidence, Mapping[str, str]]:
+        proof = _prove_one(problem, arrangement, deadline)
+        return proof.evidence, proof.queries
+
+    return Proof(*each_arrangement(plan, one))
+
+
+def _prove_one(problem: Problem, plan: Plan, deadline: Deadline) -> Proof:
+    """The proof of a plan of one arrangement."""
     for fault in unplaced(problem, plan):
         return Proof(fault.evidence("proved"))
     dims = [*(b.nbytes for b in problem.buffers), *(p.offset for p in plan.places.values()), *plan.sizes.values()]

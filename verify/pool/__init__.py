@@ -26,13 +26,15 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import size_of
 from assay.semantics.tensor.phases import phases
 from assay.verify.constants.places import check_constant_places
-from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted
+from assay.verify.evidence import Context, Did, Evidence, checked, refuted
 from assay.verify.in_place import check_in_place_kernel
 from assay.verify.liveness import named_symbols
 from assay.verify.liveness.devices import check_pools, check_steps
 from assay.verify.liveness.lives import check_lives
 from assay.verify.liveness.program import describe_step as shown_step
 from assay.verify.memory import prove_plan
+from assay.verify.memory.arranged import each_arrangement
+from assay.verify.pool.ratio import told_plan
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -439,13 +441,7 @@ def describe(before: Module, after: Module) -> Did:
     """How many bytes the pools take, and how far from the least that is."""
     program = after.program
     if program.plan is not None:
-        sizes, count = program.plan.sizes, len(program.plan.places)
-        numbers = {name: n for name, n in sizes.items() if isinstance(n, int)}
-        said = [
-            f"{name}, {numbers[name]} bytes" if name in numbers else f"{name}, bytes by {named_symbols(program)}"
-            for name in sizes
-        ]
-        return f"{plural(count, 'buffer')} in {'; '.join(said)}", {"buffers": count, **numbers}
+        return told_plan(program.plan, program, as_problem(program)[0], named_symbols(program))
     work = [b for b in as_problem(program)[0].buffers if b.kind == "workspace"]
     pool = sum(program.sizes.get(p.name, 0) for p in program.pools if p.kind == "workspace")
     total, bound = sum(program.slots[b.name].nbytes for b in work), lower_bound(work)
@@ -470,11 +466,20 @@ def check_pool(module: Module) -> tuple[Evidence, dict[str, str]]:
 
 
 def check_places(module: Module) -> tuple[Evidence, dict[str, str]]:
-    """The verdict on the places of a program whose lives and steps are right: the first part that does not hold; and
-    the texts that z3 was asked, `pool` about the first pool, `pool1` about the next, ...
+    """The verdict on the places of a program whose lives and steps are right, in each arrangement of its plan: the
+    first part that does not hold; and the texts that z3 was asked, `pool` about the first pool, `pool1` about the next,
+    ...
 
     Lives are the same at all sizes, and z3's proof is about all of them; the sweep is at those that the evidence names.
     """
+    program = module.program
+    if program.plan is None:
+        return _check_arrangement(module)
+    return each_arrangement(program.plan, lambda one: _check_arrangement(module.with_(main=replace(program, plan=one))))
+
+
+def _check_arrangement(module: Module) -> tuple[Evidence, dict[str, str]]:
+    """The verdict on places of which there is one for each slot."""
     program = module.program
     swept = sweep(program, module.kernels) if not is_symbolic(program) else None
     for evidence in (swept, check_in_place(module), check_pools(program), check_constant_places(module)):

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from assay.lower.c.convention import device_name
 from assay.lower.liveness.kills import kills
 from assay.lower.liveness.used_memory import used_memory
+from assay.lower.memory.symbolic import nominal
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
-from assay.semantics.memory import Interval, lower_bound, pressure
+from assay.semantics.instance import at, is_symbolic, run_bounds, symbols_of
+from assay.semantics.memory import Interval, arrangements, lower_bound, pressure
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim, show as show_dim
 from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, PrintValues, Require, title
@@ -36,12 +39,24 @@ def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, 
     report = CheckReport(model, seed, stages)
     if stage is None:
         return report
-    report = of_program(report, modules[stage].program)
     failed = report.failed
-    if failed is None or failed.name not in PLANNED:
-        return report
-    said = next(x.evidence for x in lines if x.evidence.holds is False)
-    return replace(report, refutation=refutation(report, said))
+    wrong = failed is not None and failed.name in PLANNED
+    said = next((x.evidence for x in lines if x.evidence.holds is False), None) if wrong else None
+    program, sizes = shown_at(modules[stage].program, {} if said is None else said.data)
+    report = of_program(replace(report, at=sizes), program)
+    return report if said is None else replace(report, refutation=refutation(report, said))
+
+
+def shown_at(program: Program, fault: Mapping[str, Any]) -> tuple[Program, dict[str, int]]:
+    """A program in numbers, and the values of its symbols there: those at which a fault is, in the arrangement that has
+    it; else the greatest, where there is none 128 or more."""
+    if not is_symbolic(program):
+        return program, {}
+    if program.plan is not None and program.plan.others and "arrangement" in fault:
+        program = replace(program, plan=arrangements(program.plan)[fault["arrangement"]])
+    symbols, dims = symbols_of(program), fault.get("dims", {})
+    sizes = {v: dims.get(v.name, n) for v, n in nominal(symbols, run_bounds(program)).items()}
+    return at(program, sizes), {v.name: n for v, n in sizes.items()}
 
 
 def of_program(report: CheckReport, program: Program) -> CheckReport:

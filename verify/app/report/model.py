@@ -6,7 +6,8 @@ Nothing here knows about HTML. `as_data` gives it as JSON has it: what a report 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from assay.semantics.memory import Interval
@@ -113,6 +114,9 @@ class CheckReport:
     kills: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
     """The buffers that die between two positions, of which the second may come right after the first."""
     refutation: Refutation | None = None
+    at: Mapping[str, int] = field(default_factory=dict)
+    """Where sizes are symbols: the values of these at which the program is shown; offsets are those that are taken
+    there."""
 
     def steps_at(self, positions: Interval) -> str:
         """The steps that have some of these positions, for people."""

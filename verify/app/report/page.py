@@ -74,7 +74,9 @@ def _head(report: CheckReport) -> Iterator[str]:
     elif any(s.holds is None for s in report.stages):
         verdict, kind = "not everything is known", "unknown"
     yield f'<header><h1>{html_escaped(report.model)}</h1><p class="verdict {kind}">{html_escaped(verdict)}</p>'
-    yield f"<p>assay check, seed {report.seed}</p></header>"
+    at = ", ".join(f"{name} = {n}" for name, n in report.at.items())
+    shown = f"; the program is shown at {html_escaped(at)}" if at else ""
+    yield f"<p>assay check, seed {report.seed}{shown}</p></header>"
     if report.buffers:
         total = sum(b.nbytes for b in report.buffers if b.kind in ("tensor", "scratch"))
         constants = [b for b in report.buffers if b.kind == "constant"]
