@@ -35,14 +35,14 @@ def _round(b: Relay, x: Expr) -> Expr:
 
 
 def _relaxed(name: str) -> Callable[..., Expr]:
-    return lambda b, *xs: b.named(b.relax(name, b.together(*xs)))
+    return lambda b, *xs: b.sized(b.relax(name, b.together(*xs)))
 
 
 def _where(b: Relay, condition: Expr, x: Expr, y: Expr) -> Expr:
     c = b.tensor(condition)
     if c.dtype.kind != "bool":
         condition = b.call("not_equal", condition, b.like(condition, 0))
-    return b.named(b.call("where", *b.together(condition, x, y)))
+    return b.sized(b.call("where", *b.together(condition, x, y)))
 
 
 def _clip(b: Relay, x: Expr, a_min: Any, a_max: Any) -> Expr:
