@@ -346,6 +346,8 @@ class DimWriter:
     made: dict[int, Var] = field(default_factory=dict)
     uses: Counter[int] = field(default_factory=Counter)
     opened: set[int] = field(default_factory=set)
+    locals: list[str] = field(default_factory=list)
+    """What the symbols are called."""
 
     @cached_property
     def writer(self) -> ExprWriter:
@@ -364,6 +366,7 @@ class DimWriter:
             known = Known(*self.ranges.of(v))
             type_ = scalar_type(INT64, known)
             local = names.fresh(name)
+            self.locals.append(local)
             cast = "" if type_ == "int64_t" else f"({type_})"
             self.lines.append(f"    const {type_} {local} = {cast}{name};\n")
             writer.enter(v, Code(local, type_), known)
@@ -375,6 +378,8 @@ class DimWriter:
         for target, dim, type_ in targets:
             text = self.text(dim, type_)
             self.lines.append(f"    {target} = {text};\n")
+        # a symbol that can be one number only is in no text
+        self.lines += [f"    (void){name};\n" for name in self.locals if name not in self.writer.used]
         return self.lines
 
     def count(self, dims: Iterable[Dim]) -> None:

@@ -31,8 +31,8 @@ DEEPEST = 98
 
 
 def module_symbols(func: tensor.PrimFunc) -> tuple[Var, ...]:
-    """The symbols that a module declares for this function: `n = TypeVar("n")`. What it claims to compute may be said in
-    symbols of its caller."""
+    """The symbols that a module declares for this function: `n = TypeVar("n")`. What it claims to compute may
+    be said in symbols of its caller."""
     claims = func.attrs.get("attrs")
     claimed = [s for s in sizes_in(claims.values()) if s not in func.scalars] if isinstance(claims, Mapping) else []
     return tuple(v for v in dict.fromkeys((*parameter_symbols(func), *claimed)) if v.dtype is INT64)

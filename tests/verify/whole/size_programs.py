@@ -72,11 +72,11 @@ def _run(line: str) -> Run:
     inputs: dict[str, Any] = {}
     for each in filter(None, given.split("; ")):
         name, _, value = each.partition(" = ")
-        inputs[name] = np.asarray(eval(value, dict(MADE)))  # noqa: S307: the table is ours
+        inputs[name] = np.asarray(eval(value, dict(MADE)))
     word, _, of = wanted.partition(" ")
     if word in WORDS:
         return Run(inputs, (), word, of)
-    found = eval(wanted, {**MADE, **{name.replace(".", "_"): x for name, x in inputs.items()}})  # noqa: S307
+    found = eval(wanted, {**MADE, **{name.replace(".", "_"): x for name, x in inputs.items()}})
     return Run(inputs, tuple(map(np.asarray, found if isinstance(found, tuple) else (found,))))
 
 
