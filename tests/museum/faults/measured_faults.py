@@ -39,7 +39,7 @@ def of(
     )
 
 
-LOOPS = "steps"
+LOOPS = "steps: values"
 FAULTS: tuple[PlantedFault, ...] = (
     of("a carried value is said to stay", LOOPS, judges.steps, loops.swap, loops.said_to_stay),
     of("carried values are copied in another order", LOOPS, judges.steps, loops.swap, loops.other_order),
