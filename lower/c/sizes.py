@@ -291,7 +291,6 @@ class EntrySizes:
         late = [d for d in self.fields.values() if self.is_told(d, index)]
         used = {v: None for d in late for v in variables(d)}
         values = {v: own.get(v) or self.text(v) for v in used}
-        names = [(v, f"size_{k}") for k, v in enumerate(values)]
         given = "const int64_t *found, " if step.slot else ""
         yield f"\nstatic int {self.prefix}_measure_{index}({given}struct {self.prefix}_plan *plan)\n{{\n"
         if not step.slot:
@@ -302,10 +301,9 @@ class EntrySizes:
             yield "    {\n"
             yield from (f"    {line}" for line in lines)
             yield "    }\n"
-        yield from (f"    const int64_t {name} = {values[v]};\n" for v, name in names)
         for text, greatest in zip(own.values(), most, strict=True):
             yield f"    if ({text} < 0 || {text} > {greatest}) {{\n        {self.bad}\n    }}\n"
-        yield from self.filled(index, names)
+        yield from self.filled(index, list(values.items()))
         yield f"    (void)plan;\n    return {self.macro}_OK;\n}}\n"
 
     @property

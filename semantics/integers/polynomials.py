@@ -170,12 +170,21 @@ class Polynomials:
             case Cast(arg=arg) if arg.dtype.is_integer and fits_dtype(self.range(args[0]), node.dtype):
                 return args[0]
             case Choice() | Apply(op="select"):
-                return self._unknown(node, args[1], args[2])
+                return args[2] if self._alike(node.children[0], args[1], args[2]) else self._unknown(node, *args[1:])
             case Apply() if node.children and all(c.dtype.is_integer for c in node.children):
                 found = self._applied(node.op, args)
                 return self._unknown(node) if found is None else found
             case _:
                 return self._unknown(node)
+
+    def _alike(self, condition: Expr, a: Polynomial, b: Polynomial) -> bool:
+        """Whether a choice of a or b is b in any case: they are one, or the condition is that they are."""
+        if a == b:
+            return True
+        if not isinstance(condition, Apply) or condition.op != "eq":
+            return False
+        left, right = (self._memo[id(c)] for c in condition.children)
+        return a - b in (left - right, right - left)
 
     def _applied(self, op: str, args: list[Polynomial]) -> Polynomial | None:
         first, second = args[0], args[-1]

@@ -19,6 +19,12 @@ def test_a_fault_is_caught(fault: PlantedFault) -> None:
     is_caught(fault)
 
 
+@pytest.mark.row("J13", "J15")
+@planted("measured_faults")
+def test_a_fault_of_loops_or_measured_sizes_is_caught(fault: PlantedFault) -> None:
+    is_caught(fault)
+
+
 def test_the_lives_of_a_fault_are_shorter_and_of_a_caution_longer() -> None:
     source = used_again()
     made = find_lives(source)

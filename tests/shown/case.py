@@ -33,6 +33,7 @@ class Shown:
     code: int = 0
     files: dict[str, str] = field(default_factory=dict)
     campaign: bool = False
+    env: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.rows.replace(' ', '+')}: {self.command.splitlines()[0].split()[0]}"
@@ -51,6 +52,8 @@ def run(case: Shown, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         case.program(file)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "300")
+    for variable, value in case.env.items():
+        monkeypatch.setenv(variable, value)
     said = ""
     lines = case.command.strip().splitlines()
     for k, line in enumerate(lines):

@@ -8,7 +8,20 @@ import pytest
 
 from tests.docs.rows import read_rows
 from tests.places import SPECS
-from tests.shown import constants, devices, language, memory, optional, order, passes, plans, running, sizes, unshown
+from tests.shown import (
+    constants,
+    devices,
+    language,
+    memory,
+    optional,
+    order,
+    passes,
+    plans,
+    running,
+    sizes,
+    unknown,
+    unshown,
+)
 from tests.shown.case import Shown, missing, run
 
 CASES = [
@@ -22,6 +35,7 @@ CASES = [
     *plans.SHOWN,
     *running.SHOWN,
     *sizes.SHOWN,
+    *unknown.SHOWN,
 ]
 
 NO_COMMAND = {

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import GraphProto, TensorProto
 
-from assay.lower.frontends.onnx import stretching
+from assay.lower.frontends import stretching
 from assay.lower.frontends.onnx.containers import Containers
 from assay.lower.frontends.onnx.contents import Contents, derive, follows, is_small, is_symbolic, objects
 from assay.lower.frontends.onnx.dynamic_shapes import MOST_SETTLED, Runs

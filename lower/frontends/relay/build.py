@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.lower.frontends.stretching import with_one_shape
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Call, Constant, Expr, Tuple
 from assay.semantics.operator import Operator
 from assay.semantics.ops.common import normalize_axis
-from assay.semantics.scalar import Apply as Choose, Dim, Expr as Scalar, Var as Symbol, apply, provably_equal, select
+from assay.semantics.scalar import Apply as Choose, Dim, Expr as Scalar, Var as Symbol, provably_equal
 from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import MISSING, Attrs, Build, Row, make_row, operands
 from assay.semantics.types import TensorType, TupleType
@@ -76,67 +77,31 @@ class Relay(Build):
         shape = (*t.shape[:axis], size, *t.shape[axis + 1 :])
         return graph.match_cast(x, TensorType(shape, t.dtype), span=self.span)
 
-    def together(self, *xs: Expr) -> tuple[Expr, ...]:
-        """Operands that broadcast: where a size is unknown it is that of the others, or 1, and the run sees which."""
-        shapes = [self.tensor(x).shape for x in xs]
+    def together(self, *xs: Expr, keep: int = 0) -> tuple[Expr, ...]:
+        """Operands that broadcast, but for their last `keep` axes: where a size is unknown it is that of the others, or
+        1, and the run sees which."""
         if all(t.is_static for t in map(self.tensor, xs)):
             return xs
-        rank = max(map(len, shapes))
-        found = list(xs)
-        for back in range(1, rank + 1):
-            sizes = [s[-back] for s in shapes if len(s) >= back]
-            size = self.common(sizes)
-            if size is None:
-                continue
-            for i, s in enumerate(shapes):
-                if len(s) >= back:
-                    found[i] = self.stretched(found[i], len(s) - back, size)
-        return tuple(found)
-
-    def common(self, sizes: Sequence[Dim]) -> Dim | None:
-        """The size that `sizes` broadcast to; None where the operators' own rule says it."""
-        open_ = [d for d in sizes if isinstance(d, Scalar)]
-        fixed = [d for d in sizes if isinstance(d, int) and d != 1]
-        if not open_ or (not fixed and all(provably_equal(d, open_[0]) for d in open_)):
-            return None
-        if fixed:
-            return fixed[0]
-        size: Scalar = open_[0]
-        for d in open_[1:]:
-            if not provably_equal(d, size):
-                size = select(apply("eq", size, 1), d, size)
-        return size
-
-    def stretched(self, x: Expr, axis: int, size: Dim) -> Expr:
-        """`x` with that size along an axis: it has it already, or has one element there that is repeated."""
-        t = self.tensor(x)
-        old = t.shape[axis]
-        if isinstance(old, int) or provably_equal(old, size):
-            return x
-        wide = (*t.shape[:axis], size, *t.shape[axis + 1 :])
-        single = (*t.shape[:axis], 1, *t.shape[axis + 1 :])
-        same = graph.match_cast(x, TensorType(wide, t.dtype), span=self.span)
-        one = graph.match_cast(x, TensorType(single, t.dtype), span=self.span)
-        return graph.if_(self.equal(old, size), same, self.call("broadcast_to", one, shape=wide), span=self.span)
-
-    def equal(self, a: Dim, b: Dim) -> Expr:
-        """Whether two sizes are one, as a bool scalar."""
-        return self.call("equal", self.number_of(a), self.number_of(b))
+        return tuple(with_one_shape(self, xs, keep, self.span) or xs)
 
     def number_of(self, size: Dim, of: str = "int64") -> Expr:
         """A size as a scalar. A scalar repeated that often is never written out; it has the size."""
         wide = self.call("broadcast_to", self.constant(False, BOOL), shape=(size,))
         return self.cast(self.call("reshape", self.call("shape_of", wide), shape=()), of)
 
-    def named(self, y: Expr) -> Expr:
-        """`y` with a fresh symbol for every size that hangs on a choice, as Relay has `?` there."""
+    def named(self, x: Expr) -> Expr:
+        """A cast stands where it is made, once."""
+        return x
+
+    def sized(self, y: Expr) -> Expr:
+        """`y` with a fresh symbol for every size that hangs on many choices, so that types stay short."""
         t = y.type
         if not isinstance(t, TensorType) or all(isinstance(d, (int, Symbol)) for d in t.shape):
             return y
-        choice = [isinstance(d, Scalar) and _chooses(d) for d in t.shape]
-        if not any(choice):
+        long = [isinstance(d, Scalar) and _choices(d) > CHOICES for d in t.shape]
+        if not any(long):
             return y
-        shape = tuple(Symbol("d") if c else d for c, d in zip(choice, t.shape, strict=True))
+        shape = tuple(Symbol("d") if c else d for c, d in zip(long, t.shape, strict=True))
         return graph.match_cast(y, TensorType(shape, t.dtype), span=self.span)
 
     def sizes_of(self, value: Any) -> tuple[Dim, ...]:
@@ -166,8 +131,12 @@ SIZES = 10_000
 """Steps in which sizes may be made: a concatenation may name another twice, and that one a third."""
 
 
-def _chooses(d: Scalar) -> bool:
-    return any(isinstance(n, Choose) and n.op == "select" for n in post_order(d))
+CHOICES = 2
+"""Of how many choices the type of a result tells: its size has a name of its own where there are more."""
+
+
+def _choices(d: Scalar) -> int:
+    return sum(isinstance(n, Choose) and n.op == "select" for n in post_order(d))
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
@@ -177,7 +146,7 @@ def same(names: str, op: str, **attrs: Any) -> Row:
     """An operator that is ours, with attributes of the same names and meaning; operands broadcast."""
 
     def make(b: Relay, args: list[Any], given: Attrs) -> Expr:
-        return b.named(b.call(op, *b.together(*args), **given))
+        return b.sized(b.call(op, *b.together(*args), **given))
 
     return Row(operands(names), attrs, make)
 

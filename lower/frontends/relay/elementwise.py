@@ -35,14 +35,14 @@ def _round(b: Relay, x: Expr) -> Expr:
 
 
 def _relaxed(name: str) -> Callable[..., Expr]:
-    return lambda b, *xs: b.named(b.relax(name, b.together(*xs)))
+    return lambda b, *xs: b.sized(b.relax(name, b.together(*xs)))
 
 
 def _where(b: Relay, condition: Expr, x: Expr, y: Expr) -> Expr:
     c = b.tensor(condition)
     if c.dtype.kind != "bool":
         condition = b.call("not_equal", condition, b.like(condition, 0))
-    return b.named(b.call("where", *b.together(condition, x, y)))
+    return b.sized(b.call("where", *b.together(condition, x, y)))
 
 
 def _clip(b: Relay, x: Expr, a_min: Any, a_max: Any) -> Expr:
@@ -147,11 +147,27 @@ def _along(b: Relay, x: Expr, axis: Any, exclude: bool) -> tuple[int, ...] | Non
     return tuple(a for a in range(rank) if a not in (given or ()))
 
 
-def _reduction(op: str, of_bools: bool = False) -> Row:
+def _reduction(op: str) -> Row:
     def make(b: Relay, x: Expr, axis: Any, keepdims: bool, exclude: bool) -> Expr:
-        if of_bools and b.tensor(x).dtype.kind != "bool":
-            raise b.wrong(f"{x.type} is given where bools are taken")
         return b.call(op, x, axis=_along(b, x, axis, exclude), keepdims=bool(keepdims))
+
+    return make_row("data", make, axis=None, keepdims=False, exclude=False)
+
+
+def _some(op: str) -> Row:
+    """Whether one holds (max), or all do (min): of none at all False, and True."""
+
+    def make(b: Relay, x: Expr, axis: Any, keepdims: bool, exclude: bool) -> Expr:
+        if b.tensor(x).dtype.kind != "bool":
+            raise b.wrong(f"{x.type} is given where bools are taken")
+        along, t = _along(b, x, axis, exclude), b.tensor(x)
+        if all(isinstance(t.shape[a], int) and t.shape[a] for a in (range(t.ndim) if along is None else along)):
+            return b.call(op, x, axis=along, keepdims=bool(keepdims))
+        counted = b.cast(x if op == "max" else b.call("logical_not", x), "int64")
+        zero = b.constant(0, INT64)
+        return b.call(
+            "not_equal" if op == "max" else "equal", b.call("sum", counted, axis=along, keepdims=bool(keepdims)), zero
+        )
 
     return make_row("data", make, axis=None, keepdims=False, exclude=False)
 
@@ -250,8 +266,8 @@ ROWS: dict[str, Row] = {
     "one_hot": make_row("indices on_value off_value", _one_hot, depth=MISSING, axis=-1, dtype=""),
     **{name: _reduction(name) for name in ("sum", "prod", "max", "min")},
     "mean": make_row("data", _mean, axis=None, keepdims=False, exclude=False),
-    "all": _reduction("min", of_bools=True),
-    "any": _reduction("max", of_bools=True),
+    "all": _some("min"),
+    "any": _some("max"),
     "variance": make_row("data mean", _variance, axis=None, keepdims=False, exclude=False, unbiased=False),
     "argmax": _argument("argmax"),
     "argmin": _argument("argmin"),

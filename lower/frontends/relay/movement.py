@@ -6,9 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 from assay.lower.frontends.relay.build import MISSING, Relay, Row, make_row, relax
+from assay.lower.frontends.stretching import stretched
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div, missing_dim, product, same_size
-from assay.semantics.scalar import Dim, Expr as Scalar, simplify
+from assay.semantics.scalar import Dim, simplify
 
 # --- views --------------------------------------------------------------------------------------------------------
 
@@ -139,15 +140,9 @@ def _layout_transform(b: Relay, x: Expr, src_layout: str, dst_layout: str) -> Ex
 
 def widened(b: Relay, x: Expr, shape: tuple[Dim, ...]) -> Expr:
     """Broadcast x to a shape, where a size that is known only at run time must be 1 or agree."""
-    rank = b.tensor(x).ndim
-    if rank > len(shape):
+    if b.tensor(x).ndim > len(shape):
         raise b.wrong(f"{x.type} has more axes than {len(shape)}")
-    for a in range(rank):
-        size = shape[len(shape) - rank + a]
-        old = b.tensor(x).shape[a]
-        single = isinstance(old, Scalar) and isinstance(size, int) and size == 1
-        x = b.agree(x, a, 1) if single else b.stretched(x, a, size)
-    return b.call("broadcast_to", x, shape=shape)
+    return b.call("broadcast_to", stretched(b, x, shape, b.span), shape=shape)
 
 
 def _broadcast_to(b: Relay, x: Expr, sizes: Any, *, shape: Any, dtype: Any) -> Expr:

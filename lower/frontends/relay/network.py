@@ -53,10 +53,8 @@ def _batch_matmul(b: Relay, x: Expr, y: Expr, out_dtype: Any, transpose_a: Any, 
     _rank(b, x, 3, 3)
     _rank(b, y, 3, 3)
     x, y = (_turned(b, v) if turn else v for v, turn in ((x, transpose_a), (y, transpose_b)))
-    size = b.common([b.tensor(x).shape[0], b.tensor(y).shape[0]])
-    if size is not None:
-        x, y = b.stretched(x, 0, size), b.stretched(y, 0, size)
-    return b.named(_product(b, x, y, out_dtype))
+    x, y = b.together(x, y, keep=2)
+    return b.sized(_product(b, x, y, out_dtype))
 
 
 def _bias_add(b: Relay, x: Expr, bias: Expr, axis: int) -> Expr:

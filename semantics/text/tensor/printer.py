@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.scalar import Apply, Expr, Var, same, simplify, variables
 from assay.semantics.text.outputs import alone, cells_of, derived_outputs, needs_root, noted
 from assay.semantics.text.scalars.printer import SUM
@@ -30,8 +31,11 @@ DEEPEST = 98
 
 
 def module_symbols(func: tensor.PrimFunc) -> tuple[Var, ...]:
-    """The symbols that a module declares for this function: `n = TypeVar("n")`."""
-    return tuple(v for v in parameter_symbols(func) if v.dtype is INT64)
+    """The symbols that a module declares for this function: `n = TypeVar("n")`. What it claims to compute may
+    be said in symbols of its caller."""
+    claims = func.attrs.get("attrs")
+    claimed = [s for s in sizes_in(claims.values()) if s not in func.scalars] if isinstance(claims, Mapping) else []
+    return tuple(v for v in dict.fromkeys((*parameter_symbols(func), *claimed)) if v.dtype is INT64)
 
 
 def print_prim_func(func: tensor.PrimFunc, symbols: Mapping[Var, str], name: str | None = None, depth: int = 0) -> str:

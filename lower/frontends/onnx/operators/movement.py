@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.onnx import stretching
+from assay.lower.frontends import stretching
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, show_shapes

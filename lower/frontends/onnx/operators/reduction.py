@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from assay.lower.frontends.onnx import stretching
+from assay.lower.frontends import stretching
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64
 from assay.semantics.graph import Expr

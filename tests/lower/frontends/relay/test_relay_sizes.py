@@ -10,8 +10,8 @@ import pytest
 
 from assay.interp.graph import run
 from assay.lower.anf import to_anf
+from assay.lower.frontends import stretching
 from assay.lower.frontends.relay import parse_relay
-from assay.lower.frontends.relay.build import Relay
 from assay.lower.frontends.relay.infer import TypeInference
 from assay.lower.frontends.relay.reader import TokenReader
 from assay.semantics.errors import Invalid, Trap, Unsupported
@@ -201,12 +201,12 @@ def one_symbol_for_all(patch: pytest.MonkeyPatch) -> None:
 
 def first_is_all(patch: pytest.MonkeyPatch) -> None:
     """The first unknown size is taken for the common one, though it may be 1."""
-    patch.setattr(Relay, "common", lambda self, sizes: next((d for d in sizes if not isinstance(d, int)), None))
+    patch.setattr(stretching, "meeting", lambda sizes: next((d for d in sizes if not isinstance(d, int)), sizes[0]))
 
 
 def never_repeated(patch: pytest.MonkeyPatch) -> None:
     """An unknown size is never 1."""
-    patch.setattr(Relay, "stretched", lambda self, x, axis, size: self.agree(x, axis, size))
+    patch.setattr(stretching, "stretched", lambda b, x, shape, span: stretching.claimed(b, x, shape, span))
 
 
 def uses_are_one(patch: pytest.MonkeyPatch) -> None:

@@ -32,18 +32,18 @@ def _of(x: Expr) -> TensorType:
     return x.type
 
 
-def claimed(builder: Casts, x: Expr, shape: Sequence[Dim]) -> Expr:
+def claimed(builder: Casts, x: Expr, shape: Sequence[Dim], span: Span | None = None) -> Expr:
     """`x` with a shape that the run checks; `x` itself where it is shown to have that shape."""
     if all(map(provably_equal, _of(x).shape, shape)):
         return x
-    return builder.named(graph.match_cast(x, TensorType(tuple(shape), _of(x).dtype)))
+    return builder.named(graph.match_cast(x, TensorType(tuple(shape), _of(x).dtype), span=span))
 
 
 def stretched(builder: Casts, x: Expr, shape: Sequence[Dim], span: Span | None = None) -> Expr:
     """`x` with its axes, aligned at the end of `shape`, brought to the sizes there. Those that are the number 1 stay:
     every operator stretches them. A run in which another is neither 1 nor that size traps (match_cast.T1)."""
     own = shape[len(shape) - _of(x).ndim :]
-    x = claimed(builder, x, [wanted_of(d, w) for d, w in zip(_of(x).shape, own, strict=True)])
+    x = claimed(builder, x, [wanted_of(d, w) for d, w in zip(_of(x).shape, own, strict=True)], span)
     target = [1 if isinstance(d, int) and d == 1 else w for d, w in zip(_of(x).shape, own, strict=True)]
     if all(map(provably_equal, _of(x).shape, target)):
         return x
