@@ -25,7 +25,7 @@ from assay.lower.frontends.flat_main import with_flat_main
 from assay.lower.instrument import Instruments
 from assay.lower.pipeline import Pass
 from assay.lower.pool import Memory
-from assay.lower.simplify.settle import settle_sizes, with_dims_of_main
+from assay.lower.simplify.settle import BREAKS_A_RULE, settle_sizes, with_dims_of_main
 from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid, Trap, Unsupported
@@ -192,6 +192,11 @@ def program_at(module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]
     return with_dims_of_main(module, sizes, evaluate), {}
 
 
+def _told(runs: Sequence[SizedRun]) -> str:
+    """The sizes of some runs."""
+    return f"at {told_sizes([r.sizes for r in runs])}"
+
+
 def sized(module: Module, dims: Mapping[str, int]) -> Module:
     """The module with numbers for symbols of its main. Invalid: there is no symbol of that name (check.C1); the program
     breaks a rule at these numbers."""
@@ -262,12 +267,12 @@ class CheckRun:
 
     def judge(self, other: JudgedOutputs) -> tuple[str, Evidence]:
         """The verdict on a backend, or on outputs: the gravest of those at all sizes."""
-        found = [judged_there(other, run, self.given) for run in self.runs]
-        return together(found, self.told())
-
-    def told(self) -> str:
-        """The sizes of all runs."""
-        return f"at {told_sizes([r.sizes for r in self.runs])}"
+        judged = [run for run in self.runs if not run.refused]
+        if not judged:
+            raise Invalid(f"no run of the model was found: {self.runs[0].refused}", label="input.C6")
+        did, evidence = together([judged_there(other, run, self.given) for run in judged], _told(judged))
+        odd = [f"no run of the model has {told_point(r.sizes)}: {r.refused}" for r in self.runs if r.refused]
+        return did, replace(evidence, detail="; ".join([evidence.detail, *odd]))
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -298,11 +303,15 @@ class CheckRun:
             return
 
         def at(sizes: Sizes) -> tuple[SizedRun, Trap | None]:
-            program_at(module, sizes)  # what it says is the same of a certificate
-            there, tensors = self.origin.sized(module, sizes)
+            there, tensors = program_at(module, sizes)  # what it says is the same of a certificate
+            refused = ""
+            try:
+                there, tensors = self.origin.sized(module, sizes)
+            except Invalid as wrong:
+                refused = wrong.message.rpartition(BREAKS_A_RULE)[2]
             require_time(there.main, there)
             inputs, trap = self.drawn(there, self.given_at(main, sizes))
-            return SizedRun(sizes, there, tensors, inputs), trap
+            return SizedRun(sizes, there, tensors, inputs, refused), trap
 
         choice = SizeChoice(tuple(free), declared_bounds(main), at, module)
         found, left_out = choice.all()

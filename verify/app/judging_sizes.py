@@ -31,6 +31,8 @@ class SizedRun:
     module: Module
     tensors: Mapping[str, Expr]
     inputs: Mapping[str, Array]
+    refused: str = ""
+    """Why the model itself has no such run, though what was made of it for all sizes has: backends are not asked."""
 
     @cached_property
     def expected(self) -> Expected:
