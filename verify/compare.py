@@ -166,6 +166,7 @@ class Comparison:
             return "", refuted("tested", f"planned program: {wrong}")
         ran = len({index for index, _ in events})
         said = f"C bit for bit the machine's after each of {plural(ran, 'step')}"
+        said += f" of {len(program.calls)}" if ran < len(program.calls) else ""
         said += f" ({len(events)} runs of them)" if len(events) > ran else ""
         said += ", each within its operator's bounds"
         if plain:

@@ -64,6 +64,7 @@ class NativeTrials:
     kinds: dict[str, None] = field(default_factory=dict)
     steps: set[int] = field(default_factory=set)
     traps: int = 0
+    cut: int = 0
     untaken: list[str] = field(default_factory=list)
     large: list[str] = field(default_factory=list)
 
@@ -103,6 +104,9 @@ class Trials:
             if isinstance(s, Step) and symbols_left(self.module.kernel(s.kernel))
         }
         """The steps whose sizes a run changes as it goes: they run as they are."""
+        steps = self.program.steps
+        self.loose = {i for i in self.open if kernel_can_trap(self.module.kernel(steps[i].kernel))}  # type: ignore[union-attr]
+        """Those of them at which a run may end."""
         closed = [s for i, s in enumerate(self.program.steps) if isinstance(s, Step) and i not in self.open]
         for step in closed:
             if step.kernel not in self.sizes:
@@ -165,7 +169,9 @@ class Trials:
             wrong = run.go()
             if wrong:
                 return f"on {kind}, handed to each step: {wrong}"
-            self.taken.update(run.way.arms)
+            self.tried.cut += run.is_cut
+            if not run.is_cut:  # what comes behind has not run
+                self.taken.update(run.way.arms)
             self.tried.kinds[kind] = None
             for step, operands in run.trapping.items():
                 ends.setdefault(step, operands)
@@ -237,6 +243,7 @@ class Trials:
                 s.kernel for i, s in enumerate(self.program.steps) if isinstance(s, Step) and i in self.open
             )
             said += f"; not {listed(list(names))}, whose sizes the run changes"
+            said += f", where {plural(t.cut, 'run')} ended" if t.cut else ""
         if t.large:
             said += f"; not {listed(list(dict.fromkeys(t.large)))}, too large for that"
         return said
@@ -269,6 +276,11 @@ class _Run:
         self.wrong: str | None = None
         self.wanted: Sequence[Array] | None = None
         self.expected: Trap | None = None
+        self.reached = 0
+        """The place of the path to which the C has come."""
+        self.is_cut = False
+        """Whether the C ended before its end, where nothing was handed to a step, or sizes were asked that the run
+        changes."""
 
     # --- operands ------------------------------------------------------------------------------------------------
 
@@ -414,6 +426,7 @@ class _Run:
             self.wrong = self.difference(index, place, look)
             if self.wrong or place is None:
                 raise SeenEnough  # the C may go on as it likes
+            self.reached = place + 1
             put(place + 1, look)
 
         self.begin()
@@ -422,9 +435,13 @@ class _Run:
         except SeenEnough:
             return self.wrong
         except SizesRefused as refused:
-            return self.wrong or f"the C program does not run: {refused}"
+            self.is_cut = self.reached in self.way.loose
+            return self.wrong or (None if self.is_cut else f"the C program does not run: {refused}")
         except Trap as trap:
-            if self.wrong is None and (self.expected is None or self.expected.kind != trap.kind):
+            here = self.path[self.reached] if self.reached < len(self.path) else None
+            if self.wrong is None and self.expected is None and here in self.trials.loose:
+                self.is_cut = True
+            elif self.wrong is None and (self.expected is None or self.expected.kind != trap.kind):
                 expected = f", not {self.expected}" if self.expected is not None else ""
                 self.wrong = f"the C program does not run: {trap}{expected}"
             elif self.wrong is None:

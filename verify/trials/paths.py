@@ -12,7 +12,7 @@ import numpy as np
 
 from assay.semantics.module import Program, Slot
 from assay.semantics.scalar import Var
-from assay.semantics.steps import Branch, Continue, Measure, Require, Step, walk
+from assay.semantics.steps import Assertion, Branch, Continue, Measure, Require, Step, walk
 
 Array = np.ndarray[Any, Any]
 
@@ -37,6 +37,8 @@ class TrialPath:
     """The inputs that have to be so."""
     ends: int | None = None
     """The item at which the run ends, for it asserts what does not hold."""
+    loose: set[int] = field(default_factory=set)
+    """Before which places of the path something is asked of sizes that the run changes: the run may end there."""
 
     def __post_init__(self) -> None:
         refused = None if self.refuse is None else self.program.steps[self.refuse]
@@ -46,7 +48,11 @@ class TrialPath:
             match step := self.program.steps[number]:
                 case Step():
                     self.steps.append(number)
-                case Measure(slot=name) if name:
+                case Assertion(sizes=pairs) if not all(isinstance(d, int) for pair in pairs for d in pair):
+                    self.loose.add(len(self.steps))
+                case Measure(slot=""):
+                    self.loose.add(len(self.steps))
+                case Measure(slot=name):
                     self.measure(name, np.array([self.measured[v] for v in step.symbols], np.int64))
                 case Require(condition=name) if not self.holds(self.program.slots[name], number != self.refuse, False):
                     self.ends = number

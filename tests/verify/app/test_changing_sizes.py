@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from textwrap import indent
 
 import numpy as np
 import onnx
 import pytest
+from onnx import parser
 
 from tests.exported.loops import MODELS
-from tests.lower.liveness.changing_programs import text_of
+from tests.lower.liveness.changing_programs import HEAD, text_of
 from tests.verify.app.test_cli import assay
 from tests.verify.app.test_loops import held
 
@@ -84,6 +86,55 @@ def test_inputs_for_which_there_is_no_room_are_told(
     assert assay(monkeypatch, *with_bound, "n=0..11") == 0
     assert "room for n up to 11" in held(capsys)
     assert assay(monkeypatch, *with_bound, "q=0..11") == 2
-    assert "there is no size q" in capsys.readouterr().err
+    assert "main has no symbolic dim q; it has " in capsys.readouterr().err
     assert assay(monkeypatch, *with_bound, "n=2..11") == 2
     assert "n is no size of the inputs" in capsys.readouterr().err
+
+
+TAKEN = """@R.function
+def main(
+    c: R.Tensor((), "bool"), i: R.Tensor((), "int64"), x: R.Tensor((n,), "float32"), y: R.Tensor((m,), "float32")
+) -> R.Tensor((), "float32"):
+    if c:
+        r = R.negative(x)
+    else:
+        r = R.negative(y)
+    return R.negative(R.take(r, i, axis=0))
+"""
+CAST = """@R.function
+def main(
+    c: R.Tensor((), "bool"), x: R.Tensor((n,), "float32"), y: R.Tensor((m,), "float32")
+) -> R.Tensor((n,), "float32"):
+    if c:
+        r = R.negative(x)
+    else:
+        r = R.negative(y)
+    return R.match_cast(r, R.Tensor((n,), "float32"))
+"""
+COMPRESSED = """<ir_version: 8, opset_import: ["" : 18]>
+compressed (float[n] x, float[m] y, bool c) => (float[k] z) {
+    r = If (c) <then_branch: graph = t () => (float[p] a) { a = Concat <axis: int = 0> (x, y) },
+      else_branch: graph = e () => (float[q] b) { b = Neg (y) }>
+    g = Cast <to: int = 9> (r)
+    z = Compress <axis: int = 0> (r, g) }"""
+
+
+@pytest.mark.parametrize(("text", "word"), [(TAKEN, "take"), (CAST, "copy0")], ids=["taken", "cast"])
+def test_what_is_handed_to_steps_may_end_the_run_where_sizes_change(
+    text: str, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index that was handed to one step is outside of what another makes, or a size of an arm is not the one that is
+    asserted: the C is right to end there, and what has not run is named."""
+    (path := tmp_path / "model.py").write_text(HEAD + indent(text, "    "))
+    assert assay(monkeypatch, "check", path) == 0
+    table = held(capsys)
+    assert f"not {word}, whose sizes the run changes, where " in table and " runs ended" in table, table
+
+
+def test_steps_are_tried_where_a_choice_and_a_vector_tell_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(parser.parse_model(COMPRESSED), path := tmp_path / "model.onnx")
+    assert assay(monkeypatch, "check", path) == 0
+    table = held(capsys)
+    assert "handed to each" in table and "whose sizes the run changes" in table and " measured; " in table, table
