@@ -16,7 +16,7 @@ from functools import cached_property
 from assay.lower.c.expr import ExprWriter
 from assay.lower.c.helpers import Library
 from assay.lower.c.math import function as math_function
-from assay.lower.c.names import ScopeNames, quote
+from assay.lower.c.names import ScopeNames, identifier, quote
 from assay.lower.c.ops import Code, Ops, scalar_type
 from assay.lower.c.range import Known, Ranges
 from assay.lower.liveness.problem import bytes_kept, bytes_of
@@ -232,10 +232,11 @@ class EntrySizes:
             return str(dim)
         key = self._number(dim)
         if key not in self._known:
-            free, k = name, 0
+            base = identifier(name)
+            free, k = base, 0
             while free in self.fields:
                 k += 1
-                free = f"{name}_{k}"
+                free = f"{base}_{k}"
             self._known[key] = free
             self.fields[free] = dim
         return f"plan->{self._known[key]}"

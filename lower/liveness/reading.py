@@ -305,7 +305,7 @@ class _Reader:
             found: Typed = yield self.chain(function.body, inner, arm, tail)
             del self.active[function]
             return self.returned(function, found, inner)
-        loop = self.begin(function, given, kept, call, inner)
+        loop = self.begin(callee, given, kept, call, inner)
         self.active[function] = loop
         around = len(self.pending)
         found = yield self.chain(function.body, inner, arm, function)
@@ -325,16 +325,17 @@ class _Reader:
 
     def begin(
         self,
-        function: graph.Function,
+        callee: Callee,
         given: Mapping[graph.Var, tuple[Origin, ...]],
         kept: frozenset[graph.Var],
         call: graph.Call,
         inner: Activation,
     ) -> Begin:
         """The item with which a loop begins; its variables name what is there whenever it does."""
+        function = callee.function
         begun = {v: inner.sizes[v] for v in _symbols(function) if v in inner.sizes}
         changes = [v for v in begun if (function, v) in self.changing]
-        after = {v: self.symbol(v) for v in changes}
+        after = {v: self.symbol(Symbol(f"{callee.name}.{v.name}")) for v in changes}
         here = {v: self.symbol(Symbol(f"{v.name}_here")) for v in changes}
         if changes:
             self.add(Resized(tuple(after.values()), tuple(begun[v] for v in changes), None, call.span))

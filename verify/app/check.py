@@ -155,7 +155,7 @@ class Lowering:
                 known = [s.name for p in imported.main.params for s in symbols(p.type)]
                 unknown = [n for n in self.bounds if n not in known]
                 told = inner_sizes(imported) if unknown else set()
-                asked = [n for n in unknown if re.sub(r"_[0-9]+$", "", n) not in told]
+                asked = [n for n in unknown if re.sub(r"^.*[.]|_[0-9]+$", "", n) not in told]
                 require_named([*known, *self.dims, *sorted(told)], asked, "main")
                 imported = imported.with_(main=with_limits(imported.main, self.bounds))
             return self.changed["import"](imported) if "import" in self.changed else imported

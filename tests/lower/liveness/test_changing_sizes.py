@@ -80,7 +80,7 @@ def test_the_checks_hold_and_machine_and_c_run_as_the_graph(name: str) -> None:
                 assert all(a.shape == b.shape and np.array_equal(a, b) for a, b in zip(want, got, strict=True)), sizes
 
 
-@pytest.mark.parametrize(("rooms", "top"), [({"n": 6}, 4), ({}, 1024)])
+@pytest.mark.parametrize(("rooms", "top"), [({"grow.n": 6}, 4), ({}, 1024)])
 def test_there_is_room_for_so_much_and_no_more(rooms: dict[str, int], top: int) -> None:
     """What is declared, or 1024 more than at first; one more ends the run of the machine and of the C."""
     _, live = made("growing", **rooms)
@@ -99,7 +99,7 @@ def test_there_is_room_for_so_much_and_no_more(rooms: dict[str, int], top: int) 
 
 
 def test_room_for_a_size_that_there_is_not() -> None:
-    with pytest.raises(Invalid, match="no size q: the inputs have p, and a run tells n") as found:
+    with pytest.raises(Invalid, match="no size q: the inputs have p, and a run tells grow.n") as found:
         made("growing", q=6)
     assert found.value.label == "limits.C5"
 
@@ -197,7 +197,7 @@ LOOPS = (
     ("name", "fault"), [*(("choice", f) for f in CHOICES), *(("growing", f) for f in LOOPS)]
 )  # fmt: skip
 def test_a_wrong_size_is_refuted(name: str, fault: Callable[[Module], Module]) -> None:
-    before, live = made(name, **({} if name == "choice" else {"n": 6}))
+    before, live = made(name, **({} if name == "choice" else {"grow.n": 6}))
     assert not refuted(before, live)
     assert refuted(before, fault(live))
 

@@ -26,7 +26,7 @@ def test_models_go_through(
     assert assay(monkeypatch, "check", path, "--backend", "onnxruntime") == 0
     table = held(capsys)
     assert "measured size" in table and "at rows = 0, 1, 2, 7; C bit for bit the machine's" in table, table
-    assert ("room for n up to 1024" in table) is (name == "counting"), table
+    assert ("room for loop.n up to 1024" in table) is (name == "counting"), table
 
 
 @pytest.mark.row("J15", "R17")
@@ -44,7 +44,9 @@ def test_what_is_built_returns_the_size_or_says_that_there_is_no_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (path := tmp_path / "growing.py").write_text(text_of("growing"))
-    assert assay(monkeypatch, "build", path, "-o", tmp_path / "built", "--bound", "n=0..6", "--bound", "p=0..4") == 0
+    assert (
+        assay(monkeypatch, "build", path, "-o", tmp_path / "built", "--bound", "grow.n=0..6", "--bound", "p=0..4") == 0
+    )
     assert assay(monkeypatch, "verify", tmp_path / "built") == 0
     capsys.readouterr()
     (tmp_path / "main.c").write_text("""#include "growing.h"
@@ -80,15 +82,17 @@ def test_inputs_for_which_there_is_no_room_are_told(
     (path := tmp_path / "growing.py").write_text(text_of("growing"))
     np.savez(tmp_path / "in.npz", top=np.int32(9), x=np.ones((2, 1), np.int32))
     with_bound = ("check", path, "--inputs", tmp_path / "in.npz", "--bound")
-    assert assay(monkeypatch, *with_bound, "n=0..10") == 2
+    assert assay(monkeypatch, *with_bound, "grow.n=0..10") == 2
     said = capsys.readouterr().err
-    assert "the size n is 11, and the program has room for 10; --bound n=0..N makes more [room.C1]" in said, said
-    assert assay(monkeypatch, *with_bound, "n=0..11") == 0
-    assert "room for n up to 11" in held(capsys)
+    assert "the size grow.n is 11, and the program has room for 10; --bound grow.n=0..N makes more [room.C1]" in said, (
+        said
+    )
+    assert assay(monkeypatch, *with_bound, "grow.n=0..11") == 0
+    assert "room for grow.n up to 11" in held(capsys)
     assert assay(monkeypatch, *with_bound, "q=0..11") == 2
     assert "main has no symbolic dim q; it has " in capsys.readouterr().err
-    assert assay(monkeypatch, *with_bound, "n=2..11") == 2
-    assert "n is no size of the inputs" in capsys.readouterr().err
+    assert assay(monkeypatch, *with_bound, "grow.n=2..11") == 2
+    assert "grow.n is no size of the inputs" in capsys.readouterr().err
 
 
 TAKEN = """@R.function

@@ -143,7 +143,7 @@ def test_what_is_collected_without_a_greatest_count_has_room_that_is_said(
     text = ALL_ROWS.replace("go_on = Identity (go)", "go_on = Not (go)")
     text = text.replace("t = Squeeze (s, zero)", "t = Constant <value: tensor = int64 {9223372036854775807}> ()")
     assert assay(monkeypatch, "check", write(tmp_path / "model.onnx", text)) == 0
-    assert "room for n up to 1024" in held(capsys)
+    assert "room for loop.n up to 1024" in held(capsys)
 
 
 def test_what_is_built_of_a_loop_runs(
