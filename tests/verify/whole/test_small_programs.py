@@ -25,6 +25,7 @@ FIRST = (
     "Loop of a number that is given",
     "a local function that calls itself",
     "If whose branches differ in size",
+    "main calls itself with a tuple",
     "strings",
 )
 """Those that `check` once got wrong, and others that are kept for what they say."""
