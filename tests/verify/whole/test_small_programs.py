@@ -26,6 +26,7 @@ FIRST = (
     "a local function that calls itself",
     "If whose branches differ in size",
     "main calls itself with a tuple",
+    "one recursive function in another, lifted",
     "strings",
 )
 """Those that `check` once got wrong, and others that are kept for what they say."""
