@@ -18,7 +18,7 @@ from assay.semantics.errors import BudgetSpent, Invalid, Trap
 from assay.semantics.memory import Bounds
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
-from assay.semantics.types import Type, flatten, symbols
+from assay.semantics.types import TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
 from assay.verify.trials.fitting import facts_of, fitting_sizes
 from assay.verify.trials.sizes import Sizes, first_to_try, sizes_to_try, told_point
@@ -125,9 +125,10 @@ class SizeChoice(Generic[Run]):
     def shapes(self) -> list[Sequence[Dim]]:
         """The shapes in main that speak of nothing but these symbols."""
         known = {*self.symbols, *self.fixed}
-        main = self.module.main if self.module is not None else None
-        types = {str(t): t for n in ([*main.params, *post_order(main.body)] if main else ()) for t in flatten(n.type)}
-        return [t.shape for t in types.values() if set(symbols(t)) <= known]
+        nodes = [] if self.module is None else [*self.module.main.params, *post_order(self.module.main.body)]
+        parts = [t for n in nodes for t in post_order(n.type, lambda t: t.children if isinstance(t, TupleType) else ())]
+        found = {str(t): t for t in parts if isinstance(t, TensorType)}
+        return [t.shape for t in found.values() if set(symbols(t)) <= known]
 
     def told(self, sizes: Sizes, why: str) -> str:
         """That there is no run at some sizes."""

@@ -26,6 +26,7 @@ FIRST = (
     "a local function that calls itself",
     "If whose branches differ in size",
     "main calls itself with a tuple",
+    "local functions whose results have sizes around them",
     "one recursive function in another, lifted",
     "strings",
 )
