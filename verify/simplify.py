@@ -53,12 +53,11 @@ from assay.verify.anf import heights
 from assay.verify.app.guards import broken
 from assay.verify.evidence import Context, Evidence, proved, refuted
 from assay.verify.kept import is_same
+from assay.verify.lifted import MOST_NODES, PutBack, local_names
 from assay.verify.value_numbering import Array, Numbered, number_function
 from assay.verify.value_numbering.nesting import UndecidedNumbering, is_atom
 from assay.verify.value_numbering.terms import Table
 
-MOST_NODES = 200_000
-"""How large a function may get when its calls are opened."""
 ROUNDS = 10
 """How often branches are decided, each time by what the others gave."""
 
@@ -82,9 +81,17 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
 
 
 def check_lifted(before: Module, after: Module, context: Context) -> Evidence:
-    """Whether functions of the module that are new changed nothing: where they are called they are opened."""
-    graphs = {n: d for n, d in after.graphs.items() if not is_opaque(d)}
-    return check_simplified(before, after.with_(**{n: _with_called(d) for n, d in graphs.items()}), new=True)
+    """Whether functions of the module that are new changed nothing: where they are called they are opened, and those
+    that call themselves are put back as local functions."""
+    after = after.with_(**{n: _with_called(d) for n, d in after.graphs.items() if not is_opaque(d)})
+    recursive = _recursive(after) - set(before.definitions)
+    lifted = {n: d for n, d in after.graphs.items() if n in recursive and not is_opaque(d)}
+    put = PutBack(lifted, local_names(before.graphs))
+    try:
+        whole = {n: put.run(d) for n, d in after.graphs.items() if n in before.definitions and not is_opaque(d)}
+    except UndecidedNumbering as why:
+        return refuted("proved", f"not decided: {why}", undecided=True)
+    return check_simplified(before, after.with_(**whole), new=True)
 
 
 def check_bound(before: Module, after: Module, context: Context) -> Evidence:

@@ -2,30 +2,32 @@
 
 What is lowered, exported, kept in a file or handed to a backend has tensors at its border. So the parts of a tuple
 become parameters and results of their own, called `x.0`, `x.1.0` (`assay.semantics.leaves`); inside, nothing changes.
+And what is lowered begins at `main` and never comes back to it: one that calls itself has a `main` around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.lower.anf.copying import fresh_copy
 from assay.semantics.analyses.variables import called
-from assay.semantics.graph import Expr, Function, GlobalVar, Var, get, let, tuple_of
+from assay.semantics.graph import Call, Expr, Function, GlobalVar, Var, get, let, match_cast, tuple_of
 from assay.semantics.leaves import input_leaves, output_leaves
 from assay.semantics.module import Module
 from assay.semantics.names import unused
-from assay.semantics.types import FuncType, TupleType, Type
-from assay.semantics.walk import fold_scoped, occurrences, rewrite
+from assay.semantics.types import FuncType, TupleType, Type, same_type
+from assay.semantics.walk import fold_scoped, occurrences, reached, rewrite
 
 
 def with_flat_main(module: Module) -> Module:
-    """The module itself where no parameter is a tuple and no result is one inside a tuple, or where `main` calls
-    itself. Invalid (parts.C1): two parts would have one name."""
+    """The module itself where no parameter is a tuple and no result is one inside a tuple, and `main` does not call
+    itself, through others too. Invalid (parts.C1): two parts would have one name."""
     main = module.definitions.get("main")
+    if isinstance(main, Function) and _comes_back(module):
+        module = _with_main_around(module)
+        main = module.main
     if not isinstance(main, Function) or not _nests(main):
-        return module
-    if "main" in called(main).functions:
         return module
     leaves = iter(input_leaves(main))
     params: list[Var] = []
@@ -41,6 +43,8 @@ def with_flat_main(module: Module) -> Module:
         params += made
     names = [name for name, _ in output_leaves(main)]
     whole = Var(main.result_type, "result")
+    if not same_type(whole.type, body.type):  # what the border of `main` compares
+        body = match_cast(body, whole.type, main.span)
     body = let(whole, body, tuple_of(*_parts_of(whole)))
     for p, value in reversed(bound):
         body = let(p, value, body)
@@ -51,21 +55,48 @@ def with_flat_main(module: Module) -> Module:
 
 
 def with_main(module: Module, main: Function) -> Module:
-    """The module with another `main`. If its type is another one, functions that call `main`, as saved calls do, call
-    the one that was there, by a name of its own."""
-    functions = {n: d for n, d in module.definitions.items() if n != "main" and isinstance(d, Function)}
-    callers: dict[str, Expr] = {
-        n: d for n, d in functions.items() if main.type != module.main.type and "main" in called(d).functions
-    }
-    if not callers:
+    """The module with another `main`. If its type is another one, what calls `main`, as saved calls and a `main` that
+    calls itself do, calls the one that was there, by a name of its own."""
+    if main.type == module.main.type:
         return module.with_(main=main)
+    return _called_as_written(module, {**_others(module), "main": main})
+
+
+def _with_main_around(module: Module) -> Module:
+    """The module with a `main` that calls the one that was there, and so does what called that."""
+    main = module.main
+    params = tuple(replace(p) for p in main.params)
+    body: Expr = Call(main.result_type, GlobalVar(main.type, "main"), params, span=main.span, device=main.body.device)
+    around = replace(main, params=params, body=body)
+    return _called_as_written(module, {**_others(module), "main": around})
+
+
+def _called_as_written(module: Module, functions: Mapping[str, Function]) -> Module:
+    """The module with other functions, each of which calls the `main` of the module, by a name of its own, where it
+    called `main`."""
+    callers: dict[str, Expr] = {n: d for n, d in functions.items() if "main" in called(d).functions}
+    if not callers:
+        return module.with_(**functions)
     name = unused("main_as_written", module.definitions, module.constants)
 
     def renamed(node: Expr) -> Expr:
         return replace(node, name=name) if isinstance(node, GlobalVar) and node.name == "main" else node
 
-    made: dict[str, Expr] = {name: fresh_copy(module.main, {}), **{n: rewrite(d, renamed) for n, d in callers.items()}}
-    return module.with_(main=main, **{n: d for n, d in made.items() if isinstance(d, Function)})
+    callers[name] = fresh_copy(module.main, {})
+    made: dict[str, Expr] = {**functions, **{n: rewrite(d, renamed) for n, d in callers.items()}}
+    return module.with_(**{n: d for n, d in made.items() if isinstance(d, Function)})
+
+
+def _others(module: Module) -> dict[str, Function]:
+    return {n: d for n, d in module.graphs.items() if n != "main"}
+
+
+def _comes_back(module: Module) -> bool:
+    """Whether `main` may call itself, through others too."""
+    graphs = module.graphs
+    return "main" in reached(
+        called(graphs["main"]).functions, lambda n: called(graphs[n]).functions if n in graphs else ()
+    )
 
 
 def _nests(main: Function) -> bool:

@@ -62,6 +62,7 @@ class Lifter:
             if isinstance(made, Call) and isinstance(made.op, Var) and made.op in self.lifted:
                 target, captured = self.lifted[made.op]
                 made = replace(made, op=target, args=(*captured, *made.args))
+                values.update(captured)
             elif isinstance(made, Let) and made.var in self.lifted:
                 made = made.body
             elif isinstance(made, Function) and node is not self.root and id(node) not in stays:

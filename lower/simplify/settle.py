@@ -12,12 +12,12 @@ from assay.lower.frontends.flat_main import with_main
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.fold import Evaluate, Folding, Value
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Expr, Function, If, MatchCast
+from assay.semantics.graph import Call, Expr, Function, If, MatchCast
 from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import TensorType, Type, symbols
+from assay.semantics.types import FuncType, TensorType, Type, symbols
 from assay.semantics.walk import post_order
 
 BREAKS_A_RULE = "the program breaks a rule: "
@@ -87,7 +87,22 @@ def _learn(main: Function, known: Bound, left: Collection[Symbol]) -> set[Symbol
             wrong |= _meet(node.type, node.value.type, known, left)
         elif isinstance(node, If):
             wrong |= _meet(node.type, node.then.type, known, left) | _meet(node.type, node.otherwise.type, known, left)
+        elif isinstance(node, Call) and isinstance(node.op, Expr) and symbols(node.type):
+            wrong |= _meet(node.type, _given(node, known), known, left)
     return wrong | _meet(main.result_type, main.body.type, known, left)
+
+
+def _given(call: Call, known: Bound) -> Type:
+    """What a call of a function gives, as far as the function's type says it by now: of sizes that a function inside of
+    another has from around it, no call says what they are."""
+    of = instantiate(call.op.type, known) if isinstance(call.op, Expr) else call.type
+    bound: Bound = dict(known)
+    try:
+        assert isinstance(of, FuncType)
+        match_types(of.params, [instantiate(a.type, known) for a in call.args], bound, of.type_params)
+    except Invalid:
+        return call.type
+    return instantiate(of.result, bound)
 
 
 def _meet(want: Type, got: Type, known: Bound, left: Collection[Symbol]) -> set[Symbol]:

@@ -30,7 +30,7 @@ from assay.semantics.types import (
     symbols,
     with_dims,
 )
-from assay.semantics.walk import Worklist, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 Bound: TypeAlias = dict[Var | TypeVar, Dim | Type]
 """What symbols and type parameters stand for."""
@@ -205,8 +205,10 @@ def instantiate_dim(dim: Dim, bound: Mapping[Var | TypeVar, Dim | Type]) -> Dim:
 
 
 def instantiate(of: Type, bound: Mapping[Var | TypeVar, Dim | Type], fresh: bool = False) -> Type:
-    """`of` with symbols and type parameters replaced. With `fresh`, symbols that have no value get new names."""
+    """`of` with symbols and type parameters replaced. With `fresh`, symbols that have no value get new names, and so
+    does a dim that speaks of one which no dim is."""
     if fresh:
+        of = _told(of, bound)
         bound = {**{s: Var(s.name) for s in symbols(of) if s not in bound}, **bound}
     if not any(s in bound for s in symbols(of)) and not any(t in bound for t in free_type_vars(of)):
         return of
@@ -221,6 +223,17 @@ def instantiate(of: Type, bound: Mapping[Var | TypeVar, Dim | Type], fresh: bool
         of = rewrite(of, lambda t: _dims_replaced(t, bound))
         return rewrite(of, leaf)
     return with_dims(of, lambda d: instantiate_dim(d, bound))
+
+
+def _told(of: Type, bound: Mapping[Var | TypeVar, Dim | Type]) -> Type:
+    """`of` with a symbol for each dim that is computed from one without a value: what it was computed from nobody could
+    tell who has a value of this type, but where another dim is that symbol."""
+    without = {s for s in symbols(of) if s not in bound}
+    if without:
+        without -= {d for t in post_order(of) for d in dims(t) if isinstance(d, Var)}
+    if not without:
+        return of
+    return with_dims(of, lambda d: Var("d") if isinstance(d, Expr) and without & set(variables(d)) else d)
 
 
 def _dims_replaced(t: Type, bound: Mapping[Var | TypeVar, Dim | Type]) -> Type:

@@ -127,6 +127,16 @@ def test_what_has_no_value_stays_or_is_fresh() -> None:
     assert same_type(instantiate(TupleType((T, A)), {T: t(2)}), TupleType((t(2), A)))
 
 
+def test_what_is_computed_from_what_nobody_tells_is_a_size_of_its_own() -> None:
+    """Where another dim is that symbol, or a parameter says it, it stays computed."""
+    alone = instantiate(t(n + m, k), {k: 3}, fresh=True)
+    assert isinstance(alone, TensorType) and isinstance(alone.shape[0], Symbol) and alone.shape[1] == 3
+    beside = instantiate(t(n, n + k), {k: 3}, fresh=True)
+    assert isinstance(beside, TensorType) and isinstance(beside.shape[0], Symbol) and beside.shape[0] is not n
+    assert same_type(beside, t(beside.shape[0], beside.shape[0] + 3))
+    assert same_type(instantiate(t(n + m), {n: 2, m: 3}, fresh=True), t(5))
+
+
 def test_numbers_are_told_apart_at_once() -> None:
     assert steps(lambda: provably_different(2, 3)) <= 3
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Generic, TypeVar
 
@@ -16,8 +17,9 @@ from assay.semantics.advice import about_sizes
 from assay.semantics.errors import BudgetSpent, Invalid, Trap
 from assay.semantics.memory import Bounds
 from assay.semantics.module import Module
-from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import Type
+from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
+from assay.semantics.types import TensorType, TupleType, Type, symbols
+from assay.semantics.walk import post_order
 from assay.verify.trials.fitting import facts_of, fitting_sizes
 from assay.verify.trials.sizes import Sizes, first_to_try, sizes_to_try, told_point
 
@@ -28,8 +30,9 @@ MOST_SIZES = 8
 DRAWS = 8
 """How often inputs are drawn until what a program asserts of them holds."""
 MOST_ELEMENTS = 1 << 21
-"""Where a first run is looked for, sizes whose product is larger are passed over once some were tried: a program that
-traps whatever its sizes are is not waited for."""
+"""While no run is found, sizes at which a tensor is larger are passed over once some were tried: a program that traps
+whatever its sizes are is not waited for."""
+TOO_LARGE = "larger than what is tried where nothing smaller runs"
 MOST_TOLD = 4
 """So many choices of sizes that fail alike are named, and so many reasons."""
 
@@ -56,6 +59,9 @@ class SizeChoice(Generic[Run]):
     failing: dict[str, list[Sizes]] = field(default_factory=dict)
     """The sizes that were tried in vain, by the reason."""
 
+    asked: list[Sizes] = field(default_factory=list)
+    """Sizes at which the casts of the program hold: they are tried even where they are large."""
+
     def excluded(self, sizes: Sizes) -> str | None:
         """Why the program does not run at some sizes; None if it does."""
         try:
@@ -78,31 +84,56 @@ class SizeChoice(Generic[Run]):
         """Sizes at which what the program casts holds."""
         all_of_them = (*self.symbols, *self.fixed)
         if self.module is not None and facts_of(self.module, all_of_them):
-            yield from fitting_sizes(self.module, all_of_them, MOST_SIZES, {**self.fixed, **fixed})
+            for sizes in fitting_sizes(self.module, all_of_them, MOST_SIZES, {**self.fixed, **fixed}):
+                self.asked.append(sizes)
+                yield sizes
 
     def all(self) -> tuple[list[Run], list[tuple[Sizes, str]]]:
         """Runs at the sizes that are tried, and sizes of interest at which there is none, with the reasons."""
-        found = sizes_to_try(self.symbols, self.bounds, self.excluded, MOST_SIZES, self.fitting)
+        try:
+            found = sizes_to_try(self.symbols, self.bounds, self.small, MOST_SIZES, self.fitting)
+        except BudgetSpent:
+            if self.runs or not self.trapping:
+                raise
+            return [], []
         return [self.runs[tuple(s.values())] for s in found.points], list(found.excluded)
 
     def first(self) -> Run | None:
         """The first of those runs, without making the others; None if there is none that is not large."""
-
-        def excluded(sizes: Sizes) -> str | None:
-            large = prod(max(1, n) for n in sizes.values()) > MOST_ELEMENTS
-            return "too large to be tried" if large and self.failing else self.excluded(sizes)
-
         try:
-            found = first_to_try(self.symbols, self.bounds, excluded, self.fitting)
+            found = first_to_try(self.symbols, self.bounds, self.small, self.fitting)
         except BudgetSpent:
             if not self.trapping:
                 raise
             return None
         return None if found is None else self.runs[tuple(found.values())]
 
+    def small(self, sizes: Sizes) -> str | None:
+        """Why the program does not run at some sizes, or is not tried: they are large, and no others served."""
+        if self.runs or not self.failing or sizes in self.asked or self.elements(sizes) <= MOST_ELEMENTS:
+            return self.excluded(sizes)
+        return TOO_LARGE
+
+    def elements(self, sizes: Sizes) -> int:
+        """How many elements the largest tensor has of which main says so, at some sizes; the product of the sizes where
+        the program cannot be had without them."""
+        if self.module is None:
+            return prod(max(1, n) for n in sizes.values())
+        return max((_product(shape, {**self.fixed, **sizes}) for shape in self.shapes), default=0)
+
+    @cached_property
+    def shapes(self) -> list[Sequence[Dim]]:
+        """The shapes in main that speak of nothing but these symbols."""
+        known = {*self.symbols, *self.fixed}
+        nodes = [] if self.module is None else [*self.module.main.params, *post_order(self.module.main.body)]
+        parts = [t for n in nodes for t in post_order(n.type, lambda t: t.children if isinstance(t, TupleType) else ())]
+        found = {str(t): t for t in parts if isinstance(t, TensorType)}
+        return [t.shape for t in found.values() if set(symbols(t)) <= known]
+
     def told(self, sizes: Sizes, why: str) -> str:
         """That there is no run at some sizes."""
-        return f"{'not run at' if why in self.trapping else 'no run has'} {told_point(sizes)}: {why}"
+        said = "not run at" if why in self.trapping or why == TOO_LARGE else "no run has"
+        return f"{said} {told_point(sizes)}: {why}"
 
     def none_found(self, said: str, types: Sequence[Type]) -> Invalid:
         """What is told where no run has any of the sizes. What is wrong at all of them alike is not about sizes."""
@@ -112,6 +143,13 @@ class SizeChoice(Generic[Run]):
             f"no sizes were found at which the program can run: {said}; {about_sizes(self.symbols, types)}",
             label="input.C6",
         )
+
+
+def _product(shape: Sequence[Dim], sizes: Sizes) -> int:
+    try:
+        return prod(evaluate_dim(d, sizes) for d in shape)
+    except Trap:
+        return 0  # no run has these sizes, which is what is said of them
 
 
 def drawn(

@@ -9,12 +9,14 @@ import pytest
 
 from assay.interp import graph
 from assay.lower.frontends.flat_main import with_flat_main
-from assay.semantics.dtypes import FLOAT32
+from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Expr, Function, GlobalVar, call, function, get, tuple_of, var
+from assay.semantics.graph import Expr, Function, GlobalVar, call, constant, function, get, if_, tuple_of, var
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.semantics.types import TensorType, TupleType
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import FuncType, TensorType, TupleType
+from assay.semantics.walk import post_order
 from assay.verify.border.values import to_arrays
 
 T = TensorType((2,), FLOAT32)
@@ -59,6 +61,34 @@ def test_who_calls_main_calls_the_one_that_was_there() -> None:
     got = to_arrays(graph.run(flat.with_(main=replace(caller, attrs=module.main.attrs)), {"p": (a, (b, ())), "q": c}))
     want = to_arrays(graph.run(module, {"p": (a, (b, ())), "q": c}))
     assert list(got) == list(want) and all(np.array_equal(got[n], want[n]) for n in want)
+
+
+def counting_down(through: bool) -> Module:
+    """A `main` that calls itself with the parts of a tuple exchanged, `through` another function or at once; its result
+    has a size of its own."""
+    n, p = var("n", TensorType((), INT32)), var("p", TupleType((T, TensorType((Symbol("m"),), FLOAT32))))
+    kind = FuncType((n.type, p.type), TensorType((Symbol("k"),), FLOAT32))
+    again: Expr = call(GlobalVar(kind, "main"), call("subtract", n, constant(np.int32(1))), p)
+    made = {}
+    if through:
+        q = [replace(v) for v in (n, p)]
+        made["other"] = function(q, call(GlobalVar(kind, "main"), *q), kind.result)
+        again = replace(again, op=GlobalVar(kind, "other"))
+    both = call("concat", get(p, 0), get(p, 1))
+    body = if_(call("greater", n, constant(np.int32(0))), again, both)
+    return Module({"main": function([n, p], body, kind.result), **made})
+
+
+@pytest.mark.parametrize("through", [True, False])
+def test_who_calls_itself_is_called(through: bool) -> None:
+    module, flat = counting_down(through), with_flat_main(counting_down(through))
+    check(flat)
+    assert "main" not in {n.name for d in flat.graphs.values() for n in post_order(d) if isinstance(n, GlobalVar)}
+    assert with_flat_main(flat) is flat
+    a, b = np.float32([1, 2]), np.float32([3, 4, 5])
+    (want,) = to_arrays(graph.run(module, {"n": np.int32(3), "p": (a, b)})).values()
+    (got,) = graph.run(flat, {"n": np.int32(3), "p.0": a, "p.1": b}).values()
+    assert np.array_equal(got, want)
 
 
 def test_names_that_would_be_one() -> None:

@@ -13,8 +13,12 @@ import pytest
 import assay as product
 from assay.lower.c import emit
 from assay.lower.interfaces import Interface
+from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import BudgetSpent, Trap
+from assay.semantics.graph import function, tuple_of, var
+from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import TensorType
 from assay.verify.app.size_choice import MOST_ELEMENTS, SizeChoice
 from assay.verify.c import check_c
 from assay.verify.trials.sizes import Sizes
@@ -149,7 +153,30 @@ def test_a_program_that_always_traps_is_not_waited_for() -> None:
         assert choice.first() is None and len(choice.trapping) == 1
         assert len(tried) <= 100 and all(prod(s.values()) <= MOST_ELEMENTS for s in tried)
         assert (len(tried) == 3) == spends
+        tried.clear()
+        choice = SizeChoice(symbols, {}, at)  # several, as check takes them
+        assert choice.all()[0] == [] and len(choice.trapping) == 1
+        assert len(tried) <= 200 and all(prod(s.values()) <= MOST_ELEMENTS for s in tried)
+        assert (len(tried) == 3) == spends
     assert SizeChoice(symbols[:1], {symbols[0]: (1 << 30, None)}, at).first() is None and len(tried) > 3  # the first is
+
+
+def test_what_is_large_is_the_largest_tensor() -> None:
+    """Many sizes of which no two meet in a tensor are small; and where something ran, what is large is tried."""
+    symbols = [Symbol(name) for name in "abcdefgh"]
+    rows = [var(s.name, TensorType((s, 2), FLOAT32)) for s in symbols]
+    module = Module({"main": function(rows, tuple_of(*rows))})
+    sums: list[Sizes] = []
+
+    def at(sizes: Sizes) -> tuple[None, Trap | None]:
+        first, second, both = (sizes[s] for s in symbols[:3])
+        fits = first + second == both and all(n > 1 for n in sizes.values())
+        sums.extend([sizes] if fits else [])
+        return None, None if fits else Trap("assertion", "no sum")
+
+    bounds = {s: (0, 1 << 24) for s in symbols[7:]}
+    assert len(SizeChoice(symbols, bounds, at, module).all()[0]) == len(sums) >= 2
+    assert any(s[symbols[7]] == 1 << 24 for s in sums) and prod(sums[0].values()) > MOST_ELEMENTS
 
 
 def test_inputs_are_drawn_until_what_is_asserted_holds(

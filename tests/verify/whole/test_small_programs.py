@@ -25,6 +25,9 @@ FIRST = (
     "Loop of a number that is given",
     "a local function that calls itself",
     "If whose branches differ in size",
+    "main calls itself with a tuple",
+    "local functions whose results have sizes around them",
+    "one recursive function in another, lifted",
     "strings",
 )
 """Those that `check` once got wrong, and others that are kept for what they say."""
