@@ -45,7 +45,7 @@ class MeasuredSizes:
                 what = (
                     f"the size {v.name} is {n}, and the program has room for {most}; --bound {v.name}=0..N makes more"
                 )
-                raise Trap("no room", what, label="machine.T13")
+                raise Trap("memory", what, label="machine.T13")
             if not isinstance(most, int) or n > most:
                 raise Trap("shape", f"the size {v.name} is {n}, and has to be {most} at most", label="match_cast.T1")
             self.values[v] = n

@@ -25,7 +25,7 @@ MOST_NODES = 200_000
 
 
 @dataclass
-class PutBack:
+class PutFunctionsBack:
     """Puts functions back, each at each of its calls. `lifted` are those that call themselves, through others too, by
     name; `names` are those of the parameters of the local functions that there were: which parameters of a lifted one
     are its own is guessed by them, and a wrong guess shows nothing."""

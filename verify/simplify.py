@@ -53,7 +53,7 @@ from assay.verify.anf import heights
 from assay.verify.app.guards import broken
 from assay.verify.evidence import Context, Evidence, proved, refuted
 from assay.verify.kept import is_same
-from assay.verify.lifted import MOST_NODES, PutBack, local_names
+from assay.verify.lifted import MOST_NODES, PutFunctionsBack, local_names
 from assay.verify.value_numbering import Array, Numbered, number_function
 from assay.verify.value_numbering.nesting import UndecidedNumbering, is_atom
 from assay.verify.value_numbering.terms import Table
@@ -86,7 +86,7 @@ def check_lifted(before: Module, after: Module, context: Context) -> Evidence:
     after = after.with_(**{n: _with_called(d) for n, d in after.graphs.items() if not is_opaque(d)})
     recursive = _recursive(after) - set(before.definitions)
     lifted = {n: d for n, d in after.graphs.items() if n in recursive and not is_opaque(d)}
-    put = PutBack(lifted, local_names(before.graphs))
+    put = PutFunctionsBack(lifted, local_names(before.graphs))
     try:
         whole = {n: put.run(d) for n, d in after.graphs.items() if n in before.definitions and not is_opaque(d)}
     except UndecidedNumbering as why:

@@ -33,7 +33,7 @@ class Activation:
     def look(self, expr: graph.Expr) -> tuple[Origin, ...]:
         """The origins of an operand. Unsupported for a function, and where an operand has no name (`liveness.C7`)."""
         if isinstance(expr.type, FuncType):
-            refuse(expr, "as a value")
+            refuse_value(expr, "as a value")
         if isinstance(expr, graph.GlobalVar):
             return from_outside(expr)
         if expr not in self.of:
@@ -130,7 +130,7 @@ def refuse_recursion(callee: Callee, call: graph.Call, why: str) -> NoReturn:
     )
 
 
-def refuse(value: graph.Expr, where: str) -> NoReturn:
+def refuse_value(value: graph.Expr, where: str) -> NoReturn:
     """What has no plan, by name."""
     what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else graph.show_head(value)
     raise Unsupported(

@@ -10,7 +10,7 @@ from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
-from assay.lower.liveness.activation import Activation, Callee, handed_on, refuse, refuse_recursion
+from assay.lower.liveness.activation import Activation, Callee, handed_on, refuse_recursion, refuse_value
 from assay.lower.liveness.items import (
     Again,
     Arm,
@@ -164,7 +164,7 @@ class _Reader:
             case graph.Function() if not is_opaque(value):
                 at.functions[var] = Callee(var.name, value, at, var)
             case graph.Var() | graph.GlobalVar() if isinstance(value.type, FuncType):
-                at.functions[var] = self.callee(value, at) or refuse(value, f"in {var.name}")
+                at.functions[var] = self.callee(value, at) or refuse_value(value, f"in {var.name}")
             case graph.Call() if isinstance(value.op, graph.Expr) and (callee := self.callee(value.op, at)) is not None:
                 if callee.function in self.active:
                     self.again(callee, value, at, tail)
@@ -174,7 +174,7 @@ class _Reader:
             case _:
                 found = passed(value, at.look)
                 if found is None:
-                    refuse(value, f"in {var.name}")
+                    refuse_value(value, f"in {var.name}")
                 at.of[var] = found
 
     def met(self, value: graph.Expr, found: Typed, at: Activation) -> Value:
@@ -464,7 +464,7 @@ class _Reader:
         pairs = list(zip(callee.function.params, call.args, strict=True))
         for p, a in pairs:
             if isinstance(p.type, FuncType):
-                inner.functions[p] = self.callee(a, at) or refuse(a, f"in {p.name}")
+                inner.functions[p] = self.callee(a, at) or refuse_value(a, f"in {p.name}")
         data = [(p.type, flatten(at.typed(a.type))) for p, a in pairs if not isinstance(p.type, FuncType)]
         self.meet([of for of, _ in data], [t for _, some in data for t in some], inner, call.span)
         return inner

@@ -14,7 +14,9 @@ from assay.lower.c import emit
 from assay.lower.c.sizes import EntrySizes
 from assay.lower.liveness import find_lives
 from assay.lower.pool import plan_pools as pool
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.dtypes import FLOAT32
+from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.graph import Call, GlobalVar, call, function, var
 from assay.semantics.graph.limits import with_limits
 from assay.semantics.instance import measured_of
 from assay.semantics.module import Assertion, Item, Loop, Measure, Module
@@ -23,6 +25,7 @@ from assay.semantics.scalar import Dim, Var
 from assay.semantics.size_facts import facts_at
 from assay.semantics.steps import Branch, Continue
 from assay.semantics.text.module_text import parse
+from assay.semantics.types import TensorType
 from assay.verify.c.compiled import compile_c
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context
@@ -93,7 +96,7 @@ def test_there_is_room_for_so_much_and_no_more(rooms: dict[str, int], top: int) 
     given["top"] = np.int32(top + 1)
     with pytest.raises(Trap) as found:
         machine.run(planned, given)
-    assert (found.value.kind, found.value.label) == ("no room", "machine.T13")
+    assert (found.value.kind, found.value.label) == ("memory", "machine.T13")
     with pytest.raises(Invalid, match="ROOM_BAD_SIZE"):
         compiled.run(given)
 
@@ -270,3 +273,15 @@ def test_a_size_of_a_choice_is_at_most_that_of_its_arms() -> None:
     _, live = made("choice")
     (most,) = measured_of(live.program).values()
     assert not live.program.limits and str(most)
+
+
+def test_a_size_that_nothing_tells_is_refused() -> None:
+    """A declared result speaks of a size that no value has, so what it asks cannot be asserted."""
+    q, of = Var("q"), TensorType((Var("n"),), FLOAT32)
+    x, y = var("x", of), var("y", of)
+    declared = TensorType((q * 2,), FLOAT32)
+    inner = function([y], call("negative", y), declared)
+    called = Call(of, GlobalVar(inner.type, "inner"), (x,))
+    with pytest.raises(Unsupported) as found:
+        find_lives(lowered(Module({"main": function([x], called, of), "inner": inner})))
+    assert found.value.label == "liveness.C11"

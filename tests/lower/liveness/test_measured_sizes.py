@@ -12,15 +12,16 @@ import pytest
 from assay.interp import graph, machine
 from assay.lower.c import CSource, emit
 from assay.lower.liveness import find_lives
+from assay.lower.liveness.rooms import room_of
 from assay.lower.liveness.slots import ROOM
 from assay.lower.pool import plan_pools as pool
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import Expr, call, function, get, if_, let, match_cast, var
 from assay.semantics.graph.limits import with_limits
 from assay.semantics.module import Assertion, Branch, Item, Measure, Module, Slot
 from assay.semantics.rules import check_program as check_rules
-from assay.semantics.scalar import Var
+from assay.semantics.scalar import Var, apply
 from assay.semantics.types import ShapeType, TensorType
 from assay.verify.c.compiled import compile_c
 from assay.verify.compare import Comparison
@@ -294,7 +295,7 @@ def test_a_plan_keeps_the_room() -> None:
     ("right", "wrong"),
     [
         ("*b = plan->", "*b = 1 + plan->"),  # another size is returned
-        ("= found[0];", "= found[0] - (found[0] > 0);"),  # another is computed with
+        ("(int32_t)found[0];", "(int32_t)(found[0] - (found[0] > 0));"),  # another is computed with
         ("found[0] < 0", "found[0] < 1"),  # 0 is refused
     ],
 )
@@ -311,3 +312,10 @@ def test_c_that_measures_otherwise_is_seen(right: str, wrong: str) -> None:
         return Comparison(before, module_at(planned, given), c, compile_c(c, reproducible=False), given).run()[1].holds
 
     assert compared(source) and not compared(odd)
+
+
+def test_a_size_of_which_it_is_not_seen_how_great_it_can_be_is_refused() -> None:
+    c, n = Var("c"), Var("n")
+    with pytest.raises(Unsupported) as found:
+        room_of(TensorType((apply("floormod", c, n),), FLOAT32), {c: 8})
+    assert found.value.label == "liveness.C10"

@@ -92,7 +92,8 @@ def test_inputs_for_which_there_is_no_room_are_told(
     assert assay(monkeypatch, *with_bound, "q=0..11") == 2
     assert "main has no symbolic dim q; it has " in capsys.readouterr().err
     assert assay(monkeypatch, *with_bound, "grow.n=2..11") == 2
-    assert "grow.n is no size of the inputs" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "grow.n is no size of the inputs" in said and "[limits.C4]" in said, said
 
 
 TAKEN = """@R.function

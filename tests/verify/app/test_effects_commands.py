@@ -125,8 +125,12 @@ def test_values_that_shapes_depend_on_are_taken_from_the_inputs(
     """They are asserted: the certificate is of this model with these values."""
     text, given = GIVEN[name]
     path = write(tmp_path / f"{name}.onnx", text)
-    assert assay(monkeypatch, "check", path) == 2
-    assert ("[liveness.C10]" if name == "topk" else "[onnx.C13]") in held_errors(capsys)
+    if name == "topk":  # a size that only a run tells has room
+        assert assay(monkeypatch, "check", path) == 0
+        assert "1 measured size" in held(capsys)
+    else:
+        assert assay(monkeypatch, "check", path) == 2
+        assert "[onnx.C13]" in held_errors(capsys)
     np.savez(tmp_path / "in.npz", **given)  # type: ignore[arg-type]
     at = ("--inputs", tmp_path / "in.npz")
     assert assay(monkeypatch, "check", path, *at, "--backend", "onnxruntime") == 0
