@@ -85,8 +85,8 @@ def test_the_checks_hold_and_machine_and_c_run_as_the_graph(name: str) -> None:
 
 @pytest.mark.parametrize(("rooms", "top"), [({"grow.n": 6}, 4), ({}, 1024)])
 def test_there_is_room_for_so_much_and_no_more(rooms: dict[str, int], top: int) -> None:
-    """What is declared, or 1024 more than at first; one more ends the run of the machine and of the C. The machine takes
-    its time, so the greater one is run by the C alone."""
+    """What is declared, or 1024 more than at first; one more ends the run of the machine and of the C. The machine is
+    slow, so the greater one is run by the C alone."""
     _, live = made("growing", **rooms)
     planned = pool(live)
     compiled = compile_c(emit(planned, "room"), reproducible=True)
