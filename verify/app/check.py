@@ -302,18 +302,7 @@ class CheckRun:
             self.runs = [SizedRun({}, module, self.origin.tensors, self.as_kept(inputs))]
             return
 
-        def at(sizes: Sizes) -> tuple[SizedRun, Trap | None]:
-            there, tensors = program_at(module, sizes)  # what it says is the same of a certificate
-            refused = ""
-            try:
-                there, tensors = self.origin.sized(module, sizes)
-            except Invalid as wrong:
-                refused = wrong.message.rpartition(BREAKS_A_RULE)[2]
-            require_time(there.main, there)
-            inputs, trap = self.drawn(there, self.given_at(main, sizes))
-            return SizedRun(sizes, there, tensors, inputs, refused), trap
-
-        choice = SizeChoice(tuple(free), declared_bounds(main), at, module)
+        choice = SizeChoice(tuple(free), declared_bounds(main), lambda sizes: self.tried(module, sizes), module)
         found, left_out = choice.all()
         self.left_out = [choice.told(sizes, why) for sizes, why in left_out]
         if found:
@@ -322,6 +311,20 @@ class CheckRun:
             self.runs = [run for _, run in choice.trapping.values()][:1]
         else:
             raise choice.none_found("; ".join(self.left_out), [p.type for p in main.params])
+
+    def tried(self, module: Module, sizes: Sizes) -> tuple[SizedRun, Trap | None]:
+        """The program at some sizes on inputs that are given or drawn, and how it traps on them, if it does. Invalid:
+        no run has these sizes. Where only the model that it came from has none, the run says so: what is said of sizes
+        has to be the same of a certificate, which has no model."""
+        there, tensors = program_at(module, sizes)
+        refused = ""
+        try:
+            there, tensors = self.origin.sized(module, sizes)
+        except Invalid as wrong:
+            refused = wrong.message.rpartition(BREAKS_A_RULE)[2]
+        require_time(there.main, there)
+        inputs, trap = self.drawn(there, self.given_at(module.main, sizes))
+        return SizedRun(sizes, there, tensors, inputs, refused), trap
 
     def as_kept(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """What was kept in place of inputs, where it has their shapes."""
@@ -452,12 +455,8 @@ class CheckRun:
     def run_at(self, named: Mapping[str, int]) -> SizedRun | None:
         """A run at sizes by name; None: the program cannot run there, or traps on the inputs tried."""
         module = self.modules[self.stages[0].name]
-        sizes = {v: named[v.name] for v in self.runs[0].sizes if v.name in named}
         try:
-            program_at(module, sizes)
-            there, tensors = self.origin.sized(module, sizes)
+            run, trap = self.tried(module, {v: named[v.name] for v in self.runs[0].sizes if v.name in named})
         except Invalid:
             return None
-        require_time(there.main, there)
-        inputs, trap = self.drawn(there, self.given_at(module.main, sizes))
-        return SizedRun(sizes, there, tensors, inputs) if trap is None else None
+        return run if trap is None else None

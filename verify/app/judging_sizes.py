@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -42,12 +42,12 @@ class SizedRun:
 
 @dataclass(frozen=True)
 class JudgedThere:
-    """The verdict at some sizes, and what else is to be said of them."""
+    """The verdict at some sizes; and, where it is one on 1 for whole numbers, why those drawn left it undecided."""
 
     sizes: Sizes
     did: str
     evidence: Evidence
-    note: str = ""
+    undecided: str = ""
 
 
 def judged_there(who: JudgedOutputs, run: SizedRun, given: Collection[str]) -> JudgedThere:
@@ -68,9 +68,7 @@ def judged_there(who: JudgedOutputs, run: SizedRun, given: Collection[str]) -> J
     by_ones, second = judge_outputs(here, Expected(run.module, ones), run.tensors)
     if second.holds is None:
         return JudgedThere(run.sizes, did, evidence)
-    where = f" at {told_point(run.sizes)}" if run.sizes else ""
-    note = f"{second.outcome}{where} with 1 for whole numbers; undecided with those that were drawn: {evidence.detail}"
-    return JudgedThere(run.sizes, by_ones, second, note)
+    return JudgedThere(run.sizes, by_ones, second, evidence.detail)
 
 
 def with_ones(run: SizedRun, given: Collection[str]) -> Mapping[str, Array] | None:
@@ -92,22 +90,39 @@ def together(found: Sequence[JudgedThere], told: str) -> tuple[str, Evidence]:
     """One line for all sizes: the gravest verdict, and where it does not hold, each verdict with its sizes."""
     worst = gravest(f.evidence.exit for f in found)
     there = next(f for f in found if f.evidence.exit is worst)
-    notes = "".join(f"; {f.note}" for f in found if f.note)
     did, detail = there.did, there.evidence.detail
     if there.sizes and worst is Exit.HOLDS:
         did += f" {told}"
     elif there.sizes:
         detail = f"at {told_point(there.sizes)}: {detail}{_each(found)}"
-    return did, replace(there.evidence, detail=detail + notes)
+    return did, replace(there.evidence, detail=detail + _by_ones([f for f in found if f.undecided]))
+
+
+def _by_ones(found: Sequence[JudgedThere]) -> str:
+    """Which verdicts are those on 1 for whole numbers; and of the first, why that was needed."""
+    if not found:
+        return ""
+    told = "; ".join(
+        f"{outcome} at {' and at '.join(points)}" if any(points) else outcome
+        for outcome, points in _by_outcome(found, told_point).items()
+    )
+    others = "" if len(found) == 1 else f" at the first of these {len(found)} sizes"
+    return f"; with 1 for whole numbers {told}; undecided with those that were drawn{others}: {found[0].undecided}"
+
+
+def _by_outcome(found: Sequence[JudgedThere], tell: Callable[[Sizes], str]) -> dict[str, list[str]]:
+    """The sizes at which each verdict was found, by verdict."""
+    by: dict[str, list[str]] = {}
+    for f in found:
+        by.setdefault(f.evidence.outcome, []).append(tell(f.sizes))
+    return by
 
 
 def _each(found: Sequence[JudgedThere]) -> str:
     """Each verdict with the sizes at which it was found."""
     if len(found) == 1:
         return ""
-    by: dict[str, list[str]] = {}
-    for f in found:
-        by.setdefault(f.evidence.outcome, []).append(f"({', '.join(map(str, f.sizes.values()))})")
+    told = _by_outcome(found, lambda sizes: f"({', '.join(map(str, sizes.values()))})")
     names = ", ".join(s.name for s in found[0].sizes)
-    told = "; ".join(f"{outcome} at {', '.join(points)}" for outcome, points in by.items())
-    return f"; of all ({names}): {told}"
+    each = "; ".join(f"{outcome} at {', '.join(points)}" for outcome, points in told.items())
+    return f"; of all ({names}): {each}"

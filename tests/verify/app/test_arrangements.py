@@ -7,7 +7,7 @@ import csv
 import hashlib
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from onnx import TensorProto, helper
 
 from assay.lower import c as lower_c
 from assay.semantics.arrangements import in_one, total
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import Expr
 from assay.semantics.memory import Place, Plan, arrangements
 from assay.semantics.module import Module
 from assay.semantics.scalar import as_expr, select
@@ -25,8 +27,10 @@ from assay.verify.app.arrangement_sizes import sizes_of_arrangements, taken_at
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.page import page
+from assay.verify.app.judging_sizes import SizedRun
 from assay.verify.evidence import Context
 from assay.verify.pool import check
+from assay.verify.trials.sizes import Sizes
 from tests.verify.app.test_plan_command import Command, assay
 
 __all__ = ["assay"]
@@ -115,6 +119,28 @@ def test_sizes_are_found_at_which_each_arrangement_is_taken(lowered: tuple[Modul
     for k, points in sizes_of_arrangements(program, []):
         assert taken_at(program, next(points)) == k
     assert not list(sizes_of_arrangements(program, [1, 0]))
+
+
+def test_what_is_said_of_arrangements_is_the_same_where_the_model_has_no_such_run(
+    lowered: tuple[Module, Module],
+) -> None:
+    """A certificate, which has no model, finds the same sizes again; only a backend is not asked there."""
+
+    class Refusing(Lowering):
+        def sized(self, module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]]:
+            raise Invalid("the shape is (0, -1)")
+
+    def found(lowering: Lowering) -> tuple[list[SizedRun], list[str]]:
+        check = CheckRun(lowering, stop_after="import")
+        assert all(line.evidence.holds for line in check.lines())
+        check.runs = check.runs[:1]
+        return check.runs_of_arrangements(lowered[1])
+
+    runs, missing = found(Lowering(crossing_model(), "crossing"))
+    others, none = found(Refusing(crossing_model(), "crossing"))
+    at, again = ([{s.name: n for s, n in r.sizes.items()} for r in some] for some in (runs, others))
+    assert runs and at == again and missing == none == []
+    assert not runs[0].refused and others[0].refused == "the shape is (0, -1)"
 
 
 def test_c_that_takes_the_wrong_arrangement(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,12 @@ def test_undecided_on_drawn_whole_numbers_is_judged_with_ones(
     did, evidence = together([found], "at n = 3")
     assert evidence.exit is Exit.HOLDS and did == "judged 111 at n = 3"
     assert evidence.detail == (
-        "detail 111; right at n = 3 with 1 for whole numbers; undecided with those that were drawn: detail 010"
+        "detail 111; with 1 for whole numbers right at n = 3; undecided with those that were drawn: detail 010"
+    )
+    twice = together([found, replace(found, sizes={N: 5})], "at n = 3, 5")[1]
+    assert twice.detail == (
+        "detail 111; with 1 for whole numbers right at n = 3 and at n = 5; undecided with those that were drawn at the"
+        " first of these 2 sizes: detail 010"
     )
 
 
