@@ -25,9 +25,9 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import as_expr, select
 from assay.verify.app.arrangement_sizes import sizes_of_arrangements, taken_at
 from assay.verify.app.check import CheckRun, Line, Lowering
+from assay.verify.app.judging_sizes import SizedRun
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.page import page
-from assay.verify.app.judging_sizes import SizedRun
 from assay.verify.evidence import Context
 from assay.verify.pool import check
 from assay.verify.trials.sizes import Sizes
