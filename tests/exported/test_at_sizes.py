@@ -29,9 +29,6 @@ NUMBERS = (0, 1, 2, 3, 5, 7, 8, 13, 16)
 SMALL = NUMBERS[:6]
 """What it is drawn from in the default suite."""
 
-PLANNED = {n: make for n, make in MODELS.items() if n not in ("counting", "growing", "choosing")}
-"""Sizes that change from one iteration to the next, and choices of several, are run and judged, but not lowered."""
-
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Isolated]:
@@ -66,7 +63,7 @@ def test_a_few_in_the_default_suite(name: str, runtime: Isolated) -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", [*PLANNED, *(p.stem for p in STORED)])
+@pytest.mark.parametrize("name", [*MODELS, *(p.stem for p in STORED)])
 def test_stored_models(name: str, runtime: Isolated) -> None:
     at_drawn_sizes(Lowering(stored()[name], name), runtime, examples=20)
 
@@ -81,7 +78,7 @@ def test_what_pytorch_exports(runtime: Isolated) -> None:
 
 def stored() -> dict[str, onnx.ModelProto]:
     """The small models, by name."""
-    return {**{n: make() for n, make in PLANNED.items()}, **{p.stem: onnx.load(p) for p in STORED}}
+    return {**{n: make() for n, make in MODELS.items()}, **{p.stem: onnx.load(p) for p in STORED}}
 
 
 def stops_early(*args: Any, **named: Any) -> CSource:
