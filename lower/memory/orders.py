@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from assay.semantics.errors import Trap
 from assay.semantics.memory import Plan, Problem, lower_bound, range_of
@@ -84,9 +85,9 @@ class Measure:
 def _drawn(symbols: Sequence[Var], problem: Problem, drawn: int) -> Iterator[Point]:
     for all_of_them in (0, 1):
         yield {v: _within(problem, v, all_of_them) for v in symbols}
-    for one in symbols:
-        yield {v: _within(problem, v, LARGE if v is one else 1) for v in symbols}
-        yield {v: _within(problem, v, 1 if v is one else LARGE) for v in symbols}
+    for one, few in product(symbols, (0, 1)):
+        yield {v: _within(problem, v, LARGE if v is one else few) for v in symbols}
+        yield {v: _within(problem, v, few if v is one else LARGE) for v in symbols}
     rng = random.Random(1)
     for _ in range(DRAWN):
         yield {v: _within(problem, v, round(LARGE ** rng.random())) for v in symbols}

@@ -7,7 +7,7 @@ trusted: the plan is proved for all values of the symbols (`assay.verify.memory`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -45,8 +45,9 @@ def plan_symbolic(
 
     There every buffer has the largest size that it can have; where there is none, its size at `at`, for symbols that
     are not given at `NOMINAL`. Without `at`, limits and buffers placed by hand, other orders are tried where this one
-    is bad at some sizes (`assay.lower.memory.orders`). `by_bound`: buffers that have a largest size keep it, so their
-    offsets are numbers where nothing without one lies below. A least value alone makes no size a number.
+    is bad at some sizes (`assay.lower.memory.orders`). `by_bound`: buffers all of whose symbols have a greatest value
+    keep the largest size, so their offsets are numbers where nothing else lies below. A least value alone makes no size
+    a number.
 
     Invalid (memory.C8): a buffer without a largest size can only lie in pools with a limit. Late: the time is up.
     Whatever else `planner` raises.
@@ -56,12 +57,13 @@ def plan_symbolic(
     sums = Sums(problem.bounds)
     most = {b.name: largest(b.nbytes, problem, sums) for b in buffers}
     ranked = tuple(replace(b, pools=unlimited(problem, b)) if most[b.name] is None else b for b in buffers)
-    size = {b.name: sums.of(b.nbytes if not by_bound or (high := most[b.name]) is None else high) for b in buffers}
+    kept = tuple(_at_bound(b, most[b.name], problem.bounds) if by_bound else b for b in buffers)
+    size = {b.name: sums.of(b.nbytes) for b in kept}
 
     def stacked(numbers: Mapping[str, int]) -> Plan:
         given = replace(problem, buffers=tuple(replace(b, nbytes=numbers[b.name]) for b in ranked), bounds={})
         found = planner(given)
-        stack = Stack(problem, found, sums, size, deadline)
+        stack = Stack(problem, found, sums, size, deadline, {n for n in numbers if not numbers[n]})
         places = {b.name: Place(found.places[b.name].pool, sums.dim(stack.offset[b.name])) for b in buffers}
         sizes = {p.name: sums.dim(stack.top(p.name)) for p in problem.pools if p.name in found.sizes}
         return Plan(places, sizes, f"symbolic, stacked by {found.planner}" if found.planner else "symbolic")
@@ -74,8 +76,14 @@ def plan_symbolic(
     fixed = any(p.limit is not None for p in problem.pools) or any(b.offset is not None for b in buffers)
     if at is not None or fixed or not any(isinstance(s, Expr) for s in made.sizes.values()):
         return made
-    kept = tuple(replace(b, nbytes=high) if by_bound and (high := most[b.name]) is not None else b for b in buffers)
     return _best(made, plan_by_class(problem, sums, size, made), replace(problem, buffers=kept), symbols, stacked)
+
+
+def _at_bound(buffer: BufferInfo, most: int | None, bounds: Bounds) -> BufferInfo:
+    """A buffer with the largest size that it has, if each of its symbols has a declared upper bound. One that is small
+    for another reason, as min(n, 32) is, keeps its size: at a small n nobody expects more."""
+    declared = all(range_of(bounds, v)[1] is not None for v in variables(buffer.nbytes))
+    return replace(buffer, nbytes=most) if declared and most is not None else buffer
 
 
 def _best(
@@ -121,12 +129,19 @@ def given_plan(problem: Problem, places: Mapping[str, Place]) -> Plan:
 class Stack:
     """The offset of every buffer: where the highest of those below it ends.
 
-    Buffers come in the order of the plan in numbers, so whatever came before lies below. What was placed by hand stays:
-    a buffer that may reach it lies above it.
+    Buffers come in the order of the plan in numbers, so whatever came before lies below. What is `empty` in numbers
+    comes first: it may lie anywhere there, also inside of another buffer, and would be stacked above it. What was placed
+    by hand stays: a buffer that may reach it lies above it.
     """
 
     def __init__(
-        self, problem: Problem, found: Plan, sums: Sums, size: Mapping[str, Polynomial], deadline: Deadline = NEVER
+        self,
+        problem: Problem,
+        found: Plan,
+        sums: Sums,
+        size: Mapping[str, Polynomial],
+        deadline: Deadline = NEVER,
+        empty: Set[str] = frozenset(),
     ) -> None:
         self.sums = sums
         self.size = size
@@ -142,7 +157,7 @@ class Stack:
         self._rank: dict[str, int] = {}
         self._under: list[int] = []  # by rank: what a buffer is known to lie above, as bits by rank
         self.offset |= {n: sums.of(offset) for n, offset in hand.items()}
-        for name in sorted(index, key=lambda n: (n not in hand, _offset(found, n), index[n])):
+        for name in sorted(index, key=lambda n: (n not in hand, n not in empty, _offset(found, n), index[n])):
             deadline.check()
             if name not in hand:
                 at = _offset(found, name)

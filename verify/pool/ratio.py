@@ -34,22 +34,20 @@ class Ratio:
 
 
 def told_plan(plan: Plan, program: Program, problem: Problem, symbols: str) -> Did:
-    """How many bytes the pools of a plan with symbols take; of several arrangements also how far from the least that
-    is."""
+    """How many bytes the pools of a plan with symbols take, and how far from the least that is."""
     numbers = {name: n for name, n in plan.sizes.items() if isinstance(n, int)}
     said = [
         f"{name}, {numbers[name]} bytes" if name in numbers else f"{name}, bytes by {symbols}" for name in plan.sizes
     ]
     about = f"{plural(len(plan.places), 'buffer')} in {'; '.join(said)}"
     data: dict[str, Any] = {"buffers": len(plan.places), **numbers}
-    if not plan.others:
-        return about, data
-    several = len(plan.others) + 1
-    about = f"{about}; the smallest of {several} arrangements is taken"
+    if plan.others:
+        data["arrangements"] = len(plan.others) + 1
+        about = f"{about}; the smallest of {data['arrangements']} arrangements is taken"
     if (ratio := drawn_ratio(program, problem, plan)) is not None:
         about = f"{about}; {ratio}"
         data |= {"ratio": round(ratio.ratio, 4), "ratio_at": dict(ratio.at), "sizes_drawn": ratio.points}
-    return about, {**data, "arrangements": several}
+    return about, data
 
 
 def drawn_ratio(program: Program, problem: Problem, plan: Plan) -> Ratio | None:

@@ -82,6 +82,26 @@ def test_a_least_value_alone_is_no_size() -> None:
         assert text(found.places["b"].offset) == "(n * 4)"
 
 
+def test_what_is_small_without_a_bound_is_an_expression() -> None:
+    """Its greatest size would be kept at every n, where another buffer may have no bytes at all."""
+    few = apply("min", N, 32)
+    found = planned(BufferInfo("a", 4 * few, ((0, 2),)), BufferInfo("b", 4 * N, ((0, 2),)), by_bound=True)
+    size = found.sizes["workspace"]
+    assert [evaluate_dim(size, {N: n}) for n in (0, 32, 100)] == [0, 256, 528]
+
+
+def test_what_has_no_bytes_in_numbers_lies_below() -> None:
+    """At n = 0 the place of b is open; stacked above a, it would lift c, which is not live with a."""
+    buffers = (
+        BufferInfo("a", 4096, ((0, 2),)),
+        BufferInfo("b", 4 * N, ((0, 4),)),
+        BufferInfo("c", 4096, ((2, 4),)),
+    )
+    found = plan_symbolic(Problem(buffers, (WORK,), {N: (0, None)}), greedy, {N: 0})
+    assert text(found.places["b"].offset) == "0"
+    assert [evaluate_dim(found.sizes["workspace"], {N: n}) for n in (0, 5)] == [4096, 4116]
+
+
 def test_partly_known() -> None:
     """One symbol has a bound and the other has none: only what depends on the one alone becomes a number."""
     found = planned(
