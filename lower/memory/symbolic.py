@@ -130,8 +130,8 @@ class Stack:
     """The offset of every buffer: where the highest of those below it ends.
 
     Buffers come in the order of the plan in numbers, so whatever came before lies below. What is `empty` in numbers
-    comes first: it may lie anywhere there, also inside of another buffer, and would be stacked above it. What was placed
-    by hand stays: a buffer that may reach it lies above it.
+    comes first: it may lie anywhere there, also inside of another buffer, and would be stacked above it. What was
+    placed by hand stays: a buffer that may reach it lies above it.
     """
 
     def __init__(
