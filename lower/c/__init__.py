@@ -159,12 +159,6 @@ class _Emitter:
                 f"C with sizes as arguments takes inputs and outputs by pointer, and {placed[0]} lies in a pool",
                 label="c.C6",
             )
-        if measured_of(self.program) and self.interface is not Interface.UNPACKED:
-            raise Unsupported(
-                "sizes that only a run tells are returned by pointer, for which a packed convention has no place:"
-                " choose the unpacked interface",
-                label="c.C26",
-            )
 
     def constants(self) -> Constants:
         """Where each constant stands."""

@@ -13,7 +13,7 @@ from assay.lower.c.helpers import Library
 from assay.lower.c.layout import EntryLayout, by_pointer
 from assay.lower.c.names import text_literal
 from assay.lower.c.outlining import OutlinedFunctions, Piece, indented
-from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
+from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs, plan_type
 from assay.lower.c.packed_abi import spec_tables, tvm_ffi
 from assay.lower.c.signature import READ_ONLY, CKernel, KernelParameter
 from assay.lower.c.sizes import c_size
@@ -297,18 +297,13 @@ def _head(layout: EntryLayout) -> Iterator[str]:
         yield "    int active = 0; /* how many devices are activated */\n"
     plan = ", plan" if layout.sizes.is_planned else ""
     if plan and not packed:
-        yield f"    struct {layout.name}_plan found;\n    {_plan_type(layout)}const plan = &found;\n"
+        yield f"    struct {layout.name}_plan found;\n    {plan_type(layout)}const plan = &found;\n"
         given = ", ".join([*(a.name for a in layout.sizes.arguments), "&found"])
         yield f"    int status = {layout.name}_find_plan({given});\n"
         yield f"    if (status == {layout.macro}_OK) {{\n    "
     yield f"    {'' if packed or plan else 'int '}status = (int){layout.name}_check(buffers{plan});\n"
     yield "    }\n" if plan and not packed else ""
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
-
-
-def _plan_type(layout: EntryLayout) -> str:
-    """A pointer to what depends on sizes; it changes where sizes are measured."""
-    return f"{'' if layout.sizes.measured else 'const '}struct {layout.name}_plan *"
 
 
 def _loops(layout: EntryLayout) -> list[int]:
@@ -323,7 +318,7 @@ def _locals(layout: EntryLayout) -> dict[str, str]:
     known |= {w.base: "unsigned char *" for w in layout.workspaces}
     known |= {"table": "const unsigned char *"} if layout.blob is not None else {}
     known |= {"again": "unsigned char *"} if _loops(layout) else {}
-    known |= {"plan": _plan_type(layout)} if layout.sizes.is_planned else {}
+    known |= {"plan": plan_type(layout)} if layout.sizes.is_planned else {}
     known |= {"handle": "void *"} if layout.has_handle else {}
     if layout.interface is Interface.PACKED:
         known["functions"] = "const struct assay_function_row *"

@@ -271,13 +271,19 @@ def _entry(layout: EntryLayout) -> Iterator[str]:
  * model runs on the same workspace. The macros _AT give their places"""
     yield "."
     if layout.interface is not Interface.UNPACKED:
-        words = ["the inputs", "the outputs", "the workspace" + ("" if len(layout.workspaces) == 1 else "s")]
+        words = ["the inputs", "the outputs", *(["the returned sizes"] if layout.sizes.returned else [])]
+        words += ["the workspace" + ("" if len(layout.workspaces) == 1 else "s")]
         words += ["the weights"] if layout.blob is not None else []
         yield f"""
  *
  * The arguments are tensors: {", ".join(words)}, in the order in which they are listed at the top.
  * A workspace is uint8 of rank 1 and of at least its bytes"""
         yield "; the weights of just WEIGHTS_BYTES.\n" if layout.blob is not None else ".\n"
+        if layout.sizes.returned:
+            yield """\
+ * An output whose sizes the run finds is a vector of its dtype with at least the elements that fit in its bytes,
+ * in which it stands first; each returned size is an int64 of rank 0.
+"""
         if layout.interface is Interface.PACKED:
             yield """\
  * One more may follow: a pointer to a table of functions, which are called instead of this model's own of the

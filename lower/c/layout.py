@@ -15,6 +15,7 @@ from assay.lower.c.sizes import EntrySizes
 from assay.lower.c.tables import Blob
 from assay.lower.interfaces import Interface
 from assay.lower.liveness.problem import bytes_of
+from assay.lower.memory.sums import Sums
 from assay.semantics.instance import place_of
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim
@@ -41,6 +42,14 @@ class Argument:
     def kept(self) -> Dim:
         """The bytes that it has to have."""
         return bytes_of(self.type) if self.room is None else self.room
+
+    @property
+    def handed(self) -> TensorType:
+        """What a packed entry is handed for it: of an output whose sizes a run measures a vector that has the room."""
+        if self.room is None:
+            return self.type
+        sums = Sums({})
+        return TensorType((sums.dim(sums.of(self.room // self.type.dtype.itemsize)),), self.type.dtype)
 
     @property
     def nbytes(self) -> int:

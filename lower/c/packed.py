@@ -28,7 +28,7 @@ from assay.lower.c.packed_abi import (
 from assay.lower.c.signature import CKernel, KernelParameter
 from assay.lower.c.sizes import DimRanges, DimWriter, fits, outside
 from assay.lower.interfaces import Interface
-from assay.semantics.dtypes import DTYPES
+from assay.semantics.dtypes import DTYPES, INT64
 from assay.semantics.errors import Unsupported
 from assay.semantics.instance import shape_in
 from assay.semantics.module import Step
@@ -193,7 +193,11 @@ def entry_specs(layout: EntryLayout) -> Iterator[Spec]:
     """What the packed entry takes."""
     named = layout.sizes.named
     for a in (*by_pointer(layout.inputs), *by_pointer(layout.outputs)):
-        yield Spec(f"{a.slot}: {type_text(a.type, named)}", a.type.shape, a.type.dtype, a.type.dtype.itemsize)
+        told = "" if a.room is None else f" in {type_text(a.handed, named)} or larger"
+        of = a.handed.dtype
+        yield Spec(f"{a.slot}: {type_text(a.type, named)}{told}", a.handed.shape, of, of.itemsize, a.room is not None)
+    for r in layout.sizes.returned:
+        yield Spec(f"{r.name}, where the run writes that size: int64", (), INT64, INT64.itemsize)
     of = DTYPES["uint8"]
     for w in layout.workspaces:
         what = "the workspace" if len(layout.workspaces) == 1 else w.name
@@ -209,9 +213,10 @@ def entry_head(layout: EntryLayout) -> Iterator[str]:
     count, m, ok = len(specs), layout.name, f"{layout.macro}_OK"
     dims = names.dims if places(specs)[-1] else "NULL"
     yield f"    void *arguments[{count}];\n    const struct assay_tensor *handed[{count}];\n"
-    if layout.sizes.arguments:
+    if layout.sizes.is_planned:
+        yield f"    struct {m}_plan found;\n    {plan_type(layout)}const plan = &found;\n"
+    if is_sized(specs):
         dims = "extents"
-        yield f"    struct {m}_plan found;\n    const struct {m}_plan *const plan = &found;\n"
         yield f"    int64_t extents[{places(specs)[-1]}];\n"
     given = "count"
     if layout.interface is Interface.PACKED:
@@ -219,7 +224,7 @@ def entry_head(layout: EntryLayout) -> Iterator[str]:
         yield "    const struct assay_function_row *functions = NULL;\n"
         yield f"    const int32_t given = (count == {count + 1} && args != NULL) ? {count} : count;\n"
     yield f"    int status = {m}_tensors(args, {given}, {names.table}, {count}, 0, handed, result);\n"
-    if layout.sizes.arguments:
+    if layout.sizes.is_planned:
         yield from _entry_dims(layout, specs)
     yield f"    if (status == {ok}) {{\n"
     yield f"        status = {m}_arguments(handed, {names.table}, {count}, {dims}, arguments, result);\n    }}\n"
@@ -236,6 +241,11 @@ def entry_head(layout: EntryLayout) -> Iterator[str]:
     yield f"    if (status != {ok}) {{\n        return status;\n    }}\n"
 
 
+def plan_type(layout: EntryLayout) -> str:
+    """A pointer to what depends on sizes; it changes where sizes are measured."""
+    return f"{'' if layout.sizes.measured else 'const '}struct {layout.name}_plan *"
+
+
 def _entry_dims(layout: EntryLayout, specs: Sequence[Spec]) -> Iterator[str]:
     """The lines that read the sizes from the inputs, and find the plan and the dims of all arguments."""
     inputs, ok = by_pointer(layout.inputs), f"{layout.macro}_OK"
@@ -243,11 +253,13 @@ def _entry_dims(layout: EntryLayout, specs: Sequence[Spec]) -> Iterator[str]:
         next(f"handed[{i}]->shape[{k}]" for i, a in enumerate(inputs) for k, d in enumerate(a.type.shape) if d is v)
         for v in (s.symbol for s in layout.sizes.arguments)
     ]
-    yield f"    if (status == {ok}) {{\n        status = {layout.name}_find_plan({', '.join(told)}, &found);\n"
+    yield f"    if (status == {ok}) {{\n        status = {layout.name}_find_plan({', '.join([*told, '&found'])});\n"
     yield f"        if (status != {ok}) {{\n"
     names = ", ".join(s.name for s in layout.sizes.arguments)
-    said = text_literal(f"a size is outside of what the header says: {names}")
+    said = text_literal(f"a size is outside of what the header says{f': {names}' if names else ''}")
     yield f"            status = {layout.name}_fail(result, status, {said});\n        }}\n    }}\n"
+    if not is_sized(specs):
+        return
     yield f"    if (status == {ok}) {{\n"
     for i, d in sizes_table(specs):
         yield f"        extents[{i}] = {f'(int64_t){layout.sizes.text(d)}' if isinstance(d, Expr) else d};\n"
@@ -258,6 +270,7 @@ def entry_names(layout: EntryLayout) -> Iterator[str]:
     """C declarations of locals for inputs, outputs and workspaces, with the names that they have as parameters."""
     words = [(a.name, f"const {a.ctype} *") for a in by_pointer(layout.inputs)]
     words += [(a.name, f"{a.ctype} *") for a in by_pointer(layout.outputs)]
+    words += [(r.name, "int64_t *") for r in layout.sizes.returned]
     words += [(w.name, "void *") for w in layout.workspaces]
     words += [("weights", "const void *")] if layout.blob is not None else []
     for i, (name, type_) in enumerate(words):

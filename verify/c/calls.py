@@ -14,7 +14,7 @@ from assay.lower.c import CSource, Interface
 from assay.lower.c.effects import signature
 from assay.lower.c.layout import by_pointer
 from assay.lower.c.packed_abi import dlpack
-from assay.semantics.dtypes import DTYPES
+from assay.semantics.dtypes import DTYPES, INT64
 from assay.verify.c.tools import WRONG_HOOKS
 
 
@@ -116,7 +116,8 @@ def _unpacked(source: CSource, handle: str) -> Iterator[str]:
 def _packed(source: CSource, handle: str) -> Iterator[str]:
     """Every address as a tensor."""
     byte = DTYPES["uint8"]
-    rows = [(a.type.shape, a.type.dtype) for a in (*by_pointer(source.inputs), *by_pointer(source.outputs))]
+    handed = [a.handed for a in (*by_pointer(source.inputs), *by_pointer(source.outputs))]
+    rows = [*((t.shape, t.dtype) for t in handed), *(((), INT64) for _ in source.returned)]
     rows += [((w.nbytes,), byte) for w in source.workspaces]
     rows += [((source.weights.nbytes,), byte)] if source.weights is not None else []
     first = sum(len(shape) for shape, _ in rows) if source.sizes else 0
@@ -143,6 +144,6 @@ def leading_numbers(source: CSource, sizes: Sequence[int]) -> list[int]:
     the shapes of all tensors."""
     if not sizes or source.interface is Interface.UNPACKED:
         return list(sizes)
-    found = [n for a in (*by_pointer(source.inputs), *by_pointer(source.outputs)) for n in a.type.static_shape]
+    found = [n for a in (*by_pointer(source.inputs), *by_pointer(source.outputs)) for n in a.handed.static_shape]
     found += [w.nbytes for w in source.workspaces if isinstance(w.nbytes, int)]
     return found + ([source.weights.nbytes] if source.weights is not None else [])

@@ -57,6 +57,14 @@ MODELS = {
 }
 
 
+def run_c(folder: Path) -> str:
+    """What main.c prints, beside what was built."""
+    files = [folder / "main.c", folder / "built" / "nonzero.c"]
+    command = ["cc", "-std=c11", "-I", folder / "built", "-o", folder / "main", *files, "-lm"]
+    subprocess.run(command, check=True)
+    return subprocess.run([folder / "main"], check=True, capture_output=True, text=True).stdout
+
+
 @pytest.mark.row("J13", "R21")
 @pytest.mark.parametrize("name", MODELS)
 def test_what_only_a_run_tells_goes_through(
@@ -97,16 +105,50 @@ int main(void)
     return status;
 }
 """)
-    files = [tmp_path / "main.c", tmp_path / "built" / "nonzero.c"]
-    command = ["cc", "-std=c11", "-I", tmp_path / "built", "-o", tmp_path / "main", *files, "-lm"]
-    subprocess.run(command, check=True)
-    found = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True)
-    assert found.stdout == "all is done, 3: (0 1) 2 (1 0) 3 (1 2) 4"
+    assert run_c(tmp_path) == "all is done, 3: (0 1) 2 (1 0) 3 (1 2) 4"
 
 
-def test_a_packed_convention_has_no_place_for_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("interface", ["c-packed", "packed"])
+def test_a_packed_convention_returns_them_too(
+    interface: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(tmp_path / "unique.onnx", UNIQUE)
-    assert assay(monkeypatch, "build", path, "-o", tmp_path / "built", "--interface", "packed") == 2
-    assert "[c.C26]" in capsys.readouterr().err
+    """Such an output is a vector with the room, the size a number behind the outputs. Too little room is refused."""
+    path = write(tmp_path / "nonzero.onnx", "nonzero (float[n,3] x) => (int64[2,k] y) { y = NonZero (x) }")
+    assert assay(monkeypatch, "build", path, "-o", tmp_path / "built", "--interface", interface) == 0
+    assert assay(monkeypatch, "verify", tmp_path / "built") == 0
+    capsys.readouterr()
+    (tmp_path / "main.c").write_text("""#include "nonzero.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void)
+{
+    float x[6] = {0.0f, 2.0f, 0.0f, 3.0f, 0.0f, 4.0f};
+    int64_t y[12];
+    int64_t count = -1;
+    int64_t sizes[3] = {2, 3, 12};
+    int64_t bytes = 4096;
+    void *const workspace = aligned_alloc(NONZERO_WORKSPACE_ALIGN, (size_t)bytes);
+    struct assay_tensor tensors[4] = {
+        {x, 1, 0, 2, 2, 32, 1, sizes, NULL, 0}, {y, 1, 0, 1, 0, 64, 1, sizes + 2, NULL, 0},
+        {&count, 1, 0, 0, 0, 64, 1, NULL, NULL, 0}, {workspace, 1, 0, 1, 1, 8, 1, &bytes, NULL, 0}};
+    struct assay_value args[4], result;
+    int k, status;
+    for (k = 0; k < 4; ++k) {
+        args[k].code = ASSAY_CODE_TENSOR;
+        args[k].zero = 0u;
+        args[k].as.pointer = &tensors[k];
+    }
+    status = nonzero_run(NULL, args, 4, &result);
+    printf("%s, %d:", nonzero_status_text(status), (int)count);
+    for (k = 0; k < count; ++k) {
+        printf(" (%d %d)", (int)y[k], (int)y[count + k]);
+    }
+    sizes[2] = 11;
+    status = nonzero_run(NULL, args, 4, &result);
+    printf("; %d %s", status == NONZERO_WRONG_SHAPE, result.as.text);
+    free(workspace);
+    return 0;
+}
+""")
+    assert run_c(tmp_path) == ("all is done, 3: (0 1) (1 0) (1 2); 1 y: int64[2][count_1_0] in int64[n * 6] or larger")
