@@ -21,7 +21,7 @@ object that is a `Backend`, for a class or function without arguments that gives
 its inputs."""
 
 
-class Named(MutableMapping[str, Backend]):
+class BuiltIn(MutableMapping[str, Backend]):
     """Backends by name, each made when it is first asked for: some need much of this package, and a process in which
     another one runs does without it."""
 
@@ -67,7 +67,7 @@ def _own(name: str) -> Backend:
     return next(b for b in (*NUMPY, *C) if b.name == name)
 
 
-BACKENDS: MutableMapping[str, Backend] = Named(
+BACKENDS: MutableMapping[str, Backend] = BuiltIn(
     {
         "onnxruntime": lambda: OnnxRuntime("onnxruntime"),
         "onnxruntime:none": lambda: OnnxRuntime("onnxruntime:none", "ORT_DISABLE_ALL"),
