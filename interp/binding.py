@@ -74,7 +74,7 @@ def _origin(func: PrimFunc, symbol: Var) -> str:
 def shape_at(buffer: Buffer, dims: Mapping[Var, int]) -> tuple[int, ...]:
     """The buffer's shape as numbers; Invalid where a symbol is unbound or a dim is negative."""
     for d in buffer.shape:
-        for v in variables(d):
+        for v in () if isinstance(d, int) else variables(d):
             if v not in dims:
                 raise Invalid(
                     f"buffer {buffer.name}: the dim {show(d)} needs {v.name}, which no input binds",

@@ -107,6 +107,8 @@ def dtype(of: str | DType | np.dtype[Any] | type) -> DType:
     """The element type of that name or NumPy dtype; Invalid where there is none."""
     if isinstance(of, DType):
         return of
+    if isinstance(of, np.dtype) and of in _BY_NUMPY:
+        return _BY_NUMPY[of]
     if isinstance(of, str) and of in DTYPES:
         return DTYPES[of]
     try:

@@ -16,8 +16,8 @@ import json
 import mmap
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -64,6 +64,7 @@ _CLASSES: dict[str, type] = {
     **{f"memory.{c.__name__}": c for c in (memory.Pool, memory.Place, memory.Plan)},
 }  # fmt: skip
 _NAMES = {c: n for n, c in _CLASSES.items()}
+_FIELDS = {c: tuple(f.name for f in fields(c)) for c in _NAMES}
 _PLAIN = (NoneType, bool, str, int, float, np.generic, np.ndarray, DType, Operator)
 """The values that are no nodes."""
 
@@ -133,6 +134,8 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
     index: dict[int, int] = {}
 
     def value(v: Any) -> Any:
+        if type(v) in _NAMES:
+            return {"r": index[id(v)]}
         if v is None or isinstance(v, (bool, str)) or (isinstance(v, int) and not isinstance(v, np.generic)):
             return v
         if isinstance(v, float) and not isinstance(v, np.generic):
@@ -149,12 +152,11 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
             return arrays.add(v)
         if isinstance(v, np.generic):
             return {"scalar": [dtype(v.dtype).name, v.tobytes().hex()]}
-        return {"r": index[id(v)]}
+        raise KeyError(type(v))
 
     for node in post_order(root, _parts):
-        assert is_dataclass(node)
         index[id(node)] = len(rows)
-        content = {f.name: value(getattr(node, f.name)) for f in fields(node)}
+        content = {n: value(getattr(node, n)) for n in _FIELDS[type(node)]}
         if isinstance(node, scalar.Var):
             content["number"] = arrays.variables.setdefault(node, len(arrays.variables))
         rows.append(json.dumps([_NAMES[type(node)], content]))
@@ -163,7 +165,7 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
 
 def _parts(node: Any) -> list[Any]:
     """The table's nodes directly inside a node."""
-    return [part for f in fields(node) for part in _nodes_in(getattr(node, f.name))]
+    return [part for n in _FIELDS[type(node)] for part in _nodes_in(getattr(node, n))]
 
 
 def _nodes_in(v: Any) -> Iterator[Any]:
@@ -195,7 +197,7 @@ def require_form(root: module.Module) -> None:
             raise Invalid(f"a {_NAMES[type(node)]} holds itself", label="store.C4")
         done.add(id(node))
         try:
-            _require_fields(type(node), {f.name: getattr(node, f.name) for f in fields(node)})
+            _require_fields(type(node), {n: getattr(node, n) for n in _FIELDS[type(node)]})
         except TypeError as wrong:
             raise Invalid(str(wrong), label="store.C4") from None
 
@@ -228,8 +230,8 @@ def _build(cls: type, made: dict[str, Any], arrays: ArrayReader) -> Any:
 
 def _require_fields(cls: type, made: Mapping[str, Any]) -> None:
     """TypeError unless each of these fields has the type that the class declares."""
-    for name, hint in _hints(cls).items():
-        if name in made and not _fits(made[name], hint):
+    for name, fits in _tests(cls).items():
+        if name in made and not fits(made[name]):
             raise TypeError(f"{cls.__name__}.{name} cannot be {_said(made[name])}")
 
 
@@ -245,29 +247,36 @@ def _said(value: Any) -> str:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _tests(cls: type) -> dict[str, Callable[[Any], bool]]:
+    """What says, for each field of a class, whether a value has the declared type."""
     names = {**vars(module), **vars(tensor), **vars(types), **vars(scalar), **vars(sys.modules[cls.__module__])}
-    return get_type_hints(cls, names)
+    return {name: _test(hint) for name, hint in get_type_hints(cls, names).items()}
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value has a declared type, as far as the declarations of the stored classes go."""
-    origin, inside = get_origin(hint), get_args(hint)
+def _test(hint: Any) -> Callable[[Any], bool]:
+    """What says whether a value has a declared type, as far as the declarations of the stored classes go."""
+    origin, declared = get_origin(hint), get_args(hint)
     if hint is Any:
-        return _is_stored(value)
-    if origin in (Union, UnionType):
-        return any(_fits(value, h) for h in inside)
+        return _is_stored
     if origin is Literal:
-        return value in inside
-    if origin is tuple:
-        if inside[-1] is ...:
-            return isinstance(value, tuple) and all(_fits(v, inside[0]) for v in value)
-        return isinstance(value, tuple) and len(value) == len(inside) and all(map(_fits, value, inside))
-    if origin is Mapping:
-        return isinstance(value, Mapping) and all(_fits(k, inside[0]) and _fits(v, inside[1]) for k, v in value.items())
+        return lambda value: value in declared
     if hint is int:
-        return type(value) is int
-    return isinstance(value, origin or hint or NoneType) and _is_stored(value)
+        return lambda value: type(value) is int
+    inside = [_test(h) for h in declared if h is not ...]
+    if origin in (Union, UnionType):
+        return lambda value: any(fits(value) for fits in inside)
+    if origin is tuple and ... in declared:
+        return lambda value: isinstance(value, tuple) and all(map(inside[0], value))
+    if origin is tuple:
+        return lambda value: (
+            isinstance(value, tuple)
+            and len(value) == len(inside)
+            and all(fits(v) for fits, v in zip(inside, value, strict=True))
+        )
+    if origin is Mapping:
+        return lambda value: isinstance(value, Mapping) and all(inside[0](k) and inside[1](v) for k, v in value.items())
+    of = origin or hint or NoneType
+    return lambda value: isinstance(value, of) and _is_stored(value)
 
 
 def _is_stored(value: Any) -> bool:

@@ -84,9 +84,7 @@ def _reader(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
     return lambda node: tuple(part for read in reads for part in read(node))
 
 
-def _children(node: Any) -> Sequence[Any]:
-    found: Sequence[Any] = node.children
-    return found
+_children: Callable[[Any], Sequence[Any]] = attrgetter("children")
 
 
 class Worklist(Generic[T]):

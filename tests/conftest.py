@@ -1,12 +1,17 @@
-"""What all tests share: the Hypothesis profiles, and where the models that ship inside onnx are."""
+"""What all tests share: the Hypothesis profiles, the models that ship inside onnx, and what the C compiler has made."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
 import pytest
 from hypothesis import settings
+
+from assay.verify.c import tools
+from tests.compiled_once import Level, keeping
 
 # A gate must say the same thing twice, and a shared machine is slow at times: no deadline, and the same examples in
 # each run. `make campaign` looks for new ones.
@@ -20,3 +25,22 @@ def light_models() -> dict[str, Path]:
     """The nine models of known architectures inside the onnx package, by name; weights are made by their nodes."""
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     return {p.stem.removeprefix("light_"): p for p in sorted(folder.glob("light_*.onnx"))}
+
+
+level = Level()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    level.choose(item.path, campaign=item.config.getoption("hypothesis_profile", None) == "campaign")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The C compiler runs once for one text, in all processes that run tests."""
+    place = tmp_path_factory.getbasetemp()
+    kept = (place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "compiled"
+    kept.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tools, "compiler", keeping(tools.compiler, kept, level))
+        yield

@@ -30,7 +30,7 @@ from assay.interp.vector.regions import analyse
 from assay.interp.vector.straight import compile_straight
 from assay.semantics.errors import Crash, Invalid, Trap, Unsupported
 from assay.semantics.scalar import Var
-from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.calls import calls_extern, calls_of, without_calls
 
@@ -53,6 +53,8 @@ class Compiled:
     source: str
     reason: str = ""
     way: Way | None = None
+    allocations: tuple[Buffer, ...] = ()
+    """The buffers for which the kernel takes memory: without its blocks a function can need more than it says."""
 
 
 _compiled: WeakKeyDictionary[PrimFunc, dict[tuple[Any, ...], Compiled]] = WeakKeyDictionary()
@@ -89,15 +91,14 @@ def run(
     compiled = (
         Compiled(None, "", "it calls an extern or itself")
         if flat is None
-        else compile_function(flat, inputs, scalars, ways)
+        else _version(flat, dims if flat is func else bind_dims(flat, inputs, scalars), scalars, ways)
     )
     try:
         if compiled.kernel is None or flat is None:
             results = tensor.run(func, inputs, scalars=scalars, functions=functions, externs=externs, trace=trace)
             return _copy(results, outputs)
-        # what the function needs without its blocks can be more than it allocates itself
-        given = dict(zip(func.allocations, scratch or (), strict=False))
-        memory = [given.get(b) for b in without_blocks(flat).allocations]
+        given = dict(zip(func.allocations, scratch, strict=False)) if scratch else {}
+        memory = [given.get(b) for b in compiled.allocations]
         with np.errstate(all="ignore"):
             compiled.kernel([np.asarray(a, order="C") for a in inputs], outputs, memory)
         return tuple(outputs)
@@ -117,7 +118,11 @@ def compile_function(
 ) -> Compiled:
     """How `func` runs on inputs of these shapes. It is compiled once for each binding of its symbolic dims and
     scalars."""
-    dims = bind_dims(func, inputs, scalars)
+    return _version(func, bind_dims(func, inputs, scalars), scalars, ways)
+
+
+def _version(func: PrimFunc, dims: Mapping[Var, int], scalars: Sequence[Any], ways: tuple[Way, ...]) -> Compiled:
+    """The function compiled for these dims and scalars."""
     values = bind_scalars(func, scalars)
     versions = _compiled.setdefault(func, {})
     key = (ways, *dims.values(), *(x.tobytes() for x in values.values()))
@@ -146,13 +151,13 @@ def _compile(func: PrimFunc, dims: Mapping[Var, int], values: Mapping[Var, Any],
         try:
             blocks = build(plain, dims, values, split=False)
             kernel, source = compile_straight(blocks, analyse(blocks, Asking(blocks)))
-            return Compiled(kernel, source, "; ".join(reasons), "straight")
+            return Compiled(kernel, source, "; ".join(reasons), "straight", plain.allocations)
         except (Unplanned, Unsupported) as reason:
             reasons[str(reason)] = None
     if plan is None:
         return Compiled(None, "", "; ".join(reasons))
     kernel, source = compile_plan(plan)
-    return Compiled(kernel, source, way="lanes")
+    return Compiled(kernel, source, way="lanes", allocations=plain.allocations)
 
 
 _calls: WeakKeyDictionary[PrimFunc, bool] = WeakKeyDictionary()

@@ -45,8 +45,9 @@ from assay.semantics.tensor.sugar import has_sugar, wants_pointers
 from assay.semantics.tensor.within import Within
 from assay.semantics.walk import fold, occurrences, post_order, rewrite
 
-_done: WeakKeyDictionary[tensor.PrimFunc, tensor.PrimFunc] = WeakKeyDictionary()
-_pointed: WeakKeyDictionary[tensor.PrimFunc, tensor.PrimFunc] = WeakKeyDictionary()
+_done: WeakKeyDictionary[tensor.PrimFunc, tensor.PrimFunc | None] = WeakKeyDictionary()
+_pointed: WeakKeyDictionary[tensor.PrimFunc, tensor.PrimFunc | None] = WeakKeyDictionary()
+"""What functions are in plain nodes; None for those that are: one that held itself would never go."""
 
 Make: TypeAlias = Callable[[Sequence[Expr]], tensor.Stmt]
 MOST_WAYS = 2_000
@@ -61,14 +62,12 @@ def without_blocks(func: tensor.PrimFunc, *, pointers: bool = False) -> tensor.P
     its bytes. So are calls of externs, and `Alias` for what they are handed of a buffer. Unsupported for other calls.
     """
     table = _pointed if pointers and wants_pointers(func) else _done
-    found = table.get(func)
-    if found is None:
+    if func not in table:
         units = in_units(func, pointers=table is _pointed)
-        found = _Plain(units, pointers).run() if has_sugar(units) else units
-        if found is not func:
-            table[func] = found
-            table[found] = found
-    return found
+        plain = _Plain(units, pointers).run() if has_sugar(units) else units
+        table[func] = None if plain is func else plain
+        table[plain] = None
+    return table[func] or func
 
 
 class _Plain:

@@ -339,7 +339,7 @@ def test_a_trap_that_the_definition_does_not_have_is_a_crash(monkeypatch: pytest
     def faulty(*args: Any) -> None:
         raise Trap("race", "there is none")
 
-    monkeypatch.setattr(vector, "compile_function", lambda *args: vector.Compiled(faulty, ""))
+    monkeypatch.setattr(vector, "_version", lambda *args: vector.Compiled(faulty, ""))
     with pytest.raises(Crash, match="the kernel traps where the definition does not"):
         vector.run(kernels.split(), inputs_of(kernels.split()))
 

@@ -3,12 +3,15 @@ Python")."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
+
+import onnx
 
 from assay.lower.c import emit
 from assay.lower.instrument import Instruments
@@ -17,7 +20,7 @@ from assay.lower.pool import Memory
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.how import DEFAULTS, How
-from assay.verify.api.programs import Array, Inputs, Program, bound_of, input_arrays, opened, with_inputs
+from assay.verify.api.programs import Array, Inputs, Program, input_arrays, opened, with_inputs
 from assay.verify.app import bound as binding, certificate, check as run, signing
 from assay.verify.app.check import CheckRun, Line
 from assay.verify.app.judging import JudgedOutputs, isolated
@@ -256,6 +259,16 @@ def _passes(how: How) -> str:
 
 def _instruments(how: How) -> Instruments:
     return instruments_of(Path(how["dump"]) if how["dump"] is not None else None, how["skip"])
+
+
+def bound_of(program: Program) -> tuple[onnx.ModelProto | Module, str, binding.Bound]:
+    """What `opened` gives, and what binds a certificate to it: digests of its files, or of what was handed over."""
+    if isinstance(program, str | Path):
+        model, bound = binding.load_bound(Path(program))
+        return model, Path(program).name, bound
+    if isinstance(program, Module):
+        return program, "", binding.Bound(binding.module_digest(program))
+    return program, "", binding.Bound(hashlib.sha256(program.SerializeToString(deterministic=True)).hexdigest())
 
 
 @contextmanager

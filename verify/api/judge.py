@@ -19,11 +19,11 @@ from assay.semantics.module import Module
 from assay.semantics.types import Type, symbols
 from assay.verify.api.check import Backends, Progress, named_backends
 from assay.verify.api.programs import Inputs, Program, input_arrays, opened_outside, with_inputs
-from assay.verify.app.check import sized
 from assay.verify.app.judge_report import write_judged
 from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
 from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding
+from assay.verify.border.inputs import sized
 from assay.verify.judge.around import Cut, judge_around
 from assay.verify.judge.judgement import Judgement
 from assay.verify.judge.outcome import BackendVerdict

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,10 +20,8 @@ from assay.semantics.errors import placed
 from assay.semantics.files import on_disk
 from assay.semantics.module import Module
 from assay.verify import children
-from assay.verify.app.bound import Bound, load_bound, module_digest
-from assay.verify.app.check import sized
 from assay.verify.app.text_run import is_text, load_either, load_text
-from assay.verify.border.inputs import all_dims, load_npz as load_arrays
+from assay.verify.border.inputs import all_dims, load_npz as load_arrays, sized
 from assay.verify.border.onnx_containers import with_tensors_only
 from assay.verify.border.onnx_defaults import with_given_defaults
 
@@ -87,16 +84,6 @@ def opened_outside(program: Program) -> tuple[onnx.ModelProto | Module, str, tup
         own = next(f for f in files if f.path.parent == place.resolve())
         weakref.finalize(own, children.remove_folder, place)
     return light, name, files
-
-
-def bound_of(program: Program) -> tuple[onnx.ModelProto | Module, str, Bound]:
-    """What `opened` gives, and what binds a certificate to it: digests of its files, or of what was handed over."""
-    if isinstance(program, str | Path):
-        model, bound = load_bound(Path(program))
-        return model, Path(program).name, bound
-    if isinstance(program, Module):
-        return program, "", Bound(module_digest(program))
-    return program, "", Bound(hashlib.sha256(program.SerializeToString(deterministic=True)).hexdigest())
 
 
 def input_arrays(inputs: Inputs) -> dict[str, Any]:

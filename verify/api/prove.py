@@ -17,9 +17,8 @@ from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import symbols
 from assay.verify.api.programs import Program, opened
-from assay.verify.app.check import sized
 from assay.verify.app.stages import lowering_passes
-from assay.verify.border.inputs import bounds_left, require_named
+from assay.verify.border.inputs import bounds_left, require_named, sized
 from assay.verify.symbolic import Bounds, ProofReport, prove_accesses
 from assay.verify.symbolic.callers import callers
 from assay.verify.symbolic.command import write_queries

@@ -41,7 +41,7 @@ from assay.verify.app.judging_sizes import SizedRun, judged_there, together
 from assay.verify.app.passes import passes_for, with_passes
 from assay.verify.app.size_choice import MOST_SIZES, SizeChoice, drawn
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
-from assay.verify.border.inputs import complete, dims_of, import_with, inner_sizes, require_named
+from assay.verify.border.inputs import complete, import_with, inner_sizes, require_named, sized
 from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
@@ -195,12 +195,6 @@ def program_at(module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]
 def _told(runs: Sequence[SizedRun]) -> str:
     """The sizes of some runs."""
     return f"at {told_sizes([r.sizes for r in runs])}"
-
-
-def sized(module: Module, dims: Mapping[str, int]) -> Module:
-    """The module with numbers for symbols of its main. Invalid: there is no symbol of that name (check.C1); the program
-    breaks a rule at these numbers."""
-    return with_dims_of_main(module, dims_of(module.main, dims), evaluate) if dims else module
 
 
 def asserts(module: Module) -> bool:

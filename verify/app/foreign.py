@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.interp.values import Value
 from assay.semantics.errors import AssayError, EnvironmentFailure, Invalid, Trap, Unpredictable
 from assay.verify.app.spending import Stop, Terminated
+
+if TYPE_CHECKING:
+    from assay.interp.values import Value
 
 INTERRUPTS: tuple[type[BaseException], ...] = (KeyboardInterrupt, Stop, Terminated)
 """What ends a command from outside of the code that happens to run."""

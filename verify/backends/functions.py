@@ -13,14 +13,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
 from assay.semantics.errors import AssayError, Invalid, Unsupported
-from assay.semantics.graph import Expr
 from assay.verify.app.foreign import foreign
 from assay.verify.backends.protocol import Array, Backend, Prepared, Subject, with_outputs
+
+if TYPE_CHECKING:
+    from assay.semantics.graph import Expr
 
 
 @dataclass(frozen=True)

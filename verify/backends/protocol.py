@@ -7,23 +7,22 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import onnx
 
-from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.data_files import DataFile
-from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.frontends.onnx.outside import with_data_inside, without
 from assay.lower.frontends.onnx.tensors import number_of
-from assay.lower.onnx_export import export_onnx
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
-from assay.semantics.graph import Expr
-from assay.semantics.module import Module
 from assay.semantics.types import TensorType
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.channel import element_name
+
+if TYPE_CHECKING:  # the process in which a backend runs needs no more of a module than its name
+    from assay.semantics.graph import Expr
+    from assay.semantics.module import Module
 
 Array = np.ndarray[Any, Any]
 Prepared: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
@@ -70,6 +69,9 @@ def whole(subject: Subject) -> Subject:
 
 def subject_of_model(model: onnx.ModelProto, dims: Mapping[str, int] | None = None, source: str = "") -> Subject:
     """An ONNX model as a subject: it is imported. Raises what `import_onnx` raises."""
+    from assay.interp.graph import evaluate
+    from assay.lower.frontends.onnx.model import import_onnx
+
     tensors: dict[str, Expr] = {}
     module = import_onnx(model, evaluate=evaluate, dims=dims or {}, source=source, tensors=tensors)
     return Subject(module, model, tensors, dict(dims or {}))
@@ -99,6 +101,8 @@ class UnreadSubject(Subject):
 
 def subject_of_module(module: Module) -> Subject:
     """A graph module as a subject: it is exported. Raises what `export_onnx` raises."""
+    from assay.lower.onnx_export import export_onnx
+
     tensors: dict[str, Expr] = {}
     return Subject(module, export_onnx(module, tensors), tensors)
 

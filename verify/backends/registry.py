@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 
 from assay.semantics.errors import Invalid
@@ -11,31 +12,75 @@ from assay.verify.app.foreign import python_object
 from assay.verify.backends.apache_tvm import Tvm
 from assay.verify.backends.functions import as_backend, loading
 from assay.verify.backends.ort import OnnxRuntime
-from assay.verify.backends.ours import NUMPY, C
 from assay.verify.backends.protocol import Backend
-from assay.verify.backends.pytorch import Torch
 from assay.verify.backends.reference import Reference
-from assay.verify.oracle.adversarial import Adversary
 
 GROUP = "assay.backends"
 """The group of entry points by which a package registers backends: each has the backend's name, and stands for an
 object that is a `Backend`, for a class or function without arguments that gives one, or for a function of a model and
 its inputs."""
 
-BUILT_IN: tuple[Backend, ...] = (
-    OnnxRuntime("onnxruntime"),
-    OnnxRuntime("onnxruntime:none", "ORT_DISABLE_ALL"),
-    OnnxRuntime("onnxruntime:basic", "ORT_ENABLE_BASIC"),
-    Reference(),
-    Adversary(),
-    Torch("torch"),
-    Torch("torch:core", core=True),
-    Tvm("tvm"),
-    Tvm.named("tvm:cpu", "cpu"),
-    *NUMPY,
-    *C,
+
+class BuiltIn(MutableMapping[str, Backend]):
+    """Backends by name, each made when it is first asked for: some need much of this package, and a process in which
+    another one runs does without it."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Backend]]) -> None:
+        self._makers = dict(makers)
+        self._made: dict[str, Backend] = {}
+
+    def __getitem__(self, name: str) -> Backend:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __setitem__(self, name: str, backend: Backend) -> None:
+        self._makers[name] = lambda: backend
+        self._made[name] = backend
+
+    def __delitem__(self, name: str) -> None:
+        del self._makers[name]
+        self._made.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
+def _adversarial() -> Backend:
+    from assay.verify.oracle.adversarial import Adversary
+
+    return Adversary()
+
+
+def _torch(name: str, core: bool = False) -> Backend:
+    from assay.verify.backends.pytorch import Torch
+
+    return Torch(name, core)
+
+
+def _own(name: str) -> Backend:
+    from assay.verify.backends.ours import NUMPY, C
+
+    return next(b for b in (*NUMPY, *C) if b.name == name)
+
+
+BACKENDS: MutableMapping[str, Backend] = BuiltIn(
+    {
+        "onnxruntime": lambda: OnnxRuntime("onnxruntime"),
+        "onnxruntime:none": lambda: OnnxRuntime("onnxruntime:none", "ORT_DISABLE_ALL"),
+        "onnxruntime:basic": lambda: OnnxRuntime("onnxruntime:basic", "ORT_ENABLE_BASIC"),
+        "reference": Reference,
+        "adversarial": _adversarial,
+        "torch": lambda: _torch("torch"),
+        "torch:core": lambda: _torch("torch:core", core=True),
+        "tvm": lambda: Tvm("tvm"),
+        "tvm:cpu": lambda: Tvm.named("tvm:cpu", "cpu"),
+        **{name: partial(_own, name) for name in ("numpy", "numpy:wide", "numpy:reversed", "c", "c:O0", "c:contract")},
+    }
 )
-BACKENDS: dict[str, Backend] = {b.name: b for b in BUILT_IN}
 FAMILIES: dict[str, Callable[[str, str], Backend]] = {"tvm": Tvm.named}
 """Backends of ours that take what stands behind their name and a colon: what makes one of the whole name and that."""
 

@@ -12,13 +12,14 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 import onnx
 
-from assay.interp.graph import check_inputs
+from assay.interp.graph import check_inputs, evaluate
 from assay.interp.graph.boundary import bind, given as as_value
 from assay.interp.graph.memory_limits import require_memory
 from assay.interp.values import Value
 from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.frontends.onnx.string_table import text_names
+from assay.lower.simplify.settle import with_dims_of_main
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid
@@ -134,6 +135,12 @@ def dims_of(main: Function, dims: Mapping[str, int]) -> dict[Symbol, int]:
     known = {s.name: s for p in main.params for s in symbols(p.type)}
     require_named(known, dims, "main")
     return {known[name]: n for name, n in dims.items()}
+
+
+def sized(module: Module, dims: Mapping[str, int]) -> Module:
+    """The module with numbers for symbols of its main. Invalid: there is no symbol of that name (check.C1); the program
+    breaks a rule at these numbers."""
+    return with_dims_of_main(module, dims_of(module.main, dims), evaluate) if dims else module
 
 
 def require_named(known: Iterable[str], asked: Iterable[str], of: str) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Invalid
-from assay.verify.oracle.excess_precision import NAME
-from assay.verify.oracle.inner_overflow import Width
+
+NAME = "kept-wider"
+Width = Literal["", "wide", "any"]
+"""What is computed within an operator, where it overflows: not asked; all of it is held in a wider dtype; or some of
+it, nobody knows what."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
+from assay.verify.oracle.declarations import NAME
 from assay.verify.oracle.signs import carried_over
 
-NAME = "kept-wider"
 SAID = f"this rests on the right {NAME!r}: tensors of 16 bits may be held in float32 between operators (M9.11)"
 
 

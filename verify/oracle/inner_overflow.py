@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,10 @@ from assay.semantics.graph import Call, CallTIR, Constant, Expr, Function, Let, 
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
+from assay.verify.oracle.declarations import Width
 from assay.verify.oracle.excess_precision import is_narrow
 from assay.verify.oracle.signs import carried_over
 
-Width = Literal["", "wide", "any"]
-"""What is computed within an operator, where it overflows: not asked; all of it is held in a wider dtype; or some of
-it, nobody knows what."""
 SAID = "what overflows within an operator need not in a wider dtype (M9.2)"
 
 

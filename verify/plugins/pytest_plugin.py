@@ -152,9 +152,9 @@ class JudgedBackend:
     def _subject(self, program: Any, given: dict[str, Array]) -> tuple[Subject, dict[str, Array], dict[str, Array]]:
         """What is judged, what is given for its inputs, and what for those of the model that have a default."""
         from assay.semantics.module import Module
-        from assay.verify.app.check import sized
         from assay.verify.app.text_run import load_either
         from assay.verify.backends import Subject, subject_of_model, subject_of_module
+        from assay.verify.border.inputs import sized
         from assay.verify.border.onnx_defaults import with_given_defaults
 
         if isinstance(program, (str, Path)):

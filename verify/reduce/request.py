@@ -14,12 +14,11 @@ from assay.lower.frontends.onnx.model import load_model
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.programs import with_inputs
-from assay.verify.app.check import sized
 from assay.verify.app.judging import isolated
 from assay.verify.app.terminal import Screen
 from assay.verify.app.text_run import is_text, load_text
 from assay.verify.backends import backend as find_backend, subject_of_module
-from assay.verify.border.inputs import load_npz
+from assay.verify.border.inputs import load_npz, sized
 from assay.verify.exits import gravest
 from assay.verify.fuzz.corpus import StoredFailure
 from assay.verify.fuzz.targets import OURS

@@ -95,5 +95,17 @@ def test_what_the_table_names_is_there(stage: Stage) -> None:
 def test_the_table_of_names_is_cheap() -> None:
     """What the options of the command line need loads no library of ours or of others."""
     heavy = "import sys, assay.verify.app.stages; print([m for m in ('numpy', 'z3', 'onnx') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]" and SKIPPABLE == ("fuse", "schedule")
+    assert said_by(heavy) == "[]" and SKIPPABLE == ("fuse", "schedule")
+
+
+def test_the_process_of_a_backend_is_cheap() -> None:
+    """It loads what hands over models and arrays: no interpreter, nothing of the lowering but what reads the files of
+    models, and no oracle."""
+    rooms = ("assay.interp.", "assay.lower.c", "assay.lower.anf", "assay.semantics.graph", "assay.verify.oracle.judge")
+    loaded = f"import sys, assay.verify.backends.child; print([m for m in sys.modules if m.startswith({rooms})])"
+    assert said_by(loaded) == "[]"
+
+
+def said_by(program: str) -> str:
+    """What a program prints in a process of its own."""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""RNN, GRU, LSTM, transforms, determinants and random numbers of ONNX: its own cases, long sequences, refusals."""
+"""RNN, GRU, LSTM, transforms, determinants and random numbers of ONNX: long sequences, refusals."""
 
 from __future__ import annotations
 
@@ -16,18 +16,11 @@ from assay.semantics.graph import Function
 from assay.semantics.rules import check
 from assay.semantics.walk import post_order
 from tests.lower.frontends.onnx.onnx_cases import Case
-from tests.lower.frontends.onnx.onnx_own_cases import differing, named
 from tests.lower.frontends.onnx.sequence_cases import ALL, HIDDEN, recurrent as uses, small
 from tests.models import model, single, value
 
 F = np.float32
 X, W, R = small(3, 2, 2), small(1, 4, 2), small(1, 4, 4)
-
-
-def test_onnx_cases() -> None:
-    cases = named("(simple_)?rnn_ gru_ lstm_ det_ dft_ stft melweight hannwindow hammingwindow blackmanwindow")
-    assert len(cases) >= 35
-    assert [wrong for c in cases for wrong in differing(c)] == []
 
 
 def imported(
