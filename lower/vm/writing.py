@@ -89,6 +89,7 @@ class Writer:
         at.meet(pairs, "func.T2", function.span)
         duty = (function.result_type, "func.T1", "result", function.span)
         yield self.chain(at, function.body, (duty,))
+        at.seal()
 
     # --- chains ------------------------------------------------------------------------------------------------------
 
