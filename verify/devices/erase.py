@@ -15,8 +15,9 @@ from assay.semantics.bits import digest
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.patterns import with_variables
-from assay.semantics.module import Definition, Module, Program
-from assay.semantics.types import DataDef, TupleType
+from assay.semantics.module import Definition, Module
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TupleType
 from assay.semantics.walk import post_order
 
 INSTANCE = "instance_of"
@@ -50,7 +51,7 @@ def original_of(module: Module, name: str) -> str:
     seen = {name}
     while True:
         found = module.definitions.get(name)
-        if found is None or isinstance(found, (DataDef, Program)) or INSTANCE not in found.attrs:
+        if found is None or not isinstance(found, (graph.Function, PrimFunc)) or INSTANCE not in found.attrs:
             return name
         name = str(found.attrs[INSTANCE])
         if name in seen:
