@@ -1,4 +1,5 @@
-"""Whether padding is neutral for a tensor function, proved for all sizes (specs/verify.md, "Kernels for unknown sizes").
+"""Whether padding is neutral for a tensor function, proved for all sizes (specs/verify.md, "Kernels for unknown
+sizes").
 
     why_not_neutral(func, {n})      # "" where it is proved, else the reason in words
 
@@ -32,7 +33,6 @@ from assay.semantics.scalar import Dim, Expr, Load, Var, provably_equal, same, s
 from assay.semantics.scalar.smt import Term, Terms
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import post_order
 from assay.verify.symbolic.goals import decide
 
 PROVING = RLock()
@@ -190,8 +190,8 @@ class _Proof:
                     continue
                 if tensor.loads(index):
                     raise NotNeutral(
-                        f"it picks elements of {load.buffer.name} along axis {axis}, which is padded, by numbers that it"
-                        " reads"
+                        f"it picks elements of {load.buffer.name} along axis {axis}, which is padded, by numbers"
+                        " that it reads"
                     )
                 if not self.is_inside(index, dim, path):
                     raise NotNeutral(
@@ -359,5 +359,3 @@ def _covers(store: tensor.Store, path: Path, other: Path, load: Load) -> bool:
         elif any(id(v) in fixed for v in variables(index)) or not same(index, read):
             return False
     return len(set(written)) == len(written) == len(own)
-
-

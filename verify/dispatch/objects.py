@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import secrets
 import time
@@ -12,7 +13,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import _ctypes
 import numpy as np
 
 from assay.lower.c.single import ENTRY, NAME, KernelSource, emit_kernel
@@ -49,9 +49,7 @@ class KernelObject:
         roles = {"input": inputs, "output": outputs, "scratch": scratch}
         found = [roles[p.role][p.index].ctypes.data for p in self.source.parameters]
         numbers = [sizes[v] for v in self.source.sizes]
-        return int(
-            self.entry((ctypes.c_void_p * len(found))(*found), (ctypes.c_int64 * len(numbers))(*numbers))
-        )
+        return int(self.entry((ctypes.c_void_p * len(found))(*found), (ctypes.c_int64 * len(numbers))(*numbers)))
 
     def takes(self, sizes: Mapping[Var, int]) -> bool:
         """Whether it is for these sizes."""
@@ -76,8 +74,8 @@ class KernelCompiler:
             self.missing = str(wrong)
 
     def make(self, func: PrimFunc) -> KernelObject:
-        """The object of a function whose sizes may be numbers. Unsupported: it has no C. EnvironmentFailure: there is no
-        compiler, and it is not stored."""
+        """The object of a function whose sizes may be numbers. Unsupported: it has no C. EnvironmentFailure: there is
+        no compiler, and it is not stored."""
         source = emit_kernel(func)
         found = self.store.load(source.text, FLAGS, self.version) if self.store is not None else None
         if found is not None:

@@ -1,9 +1,9 @@
 """Compiled kernels that one process leaves to the next, in a directory (specs/verify.md, "Kernels for unknown sizes").
 
-A shared object is code, and runs as whoever loads it. So the directory and every file in it have to belong to this user,
-and nobody else may write there; links are not followed. A file names the C text and the compiler that it was made of,
-and has the digest of its object: one that does not fit is made again, never loaded. What is loaded is a copy in a folder
-of this process, so that nobody changes it between the check and the use. Files are written whole or not at all.
+A shared object is code, and runs as whoever loads it. So the directory and every file in it have to belong to this
+user, and nobody else may write there; links are not followed. A file names the C text and the compiler that it was made
+of, and has the digest of its object: one that does not fit is made again, never loaded. What is loaded is a copy in a
+folder of this process, so that nobody changes it between the check and the use. Files are written whole or not at all.
 """
 
 from __future__ import annotations
