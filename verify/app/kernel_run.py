@@ -77,6 +77,7 @@ def run_kernels(
     dispatcher = Dispatcher(
         choices, KernelCompiler(KernelStore(options.store) if options.store else None), options.cache
     )
+    dispatcher.horizon.total = len(points) * options.repeat
     files = [c.file for c in choices.entries if c.file is not None]
     for file in files:
         dispatcher.recording.read(file)

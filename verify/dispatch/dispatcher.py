@@ -39,7 +39,7 @@ from assay.verify.dispatch.padding import cut, padded, targets
 from assay.verify.dispatch.recording import Recording
 from assay.verify.dispatch.sized import at_sizes
 from assay.verify.dispatch.statistics import FunctionStatistics, KernelStatistics
-from assay.verify.dispatch.tiers import Tier
+from assay.verify.dispatch.tiers import USUAL, Horizon, Kind, Tier, Tiers
 
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[Var, int]
@@ -74,6 +74,7 @@ class KnownFunction:
     """Why it is interpreted, whatever was chosen."""
     digest: str = ""
     order: tuple[Var, ...] = ()
+    tiers: Tiers = field(default_factory=Tiers)
     calls: BoundedCache[CallKey, KnownCall] = field(default_factory=lambda: BoundedCache(MOST_CALLS))
     has_no_c: dict[ObjectKey, str] = field(default_factory=dict)
 
@@ -86,6 +87,7 @@ class Dispatcher:
     compiler: KernelCompiler = field(default_factory=KernelCompiler)
     most: int = MOST_OBJECTS
     recording: Recording = field(default_factory=Recording)
+    horizon: Horizon = field(default_factory=Horizon)
     statistics: KernelStatistics = field(default_factory=KernelStatistics)
     known: dict[tuple[int, int], KnownFunction] = field(default_factory=dict)
     by_digest: dict[str, KnownFunction] = field(default_factory=dict)
@@ -94,6 +96,7 @@ class Dispatcher:
 
     def __post_init__(self) -> None:
         self.objects: BoundedCache[ObjectKey, KernelObject] = BoundedCache(self.most, self.evicted)
+        self.compiled = FunctionStatistics("all", "")
 
     def evicted(self, key: ObjectKey) -> None:
         """A kernel has gone to make room."""
@@ -216,14 +219,27 @@ class Dispatcher:
             case "recorded":
                 return again(call.sizes if self.recording.seen(known.digest, known.order, call.sizes) else {})
             case "auto":
-                return call.tier.run(self.generic_cost(known), lambda special: again(call.sizes if special else {}))
+                cost = self.cost(known)
+                return call.tier.run(
+                    known.tiers, self.horizon, cost, partial(self.by_kind, known, call, arrays, numbers)
+                )
             case _:
                 return again({})
 
-    def generic_cost(self, known: KnownFunction) -> float:
-        """What compiling a kernel of this function takes, as far as it is known."""
-        counts = known.statistics
-        return counts.seconds / counts.counts["compiled"] if counts.counts["compiled"] else 0.0
+    def by_kind(
+        self, known: KnownFunction, call: KnownCall, arrays: Sequence[Array], numbers: Sequence[int], kind: Kind
+    ) -> tuple[Array, ...]:
+        """The results by the kernel that a call is worth."""
+        if kind == "interpreted":
+            return self.interpreted(known, known.func, arrays, numbers, "")
+        return self.plain(known, call, arrays, numbers, call.sizes if kind == "special" else {})
+
+    def cost(self, known: KnownFunction) -> float:
+        """What compiling a kernel of this function takes, as far as it is known: as its last one, or as others."""
+        for counts in (known.statistics, self.compiled):
+            if counts.counts["compiled"]:
+                return counts.seconds / counts.counts["compiled"]
+        return USUAL
 
     def plain(
         self,
@@ -261,6 +277,7 @@ class Dispatcher:
         else:
             how = "stored" if found.stored else "compiled"
             self.statistics.count(known.statistics, "misses", how, seconds=found.seconds, nbytes=found.nbytes)
+            self.statistics.count(self.compiled, how, seconds=found.seconds)
         return found
 
     def called(

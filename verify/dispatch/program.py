@@ -89,12 +89,16 @@ class DispatchedProgram:
         self, inputs: Mapping[str, Any], externs: Externs | None = None, trace: list[Event] | None = None
     ) -> dict[str, Value]:
         """The outputs by name. Traps as the program does. KernelDiffers: a kernel does something else."""
-        if self.proof is not None and self.choice is not None:
-            found = self.run_whole(self.proof, self.choice, inputs)
-            if found is not None:
-                return found
-        with memory_traps():
-            return evaluator.run(self.module, inputs, kernel=self.dispatcher, externs=externs, trace=trace)
+        try:
+            if self.proof is not None and self.choice is not None:
+                found = self.run_whole(self.proof, self.choice, inputs)
+                if found is not None:
+                    return found
+            with memory_traps():
+                return evaluator.run(self.module, inputs, kernel=self.dispatcher, externs=externs, trace=trace)
+        finally:
+            with self.lock:
+                self.dispatcher.horizon.done += 1
 
     def run_whole(self, proof: WholeProof, choice: Choice, inputs: Mapping[str, Any]) -> dict[str, Value] | None:
         """The outputs of main at padded sizes, cut back; None where it cannot be."""

@@ -32,7 +32,7 @@ from assay.verify.dispatch.objects import FLAGS, KernelCompiler
 from assay.verify.dispatch.program import DispatchedProgram
 from assay.verify.dispatch.recording import Recording
 from assay.verify.dispatch.store import KernelStore
-from assay.verify.dispatch.tiers import FACTOR, Tier
+from assay.verify.dispatch.tiers import Horizon, Tier, Tiers
 
 pytestmark = pytest.mark.row("J2", "J6", "J8")
 Array = np.ndarray[Any, Any]
@@ -306,16 +306,33 @@ def test_a_file_of_sizes_that_is_none_is_refused(tmp_path: Path, text: str) -> N
     assert refused.value.label == "kernels.C2"
 
 
-def test_a_kernel_of_its_own_is_compiled_when_it_is_worth_it() -> None:
-    tier, ways = Tier(), list[bool]()
-    for _ in range(10):
-        ways.append(tier.stage in ("trying", "special"))
-        tier.learn(ways[-1], 0.1 if ways[-1] else 1.0, 1.0)
-    assert ways.index(True) == FACTOR + 2 and all(ways[ways.index(True) :])
-    slow = Tier()
-    for _ in range(20):
-        slow.learn(slow.stage in ("trying", "special"), 1.0, 1.0)
-    assert slow.stage == "settled"
+@pytest.mark.parametrize("total", [None, 100])
+def test_a_kernel_is_compiled_when_it_is_worth_it(total: int | None) -> None:
+    """At a second for each call by the interpreter, a tenth by the kernel for all sizes, and less by one of its own."""
+    tiers, tier, horizon, kinds = Tiers(), Tier(), Horizon(total), list[str]()
+    took: dict[str, float] = {"interpreted": 1.0, "generic": 0.1, "special": 0.05}
+    for _ in range(100):
+        kind = tier.choose(tiers, horizon, cost=2.0)
+        tier.learn(kind, took[kind], tiers)
+        kinds.append(kind)
+        horizon.done += 1
+    order = [k for i, k in enumerate(kinds) if i == 0 or kinds[i - 1] != k]
+    assert order == ["interpreted", "generic", "special"]
+    assert kinds.count("interpreted") == (3 if total is None else 1)
+
+
+def test_a_kernel_that_is_no_faster_is_not_used() -> None:
+    tiers, tier, horizon = Tiers(), Tier(), Horizon(1000)
+    for _ in range(40):
+        kind = tier.choose(tiers, horizon, cost=0.5)
+        tier.learn(kind, 1.0, tiers)
+    assert tier.is_settled and tier.choose(tiers, horizon, 0.5) == "generic"
+
+
+def test_what_does_not_come_again_is_not_compiled() -> None:
+    tiers, tier = Tiers(), Tier()
+    tier.learn("interpreted", 100.0, tiers)
+    assert tier.choose(tiers, Horizon(1, 1), cost=0.1) == "interpreted"
 
 
 def test_versions_of_the_interpreter_are_bounded() -> None:
