@@ -94,6 +94,7 @@ SHOWN: tuple[Shown, ...] = (
         SUM,
         (r"add generic 1", r"exp specialized 1", r"kernels: auto"),
     ),
+    Shown("J1", "operators nothing.is FILE.py", DENSE, (r"no operator is called .*\[kernels.C4\]",), code=2),
     Shown("J8", "run FILE.py --kernels padded:n", SUM, (r"a way is wanted.*\[kernels.C1\]",), code=2),
     Shown(
         "J9",

@@ -15,11 +15,12 @@ from hypothesis import given, settings, strategies as st
 from assay.interp import machine, vector
 from assay.interp.graph import run as run_graph
 from assay.lower.c import emit
+from assay.lower.c.single import emit_kernel
 from assay.semantics.dtypes import FLOAT32
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var
-from assay.semantics.tensor import Assert, Buffer, PrimFunc, loops, seq, store
+from assay.semantics.tensor import Assert, Buffer, Call, PrimFunc, loops, seq, store
 from assay.semantics.text.module_text import parse
 from assay.verify.app.kernel_run import _lowered
 from assay.verify.app.stages import lowering_passes
@@ -208,6 +209,13 @@ def test_a_trap_is_that_of_the_definition(compiler: KernelCompiler) -> None:
     assert made(func, [np.ones(2, np.float32)])[0].tolist() == [2, 2]
     with pytest.raises(Trap, match="few are wanted"):
         made(func, [np.ones(4, np.float32)])
+
+
+def test_a_function_that_calls_others_has_no_c_of_its_own() -> None:
+    call = PrimFunc("outside", (X, Y), 1, Call("copyto", (X, Y), extern=True))
+    with pytest.raises(Unsupported) as refused:
+        emit_kernel(call)
+    assert refused.value.label == "c.C28"
 
 
 # --- the store -------------------------------------------------------------------------------------------------------
