@@ -88,10 +88,10 @@ def prologue(layout: EntryLayout, uses_math: bool) -> Iterator[str]:
         yield (
             '#pragma GCC diagnostic ignored "-Wunused-function" /* what only such a kernel would have used */\n#endif\n'
         )
-    yield arithmetic(layout.name)
+    yield arithmetic_needs(layout.name)
 
 
-def arithmetic(name: str) -> str:
+def arithmetic_needs(name: str) -> str:
     """What a compiler must be like, for names that start with `name`."""
     return f"""
 #if defined(__FAST_MATH__)

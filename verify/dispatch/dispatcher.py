@@ -35,9 +35,9 @@ from assay.verify.dispatch.guarded import GuardedOutput
 from assay.verify.dispatch.key import CallKey, ObjectKey, call_key
 from assay.verify.dispatch.neutral import PROVING, why_not_neutral
 from assay.verify.dispatch.objects import KernelCompiler, KernelObject
-from assay.verify.dispatch.padding import cut, padded, targets
-from assay.verify.dispatch.recording import Recording
-from assay.verify.dispatch.sized import at_sizes
+from assay.verify.dispatch.padding import cut_back, padded, targets
+from assay.verify.dispatch.recording import RecordedSizes
+from assay.verify.dispatch.sized import with_numbers
 from assay.verify.dispatch.statistics import FunctionStatistics, KernelStatistics
 from assay.verify.dispatch.tiers import USUAL, Horizon, Kind, Tier, Tiers
 
@@ -86,7 +86,7 @@ class Dispatcher:
     choices: Choices
     compiler: KernelCompiler = field(default_factory=KernelCompiler)
     most: int = MOST_OBJECTS
-    recording: Recording = field(default_factory=Recording)
+    recording: RecordedSizes = field(default_factory=RecordedSizes)
     horizon: Horizon = field(default_factory=Horizon)
     statistics: KernelStatistics = field(default_factory=KernelStatistics)
     known: dict[tuple[int, int], KnownFunction] = field(default_factory=dict)
@@ -263,7 +263,7 @@ class Dispatcher:
         if key in known.has_no_c:
             return known.has_no_c[key]
         try:
-            found, hit = self.objects.get(key, lambda: self.compiler.make(at_sizes(known.func, values)))
+            found, hit = self.objects.get(key, lambda: self.compiler.make(with_numbers(known.func, values)))
         except Unsupported as wrong:
             known.has_no_c[key] = f"it has no C: {wrong.message}"
             return known.has_no_c[key]
@@ -316,7 +316,7 @@ class Dispatcher:
             wanted = reference.by_definition(func, arrays, numbers)
         except Trap as trap:
             raise reference.KernelDiffers(f"{func.name} at {told} gives a value where it has to trap: {trap}") from None
-        reference.compare(func, f"{func.name} at {told}", wanted, guarded)
+        reference.compare_guarded(func, f"{func.name} at {told}", wanted, guarded)
         self.statistics.count(known.statistics, "checked")
         return tuple(np.array(g.array) for g in guarded)
 
@@ -362,7 +362,7 @@ class Dispatcher:
         except Trap:
             self.statistics.note(known.statistics, "it traps on padding: generic")
             return self.plain(known, call, arrays, numbers, {})
-        results = tuple(cut(a, shape) for a, shape in zip(made, call.outputs, strict=True))
+        results = tuple(cut_back(a, shape) for a, shape in zip(made, call.outputs, strict=True))
         if not call.compared:
             wanted = reference.by_definition(func, arrays, numbers)
             reference.require_equal(func, f"{func.name}, padded,", wanted, results)

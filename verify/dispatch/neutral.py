@@ -33,6 +33,7 @@ from assay.semantics.scalar import Dim, Expr, Load, Var, provably_equal, same, s
 from assay.semantics.scalar.smt import Term, Terms
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.walk import Worklist, occurrences
 from assay.verify.symbolic.goals import decide
 
 PROVING = RLock()
@@ -120,11 +121,10 @@ class _Proof:
     def placed(self) -> list[tuple[tensor.Stmt, Path]]:
         """All statements in the order of the text, each with its way."""
         found: list[tuple[tensor.Stmt, Path]] = []
-        work: list[tuple[tensor.Stmt, Path]] = [(self.func.body, ())]
-        while work:
-            stmt, path = work.pop()
+        work = Worklist[tuple[tensor.Stmt, Path]]([(self.func.body, ())])
+        for stmt, path in work:
             found.append((stmt, path))
-            work += [(c, (*path, (stmt, i))) for i, c in reversed(list(enumerate(stmt.children)))]
+            work.add((c, (*path, (stmt, i))) for i, c in enumerate(stmt.children))
         return found
 
     def run(self) -> None:
@@ -170,17 +170,12 @@ class _Proof:
 
     def sized_parts(self, root: Expr) -> Iterator[Expr]:
         """The largest parts that speak of a padded symbol and read nothing."""
-        work = [root]
-        while work:
-            node = work.pop()
-            if not any(v in self.grown for v in variables(node)):
-                continue
-            if (node.dtype.is_integer or node.dtype is BOOL) and not tensor.loads(node):
-                yield node
-            elif node.children:
-                work += node.children
-            else:
-                yield node
+
+        def is_part(node: Expr) -> bool:
+            is_whole = (node.dtype.is_integer or node.dtype is BOOL) and not tensor.loads(node)
+            return self.is_grown(node) and (is_whole or not node.children)
+
+        yield from filter(is_part, occurrences(root, lambda n: () if is_part(n) else n.children))
 
     def reads(self, root: Expr, path: Path) -> None:
         """Each element that is read lies inside the smaller buffer: along other axes the function itself says so."""

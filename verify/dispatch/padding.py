@@ -21,7 +21,7 @@ def padded(array: Array, shape: Sequence[int]) -> Array:
     return whole
 
 
-def cut(array: Array, shape: Sequence[int]) -> Array:
+def cut_back(array: Array, shape: Sequence[int]) -> Array:
     """The corner of an array, by itself."""
     if array.shape == tuple(shape):
         return array

@@ -26,12 +26,12 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var, evaluate_dim
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, Type
-from assay.semantics.walk import post_order
+from assay.semantics.walk import fold_scoped, post_order
 from assay.verify.dispatch.cache import BoundedCache
 from assay.verify.dispatch.choice import MAIN, Choice
 from assay.verify.dispatch.dispatcher import MOST_CALLS, Dispatcher
 from assay.verify.dispatch.neutral import PROVING
-from assay.verify.dispatch.padding import cut, padded, targets
+from assay.verify.dispatch.padding import cut_back, padded, targets
 from assay.verify.dispatch.reference import KernelDiffers
 from assay.verify.dispatch.whole import WholeProof
 from assay.verify.trials.kernels import different
@@ -136,7 +136,7 @@ class DispatchedProgram:
         with PROVING, memory_traps():
             wanted = evaluator.run(self.module, inputs, kernel=vector.run)
         for name, right in wanted.items():
-            for one, other in zip(leaves(right), leaves(results[name]), strict=True):
+            for one, other in zip(tensors_in(right), tensors_in(results[name]), strict=True):
                 odd = different(one, other)
                 if odd:
                     raise KernelDiffers(f"main, padded, at {_told(sizes)} differs in {name}: {odd}")
@@ -154,41 +154,25 @@ def cut_results(made: Mapping[str, Value], result: Type, sizes: Mapping[Var, int
 
 def _cut(value: Value, of: Type, sizes: Mapping[Var, int]) -> Value:
     """A tensor that is cut, or a tuple of such, which stays one: of one field too."""
-    if isinstance(of, TupleType):
-        flat = [v for v in leaves(value)]
-        parts = iter(flat)
-        return _tuple(of, parts, sizes)
-    assert isinstance(of, TensorType)
-    return cut(np.asarray(value), tuple(evaluate_dim(d, sizes) for d in of.shape))
+    tensors = iter(tensors_in(value))
+
+    def made(part: Type, fields: list[Value]) -> Value:
+        if isinstance(part, TupleType):
+            return tuple(fields)
+        assert isinstance(part, TensorType)
+        return cut_back(next(tensors), tuple(evaluate_dim(d, sizes) for d in part.shape))
+
+    return fold_scoped(of, lambda t: t.fields if isinstance(t, TupleType) else (), made)
 
 
-def _tuple(of: TupleType, parts: Any, sizes: Mapping[Var, int]) -> Value:
-    """The fields of a tuple, in which others may lie, from its tensors left to right."""
-    done: list[Value] = []
-    stack: list[tuple[list[Type], list[Value]]] = [(list(of.fields), done)]
-    while stack:
-        fields, made = stack[-1]
-        if not fields:
-            stack.pop()
-            if stack:
-                stack[-1][1].append(tuple(made))
-            continue
-        field_type = fields.pop(0)
-        if isinstance(field_type, TupleType):
-            stack.append((list(field_type.fields), []))
-        else:
-            made.append(_cut(next(parts), field_type, sizes))
-    return tuple(done)
-
-
-def leaves(value: Value) -> list[Array]:
+def tensors_in(value: Value) -> list[Array]:
     """The tensors in a value, left to right."""
     return [np.asarray(v) for v in flat([value])]
 
 
 def elements(values: Any) -> int:
     """How many elements some values have."""
-    return sum(a.size for v in values for a in leaves(v))
+    return sum(a.size for v in values for a in tensors_in(v))
 
 
 def _told(sizes: Mapping[Var, int]) -> str:

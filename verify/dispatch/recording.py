@@ -24,7 +24,7 @@ LARGEST = 1 << 31
 
 
 @dataclass
-class Recording:
+class RecordedSizes:
     """By the digest of a function the values of its symbols, in their order. What was there `before` is specialised;
     what is seen meanwhile is kept for later."""
 

@@ -29,7 +29,7 @@ def by_definition(func: PrimFunc, inputs: Sequence[Array], scalars: Sequence[int
         return vector.run(func, inputs, scalars=scalars)
 
 
-def compare(func: PrimFunc, what: str, wanted: Sequence[Array], got: Sequence[GuardedOutput]) -> None:
+def compare_guarded(func: PrimFunc, what: str, wanted: Sequence[Array], got: Sequence[GuardedOutput]) -> None:
     """KernelDiffers where results are not those that they must be, bit for bit, or bytes around them were written."""
     for buffer, right, found in zip(func.outputs, wanted, got, strict=True):
         far = found.written_outside()

@@ -12,7 +12,7 @@ from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper, bound_buffers
 
 
-def at_sizes(func: PrimFunc, values: Mapping[Var, int]) -> PrimFunc:
+def with_numbers(func: PrimFunc, values: Mapping[Var, int]) -> PrimFunc:
     """The function with these values, as plain nodes. Scalars that have one are no parameters any more."""
     plain = without_blocks(func)
     made = Mapper({v: const(n, v.dtype) for v, n in values.items()})

@@ -102,7 +102,7 @@ def results(case: Case, made: Ran) -> str | None:
         for name, value in right.items():
             if isinstance(value, tuple) is not isinstance(got[name], tuple):
                 return f"{name} is a tuple, or is none"
-            for one, other in zip(program.leaves(value), program.leaves(got[name]), strict=True):
+            for one, other in zip(program.tensors_in(value), program.tensors_in(got[name]), strict=True):
                 if odd := different(one, other):
                     return odd
     return None
@@ -230,11 +230,11 @@ def collapsed(patch: Patch) -> None:
     """A tuple of one is its field."""
     old = program._cut
 
-    def cut(value: Any, of: Any, sizes: Any) -> Any:
+    def cut_back(value: Any, of: Any, sizes: Any) -> Any:
         made = old(value, of, sizes)
         return made[0] if isinstance(made, tuple) and len(made) == 1 else made
 
-    patch.setattr(program, "_cut", cut)
+    patch.setattr(program, "_cut", cut_back)
     patch.setattr(program.DispatchedProgram, "compare", lambda self, inputs, results, sizes: True)
 
 
@@ -251,14 +251,16 @@ def unproved_and_uncompared(patch: Patch) -> None:
 
 def wrong_constant(patch: Patch) -> None:
     """A kernel is specialised for one size less."""
-    old = dispatcher.at_sizes
-    patch.setattr(dispatcher, "at_sizes", lambda func, values: old(func, {v: max(n - 1, 0) for v, n in values.items()}))
+    old = dispatcher.with_numbers
+    patch.setattr(
+        dispatcher, "with_numbers", lambda func, values: old(func, {v: max(n - 1, 0) for v, n in values.items()})
+    )
 
 
 def too_much(patch: Patch) -> None:
     """A kernel is specialised for one size more: it writes behind what its shape function gives."""
-    old = dispatcher.at_sizes
-    patch.setattr(dispatcher, "at_sizes", lambda func, values: old(func, {v: n + 1 for v, n in values.items()}))
+    old = dispatcher.with_numbers
+    patch.setattr(dispatcher, "with_numbers", lambda func, values: old(func, {v: n + 1 for v, n in values.items()}))
 
 
 def named_by_rank(patch: Patch) -> None:

@@ -31,7 +31,7 @@ from assay.verify.dispatch.dispatcher import Dispatcher
 from assay.verify.dispatch.key import ArgumentKey, call_key
 from assay.verify.dispatch.objects import FLAGS, KernelCompiler
 from assay.verify.dispatch.program import DispatchedProgram
-from assay.verify.dispatch.recording import Recording
+from assay.verify.dispatch.recording import RecordedSizes
 from assay.verify.dispatch.store import KernelStore
 from assay.verify.dispatch.tiers import Horizon, Tier, Tiers
 
@@ -310,7 +310,7 @@ def test_options_that_say_nothing_are_refused(text: str) -> None:
 def test_a_file_of_sizes_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "sizes").write_bytes(text.encode("latin-1"))
     with pytest.raises(Invalid) as refused:
-        Recording().read(tmp_path / "sizes")
+        RecordedSizes().read(tmp_path / "sizes")
     assert refused.value.label == "kernels.C2"
 
 
