@@ -177,13 +177,13 @@ class Dispatcher:
         """The sizes to pad to; None, with a note, where it cannot be."""
         if call.target is None:
             found, why = targets(known.choice, {v.name: n for v, n in call.sizes.items()})
-            why = why or ("" if found else "no size of it is to be padded: generic")
             if found:
                 reason = self.why_not_neutral(known.func, {v for v in call.sizes if v.name in found})
                 why = f"not padded, {reason}: generic" if reason else ""
             if why:
                 self.statistics.note(known.statistics, why)
-            call.target = {} if why else {v: found.get(v.name, n) for v, n in call.sizes.items()}
+            is_padded = found and not why
+            call.target = {v: found.get(v.name, n) for v, n in call.sizes.items()} if is_padded else {}
         return call.target or None
 
     def why_not_neutral(self, func: PrimFunc, grown: Collection[Var]) -> str:
@@ -251,7 +251,7 @@ class Dispatcher:
     ) -> tuple[Array, ...]:
         """The results by a kernel that has these values for its symbols."""
         found = self.kernel(known, values)
-        if not isinstance(found, str) and not found.takes({v: call.sizes[v] for v in found.source.bounds}):
+        if not isinstance(found, str) and not found.takes(own_sizes(known, found, call.sizes)):
             found = "its sizes are more than the C for all sizes takes"
         if isinstance(found, str):
             return self.interpreted(known, known.func, arrays, numbers, found)
@@ -263,7 +263,9 @@ class Dispatcher:
         if key in known.has_no_c:
             return known.has_no_c[key]
         try:
-            found, hit = self.objects.get(key, lambda: self.compiler.make(with_numbers(known.func, values)))
+            found, hit = self.objects.get(
+                key, lambda: self.compiler.make(with_numbers(known.func, values), known.order)
+            )
         except Unsupported as wrong:
             known.has_no_c[key] = f"it has no C: {wrong.message}"
             return known.has_no_c[key]
@@ -292,7 +294,7 @@ class Dispatcher:
                     return made
         func = known.func
         outputs = [np.empty(shape_at(b, sizes), b.dtype.numpy) for b in func.outputs]
-        if self.enter(kernel, sizes, arrays, outputs):
+        if self.enter(kernel, own_sizes(known, kernel, sizes), arrays, outputs):
             return self.trapped(known, arrays, numbers)
         return tuple(outputs)
 
@@ -308,7 +310,7 @@ class Dispatcher:
         with what the kernel wrote."""
         func = known.func
         guarded = [GuardedOutput.make(shape_at(b, sizes), b.dtype) for b in func.outputs]
-        status = self.enter(kernel, sizes, arrays, [g.array for g in guarded])
+        status = self.enter(kernel, own_sizes(known, kernel, sizes), arrays, [g.array for g in guarded])
         if status:
             return self.trapped(known, arrays, numbers)
         told = ", ".join(f"{v.name} = {sizes[v]}" for v in known.order) or "no sizes"
@@ -410,3 +412,8 @@ class Dispatcher:
             return
         for numbers in product(*(given[v.name] for v in symbols)):
             self.kernel(known, dict(zip(symbols, numbers, strict=True)))
+
+
+def own_sizes(known: KnownFunction, kernel: KernelObject, sizes: Sizes) -> dict[Var, int]:
+    """Sizes by the symbols that a kernel knows them by: it may be of a function that is this one up to names."""
+    return {own: sizes[v] for own, v in zip(kernel.order, known.order, strict=True)}

@@ -32,6 +32,8 @@ class KernelObject:
     """A kernel that was compiled, and is loaded. `call` may run on many threads at once."""
 
     func: PrimFunc
+    order: tuple[Var, ...]
+    """All symbols and scalars that the function had before some were numbers."""
     source: KernelSource
     entry: Any
     nbytes: int
@@ -73,13 +75,13 @@ class KernelCompiler:
         except EnvironmentFailure as wrong:
             self.missing = str(wrong)
 
-    def make(self, func: PrimFunc) -> KernelObject:
+    def make(self, func: PrimFunc, order: tuple[Var, ...]) -> KernelObject:
         """The object of a function whose sizes may be numbers. Unsupported: it has no C. EnvironmentFailure: there is
         no compiler, and it is not stored."""
         source = emit_kernel(func)
         found = self.store.load(source.text, FLAGS, self.version) if self.store is not None else None
         if found is not None:
-            return self.loaded(func, source, found, 0.0, True)
+            return self.loaded(func, order, source, found, 0.0)
         if self.version is None:
             raise EnvironmentFailure(self.missing, label="compiled.C1")
         started = time.perf_counter()
@@ -94,9 +96,11 @@ class KernelCompiler:
         seconds = time.perf_counter() - started
         if self.store is not None:
             self.store.save(source.text, FLAGS, self.version, found)
-        return self.loaded(func, source, found, seconds, False)
+        return self.loaded(func, order, source, found, seconds)
 
-    def loaded(self, func: PrimFunc, source: KernelSource, data: bytes, seconds: float, stored: bool) -> KernelObject:
+    def loaded(
+        self, func: PrimFunc, order: tuple[Var, ...], source: KernelSource, data: bytes, seconds: float
+    ) -> KernelObject:
         """What was compiled, in this process; its file is not needed behind that."""
         path = self.place / f"{secrets.token_hex(8)}.so"
         path.write_bytes(data)
@@ -108,6 +112,6 @@ class KernelCompiler:
             path.unlink()
         entry = getattr(library, ENTRY)
         entry.restype = ctypes.c_int
-        made = KernelObject(func, source, entry, len(data), seconds, stored)
+        made = KernelObject(func, order, source, entry, len(data), seconds, stored=seconds == 0.0)
         weakref.finalize(made, _ctypes.dlclose, library._handle)
         return made

@@ -179,6 +179,16 @@ def test_the_machine_runs_its_kernels_by_it(compiler: KernelCompiler) -> None:
     assert made.statistics.total.counts["checked"] > 0
 
 
+def test_functions_that_are_one_up_to_names_share_a_kernel(compiler: KernelCompiler) -> None:
+    n = Var("n")
+    x, y = Buffer("x", (n,), FLOAT32), Buffer("y", (n,), FLOAT32)
+    twin = PrimFunc("double", (x, y), 1, loops("i", (n,), lambda i: store(y, i, x[i] + x[i])))
+    made = Dispatcher(parse_choices("generic"), compiler)
+    for func in (DOUBLE, twin):
+        assert made(func, [np.ones(3, np.float32)])[0].tolist() == [2, 2, 2]
+    assert len(made.objects) == 1
+
+
 # --- keys ------------------------------------------------------------------------------------------------------------
 
 
