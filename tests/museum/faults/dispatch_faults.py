@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.text.module_text import parse
+from assay.verify import children
 from assay.verify.app import kernel_run
 from assay.verify.dispatch import dispatcher, program
 from assay.verify.dispatch.cache import BoundedCache
@@ -27,6 +29,7 @@ from assay.verify.dispatch.choice import Choices, parse_choices
 from assay.verify.dispatch.dispatcher import Dispatcher
 from assay.verify.dispatch.key import ObjectKey, call_key
 from assay.verify.dispatch.objects import KernelCompiler
+from assay.verify.dispatch.store import KernelStore
 from assay.verify.trials.kernels import different
 from tests.lower.shapes.shape_programs import HEAD
 from tests.museum.planted import Patch, PlantedFault
@@ -55,10 +58,16 @@ class Ran:
     counts: dict[str, int] | None = None
 
 
+@cache
+def compiler() -> KernelCompiler:
+    """With a store, so that what several faults want is compiled once."""
+    return KernelCompiler(KernelStore(children.new_folder() / "store"))
+
+
 def run(case: Case) -> Ran:
     """The stream by the dispatcher."""
     choices = parse_choices(case.kernels)
-    made = Dispatcher(choices, KernelCompiler(), case.most)
+    made = Dispatcher(choices, compiler(), case.most)
     done = Ran([], 0)
     try:
         if case.func is not None:
@@ -333,7 +342,7 @@ def one_dim() -> PrimFunc:
 
 def _accepts_disagreeing() -> str | None:
     """What comes of operands of two sizes where one is declared: they have to be refused."""
-    made = Dispatcher(parse_choices("generic"), KernelCompiler())
+    made = Dispatcher(parse_choices("generic"), compiler())
     func = added()
     made(func, [array(3), array(3)])
     try:

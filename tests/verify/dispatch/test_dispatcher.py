@@ -66,8 +66,9 @@ def program() -> Module:
 
 
 @pytest.fixture(scope="module")
-def compiler() -> KernelCompiler:
-    return KernelCompiler()
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> KernelCompiler:
+    """With a store, so that what several ways want is compiled once."""
+    return KernelCompiler(KernelStore(tmp_path_factory.mktemp("kernels") / "store"))
 
 
 def flat(made: dict[str, Any]) -> list[bytes]:
@@ -125,8 +126,8 @@ def check_ways(runs: list[DispatchedProgram], native: Any, values: dict[str, Arr
 
 
 @pytest.mark.parametrize("way", ["specialized", "buckets:n=6,2", "auto"])
-def test_many_threads_give_what_one_gives(program: Module, way: str) -> None:
-    made = DispatchedProgram(program, Dispatcher(parse_choices(way), KernelCompiler(), most=8))
+def test_many_threads_give_what_one_gives(program: Module, compiler: KernelCompiler, way: str) -> None:
+    made = DispatchedProgram(program, Dispatcher(parse_choices(way), compiler, most=8))
     points = [inputs(n, m, n) for n in (1, 3, 5) for m in (2, 3)] * 4
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(made.run, points))
