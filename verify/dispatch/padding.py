@@ -35,6 +35,8 @@ def targets(choice: Choice, sizes: Mapping[str, int]) -> tuple[dict[str, int], s
     for name, buckets in choice.sizes:
         if name not in sizes:
             continue
+        if sizes[name] < 0:
+            return {}, f"{name} = {sizes[name]} is no size: generic"
         target = next((b for b in buckets if b >= sizes[name]), None)
         if target is None:
             return {}, f"{name} = {sizes[name]} is more than {buckets[-1]}: generic"

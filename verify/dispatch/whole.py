@@ -115,6 +115,7 @@ class WholeProof:
         func = self.module.kernel(node.func)
         sizes = sizes_of_call(node, func)
         grown = {v for v, d in sizes.items() if self.is_grown(d)}
+        self.dims.update((id(sizes[v]), sizes[v]) for v in grown)
         left = {v for b in func.params for d in b.shape for v in variables(d)} - set(sizes)
         if left:
             raise NotNeutral(f"{node.func} has sizes that its call does not tell")
@@ -142,9 +143,9 @@ class WholeProof:
         return not any(self.is_grown(d) for d in left[1:])
 
     def fits(self, sizes: Mapping[Var, int], target: Mapping[Var, int]) -> bool:
-        """Whether at the target no dim is less than at the sizes."""
+        """Whether no dim, and no size that is handed over, is below 0 at the sizes or less at the target."""
         try:
-            return all(evaluate_dim(d, sizes) <= evaluate_dim(d, target) for d in self.dims.values())
+            return all(0 <= evaluate_dim(d, sizes) <= evaluate_dim(d, target) for d in self.dims.values())
         except Trap:
             return False
 

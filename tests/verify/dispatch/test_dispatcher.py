@@ -229,6 +229,24 @@ def test_a_function_that_calls_others_has_no_c_of_its_own() -> None:
     assert refused.value.label == "c.C28"
 
 
+SHRINKING = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")):
+        return (R.exp(x), R.full(R.shape([8 - n]), R.const(1.0, "float32")))
+"""
+
+
+def test_sizes_that_get_less_with_padding_stay(compiler: KernelCompiler) -> None:
+    """Whichever rule sees it, what is given is what is right."""
+    choices = parse_choices("buckets:n=4,8")
+    made = DispatchedProgram(_lowered(parse(SHRINKING), choices), Dispatcher(choices, compiler))
+    x = {"x": np.ones(3, np.float32)}
+    assert flat(made.run(x)) == flat(run_graph(made.module, x))
+    assert "padded" not in made.dispatcher.statistics.of("main", "").counts
+
+
 # --- the store -------------------------------------------------------------------------------------------------------
 
 
