@@ -34,6 +34,8 @@ from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.calls import calls_extern, calls_of, without_calls
 
+MOST_VERSIONS = 64
+"""Choices of dims of one function whose code is kept; the oldest goes first."""
 RETRACE = 200_000
 """A run that traps is repeated by the definition for this many statements, so that it names the first trap."""
 
@@ -126,9 +128,12 @@ def _version(func: PrimFunc, dims: Mapping[Var, int], scalars: Sequence[Any], wa
     values = bind_scalars(func, scalars)
     versions = _compiled.setdefault(func, {})
     key = (ways, *dims.values(), *(x.tobytes() for x in values.values()))
-    if key not in versions:
-        versions[key] = _compile(func, dims, values, ways)
-    return versions[key]
+    found = versions.get(key)
+    if found is None:
+        found = versions[key] = _compile(func, dims, values, ways)
+        while len(versions) > MOST_VERSIONS:
+            versions.pop(next(iter(versions)), None)
+    return found
 
 
 def _compile(func: PrimFunc, dims: Mapping[Var, int], values: Mapping[Var, Any], ways: tuple[Way, ...]) -> Compiled:

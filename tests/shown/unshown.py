@@ -18,7 +18,7 @@ REASONS = {
     "R11": NOT_BUILT,
     "R36": f"the table shows that a free variable is refused; the analyses are {PYTHON}",
     "R38": f"equality and hashes are {PYTHON}",
-    **dict.fromkeys(("J1", "J2", "J4", "J5", "J6", "J7", "J8", "J9", "J20"), NOT_BUILT),
+    "J20": NOT_BUILT,
     "J22": (
         "the table shows engines and externs of unknown sizes in a run and in a plan; their C is compiled from Python"
         " only"

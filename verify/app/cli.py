@@ -18,6 +18,7 @@ from assay.verify.app.commands.check import check
 from assay.verify.app.commands.conform import conform
 from assay.verify.app.commands.fuzz import fuzz
 from assay.verify.app.commands.judge import judge
+from assay.verify.app.commands.operators import operators
 from assay.verify.app.commands.passes import passes
 from assay.verify.app.commands.plan import plan
 from assay.verify.app.commands.prove import prove
@@ -55,7 +56,7 @@ def before(
     """The options that stand before a command."""
 
 
-for command in (check, judge, run, build, verify, prove, reduce, plan, fuzz, conform, passes):
+for command in (check, judge, run, build, verify, prove, reduce, plan, fuzz, conform, passes, operators):
     app.command()(command)
 
 

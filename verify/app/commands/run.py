@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from assay.verify.app.commands.declared import (
     AsJson,
     Dims,
-    Inputs,
     Passes,
     Seed,
     SizeBounds,
@@ -18,6 +17,9 @@ from assay.verify.app.commands.declared import (
     parse_bounds,
     parse_dims,
 )
+
+if TYPE_CHECKING:
+    from assay.verify.app.kernel_options import KernelOptions
 
 
 @held
@@ -40,7 +42,14 @@ def run(
             show_default=False,
         ),
     ] = None,
-    inputs: Inputs = None,
+    inputs: Annotated[
+        list[Path],
+        typer.Option(
+            "--inputs",
+            metavar="IN.npz",
+            help="inputs by name; the others are random; with --kernels more than once, for a run each",
+        ),
+    ] = [],
     dim: Dims = [],
     bound: SizeBounds = [],
     seed: Seed = 0,
@@ -97,16 +106,61 @@ def run(
             help="with --passes partition: a Python function that runs the regions of the compiler NAME, and is judged",
         ),
     ] = [],
+    kernels: Annotated[
+        str,
+        typer.Option(
+            "--kernels",
+            metavar="[PATTERN=]WAY,...",
+            help=(
+                "run it as tensor functions, each in a way: generic, specialized, range:NAME=LEAST..MOST,"
+                " padded:NAME=N, buckets:NAME=N,N,..., library, recorded[:FILE], interpreted or auto; a table says what"
+                " became of the kernels"
+            ),
+            show_default=False,
+        ),
+    ] = "",
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--kernel-store",
+            metavar="DIR",
+            help="with --kernels: a directory of yours that keeps what was compiled for the next process",
+            show_default=False,
+        ),
+    ] = None,
+    cache: Annotated[
+        int,
+        typer.Option("--kernel-cache", metavar="N", help="with --kernels: so many compiled kernels are held at once"),
+    ] = 256,
+    stream: Annotated[
+        list[str],
+        typer.Option(
+            "--stream", metavar="NAME=N,N,...", help="with --kernels: a run at each of these sizes, one after another"
+        ),
+    ] = [],
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", help="with --kernels: all runs N times")] = 1,
+    threads: Annotated[int, typer.Option("--threads", metavar="N", help="with --kernels: runs by N threads")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate MODEL by the definition of its operators, and show its values and effects. Sizes that are not given are
     chosen."""
     from assay.semantics.errors import Invalid
     from assay.verify.app.foreign import load_externs
+    from assay.verify.app.kernel_options import KernelOptions
     from assay.verify.app.terminal import Screen
     from assay.verify.app.text_run import is_text
 
     sizes, bounds = parse_dims(dim), parse_bounds(bound)
+    more = KernelOptions(kernels, store, cache, tuple(stream), repeat, threads)
+    if not kernels:
+        if more != KernelOptions("") or len(inputs) > 1:
+            raise Invalid(
+                "--kernel-store, --kernel-cache, --stream, --repeat, --threads and several --inputs go with --kernels",
+                label="cli.C3",
+            )
+    elif case is not None or passes or engine or save_as is not None or as_text:
+        raise Invalid("--kernels is of a run: of the other ways of this command none goes with it", label="cli.C3")
+    given = inputs[0] if inputs else None
     if case is not None:
         from assay.verify.conform.run_case import run_named_case
 
@@ -125,7 +179,7 @@ def run(
         if function is not None or module_name is not None or as_text or extern or save_as is not None:
             raise Invalid("--passes are for main: of the options for a text none goes with them", label="cli.C3")
         engines = load_externs(engine, "--engine")
-        raise typer.Exit(run_passed(model, inputs, sizes, bounds, seed, passes, output, engines))
+        raise typer.Exit(run_passed(model, given, sizes, bounds, seed, passes, output, engines))
     if engine:
         raise Invalid("--engine goes with --passes: an engine runs the regions that a partition makes", label="cli.C3")
     if not is_text(model) and (function is not None or module_name is not None or as_text or extern or save_as):
@@ -139,9 +193,9 @@ def run(
                 "--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and --module",
                 label="cli.C3",
             )
-        _save(model, module_name, inputs, function, save_as, output)
+        _save(model, module_name, given, function, save_as, output)
     elif as_text:
-        if inputs is not None or dim or bound or extern or function is not None:
+        if inputs or dim or bound or extern or function is not None:
             raise Invalid(
                 "--text writes the whole module and runs nothing: of the other options, only --module and --output go"
                 " with it",
@@ -150,7 +204,10 @@ def run(
         _write_text(model, module_name, output)
     else:
         how = {"dims": sizes, "bounds": bounds, "seed": seed, "function": function, "externs": load_externs(extern)}
-        _run(model, module_name, inputs, output, as_json, how)
+        if kernels:
+            _run_kernels(model, module_name, inputs, output, as_json, how, more)
+        else:
+            _run(model, module_name, given, output, as_json, how)
 
 
 def _run(
@@ -173,6 +230,35 @@ def _run(
             tell_run(done, Screen())
         if output is not None:
             save(output, done.outputs)
+            answer["output"] = str(output)
+    if as_json:
+        write_answer(answer)
+
+
+def _run_kernels(
+    model: Path,
+    module_name: str | None,
+    inputs: list[Path],
+    output: Path | None,
+    as_json: bool,
+    how: dict[str, Any],
+    options: KernelOptions,
+) -> None:
+    """Run a program with its kernels dispatched, and show or write what came of it."""
+    from assay.verify.app.answers import answering, write_answer
+    from assay.verify.app.kernel_run import answer_kernels, run_kernels, tell_kernels
+    from assay.verify.app.terminal import Screen
+    from assay.verify.border.inputs import save
+
+    answer: dict[str, Any] = {"model": str(model), "seed": how["seed"], "holds": None}
+    with answering(answer):
+        done = run_kernels(model, module_name, inputs, how, options)
+        if as_json:
+            answer_kernels(done, answer)
+        else:
+            tell_kernels(done, Screen())
+        if output is not None:
+            save(output, done.runs[-1].outputs)
             answer["output"] = str(output)
     if as_json:
         write_answer(answer)

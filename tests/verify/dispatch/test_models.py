@@ -1,0 +1,67 @@
+"""Exported models by every way to run their kernels, beside the C that is built of them, bit for bit."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.lower.c import emit
+from assay.verify.api.run import ran
+from assay.verify.app.kernel_run import _lowered, _module
+from assay.verify.app.stages import lowering_passes
+from assay.verify.c.compiled import compile_c
+from assay.verify.dispatch.choice import parse_choices
+from assay.verify.dispatch.dispatcher import Dispatcher
+from assay.verify.dispatch.objects import KernelCompiler
+from assay.verify.dispatch.program import DispatchedProgram, tensors_in
+from tests.places import ROOT
+
+pytestmark = pytest.mark.row("J2", "J4", "J5", "J6", "J8", "J9")
+MODELS = ROOT / "tests" / "exported" / "models"
+WAYS = ("generic", "specialized", "range:batch=1..3,x_0=1..3", "padded:batch=4,x_0=4", "buckets:batch=4,2,2,x_0=8,2",
+        "recorded", "auto", "interpreted")  # fmt: skip
+SIZES: dict[str, list[dict[str, int]]] = {
+    "sk_network": [{"x_0": 1}, {"x_0": 3}],
+    "sk_polynomial": [{"x_0": 2}, {"x_0": 5}],
+    "unet_traced_17": [{"batch": 1, "height": 8, "width": 6}, {"batch": 3, "height": 7, "width": 11}],
+    "unet_resized_traced_17": [{"batch": 2, "height": 7, "width": 5}],
+    "detector_traced_17": [{"batch": 1, "height": 8, "width": 8}],
+    "lstm_traced_17": [{"batch": 1, "time": 3}, {"batch": 3, "time": 5}],
+    "gru_two_ways_traced_17": [{"batch": 3, "time": 4}],
+}
+
+
+def outputs(values: Any) -> list[bytes]:
+    return [np.ascontiguousarray(a).tobytes() for v in values for a in tensors_in(v)]
+
+
+def check_model(path: Path, sizes: list[dict[str, int]], ways: tuple[str, ...]) -> None:
+    module = _module(path, [], {"dims": {}})
+    points = [dict(ran(path, None, at, {}, 0).inputs) for at in sizes]
+    planned = module
+    for run in lowering_passes().values():
+        planned = run(planned)
+    native = compile_c(emit(planned, "native"), reproducible=True)
+    wanted = [outputs(native.run(p).values()) for p in points]
+    lowered = _lowered(module, parse_choices("auto"))
+    compiler = KernelCompiler()
+    for way in ways:
+        program = DispatchedProgram(lowered, Dispatcher(parse_choices(way), compiler))
+        program.beforehand()
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(program.run, points * 3))
+        assert [outputs(f.values()) for f in found] == wanted * 3, f"{path.name} by {way}"
+
+
+def test_a_model_by_some_ways() -> None:
+    check_model(MODELS / "sk_network.onnx", SIZES["sk_network"], ("generic", "buckets:x_0=4"))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", SIZES)
+def test_a_model_by_every_way(name: str) -> None:
+    check_model(MODELS / f"{name}.onnx", SIZES[name], WAYS)

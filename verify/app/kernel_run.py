@@ -1,0 +1,232 @@
+"""`assay run --kernels`: a program as tensor functions, each run in the way that is chosen for it (specs/verify.md,
+"Kernels for unknown sizes").
+
+The program is run any number of times, at the sizes of a stream, by any number of threads; what became of its kernels
+is a table. Inputs, and sizes that nobody gives, are those of a run by the definition.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from assay.interp.graph import evaluate
+from assay.interp.values import Event, Externs, Value
+from assay.lower.frontends.onnx.model import load_model
+from assay.semantics.digits import is_size
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.module import Module
+from assay.verify.api.run import ran
+from assay.verify.app.kernel_options import KernelOptions
+from assay.verify.app.program_run import ProgramRun
+from assay.verify.app.run_shown import run_data, tell_run, tensor_data
+from assay.verify.app.stages import lowering_passes
+from assay.verify.app.terminal import Screen, cell
+from assay.verify.app.text_run import is_text, load_text
+from assay.verify.border.inputs import import_with, load_npz
+from assay.verify.border.onnx_defaults import with_given_defaults
+from assay.verify.dispatch.choice import Choices, parse_choices
+from assay.verify.dispatch.dispatcher import Dispatcher
+from assay.verify.dispatch.objects import KernelCompiler
+from assay.verify.dispatch.program import DispatchedProgram
+from assay.verify.dispatch.store import KernelStore
+
+Array = np.ndarray[Any, Any]
+MOST_RUNS = 1_000_000
+MOST_THREADS = 256
+
+
+@dataclass
+class KernelRun:
+    """What a run with `--kernels` showed: the runs of the stream in order, and what became of the kernels."""
+
+    program: DispatchedProgram
+    choices: Choices
+    runs: list[ProgramRun] = field(default_factory=list)
+    seconds: float = 0.0
+    """What all runs took, with compiling, without the runs by the definition."""
+
+    @property
+    def trap(self) -> Trap | None:
+        """What ended a run, if something did."""
+        return next((r.trap for r in self.runs if r.trap is not None), None)
+
+
+def run_kernels(
+    model: Path,
+    module_name: str | None,
+    inputs: Sequence[Path],
+    how: Mapping[str, Any],
+    options: KernelOptions,
+) -> KernelRun:
+    """Run a program with its kernels dispatched. `how` is what `ran` takes. Invalid: an option, the program or an input
+    cannot be used. KernelDiffers: a kernel does something else than its tensor function."""
+    choices = parse_choices(options.kernels)
+    _check(options)
+    program = load_text(model, module_name) if is_text(model) else model
+    points = [ran(program, given, **at) for given, at in _points(inputs, how, options.stream)]
+    first = next((p for p in points if p.trap is not None), None)
+    dispatcher = Dispatcher(
+        choices, KernelCompiler(KernelStore(options.store) if options.store else None), options.cache
+    )
+    dispatcher.horizon.total = len(points) * options.repeat
+    files = [c.file for c in choices.entries if c.file is not None]
+    for file in files:
+        dispatcher.recording.read(file)
+    lowered = _lowered(_module(program, inputs, how), choices)
+    made = KernelRun(DispatchedProgram(lowered, dispatcher), choices)
+    if first is not None:  # it traps by the definition
+        made.runs = [first]
+        return made
+    started = time.perf_counter()
+    for turn in range(options.repeat):
+        if turn == 1 and choices.uses("recorded"):
+            dispatcher.recording.turn()
+        if turn < 2:
+            made.program.beforehand()
+        made.runs = _turn(made.program, points, how.get("externs") or {}, options.threads)
+        if made.trap is not None:
+            break
+    made.seconds = time.perf_counter() - started
+    for file in files:
+        dispatcher.recording.write(file)
+    return made
+
+
+def _check(options: KernelOptions) -> None:
+    limits = (("--repeat", options.repeat, MOST_RUNS), ("--threads", options.threads, MOST_THREADS))
+    for name, number, most in (*limits, ("--kernel-cache", options.cache, 1 << 20)):
+        if not 1 <= number <= most:
+            raise Invalid(f"{name} {number}: a number from 1 to {most} is wanted", label="kernels.C1")
+
+
+def _points(
+    inputs: Sequence[Path], how: Mapping[str, Any], stream: Sequence[str]
+) -> Iterator[tuple[Mapping[str, Array] | None, dict[str, Any]]]:
+    """The inputs of each run of the stream: each file at each choice of sizes."""
+    sizes = _stream(stream)
+    for path, chosen in product(inputs or (None,), sizes):
+        given = load_npz(path) if path is not None else None
+        yield given, {**how, "dims": {**how["dims"], **chosen}}
+
+
+def _stream(stream: Sequence[str]) -> list[dict[str, int]]:
+    """Choices of sizes: NAME=N,N,..., those of several names side by side."""
+    found: dict[str, list[int]] = {}
+    for text in stream:
+        name, _, numbers = text.rpartition("=")
+        values = numbers.split(",")
+        if not name or name in found or not all(is_size(v) for v in values):
+            raise Invalid(f"--stream {text!r}: NAME=N,N,... is wanted, each name once", label="kernels.C1")
+        found[name] = [int(v) for v in values]
+    if len({len(v) for v in found.values()}) > 1:
+        raise Invalid(
+            "--stream: the sizes of several names stand side by side, so they are as many", label="kernels.C1"
+        )
+    return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)] if found else [{}]
+
+
+def _module(program: Module | Path, inputs: Sequence[Path], how: Mapping[str, Any]) -> Module:
+    """The program for all sizes. Where a shape follows from values of inputs these are given, and asserted."""
+    if isinstance(program, Module):
+        if how.get("function") is not None:
+            raise Invalid("--kernels runs main: --function does not go with it", label="cli.C3")
+        return program
+    given = load_npz(inputs[0]) if inputs else {}
+    found = with_given_defaults(load_model(program), given, how["dims"])
+    plain = {"model": found.model, "evaluate": evaluate, "source": program.name}
+    try:
+        return import_with({}, dims={}, **plain)
+    except Invalid:
+        return import_with(found.inputs, dims=how["dims"], **plain)
+
+
+def _lowered(module: Module, choices: Choices) -> Module:
+    """The module as tensor functions. Groups of them are fused, but where a library is asked for, which knows single
+    operators."""
+    for name, run in lowering_passes().items():
+        if name in ("devices", "anf", "legalize") or (name == "fuse" and not choices.uses("library")):
+            module = run(module)
+    return module.resolved()
+
+
+def _turn(program: DispatchedProgram, points: Sequence[ProgramRun], externs: Externs, threads: int) -> list[ProgramRun]:
+    """One run of the stream."""
+
+    def run(point: ProgramRun) -> ProgramRun:
+        trace: list[Event] = []
+        results: Mapping[str, Value] = {}
+        trap: Trap | None = None
+        try:
+            results = program.run(point.inputs, externs, trace)
+        except Trap as ended:
+            trap = ended
+        return replace(point, trace=trace, results=results, trap=trap)
+
+    if threads == 1:
+        return [run(p) for p in points]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(run, points))
+
+
+# --- what is told ------------------------------------------------------------------------------------------------
+
+
+def tell_kernels(done: KernelRun, out: Screen) -> None:
+    """Print the runs, and the table of the kernels; raises what ended a run."""
+    if len(done.runs) == 1:
+        tell_run(replace(done.runs[0], trap=None), out)
+    else:
+        for one in done.runs:
+            made = ", ".join(f"{t['name']} {tuple(t['shape'])} {t['digest'][:16]}" for t in _outputs(one))
+            sizes = ", ".join(f"{n} = {v}" for n, v in one.sizes.items())
+            out.print(f"{sizes or 'run'}: {made if one.trap is None else one.trap}")
+    statistics = done.program.dispatcher.statistics
+    out.print(f"kernels: {done.choices}")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    head, *rows = statistics.rows()
+    for name in head:
+        is_text = name in ("function", "way")
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
+    for row in rows:
+        table.add_row(*(cell(text) for text in row))
+    out.print(table)
+    for note in statistics.said():
+        out.print(note)
+    if done.trap is not None:
+        raise done.trap
+
+
+def answer_kernels(done: KernelRun, answer: dict[str, Any]) -> None:
+    """Add what was found to the answer of the command; raises what ended a run."""
+    answer.update(run_data(done.runs[-1]))
+    answer["runs"] = [{"sizes": dict(r.sizes), "outputs": _outputs(r)} for r in done.runs]
+    answer["kernels"] = {
+        "choice": str(done.choices),
+        "seconds": round(done.seconds, 6),
+        "loaded": len(done.program.dispatcher.objects),
+        **done.program.dispatcher.statistics.data(),
+    }
+    answer["holds"] = done.trap is None
+    if done.trap is not None:
+        raise done.trap
+
+
+def _outputs(one: ProgramRun) -> list[dict[str, Any]]:
+    """The outputs of a run by name, shape and digest."""
+    if one.trap is not None:
+        return []
+    found = []
+    for name, array in one.outputs.items():
+        data = tensor_data(name, array)
+        data.pop("values", None)
+        found.append(data)
+    return found
