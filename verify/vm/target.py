@@ -1,0 +1,350 @@
+"""What a function of bytecode does, read for the comparison with its graph function (specs/verify.md, "vm").
+
+A register holds the number of a value, a storage, or a tensor that lies in one and that something has filled or has
+not. That a value is still in its bytes when it is read is shown apart (`assay.verify.vm.storage`). Both ways of a
+choice are followed up to where they meet; what each has left in a register is a choice then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from assay.semantics import bytecode as vm
+from assay.semantics.devices import VirtualDevice
+from assay.semantics.module import Module
+from assay.semantics.scalar import Dim, Var as Symbol, show
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import ShapeType, TensorType
+from assay.verify.vm.flow import Flow
+from assay.verify.vm.functions import Closures
+from assay.verify.vm.steps import applied, measured, ran
+from assay.verify.vm.terms import Terms, Way, in_sizes
+from assay.verify.vm.wrong import Undecided, Wrong, at, register
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A storage, by the instruction that allocates it."""
+
+    made: int
+    device: VirtualDevice
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A tensor that was laid into a storage, by the instruction."""
+
+    made: int
+    type: TensorType
+    device: VirtualDevice
+
+
+Held: TypeAlias = "int | Storage | Tensor"
+"""What a register holds: the number of a value, or memory."""
+
+
+@dataclass
+class State:
+    """What the registers hold, and what the sizes are, at a place; what the tensors are filled with."""
+
+    holds: dict[vm.Register, Held]
+    sizes: dict[Symbol, Dim]
+    way: Way
+    filled: dict[Tensor, int] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """The same, for one of several ways that go on from here."""
+        return State(dict(self.holds), dict(self.sizes), self.way.copy(), dict(self.filled))
+
+
+@dataclass
+class Outcome:
+    """A way that has come to its end: the number of what the function gives."""
+
+    result: int
+    way: Way
+
+
+class Runner:
+    """Follows one function of bytecode."""
+
+    def __init__(self, flow: Flow, module: Module, terms: Terms, closures: Closures) -> None:
+        self.flow, self.function = flow, flow.function
+        self.module, self.terms, self.closures = module, terms, closures
+        self.places: dict[int, int] = {}
+        """For the number of a chain of events the instruction of its last one."""
+
+    def run(self, state: State) -> Outcome:
+        """What the function gives and does in a run that begins so."""
+        found = run_task(self.follow(0, self.flow.exit, state))
+        assert isinstance(found, Outcome)
+        return found
+
+    def follow(self, index: int, stop: int, state: State) -> Task[State | Outcome]:
+        """Go from an instruction to where the ways meet, or to the end."""
+        while index != stop:
+            instruction = self.function.body[index]
+            before = state.way.events
+            try:
+                match instruction:
+                    case vm.JumpUnless() | vm.JumpUnlessMade():
+                        found: int | Outcome = yield self.choice(index, instruction, state)
+                        if isinstance(found, Outcome):
+                            return found
+                        index = found
+                    case vm.Jump():
+                        index = instruction.target
+                    case vm.Return():
+                        return Outcome(self.value(instruction.of, state), state.way)
+                    case vm.ReturnCall() | vm.ReturnCallClosure():
+                        return Outcome(self.call(instruction, state), state.way)
+                    case vm.Fail():
+                        self.terms.event(state.way, "trap", instruction.kind, instruction.label)
+                        return Outcome(-1, state.way)
+                    case _:
+                        self.step(index, instruction, state)
+                        index += 1
+            except Wrong as wrong:
+                raise wrong.inside(self.function, index) from None
+            finally:
+                if state.way.events != before:
+                    self.places.setdefault(state.way.events, index)
+        return state
+
+    # --- one instruction -----------------------------------------------------------------------------------------
+
+    def step(self, index: int, of: vm.Instruction, state: State) -> None:
+        """What an instruction does that goes on behind itself."""
+        match of:
+            case vm.Kill():
+                for r in of.registers:
+                    state.holds.pop(r, None)
+            case vm.Move():
+                state.holds[of.to] = self.held(of.of, state)
+            case vm.AllocateStorage() | vm.AllocateTensor() | vm.InvokeKernel():
+                self.memory(index, of, state)
+            case vm.MatchType():
+                self.match_type(of, state)
+            case vm.WriteReference() | vm.RequireTrue() | vm.PrintRegisters():
+                self.action(of, state)
+            case _:
+                to = vm.written(of)
+                if to is None:
+                    raise Undecided(f"{type(of).__name__} is not followed")
+                state.holds[to] = self.made(of, state)
+
+    def held(self, number: vm.Register, state: State) -> Held:
+        """What a register holds."""
+        if number not in state.holds:
+            raise Wrong(f"reads {register(self.function, number)}, which holds nothing")
+        return state.holds[number]
+
+    def value(self, number: vm.Register, state: State) -> int:
+        """The number of the value in a register."""
+        held = self.held(number, state)
+        if isinstance(held, Tensor):
+            if held not in state.filled:
+                raise Wrong(f"reads {register(self.function, number)}, a tensor that nothing has filled")
+            return state.filled[held]
+        if isinstance(held, Storage):
+            raise Wrong(f"reads {register(self.function, number)} as a value, and it is a storage")
+        return held
+
+    def values(self, numbers: Sequence[vm.Register], state: State) -> list[int]:
+        """The numbers of the values in some registers."""
+        return [self.value(r, state) for r in numbers]
+
+    def dim(self, dim: Dim, state: State) -> Dim:
+        """A size in those of values."""
+        found = in_sizes(dim, state.sizes)
+        if found is None:
+            raise Wrong(f"uses the size {show(dim)}, which has no value there")
+        return found
+
+    def tensor(self, of: TensorType, state: State) -> TensorType:
+        """The type of a tensor in sizes of values."""
+        return TensorType(tuple(self.dim(d, state) for d in of.shape), of.dtype)
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def made(self, of: vm.Instruction, state: State) -> int:  # noqa: C901  (a case for each instruction)
+        """The number of the value that an instruction makes."""
+        terms, way = self.terms, state.way
+        match of:
+            case vm.LoadConstant():
+                if of.name not in self.module.constants:
+                    raise Wrong(f"loads the constant {of.name}, which is not in the module's table")
+                return terms.on(terms.array(self.module.constants[of.name]), self.module.info(of.name).device)
+            case vm.LoadExtern():
+                return terms.number("extern", of.name)
+            case vm.LoadConstructor():
+                return terms.number("constructor", of.data, of.constructor)
+            case vm.MakeTuple():
+                return terms.tuple_of(self.values(of.fields, state))
+            case vm.GetField():
+                return terms.part(self.value(of.of, state), of.index)
+            case vm.MakeData():
+                return terms.number("data", of.type.name, of.constructor, tuple(self.values(of.fields, state)))
+            case vm.MakeShape():
+                dims = [self.dim(d, state) for d in of.dims]
+                terms.naturals(way, dims)
+                return terms.shape(dims, way)
+            case vm.ViewTensor():
+                shape = self.tensor(of.type, state)
+                terms.naturals(way, shape.shape)
+                return terms.view(self.value(of.of, state), shape, way)
+            case vm.ShapeOfTensor():
+                held = terms.type_of(self.value(of.of, state))
+                if not isinstance(held, TensorType):
+                    raise Wrong(f"asks {register(self.function, of.of)} for its shape, which is {held}")
+                return terms.shape(held.shape, way)
+            case vm.ReadShape():
+                vector = self.value(of.of, state)
+                held = terms.type_of(vector)
+                if of.any_sign or not isinstance(held, TensorType) or held.ndim != 1 or not isinstance(held.shape[0], int):
+                    raise Undecided("a shape of sizes of any sign, or of a number that only a run tells")
+                return measured(terms, way, vector, held.shape[0])
+            case vm.MakeClosure():
+                sizes = [self.dim(d, state) for d in of.sizes]
+                return self.closures.made(of, self.values(of.captured, state), sizes, way)
+            case vm.MakeReference():
+                terms.event(way, "cell", self.value(of.of, state))
+                return terms.result(way)
+            case vm.ReadReference():
+                terms.event(way, "read", self.value(of.of, state))
+                return terms.result(way)
+            case vm.InvokeFunction() | vm.InvokeClosure() | vm.InvokeExtern():
+                return self.call(of, state)
+            case _:
+                raise Undecided(f"{type(of).__name__} is not followed")
+
+    def call(self, of: vm.Instruction, state: State) -> int:
+        """The number of what a call gives."""
+        terms = self.terms
+        match of:
+            case vm.InvokeFunction() | vm.ReturnCall():
+                callee, acts = terms.number("global", of.function), None
+            case vm.InvokeExtern():
+                callee, acts = terms.number("extern", of.name), of.acts
+            case vm.InvokeClosure() | vm.ReturnCallClosure():
+                callee, acts = self.value(of.closure, state), of.acts
+            case _:
+                raise Undecided(f"{type(of).__name__} is no call")
+        return applied(terms, state.way, callee, self.values(of.arguments, state), acts)
+
+    # --- actions and sizes -----------------------------------------------------------------------------------------
+
+    def action(self, of: vm.Instruction, state: State) -> None:
+        """What acts, and gives nothing."""
+        terms, way = self.terms, state.way
+        match of:
+            case vm.WriteReference():
+                terms.event(way, "write", self.value(of.of, state), self.value(of.value, state))
+            case vm.PrintRegisters():
+                terms.event(way, "print", of.format, tuple(self.values(of.shown, state)))
+            case vm.RequireTrue():
+                condition = terms.number("holds", self.value(of.condition, state))
+                terms.event(way, "assert", condition, of.format, tuple(self.values(of.shown, state)))
+
+    def match_type(self, of: vm.MatchType, state: State) -> None:
+        """Sizes get values, or have to agree."""
+        sizes = {v: d for v, d in state.sizes.items() if v not in of.binds}
+        pairs = self.terms.meet(of.type, self.value(of.of, state), sizes, "")
+        if odd := [v.name for v in sizes if v not in state.sizes and v not in of.binds]:
+            raise Wrong(f"uses the size {odd[0]}, which has no value there")
+        if odd := [v.name for v in of.binds if v not in sizes]:
+            raise Wrong(f"gives no value to {odd[0]}: the type does not say it")
+        self.terms.require(state.way, pairs, of.label)
+        state.sizes = sizes
+
+    # --- memory ----------------------------------------------------------------------------------------------------
+
+    def memory(self, index: int, of: vm.Instruction, state: State) -> None:
+        """Storages, tensors in them, and what fills them."""
+        match of:
+            case vm.AllocateStorage():
+                state.holds[of.to] = Storage(index, of.device)
+            case vm.AllocateTensor():
+                storage = self.held(of.storage, state)
+                if not isinstance(storage, Storage):
+                    raise Wrong(f"{register(self.function, of.storage)} is no storage")
+                made = self.tensor(of.type, state)
+                self.terms.naturals(state.way, made.shape)
+                state.holds[of.to] = Tensor(index, made, storage.device)
+            case vm.InvokeKernel():
+                self.kernel(of, state)
+
+    def empty(self, number: vm.Register, state: State) -> Tensor:
+        """The tensor in a register, which nothing has filled."""
+        held = self.held(number, state)
+        if not isinstance(held, Tensor):
+            raise Wrong(f"fills {register(self.function, number)}, which is no tensor that was laid into a storage here")
+        if held in state.filled:
+            raise Wrong(f"fills {register(self.function, number)} a second time: others may hold what is in it")
+        return held
+
+    def kernel(self, of: vm.InvokeKernel, state: State) -> None:
+        """A tensor function runs."""
+        kernel = self.module.kernel(of.kernel)
+        reads = self.values(of.reads, state)
+        writes = [self.empty(r, state) for r in of.writes]
+        if len({id(w) for w in writes}) < len(writes):
+            raise Wrong("fills one tensor with two results")
+        scalars = [self.dim(d, state) for d in of.scalars]
+        filled = ran(self.terms, state.way, kernel, reads, scalars, [w.type for w in writes], of.device)
+        state.filled.update(zip(writes, filled, strict=True))
+
+    # --- choices ---------------------------------------------------------------------------------------------------
+
+    def choice(self, index: int, of: vm.JumpUnless | vm.JumpUnlessMade, state: State) -> Task[int | Outcome]:
+        """Both ways of a choice, up to where they meet: the instruction there, or what they give at the end."""
+        terms, flow = self.terms, self.flow
+        if isinstance(of, vm.JumpUnless):
+            condition = terms.number("holds", self.value(of.condition, state))
+        else:
+            condition = terms.number("made", self.value(of.of, state), of.constructor)
+        ways = (index + 1, of.target)
+        alive = [flow.returns(w) for w in ways]
+        if any(alive) and not all(alive):
+            failing = state.copy()
+            failing.way.events = terms.number("begin")
+            ended: State | Outcome = yield self.follow(ways[alive.index(False)], flow.exit, failing)
+            assert isinstance(ended, Outcome)
+            terms.ends(state.way, condition, not alive[0], ended.way.events)
+            return ways[alive.index(True)]
+        stop = flow.meets.get(index, flow.exit)
+        found: list[State | Outcome] = []
+        for start in ways:
+            found.append((yield self.follow(start, stop, state.copy())))
+        first, second = found
+        way = terms.branch(state.way, condition, first.way, second.way)
+        if isinstance(first, Outcome) and isinstance(second, Outcome):
+            dead = first.result < 0
+            return Outcome(first.result if dead else terms.choice(condition, first.result, second.result), way)
+        assert isinstance(first, State) and isinstance(second, State)
+        self.join(condition, stop, state, first, second)
+        state.way = way
+        return stop
+
+    def join(self, condition: int, stop: int, into: State, first: State, second: State) -> None:
+        """What is there where two ways meet, as far as it may be read."""
+        terms, live = self.terms, self.flow.live[stop]
+        into.filled = {
+            t: terms.choice(condition, n, second.filled[t]) for t, n in first.filled.items() if t in second.filled
+        }
+        into.holds = {}
+        for r in first.holds.keys() & second.holds.keys() & live:
+            one, other = first.holds[r], second.holds[r]
+            if one is other or one == other:
+                into.holds[r] = one
+            elif not isinstance(one, Storage) and not isinstance(other, Storage):
+                into.holds[r] = terms.choice(condition, self.value(r, first), self.value(r, second))
+            else:
+                raise Wrong(f"{register(self.function, r)} holds one storage or another where two ways meet")
+        into.sizes = {
+            v: terms.chosen(condition, d, second.sizes[v])
+            for v, d in first.sizes.items()
+            if v in second.sizes and v in live
+        }
