@@ -1,7 +1,7 @@
 """Modules: what every pass takes and gives; and the planned program, the last form before C (specs/semantics.md).
 
-A module maps names to graph functions, tensor functions, data types and planned programs, and has a table of constants
-that they share. Modules are values: a pass returns a new one.
+A module maps names to graph functions, tensor functions, data types, planned programs and bytecode, and has a table of
+constants that they share. Modules are values: a pass returns a new one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from assay.semantics.bits import Array, same_bits
+from assay.semantics.bytecode import Bytecode
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
@@ -164,7 +165,7 @@ class Program:
         return [s for s in self.slots.values() if s.is_pooled or s.name in planned]
 
 
-Definition: TypeAlias = Function | PrimFunc | Program | DataDef
+Definition: TypeAlias = Function | PrimFunc | Program | Bytecode | DataDef
 
 
 @dataclass(frozen=True)
@@ -283,6 +284,14 @@ class Module(Readable):
         entry = self.definitions.get("main")
         if not isinstance(entry, Program):
             raise Invalid("the module has no planned program main", label="module.C2")
+        return entry
+
+    @property
+    def bytecode(self) -> Bytecode:
+        """The entry as bytecode."""
+        entry = self.definitions.get("main")
+        if not isinstance(entry, Bytecode):
+            raise Invalid("the module has no bytecode main", label="module.C10")
         return entry
 
     @property
