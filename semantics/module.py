@@ -291,7 +291,7 @@ class Module(Readable):
         """The entry as bytecode."""
         entry = self.definitions.get("main")
         if not isinstance(entry, Bytecode):
-            raise Invalid("the module has no bytecode main", label="module.C10")
+            raise Invalid("the module has no bytecode main", label="module.C13")
         return entry
 
     @property

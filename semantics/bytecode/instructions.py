@@ -188,7 +188,8 @@ class AllocateStorage(Instruction):
 @dataclass(frozen=True)
 class AllocateTensor(Instruction):
     """`to` holds a tensor of that type, its first byte `offset` bytes into `storage`. Nothing is written in it yet.
-    What another tensor wrote there is that one's until this one is written. A negative dim is a trap "shape" (size.T1)."""
+    What another tensor wrote there is that one's until this one is written. A negative dim is a trap "shape"
+    (size.T1)."""
 
     to: Register
     storage: Register

@@ -50,7 +50,7 @@ def original_of(module: Module, name: str) -> str:
     seen = {name}
     while True:
         found = module.definitions.get(name)
-        if found is None or isinstance(found, (DataDef, Program)) or INSTANCE not in found.attrs:
+        if found is None or not isinstance(found, (graph.Function, PrimFunc)) or INSTANCE not in found.attrs:
             return name
         name = str(found.attrs[INSTANCE])
         if name in seen:
