@@ -17,6 +17,7 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import Type
 from assay.verify.vm.source import Site
 from assay.verify.vm.terms import CLOSED, Terms, Way, in_sizes, open_sizes, opened
+from assay.verify.vm.wrong import Wrong
 
 ITSELF = -1
 """What stands for the function itself among what it captures."""
@@ -39,6 +40,8 @@ class Pair:
     free: Mapping[graph.Expr, int] = field(default_factory=dict)
     inherited: Sequence[Dim] = ()
     sizes: Mapping[Symbol, Dim] = field(default_factory=dict)
+    missing: frozenset[Symbol] = frozenset()
+    """Sizes around the graph function that stand in it and were not handed over."""
 
 
 class Pairs:
@@ -79,8 +82,8 @@ class Closures:
         self.taken: dict[int, str] = {}
         """By the number of what the source makes the function of bytecode that was found to make it."""
 
-    def made(self, of: vm.MakeClosure, captured: Sequence[int], sizes: Sequence[Dim], way: Way) -> int | None:
-        """The number of the function that an instruction makes; None for one that the source does not make there."""
+    def made(self, of: vm.MakeClosure, captured: Sequence[int], sizes: Sequence[Dim], way: Way) -> int:
+        """The number of the function that an instruction makes; Wrong for one that the source does not make there."""
         if isinstance(self.pairs.module.definitions.get(of.function), graph.Function):
             return self.terms.number("global", of.function)
         function = self.pairs.bytecode.functions[of.function]
@@ -98,7 +101,7 @@ class Closures:
                 self.taken[site.number] = of.function
                 self.pairs.add(pair)
                 return site.number
-        return None
+        raise Wrong(f"makes {of.function}, and the source makes no function here that captures these values and sizes")
 
     def pair(
         self, function: vm.BytecodeFunction, site: Site, given: Sequence[int], sizes: Sequence[Dim], way: Way
@@ -133,7 +136,8 @@ class Closures:
             free[site.own] = inner(ITSELF)
         inherited = [replaced(inside.size(d), own) for d in sizes]
         known = {s: replaced(d, own) for s, d in around.items() if d is not UNKNOWN}
-        return Pair(number, function, node, [inner(n) for n in given], free, inherited, known)
+        missing = frozenset(around) - frozenset(known)
+        return Pair(number, function, node, [inner(n) for n in given], free, inherited, known, missing)
 
 
 class _Inside:

@@ -1,31 +1,45 @@
-"""Whether every register and every size has a value wherever it is read (specs/verify.md, "vm").
+"""Whether every register and every size has a value wherever it is read, and every call is of something that is there
+and takes so much (specs/verify.md, "vm").
 
 Forward over the control flow: what has a value at an instruction is what has one on every way to it. Of what has none
-is kept why: never written, written on some ways only, or killed.
+is said why: killed, or never written on some way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from assay.interp.binding import hidden_symbols
 from assay.semantics import bytecode as vm
+from assay.semantics.bytecode import Bytecode, BytecodeFunction, Instruction, Register
+from assay.semantics.errors import Invalid
+from assay.semantics.module import Module
+from assay.semantics.types import DataDef
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.touched import Name, killed, sizes_bound, sizes_read
 from assay.verify.vm.wrong import at, register
 
 
-def check_registers(flow: Flow) -> str | None:
-    """What is wrong with the registers and sizes of a function, if anything."""
+def check_registers(flow: Flow, module: Module) -> str | None:
+    """What is wrong with the registers, sizes and calls of a function, if anything."""
     function = flow.function
-    begin: frozenset[Name] = frozenset(range(len(function.parameters))) | frozenset(function.sizes[: function.inherited])
+    count = len(function.parameters)
+    if count > function.registers or not 0 <= function.captured <= count:
+        return (
+            f"{function.name} has {count} parameters, {function.captured} captured, in {function.registers} registers"
+        )
+    begin: frozenset[Name] = frozenset(range(count)) | frozenset(function.sizes[: function.inherited])
     defined: dict[int, frozenset[Name]] = {flow.order[0]: begin}
-    gone: dict[int, frozenset[vm.Register]] = {flow.order[0]: frozenset()}
+    gone: dict[int, frozenset[Register]] = {flow.order[0]: frozenset()}
     for i in flow.order:
         instruction, here, lost = function.body[i], defined[i], gone[i]
-        if (wrong := _odd(function, instruction, here, lost)) is not None:
-            return f"{at(function, i)} {wrong}"
-        to = vm.written(instruction)
-        kills = frozenset(killed(instruction))
-        behind = (here - kills) | frozenset(sizes_bound(instruction)) | (frozenset() if to is None else {to})
-        lost = (lost | kills) - (frozenset() if to is None else {to})
+        odd = next(_unknown(function, instruction, module), None) or _odd(function, instruction, here, lost)
+        if odd is not None:
+            return f"{at(function, i)} {odd}"
+        to, kills = vm.written(instruction), frozenset(killed(instruction))
+        made: frozenset[Register] = frozenset() if to is None else frozenset({to})
+        behind = (here - kills) | frozenset(sizes_bound(instruction)) | made
+        lost = (lost | kills) - made
         for s in flow.after[i]:
             defined[s] = defined[s] & behind if s in defined else behind
             gone[s] = gone.get(s, frozenset()) | lost
@@ -33,12 +47,11 @@ def check_registers(flow: Flow) -> str | None:
 
 
 def _odd(
-    function: vm.BytecodeFunction, instruction: vm.Instruction, here: frozenset[Name], lost: frozenset[vm.Register]
+    function: BytecodeFunction, instruction: Instruction, here: frozenset[Name], lost: frozenset[Register]
 ) -> str | None:
-    """What an instruction reads that is not there."""
+    """What an instruction names that the function does not have, or reads that has no value."""
     to = vm.written(instruction)
-    named = (*vm.reads(instruction), *killed(instruction), *(() if to is None else (to,)))
-    for r in named:
+    for r in (*vm.reads(instruction), *killed(instruction), *(() if to is None else (to,))):
         if not 0 <= r < function.registers:
             return f"names register {r}, and the function has {function.registers}"
     for v in sizes_bound(instruction):
@@ -52,3 +65,59 @@ def _odd(
         if v not in here:
             return f"reads the size {v.name}, which has no value on some way to here"
     return None
+
+
+def _unknown(function: BytecodeFunction, of: Instruction, module: Module) -> Iterator[str]:
+    """What an instruction calls or makes that is not there, or with another number of parts than that has."""
+    match of:
+        case vm.InvokeFunction() | vm.ReturnCall():
+            callee = module.bytecode.functions.get(of.function)
+            if callee is None or callee.captured or callee.inherited:
+                yield f"calls {of.function}, which is no function of the executable that captures nothing"
+            elif len(callee.parameters) != len(of.arguments):
+                yield f"calls {of.function}, which takes {len(callee.parameters)} arguments, with {len(of.arguments)}"
+        case vm.MakeClosure():
+            yield from _closure(of, module.bytecode)
+        case vm.InvokeKernel():
+            yield from _kernel(of, module)
+        case vm.MakeData():
+            yield from _data(of.type.name, of.constructor, len(of.fields), module)
+        case vm.LoadConstructor():
+            yield from _data(of.data, of.constructor, None, module)
+
+
+def _closure(of: vm.MakeClosure, code: Bytecode) -> Iterator[str]:
+    callee = code.functions.get(of.function)
+    if callee is None:
+        yield f"makes {of.function}, which is no function of the executable"
+        return
+    captured = len(of.captured) + (of.itself is not None)
+    if captured != callee.captured or (of.itself is not None and not 0 <= of.itself < callee.captured):
+        yield f"captures {captured} values for {of.function}, which takes {callee.captured}"
+    if len(of.sizes) != callee.inherited:
+        yield f"hands {len(of.sizes)} sizes over to {of.function}, which inherits {callee.inherited}"
+
+
+def _kernel(of: vm.InvokeKernel, module: Module) -> Iterator[str]:
+    try:
+        kernel = module.kernel(of.kernel)
+    except Invalid:
+        yield f"runs {of.kernel}, which is no tensor function of the module"
+        return
+    for what, given, wanted in (
+        ("tensors to read", of.reads, kernel.inputs),
+        ("tensors to fill", of.writes, kernel.outputs),
+        ("scalars", of.scalars, kernel.scalars),
+        ("hidden sizes", of.hidden, hidden_symbols(kernel)),
+        ("tensors for its allocations", of.scratch, kernel.allocations),
+    ):
+        if len(given) != len(wanted):
+            yield f"gives {of.kernel} {len(given)} {what}, and it has {len(wanted)}"
+
+
+def _data(name: str, constructor: str, fields: int | None, module: Module) -> Iterator[str]:
+    data = module.definitions.get(name)
+    if not isinstance(data, DataDef) or constructor not in data.constructors:
+        yield f"makes {constructor} of {name}, which is no constructor of a data type of the module"
+    elif fields is not None and len(data.constructors[constructor]) != fields:
+        yield f"makes {constructor} of {fields} fields, and it has {len(data.constructors[constructor])}"

@@ -12,15 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.semantics import graph
-from assay.semantics.devices import ANYWHERE, VirtualDevice
-from assay.semantics.dtypes import INT64
-from assay.semantics.graph.effects import is_opaque, kernel_can_trap
+from assay.semantics.devices import ANYWHERE
+from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.sizes import dims_in, has_explicit_shapes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol, variables
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import FuncType, ShapeType, TensorType, TupleType, Type, flatten, symbols
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatten, symbols
 from assay.semantics.walk import post_order
 from assay.verify.vm.steps import applied, declared_result, measured, ran
 from assay.verify.vm.terms import Terms, Way, in_sizes

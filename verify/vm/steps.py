@@ -51,8 +51,8 @@ def ran(
         return [copied(terms, reads[0], made[0], device)]
     for t in made:
         terms.naturals(way, t.shape)
-    shapes = tuple(terms.texts(t.shape, way) for t in made)
-    call = terms.number("kernel", kernel.name, tuple(reads), terms.texts(scalars, way), shapes)
+    shapes = tuple(terms.sized_texts(t.shape, way) for t in made)
+    call = terms.number("kernel", kernel.name, tuple(reads), terms.sized_texts(scalars, way), shapes)
     if kernel_can_trap(kernel):
         terms.event(way, "run", call)
     found = []

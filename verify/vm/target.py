@@ -7,8 +7,8 @@ choice are followed up to where they meet; what each has left in a register is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from assay.semantics import bytecode as vm
@@ -16,12 +16,12 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var as Symbol, show
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import ShapeType, TensorType
+from assay.semantics.types import TensorType
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures
 from assay.verify.vm.steps import applied, measured, ran
 from assay.verify.vm.terms import Terms, Way, in_sizes
-from assay.verify.vm.wrong import Undecided, Wrong, at, register
+from assay.verify.vm.wrong import Undecided, Wrong, register
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Runner:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def made(self, of: vm.Instruction, state: State) -> int:  # noqa: C901  (a case for each instruction)
+    def made(self, of: vm.Instruction, state: State) -> int:
         """The number of the value that an instruction makes."""
         terms, way = self.terms, state.way
         match of:
@@ -203,7 +203,12 @@ class Runner:
             case vm.ReadShape():
                 vector = self.value(of.of, state)
                 held = terms.type_of(vector)
-                if of.any_sign or not isinstance(held, TensorType) or held.ndim != 1 or not isinstance(held.shape[0], int):
+                if (
+                    of.any_sign
+                    or not isinstance(held, TensorType)
+                    or held.ndim != 1
+                    or not isinstance(held.shape[0], int)
+                ):
                     raise Undecided("a shape of sizes of any sign, or of a number that only a run tells")
                 return measured(terms, way, vector, held.shape[0])
             case vm.MakeClosure():
@@ -280,7 +285,9 @@ class Runner:
         """The tensor in a register, which nothing has filled."""
         held = self.held(number, state)
         if not isinstance(held, Tensor):
-            raise Wrong(f"fills {register(self.function, number)}, which is no tensor that was laid into a storage here")
+            raise Wrong(
+                f"fills {register(self.function, number)}, which is no tensor that was laid into a storage here"
+            )
         if held in state.filled:
             raise Wrong(f"fills {register(self.function, number)} a second time: others may hold what is in it")
         return held

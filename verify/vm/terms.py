@@ -120,14 +120,14 @@ class Terms(Table):
         held = self.type_of(base)
         if isinstance(held, TensorType) and self.same_shape(held.shape, of.shape, way):
             return int(base)
-        number = self.number("view", base, *self.texts(of.shape, way))
+        number = self.number("view", base, *self.sized_texts(of.shape, way))
         if value in self.devices:
             self.devices.setdefault(number, self.devices[value])
         return self.give(number, of)
 
     def shape(self, dims: Sequence[Dim], way: Way) -> int:
         """The number of a shape as a value."""
-        return self.give(self.number("shape", *self.texts(dims, way)), ShapeType(tuple(dims)))
+        return self.give(self.number("shape", *self.sized_texts(dims, way)), ShapeType(tuple(dims)))
 
     def choice(self, condition: int, then: int, otherwise: int) -> int:
         """The number of what a choice gives: the one value where both give it."""
@@ -160,7 +160,7 @@ class Terms(Table):
         """A size as text, the same for the same."""
         return dim_text(simplify(dim), lambda s: f"@{self.symbol(s)}")
 
-    def texts(self, dims: Iterable[Dim], way: Way) -> tuple[str, ...]:
+    def sized_texts(self, dims: Iterable[Dim], way: Way) -> tuple[str, ...]:
         """Sizes as texts, in the form that they have by what is known on a way."""
         return tuple(self.text_of(way.facts.rewritten(d)) for d in dims)
 
@@ -247,7 +247,7 @@ class Terms(Table):
         for a, b in pairs:
             if way.facts.equal(a, b):
                 continue
-            asked.append(" = ".join(sorted(self.texts((a, b), way))))
+            asked.append(" = ".join(sorted(self.sized_texts((a, b), way))))
             way.facts = way.facts.and_([(a, b)])
         if not asked:
             return
@@ -261,7 +261,7 @@ class Terms(Table):
         for d in dims:
             if never_negative(d):
                 continue
-            (text,) = self.texts((d,), way)
+            (text,) = self.sized_texts((d,), way)
             if text not in way.natural:
                 way.natural |= {text}
                 self.event(way, "natural", text)

@@ -1,0 +1,42 @@
+"""Whether bytecode is the graph function that it comes from, and its registers and storages are right (specs/verify.md,
+"vm").
+
+Three checks, none of which asks the compiler: every register and size has a value wherever it is read; no value that
+may still be read lies in bytes that another one takes; and every function gives and does what its graph function does,
+for every input.
+"""
+
+from __future__ import annotations
+
+from assay.semantics.bytecode import Bytecode, BytecodeFunction
+from assay.semantics.module import Module
+from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, unknown
+from assay.verify.vm.flow import flow_of
+from assay.verify.vm.registers import check_registers
+from assay.verify.vm.translation import check_translation
+from assay.verify.vm.wrong import Undecided, Wrong
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether the bytecode of `after` does what `before` does, in registers and storages that hold what is read."""
+    code = after.bytecode
+    try:
+        flows = {name: flow_of(f) for name, f in code.functions.items()}
+        for name, flow in flows.items():
+            wrong = check_registers(flow, after)
+            if wrong is not None:
+                return refuted("checked", wrong)
+        done = check_translation(before, code, flows)
+    except Wrong as wrong:
+        return refuted("proved", str(wrong))
+    except Undecided as reason:
+        return unknown("proved", str(reason))
+    return proved(f"{plural(done.functions, 'function')} give and do what those of the source do, for every input")
+
+
+def describe(before: Module, after: Module) -> Did:
+    """How many functions, instructions, registers and storages there are."""
+    functions = after.bytecode.functions.values()
+    instructions, registers = sum(len(f.body) for f in functions), sum(f.registers for f in functions)
+    said = f"{plural(len(functions), 'function')}; {plural(instructions, 'instruction')}, {registers} registers"
+    return said, {"functions": len(functions), "instructions": instructions, "registers": registers}

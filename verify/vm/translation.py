@@ -1,0 +1,94 @@
+"""Whether each function of bytecode does what the graph function does that it comes from (specs/verify.md, "vm").
+
+Both are read into one table of numbers: the value that they give has to have one number, and so has all that happens on
+the way. A call is an event with the numbers of what is called and of its arguments, so each pair of functions is a
+proof by itself, in which calls of others are taken for what those do: by induction over the calls of a run.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.semantics import bytecode as vm, graph
+from assay.semantics.module import Module
+from assay.semantics.scalar import Dim
+from assay.semantics.types import symbols
+from assay.verify.vm.difference import first_difference
+from assay.verify.vm.flow import Flow
+from assay.verify.vm.functions import Closures, Pair, Pairs
+from assay.verify.vm.source import Env, Reader
+from assay.verify.vm.target import Runner, State
+from assay.verify.vm.terms import Terms, Way
+from assay.verify.vm.wrong import Wrong
+
+
+@dataclass(frozen=True)
+class Translated:
+    """How much was compared."""
+
+    functions: int
+    events: int
+
+
+def check_translation(before: Module, bytecode: vm.Bytecode, flows: Mapping[str, Flow]) -> Translated:
+    """Compare each function of bytecode with its graph function; Wrong for the first difference, Undecided for what
+    is not treated."""
+    terms = Terms()
+    pairs = Pairs(before, bytecode, terms)
+    _check_interface(before, bytecode)
+    done: set[str] = set()
+    for pair in pairs:
+        _prove(pair, pairs, flows[pair.function.name])
+        done.add(pair.function.name)
+    if missing := [n for n in bytecode.functions if n not in done]:
+        raise Wrong(f"{missing[0]} is no function of the source, and nothing makes it")
+    return Translated(len(pairs.known), sum(k[0] == "after" for k in terms.keys))
+
+
+def _check_interface(before: Module, bytecode: vm.Bytecode) -> None:
+    """Whether what a caller sees of the program is what it sees of the source."""
+    main = before.main
+    if bytecode.inputs != tuple(p.name for p in main.params):
+        raise Wrong(f"the inputs are {', '.join(bytecode.inputs)}, those of main are others")
+
+
+def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> None:
+    """Compare one function with its graph function."""
+    terms, node, function = pairs.terms, pair.node, pair.function
+    given = [terms.unknown(terms.number("parameter", pair.number, i), p.type) for i, p in enumerate(node.params)]
+    reader = Reader(node, pairs.module, terms)
+    env, way = _begin(pair, terms, given, reader)
+    start = way.copy() if function.name == "main" else Way(terms.number("begin"))
+    read = reader.read(env, way)
+    holds = dict(enumerate([*pair.captured, *given]))
+    if len(holds) != len(function.parameters):
+        raise Wrong(f"{function.name} has {len(function.parameters)} parameters, the source's function {len(holds)}")
+    sizes = dict(zip(function.sizes[: function.inherited], pair.inherited, strict=True))
+    runner = Runner(flow, pairs.module, terms, Closures(pairs, read.sites))
+    found = runner.run(State(dict(holds), sizes, start))
+    wrong = first_difference(terms, reader, read, runner, found)
+    if wrong is not None:
+        raise Wrong(wrong)
+
+
+def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader) -> tuple[Env, Way]:
+    """What is there where a run of the graph function begins: its parameters meet their types."""
+    node, way = pair.node, Way(terms.number("begin"))
+    env = Env(ChainMap[graph.Expr, int](dict(pair.free)), dict(pair.sizes), pair.missing)
+    pairs: list[tuple[Dim, Dim]] = []
+    for p, n in zip(node.params, given, strict=True):
+        env.holds[p] = n
+        reader.names.setdefault(n, p.name)
+        terms.devices.setdefault(n, p.device)
+    for p, n in zip(node.params, given, strict=True):
+        if unsure := [s.name for s in symbols(p.type) if s in env.unsure]:
+            raise Wrong(f"the size {unsure[0]} is not handed over to {pair.function.name}")
+        pairs += terms.bind(p.type, n, env.sizes)
+    paired = terms.paired(pairs, env.sizes, pair.function.name)
+    terms.require(way, paired, "func.T2")
+    reader.note(terms.number("begin"), way, node)
+    if pair.function.name == "main":  # who runs it has compared the inputs with these types
+        way.events = terms.number("begin")
+    return env, way
