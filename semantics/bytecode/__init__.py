@@ -55,6 +55,7 @@ from assay.semantics.bytecode.instructions import (
     target as target,
     written as written,
 )
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.scalar import Var as Size
 from assay.semantics.types import TensorType, Type, TypeVar
 
@@ -85,12 +86,15 @@ class BytecodeFunction:
 class Bytecode:
     """An executable: functions by name, `main` the entry; the names of its inputs, which are the parameters of main,
     and of its outputs: the fields of main's result, where that is a tuple, or the result itself; and the constants that
-    are bound only when it is loaded."""
+    are bound only when it is loaded. `devices` are those on which inputs lie, as far as they are said, and `host` is
+    the device that reads conditions and sizes."""
 
     functions: Mapping[str, BytecodeFunction]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     late: Mapping[str, TensorType] = field(default_factory=dict)
+    devices: Mapping[str, VirtualDevice] = field(default_factory=dict)
+    host: VirtualDevice = ANYWHERE
 
     @property
     def main(self) -> BytecodeFunction:
