@@ -8,12 +8,13 @@ for every input.
 
 from __future__ import annotations
 
-from assay.semantics.bytecode import Bytecode, BytecodeFunction
 from assay.semantics.module import Module
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, unknown
 from assay.verify.vm.flow import flow_of
 from assay.verify.vm.registers import check_registers
-from assay.verify.vm.translation import check_translation
+from assay.verify.vm.rooms import check_rooms
+from assay.verify.vm.storage import check_storage
+from assay.verify.vm.translation import check_parts, check_translation
 from assay.verify.vm.wrong import Undecided, Wrong
 
 
@@ -22,11 +23,17 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     code = after.bytecode
     try:
         flows = {name: flow_of(f) for name, f in code.functions.items()}
-        for name, flow in flows.items():
+        for flow in flows.values():
             wrong = check_registers(flow, after)
             if wrong is not None:
                 return refuted("checked", wrong)
+        check_parts(before, after)
         done = check_translation(before, code, flows)
+        wrong = check_storage(flows)
+        if wrong is None:
+            wrong = check_rooms(done.rooms, context.queries)
+        if wrong is not None:
+            return refuted("proved", wrong)
     except Wrong as wrong:
         return refuted("proved", str(wrong))
     except Undecided as reason:

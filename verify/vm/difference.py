@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from assay.semantics.graph import show_head
+from assay.verify.vm.memory import Outcome
 from assay.verify.vm.source import Read, Reader
-from assay.verify.vm.target import Outcome, Runner
+from assay.verify.vm.target import Runner
 from assay.verify.vm.terms import Terms
 from assay.verify.vm.wrong import at
 

@@ -14,6 +14,7 @@ from assay.semantics import bytecode as vm, graph
 from assay.semantics.instance import replaced
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var as Symbol
+from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import Type
 from assay.verify.vm.source import Site
 from assay.verify.vm.terms import CLOSED, Terms, Way, in_sizes, open_sizes, opened
@@ -111,14 +112,15 @@ class Closures:
         if len(function.parameters) != len(given) + len(node.params) or (ITSELF in given) != (site.own is not None):
             return None
         first = {n: i for i, n in reversed(list(enumerate(given)))}
-        if any(n not in first and terms.keys[n][0] not in CLOSED for n in site.free.values()):
+        leaves = [n for n in site.free.values() for n in self.parts(n, first)]
+        if any(n not in first and terms.keys[n][0] not in CLOSED for n in leaves):
             return None
         inside = _Inside(self.pairs, sizes, way)
         told = [inside.description(n) for n in given]
         around = {s: inside.size(d) for s, d in site.sizes.items()}
         key = [
             tuple(first[n] for n in given),
-            tuple((first.get(n, n) if terms.keys[n][0] not in CLOSED else ("closed", n)) for n in site.free.values()),
+            tuple(first[n] if terms.keys[n][0] not in CLOSED else ("closed", n) for n in leaves),
             tuple(told),
             tuple(terms.text_of(d) for d in around.values()),
             tuple(terms.text_of(inside.size(d)) for d in sizes),
@@ -131,13 +133,35 @@ class Closures:
         def inner(n: int) -> int:
             return n if n != ITSELF and terms.keys[n][0] in CLOSED else inside.number(n, number, first[n], node, own)
 
-        free: dict[graph.Expr, int] = {v: inner(n) for v, n in site.free.items()}
+        def whole(n: int) -> Task[int]:
+            if n in first or terms.keys[n][0] != "tuple":
+                return terms.whole(inner(n))
+            fields: list[int] = []
+            for f in terms.keys[n][1]:
+                fields.append((yield whole(f)))
+            return terms.tuple_of(fields)
+
+        free: dict[graph.Expr, int] = {v: run_task(whole(n)) for v, n in site.free.items()}
         if site.own is not None:
             free[site.own] = inner(ITSELF)
         inherited = [replaced(inside.size(d), own) for d in sizes]
         known = {s: replaced(d, own) for s, d in around.items() if d is not UNKNOWN}
         missing = frozenset(around) - frozenset(known)
-        return Pair(number, function, node, [inner(n) for n in given], free, inherited, known, missing)
+        return Pair(number, function, node, [terms.whole(inner(n)) for n in given], free, inherited, known, missing)
+
+    def parts(self, number: int, captured: Mapping[int, int]) -> Iterator[int]:
+        """A value, or the parts of a tuple that is not captured whole."""
+        key = self.terms.keys[number]
+        if number in captured or key[0] != "tuple":
+            yield number
+            return
+        work = list(key[1])[::-1]
+        while work:
+            part = work.pop()
+            if part in captured or self.terms.keys[part][0] != "tuple":
+                yield part
+            else:
+                work += list(self.terms.keys[part][1])[::-1]
 
 
 class _Inside:

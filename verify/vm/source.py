@@ -41,6 +41,15 @@ class Site:
     sizes: Mapping[Symbol, Dim]
 
 
+@dataclass(frozen=True, eq=False)
+class Duty:
+    """A type that a value has to have, or the run ends in a trap with the label; by which node."""
+
+    of: Type
+    label: str
+    node: graph.Expr
+
+
 @dataclass
 class Env:
     """What the variables hold in a run of a function, and what its sizes are."""
@@ -79,23 +88,37 @@ class Reader:
         """What the function does in a run that begins so: its parameters have values, and have met their types."""
         if has_explicit_shapes(self.function):
             raise Undecided("functions with explicit shapes are not compared")
-        result: int = run_task(self.body(self.function.body, env, way))
-        self.meet(self.function.result_type, result, replace(env, sizes=dict(env.sizes)), way, "func.T1", self.function)
+        duties = (Duty(self.function.result_type, "func.T1", self.function),)
+        result: int = run_task(self.body(self.function.body, env, way, duties))
         return Read(result, way, self.sites)
 
     # --- bodies --------------------------------------------------------------------------------------------------
 
-    def body(self, expr: graph.Expr, env: Env, way: Way) -> Task[int]:
-        """The value of a chain of lets."""
+    def body(self, expr: graph.Expr, env: Env, way: Way, duties: Sequence[Duty] = ()) -> Task[int]:
+        """The value of a chain of lets, which has `duties`: types that it has to have. A choice that is the last thing
+        hands them on to both of its ways."""
         lets, result = graph.let_chain(expr)
-        for let in lets:
+        for k, let in enumerate(lets):
+            own = Duty(let.var.type, "call.T1", let)
+            if isinstance(let.value, graph.If | graph.Match) and duties and self.is_last(lets[k:], result):
+                last: int = yield self.value(let.value, let.var, env, way, (own, *duties))
+                return last
             value: int = yield self.value(let.value, let.var, env, way)
             env.holds[let.var] = value
             self.names.setdefault(value, let.var.name)
-            if symbols(let.var.type):
-                self.meet(let.var.type, value, env, way, "call.T1", let)
-        last: int = yield self.value(result, None, env, way)
+            self.meet_if_sized(own, value, env, way)
+        last = yield self.value(result, None, env, way)
+        inner = replace(env, sizes=dict(env.sizes))
+        for duty in duties:
+            if duty.label == "func.T1":
+                self.meet(duty.of, last, inner, way, duty.label, duty.node)
+            else:
+                self.meet_if_sized(duty, last, inner, way)
         return last
+
+    def is_last(self, lets: Sequence[graph.Let], result: graph.Expr) -> bool:
+        """Whether the first of some lets is what their body gives."""
+        return len(lets) == 1 and result is lets[0].var
 
     def meet(self, of: Type, value: int, env: Env, way: Way, label: str, node: graph.Expr) -> None:
         """A value has a type here, or the run ends."""
@@ -113,16 +136,22 @@ class Reader:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def value(self, node: graph.Expr, var: graph.Var | None, env: Env, way: Way) -> Task[int]:
-        """The value of an expression whose parts are names."""
+    def value(
+        self, node: graph.Expr, var: graph.Var | None, env: Env, way: Way, duties: Sequence[Duty] = ()
+    ) -> Task[int]:
+        """The value of an expression whose parts are names. `duties` are those of a choice."""
         before = way.events
         match node:
-            case graph.If():
-                found: int = yield self.choice(node, env, way)
-                self.meet_if_sized(node, found, env, way)
-            case graph.Match():
-                found = yield self.matched(node, env, way)
-                self.meet_if_sized(node, found, env, way)
+            case graph.If() | graph.Match():
+                own = Duty(node.type, "call.T1", node)
+                inner = (own, *duties) if duties else ()
+                found: int
+                if isinstance(node, graph.If):
+                    found = yield self.choice(node, env, way, inner)
+                else:
+                    found = yield self.matched(node, env, way, inner)
+                if not duties:
+                    self.meet_if_sized(own, found, env, way)
             case graph.Function():
                 found = self.closure(node, var, env)
             case graph.Call() if isinstance(node.op, Operator):
@@ -140,10 +169,10 @@ class Reader:
         self.note(before, way, node)
         return found
 
-    def meet_if_sized(self, node: graph.Expr, value: int, env: Env, way: Way) -> None:
-        """What a choice gives has its type."""
-        if symbols(node.type):
-            self.meet(node.type, value, env, way, "call.T1", node)
+    def meet_if_sized(self, duty: Duty, value: int, env: Env, way: Way) -> None:
+        """A value has a type, if there are symbols in it."""
+        if symbols(duty.of):
+            self.meet(duty.of, value, env, way, duty.label, duty.node)
 
     def plain(self, node: graph.Expr, env: Env, way: Way) -> int:
         """The value of what neither fails nor acts, but for sizes below 0."""
@@ -175,7 +204,7 @@ class Reader:
             case graph.Constant():
                 return terms.array(node.data)
             case graph.GlobalVar() if node.name in self.module.constants:
-                return terms.on(terms.array(self.module.constants[node.name]), self.module.info(node.name).device)
+                return terms.named_constant(self.module, node.name)
             case graph.GlobalVar():
                 number = terms.give(terms.number("global", node.name), node.type)
                 found = self.module.definitions.get(node.name)
@@ -200,13 +229,13 @@ class Reader:
 
     # --- choices -------------------------------------------------------------------------------------------------
 
-    def choice(self, node: graph.If, env: Env, way: Way) -> Task[int]:
+    def choice(self, node: graph.If, env: Env, way: Way, duties: Sequence[Duty]) -> Task[int]:
         """The value of an if."""
         condition = self.terms.number("holds", self.atom(node.condition, env))
         arms: list[tuple[int, Env, Way]] = []
         for body in (node.then, node.otherwise):
             inner, along = env.inner(), way.copy()
-            value: int = yield self.body(body, inner, along)
+            value: int = yield self.body(body, inner, along, duties)
             arms.append((value, inner, along))
         return self.join(condition, arms[0], arms[1], env, way)
 
@@ -219,13 +248,13 @@ class Reader:
         way.events, way.facts, way.natural = behind.events, behind.facts, behind.natural
         for s in {*one.sizes, *other.sizes} - {*env.sizes}:
             if s in one.sizes and s in other.sizes:
-                env.sizes[s] = self.terms.chosen(condition, one.sizes[s], other.sizes[s])
+                env.sizes[s] = self.terms.chosen(condition, (one.sizes[s], first), (other.sizes[s], second))
             else:
                 env.unsure |= {s}
         env.unsure |= one.unsure | other.unsure
-        return self.terms.choice(condition, a, b)
+        return self.terms.choice(condition, (a, first), (b, second))
 
-    def matched(self, node: graph.Match, env: Env, way: Way) -> Task[int]:
+    def matched(self, node: graph.Match, env: Env, way: Way, duties: Sequence[Duty]) -> Task[int]:
         """The value of a match: clause by clause, each test of a pattern in its place, from the outside in."""
         value = self.atom(node.value, env)
         trap = self.terms.number("after", self.terms.number("begin"), ("trap", *MATCH))
@@ -245,7 +274,7 @@ class Reader:
                 self.names.setdefault(number, var.name)
                 if symbols(var.type):
                     self.meet(var.type, number, inner, along, "call.T1", node)
-            made: int = yield self.body(clause.body, inner, along)
+            made: int = yield self.body(clause.body, inner, along, duties)
             found = made, inner, along
             for test in reversed(tests if rest is not None else ()):
                 assert rest is not None
@@ -269,7 +298,7 @@ class Reader:
             fields: Sequence[Type] = ()
             match p:
                 case graph.Bind():
-                    bound.append((p.var, self.terms.unknown(number, p.var.type)))
+                    bound.append((p.var, number))
                 case graph.Made():
                     tests.append(self.terms.number("made", number, p.constructor.name))
                     fields = graph.field_types(p.constructor, kind)  # type: ignore[arg-type]
@@ -278,10 +307,8 @@ class Reader:
                     fields = kind.fields
                 case _:
                     pass
-            inside = [(f, self.terms.part(number, i), fields[i]) for i, f in enumerate(p.children)]
-            for _, n, t in inside:
-                self.terms.unknown(n, t)
-            work += inside[::-1]
+            parts = (self.terms.unknown(self.terms.part(number, i), t) for i, t in enumerate(fields))
+            work += list(zip(p.children, parts, fields, strict=True))[::-1]
         return tests, bound
 
     # --- functions and calls -------------------------------------------------------------------------------------
@@ -313,7 +340,7 @@ class Reader:
             return self.terms.give(number, node.type)
         self.places.setdefault(way.events, node)
         declared = declared_result(self.terms, callee, args)
-        self.terms.unknown(number, *(declared or (node.type,)))
+        number = self.terms.unknown(number, *(declared or (node.type,)))
         self.meet(node.type, number, env, way, "call.T1", node)
         return number
 

@@ -8,73 +8,34 @@ choice are followed up to where they meet; what each has left in a register is a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from assay.semantics import bytecode as vm
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.module import Module
-from assay.semantics.scalar import Dim, Var as Symbol, show
+from assay.semantics.scalar import Dim, provably_equal, show, simplify
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import TensorType
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures
+from assay.verify.vm.kernel_calls import check_call, check_host, check_places
+from assay.verify.vm.memory import Held, Outcome, State, Storage, Tensor
+from assay.verify.vm.rooms import Room, bytes_of
 from assay.verify.vm.steps import applied, measured, ran
-from assay.verify.vm.terms import Terms, Way, in_sizes
+from assay.verify.vm.terms import Terms, in_sizes
 from assay.verify.vm.wrong import Undecided, Wrong, register
-
-
-@dataclass(frozen=True)
-class Storage:
-    """A storage, by the instruction that allocates it."""
-
-    made: int
-    device: VirtualDevice
-
-
-@dataclass(frozen=True, eq=False)
-class Tensor:
-    """A tensor that was laid into a storage, by the instruction."""
-
-    made: int
-    type: TensorType
-    device: VirtualDevice
-
-
-Held: TypeAlias = "int | Storage | Tensor"
-"""What a register holds: the number of a value, or memory."""
-
-
-@dataclass
-class State:
-    """What the registers hold, and what the sizes are, at a place; what the tensors are filled with."""
-
-    holds: dict[vm.Register, Held]
-    sizes: dict[Symbol, Dim]
-    way: Way
-    filled: dict[Tensor, int] = field(default_factory=dict)
-
-    def copy(self) -> State:
-        """The same, for one of several ways that go on from here."""
-        return State(dict(self.holds), dict(self.sizes), self.way.copy(), dict(self.filled))
-
-
-@dataclass
-class Outcome:
-    """A way that has come to its end: the number of what the function gives."""
-
-    result: int
-    way: Way
 
 
 class Runner:
     """Follows one function of bytecode."""
 
-    def __init__(self, flow: Flow, module: Module, terms: Terms, closures: Closures) -> None:
-        self.flow, self.function = flow, flow.function
+    def __init__(self, flow: Flow, module: Module, terms: Terms, closures: Closures, host: VirtualDevice) -> None:
+        self.flow, self.function, self.host = flow, flow.function, host
         self.module, self.terms, self.closures = module, terms, closures
         self.places: dict[int, int] = {}
         """For the number of a chain of events the instruction of its last one."""
+        self.followed: dict[tuple[object, ...], State | Outcome] = {}
+        self.rooms: list[Room] = []
+        """What is to be shown of the places of tensors."""
 
     def run(self, state: State) -> Outcome:
         """What the function gives and does in a run that begins so."""
@@ -99,7 +60,7 @@ class Runner:
                     case vm.Return():
                         return Outcome(self.value(instruction.of, state), state.way)
                     case vm.ReturnCall() | vm.ReturnCallClosure():
-                        return Outcome(self.call(instruction, state), state.way)
+                        return Outcome(self.terms.whole(self.call(instruction, state)), state.way)
                     case vm.Fail():
                         self.terms.event(state.way, "trap", instruction.kind, instruction.label)
                         return Outcome(-1, state.way)
@@ -133,7 +94,7 @@ class Runner:
                 to = vm.written(of)
                 if to is None:
                     raise Undecided(f"{type(of).__name__} is not followed")
-                state.holds[to] = self.made(of, state)
+                state.holds[to] = self.terms.whole(self.made(of, state))
 
     def held(self, number: vm.Register, state: State) -> Held:
         """What a register holds."""
@@ -176,7 +137,7 @@ class Runner:
             case vm.LoadConstant():
                 if of.name not in self.module.constants:
                     raise Wrong(f"loads the constant {of.name}, which is not in the module's table")
-                return terms.on(terms.array(self.module.constants[of.name]), self.module.info(of.name).device)
+                return terms.named_constant(self.module, of.name)
             case vm.LoadExtern():
                 return terms.number("extern", of.name)
             case vm.LoadConstructor():
@@ -210,6 +171,7 @@ class Runner:
                     or not isinstance(held.shape[0], int)
                 ):
                     raise Undecided("a shape of sizes of any sign, or of a number that only a run tells")
+                check_host(terms, vector, self.host, register(self.function, of.of))
                 return measured(terms, way, vector, held.shape[0])
             case vm.MakeClosure():
                 sizes = [self.dim(d, state) for d in of.sizes]
@@ -239,6 +201,12 @@ class Runner:
                 raise Undecided(f"{type(of).__name__} is no call")
         return applied(terms, state.way, callee, self.values(of.arguments, state), acts)
 
+    def condition(self, number: vm.Register, state: State) -> int:
+        """The number of a condition, which the host reads."""
+        value = self.value(number, state)
+        check_host(self.terms, value, self.host, register(self.function, number))
+        return self.terms.number("holds", value)
+
     # --- actions and sizes -----------------------------------------------------------------------------------------
 
     def action(self, of: vm.Instruction, state: State) -> None:
@@ -250,7 +218,7 @@ class Runner:
             case vm.PrintRegisters():
                 terms.event(way, "print", of.format, tuple(self.values(of.shown, state)))
             case vm.RequireTrue():
-                condition = terms.number("holds", self.value(of.condition, state))
+                condition = self.condition(of.condition, state)
                 terms.event(way, "assert", condition, of.format, tuple(self.values(of.shown, state)))
 
     def match_type(self, of: vm.MatchType, state: State) -> None:
@@ -270,16 +238,38 @@ class Runner:
         """Storages, tensors in them, and what fills them."""
         match of:
             case vm.AllocateStorage():
-                state.holds[of.to] = Storage(index, of.device)
+                nbytes = self.dim(of.nbytes, state)
+                if not self.follows(index, of, state):
+                    self.terms.naturals(state.way, [nbytes])
+                if of.alignment < 1 or of.alignment & (of.alignment - 1):
+                    raise Wrong(f"aligns a storage to {of.alignment} bytes, which is no power of two")
+                state.holds[of.to] = Storage(index, of.device, nbytes, of.alignment)
             case vm.AllocateTensor():
-                storage = self.held(of.storage, state)
-                if not isinstance(storage, Storage):
-                    raise Wrong(f"{register(self.function, of.storage)} is no storage")
-                made = self.tensor(of.type, state)
-                self.terms.naturals(state.way, made.shape)
-                state.holds[of.to] = Tensor(index, made, storage.device)
+                state.holds[of.to] = self.laid(index, of, state)
             case vm.InvokeKernel():
                 self.kernel(of, state)
+
+    def follows(self, index: int, of: vm.AllocateStorage, state: State) -> bool:
+        """Whether the next instruction lays a tensor into a storage that is just as large: then the run ends there if
+        a size is below 0, as it does if the product of all is."""
+        behind = self.function.body[index + 1]
+        if not isinstance(behind, vm.AllocateTensor) or behind.storage != of.to:
+            return False
+        return provably_equal(bytes_of(self.tensor(behind.type, state)), self.dim(of.nbytes, state))
+
+    def laid(self, index: int, of: vm.AllocateTensor, state: State) -> Tensor:
+        """A tensor in a storage, in which it has to have room."""
+        storage = self.held(of.storage, state)
+        if not isinstance(storage, Storage):
+            raise Wrong(f"{register(self.function, of.storage)} is no storage")
+        made = self.tensor(of.type, state)
+        self.terms.naturals(state.way, made.shape)
+        begin, width = self.dim(of.offset, state), of.type.dtype.itemsize
+        if storage.alignment % width or not provably_equal(begin % width, 0):
+            raise Wrong(f"lays elements of {width} bytes at {show(of.offset)}, aligned to {storage.alignment}")
+        end = simplify(begin + bytes_of(made))
+        self.rooms.append(Room(self.function, index, begin, end, storage.nbytes, state.way.facts, state.way.natural))
+        return Tensor(index, made, storage.device)
 
     def empty(self, number: vm.Register, state: State) -> Tensor:
         """The tensor in a register, which nothing has filled."""
@@ -296,10 +286,15 @@ class Runner:
         """A tensor function runs."""
         kernel = self.module.kernel(of.kernel)
         reads = self.values(of.reads, state)
-        writes = [self.empty(r, state) for r in of.writes]
-        if len({id(w) for w in writes}) < len(writes):
+        made = [self.empty(r, state) for r in (*of.writes, *of.scratch)]
+        if len({id(w) for w in made}) < len(made):
             raise Wrong("fills one tensor with two results")
-        scalars = [self.dim(d, state) for d in of.scalars]
+        writes, scratch = made[: len(of.writes)], made[len(of.writes) :]
+        scalars, hidden = ([self.dim(d, state) for d in dims] for dims in (of.scalars, of.hidden))
+        check_call(
+            self.terms, state.way, kernel, reads, [w.type for w in writes], scalars, hidden, [s.type for s in scratch]
+        )
+        check_places(self.terms, kernel, of, reads, made)
         filled = ran(self.terms, state.way, kernel, reads, scalars, [w.type for w in writes], of.device)
         state.filled.update(zip(writes, filled, strict=True))
 
@@ -309,7 +304,7 @@ class Runner:
         """Both ways of a choice, up to where they meet: the instruction there, or what they give at the end."""
         terms, flow = self.terms, self.flow
         if isinstance(of, vm.JumpUnless):
-            condition = terms.number("holds", self.value(of.condition, state))
+            condition = self.condition(of.condition, state)
         else:
             condition = terms.number("made", self.value(of.of, state), of.constructor)
         ways = (index + 1, of.target)
@@ -324,22 +319,41 @@ class Runner:
         stop = flow.meets.get(index, flow.exit)
         found: list[State | Outcome] = []
         for start in ways:
-            found.append((yield self.follow(start, stop, state.copy())))
+            key = (start, stop, *self.key(start, state))
+            if key not in self.followed:
+                self.followed[key] = yield self.follow(start, stop, state.copy())
+            found.append(self.followed[key])
         first, second = found
         way = terms.branch(state.way, condition, first.way, second.way)
         if isinstance(first, Outcome) and isinstance(second, Outcome):
             dead = first.result < 0
-            return Outcome(first.result if dead else terms.choice(condition, first.result, second.result), way)
+            return Outcome(
+                first.result
+                if dead
+                else terms.choice(condition, (first.result, first.way), (second.result, second.way)),
+                way,
+            )
         assert isinstance(first, State) and isinstance(second, State)
         self.join(condition, stop, state, first, second)
         state.way = way
         return stop
 
+    def key(self, start: int, state: State) -> tuple[object, ...]:
+        """What is there where an instruction begins, as far as it may be read: the ways from a pattern that does not
+        fit to the next are many, and one is as good as another."""
+        live = self.flow.live[start]
+        holds = tuple((r, h) for r, h in sorted(state.holds.items()) if r in live)
+        filled = tuple(state.filled.get(h) for _, h in holds if isinstance(h, Tensor))
+        sizes = tuple((v, self.terms.text_of(d)) for v, d in state.sizes.items() if v in live)
+        return holds, filled, sizes, state.way.events, state.way.natural
+
     def join(self, condition: int, stop: int, into: State, first: State, second: State) -> None:
         """What is there where two ways meet, as far as it may be read."""
         terms, live = self.terms, self.flow.live[stop]
         into.filled = {
-            t: terms.choice(condition, n, second.filled[t]) for t, n in first.filled.items() if t in second.filled
+            t: terms.choice(condition, (n, first.way), (second.filled[t], second.way))
+            for t, n in first.filled.items()
+            if t in second.filled
         }
         into.holds = {}
         for r in first.holds.keys() & second.holds.keys() & live:
@@ -347,11 +361,13 @@ class Runner:
             if one is other or one == other:
                 into.holds[r] = one
             elif not isinstance(one, Storage) and not isinstance(other, Storage):
-                into.holds[r] = terms.choice(condition, self.value(r, first), self.value(r, second))
+                into.holds[r] = terms.choice(
+                    condition, (self.value(r, first), first.way), (self.value(r, second), second.way)
+                )
             else:
                 raise Wrong(f"{register(self.function, r)} holds one storage or another where two ways meet")
         into.sizes = {
-            v: terms.chosen(condition, d, second.sizes[v])
+            v: terms.chosen(condition, (d, first.way), (second.sizes[v], second.way))
             for v, d in first.sizes.items()
             if v in second.sizes and v in live
         }

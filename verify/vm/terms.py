@@ -14,6 +14,7 @@ from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.instance import replaced
+from assay.semantics.module import Module
 from assay.semantics.ops.sizes import never_negative
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, show, simplify, variables
 from assay.semantics.size_facts import SizeFacts
@@ -23,7 +24,7 @@ from assay.verify.value_numbering.terms import Table, dim_text
 from assay.verify.vm.wrong import Wrong
 
 Pair = tuple[Dim, Dim]
-CLOSED = ("constant", "global", "extern", "constructor")
+CLOSED = ("constant", "late", "global", "extern", "constructor")
 """What a number means wherever it stands: in a function and in those inside of it."""
 
 
@@ -33,7 +34,7 @@ class Way:
 
     events: int
     facts: SizeFacts = field(default_factory=SizeFacts)
-    natural: frozenset[str] = frozenset()
+    natural: tuple[Dim, ...] = ()
     """Sizes that were found to be no less than 0."""
 
     def copy(self) -> Way:
@@ -51,6 +52,10 @@ class Terms(Table):
     """The function that a value is, where that is known."""
     devices: dict[int, VirtualDevice] = field(default_factory=dict)
     """Where a tensor lives."""
+    late: frozenset[str] = frozenset()
+    """The constants whose contents are bound when the program is loaded."""
+    wholes: dict[int, int] = field(default_factory=dict)
+    choices: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     # --- types ---------------------------------------------------------------------------------------------------
 
@@ -72,12 +77,30 @@ class Terms(Table):
         return number
 
     def unknown(self, number: int, of: Type, known: Mapping[Symbol, Dim] | None = None) -> int:
-        """A number for a value of a type of which sizes are not believed: each is a symbol of its own, but those that
-        are expressions over what is `known`."""
+        """A value of a type of which sizes are not believed: each is a symbol of its own, but those that are
+        expressions over what is `known`."""
         if number not in self.typed:
             places = iter(range(1 << 30))
             self.typed[number] = opened(of, lambda d: self._own(number, next(places), d, known))
-        return number
+        return self.whole(number)
+
+    def whole(self, number: int) -> int:
+        """A value; a tuple as that of its fields, so that each has one number."""
+        if number not in self.wholes:
+            self.wholes[number] = run_task(self._whole(number))
+        return self.wholes[number]
+
+    def _whole(self, number: int) -> Task[int]:
+        try:
+            of = self.type_of(number)
+        except Wrong:  # nothing that the source has: whoever needs its type says so
+            return number
+        if not isinstance(of, TupleType) or self.keys[number][0] == "tuple":
+            return number
+        fields: list[int] = []
+        for i in range(len(of.fields)):
+            fields.append((yield self._whole(self.number("field", number, i))))
+        return self.tuple_of(fields)
 
     def _own(self, number: int, place: int, dim: Dim, known: Mapping[Symbol, Dim] | None) -> Dim:
         if known is not None and (found := in_sizes(dim, known)) is not None:
@@ -95,6 +118,13 @@ class Terms(Table):
         number = self.constant(data)  # type: ignore[arg-type]
         held = self.constants[number]
         return self.give(number, TensorType(held.shape, dtype(held.dtype)))
+
+    def named_constant(self, module: Module, name: str) -> int:
+        """The number of a constant of the table: that of its contents, unless these are bound late."""
+        number = self.array(module.constants[name])
+        if name in self.late:
+            number = self.give(self.number("late", name), self.typed[number])
+        return self.on(number, module.info(name).device)
 
     def tuple_of(self, fields: Sequence[int]) -> int:
         """The number of a tuple."""
@@ -129,27 +159,49 @@ class Terms(Table):
         """The number of a shape as a value."""
         return self.give(self.number("shape", *self.sized_texts(dims, way)), ShapeType(tuple(dims)))
 
-    def choice(self, condition: int, then: int, otherwise: int) -> int:
-        """The number of what a choice gives: the one value where both give it."""
+    def choice(self, condition: int, then: tuple[int, Way], otherwise: tuple[int, Way]) -> int:
+        """What a choice gives of the values that its ways leave: the one value where both give it; of tuples a choice
+        for each field."""
+        (a, first), (b, second) = then, otherwise
+        return run_task(self._choice(condition, a, b, (first.facts, second.facts)))
+
+    def _choice(self, condition: int, then: int, otherwise: int, facts: tuple[SizeFacts, SizeFacts]) -> Task[int]:
         if then == otherwise:
             return then
-        number = self.number("if", condition, then, otherwise)
-        if number not in self.typed and then in self.typed and otherwise in self.typed:
-            self.typed[number] = self._joined(number, condition, self.typed[then], self.typed[otherwise])
-        if then in self.devices and self.devices.get(otherwise) == self.devices[then]:
-            self.devices[number] = self.devices[then]
+        key = condition, then, otherwise
+        if key in self.choices:
+            return self.choices[key]
+        one, other = self.keys[then], self.keys[otherwise]
+        if one[0] == other[0] == "tuple" and len(one[1]) == len(other[1]):
+            fields: list[int] = []
+            for a, b in zip(one[1], other[1], strict=True):
+                fields.append((yield self._choice(condition, a, b, facts)))
+            number = self.tuple_of(fields)
+        else:
+            number = self.number("if", condition, then, otherwise)
+            if number not in self.typed and then in self.typed and otherwise in self.typed:
+                self.typed[number] = self._joined(condition, self.typed[then], self.typed[otherwise], facts)
+            if then in self.devices and self.devices.get(otherwise) == self.devices[then]:
+                self.devices[number] = self.devices[then]
+        self.choices[key] = number
         return number
 
-    def _joined(self, number: int, condition: int, then: Type, otherwise: Type) -> Type:
+    def _joined(self, condition: int, then: Type, otherwise: Type, facts: tuple[SizeFacts, SizeFacts]) -> Type:
         """The type of a choice: a size is that of both, or a choice between the two."""
         sizes = [open_sizes(t) for t in (then, otherwise)]
         if len(sizes[0]) != len(sizes[1]):
             raise Wrong(f"the two ways to a choice give {then} and {otherwise}")
-        chosen = iter([self.chosen(condition, a, b) for a, b in zip(*sizes, strict=True)])
+        chosen = iter([self._chosen(condition, a, b, facts) for a, b in zip(*sizes, strict=True)])
         return opened(then, lambda d: next(chosen))
 
-    def chosen(self, condition: int, then: Dim, otherwise: Dim) -> Dim:
+    def chosen(self, condition: int, then: tuple[Dim, Way], otherwise: tuple[Dim, Way]) -> Dim:
         """What stands for a size that is one on one way, and another on the other."""
+        return self._chosen(condition, then[0], otherwise[0], (then[1].facts, otherwise[1].facts))
+
+    def _chosen(self, condition: int, then: Dim, otherwise: Dim, facts: tuple[SizeFacts, SizeFacts]) -> Dim:
+        if provably_equal(then, otherwise):
+            return then
+        then, otherwise = (f.rewritten(d) for d, f in zip((then, otherwise), facts, strict=True))
         if provably_equal(then, otherwise):
             return then
         return self.size(self.number("size", condition, *(self.text_of(d) for d in (then, otherwise))), 0)
@@ -259,12 +311,10 @@ class Terms(Table):
     def naturals(self, way: Way, dims: Iterable[Dim]) -> None:
         """Sizes have to be no less than 0 here; nothing where that is known."""
         for d in dims:
-            if never_negative(d):
-                continue
-            (text,) = self.sized_texts((d,), way)
-            if text not in way.natural:
-                way.natural |= {text}
-                self.event(way, "natural", text)
+            told = way.facts.rewritten(d)
+            if not never_negative(told) and not any(provably_equal(told, n) for n in way.natural):
+                way.natural = (*way.natural, told)
+                self.event(way, "natural", self.text_of(told))
 
     def branch(self, base: Way, condition: int, then: Way, otherwise: Way) -> Way:
         """The way behind a choice whose two ways meet: nothing has happened if nothing did on either."""

@@ -12,14 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.semantics import bytecode as vm, graph
+from assay.semantics.analyses.equality import structural_equal
+from assay.semantics.bits import same_bits
+from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.dtypes import dtype
+from assay.semantics.leaves import result_names
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim
-from assay.semantics.types import symbols
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import DataDef, TensorType, TupleType, same_type, symbols
 from assay.verify.vm.difference import first_difference
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures, Pair, Pairs
+from assay.verify.vm.memory import State
+from assay.verify.vm.rooms import Room
 from assay.verify.vm.source import Env, Reader
-from assay.verify.vm.target import Runner, State
+from assay.verify.vm.target import Runner
 from assay.verify.vm.terms import Terms, Way
 from assay.verify.vm.wrong import Wrong
 
@@ -30,32 +38,62 @@ class Translated:
 
     functions: int
     events: int
+    rooms: list[Room]
 
 
 def check_translation(before: Module, bytecode: vm.Bytecode, flows: Mapping[str, Flow]) -> Translated:
     """Compare each function of bytecode with its graph function; Wrong for the first difference, Undecided for what
     is not treated."""
-    terms = Terms()
+    terms = Terms(late=frozenset(bytecode.late))
     pairs = Pairs(before, bytecode, terms)
     _check_interface(before, bytecode)
     done: set[str] = set()
+    rooms: list[Room] = []
     for pair in pairs:
-        _prove(pair, pairs, flows[pair.function.name])
+        rooms += _prove(pair, pairs, flows[pair.function.name])
         done.add(pair.function.name)
     if missing := [n for n in bytecode.functions if n not in done]:
         raise Wrong(f"{missing[0]} is no function of the source, and nothing makes it")
-    return Translated(len(pairs.known), sum(k[0] == "after" for k in terms.keys))
+    return Translated(len(pairs.known), sum(k[0] == "after" for k in terms.keys), rooms)
 
 
 def _check_interface(before: Module, bytecode: vm.Bytecode) -> None:
     """Whether what a caller sees of the program is what it sees of the source."""
     main = before.main
-    if bytecode.inputs != tuple(p.name for p in main.params):
-        raise Wrong(f"the inputs are {', '.join(bytecode.inputs)}, those of main are others")
+    result = main.result_type
+    outputs = result_names(main, len(result.fields) if isinstance(result, TupleType) else 1)
+    devices = {p.name: p.device for p in main.params if p.device != ANYWHERE}
+    for what, found, wanted in (
+        ("inputs", list(bytecode.inputs), [p.name for p in main.params]),
+        ("outputs", list(bytecode.outputs), list(outputs)),
+        ("devices of inputs", dict(bytecode.devices), devices),
+    ):
+        if found != wanted:
+            raise Wrong(f"the {what} are {_listed(found)}, those of the source {_listed(wanted)}")
+    for name, of in bytecode.late.items():
+        held = before.constants.get(name)
+        if held is None or not same_type(TensorType(held.shape, dtype(held.dtype)), of):
+            raise Wrong(f"{name}, a {of} that is bound late, is no constant of the source of that type")
 
 
-def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> None:
-    """Compare one function with its graph function."""
+def _listed(of: list[str] | dict[str, VirtualDevice]) -> str:
+    return ", ".join(map(str, of.items() if isinstance(of, dict) else of)) or "none"
+
+
+def check_parts(before: Module, after: Module) -> None:
+    """Whether the tensor functions, data types and constants are those of the source."""
+    for name, d in after.definitions.items():
+        old = before.definitions.get(name)
+        if name != "main" and d is not old and not (isinstance(d, DataDef) and d == old):
+            if not isinstance(d, PrimFunc) or not isinstance(old, PrimFunc) or not structural_equal(d, old):
+                raise Wrong(f"{name} is not what it is in the source")
+    for name, held in after.constants.items():
+        if name not in before.constants or not same_bits(held, before.constants[name]):
+            raise Wrong(f"the constant {name} is not what it is in the source")
+
+
+def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> list[Room]:
+    """Compare one function with its graph function; the tensors that have to lie inside their storages."""
     terms, node, function = pairs.terms, pair.node, pair.function
     given = [terms.unknown(terms.number("parameter", pair.number, i), p.type) for i, p in enumerate(node.params)]
     reader = Reader(node, pairs.module, terms)
@@ -66,11 +104,12 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> None:
     if len(holds) != len(function.parameters):
         raise Wrong(f"{function.name} has {len(function.parameters)} parameters, the source's function {len(holds)}")
     sizes = dict(zip(function.sizes[: function.inherited], pair.inherited, strict=True))
-    runner = Runner(flow, pairs.module, terms, Closures(pairs, read.sites))
+    runner = Runner(flow, pairs.module, terms, Closures(pairs, read.sites), pairs.bytecode.host)
     found = runner.run(State(dict(holds), sizes, start))
     wrong = first_difference(terms, reader, read, runner, found)
     if wrong is not None:
         raise Wrong(wrong)
+    return runner.rooms
 
 
 def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader) -> tuple[Env, Way]:
