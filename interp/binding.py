@@ -9,6 +9,7 @@ import numpy as np
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
+from assay.semantics.instance import hidden_symbols as hidden_symbols
 from assay.semantics.scalar import Var, const, evaluate_dim, show, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 
@@ -84,10 +85,3 @@ def shape_at(buffer: Buffer, dims: Mapping[Var, int]) -> tuple[int, ...]:
     if any(n < 0 for n in shape):
         raise Invalid(f"buffer {buffer.name} has a negative dim: {shape}", label="argument.C5")
     return shape
-
-
-def hidden_symbols(func: PrimFunc) -> tuple[Var, ...]:
-    """The symbols that are dims of outputs only: whoever runs the function hands them over as further scalars."""
-    told = {v for b in func.inputs for d in b.shape for v in variables(d)} | set(func.scalars)
-    found = dict.fromkeys(d for b in func.outputs for d in b.shape if isinstance(d, Var))
-    return tuple(s for s in found if s not in told)

@@ -8,6 +8,7 @@ from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Call, CallTIR, Constructor, Expr, GlobalVar, If, Match, MatchCast
 from assay.semantics.graph.matching import Bound, instantiate_dim
 from assay.semantics.graph.rules import derive
+from assay.semantics.instance import hidden_symbols
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol, variables
@@ -51,13 +52,6 @@ def _filled(node: CallTIR, kernel: PrimFunc) -> Type:
         bound.update((d, n) for d, n in zip(b.shape, t.shape, strict=True) if isinstance(d, Symbol) and d in hidden)
     types = tuple(TensorType(tuple(instantiate_dim(d, bound) for d in b.shape), b.dtype) for b in kernel.outputs)
     return TupleType(types) if isinstance(node.type, TupleType) else types[0]
-
-
-def hidden_symbols(kernel: PrimFunc) -> list[Symbol]:
-    """The symbols that are dims of a tensor function's results only: the call's type says what they are."""
-    told = {v for b in kernel.inputs for d in b.shape for v in variables(d)} | set(kernel.scalars)
-    found = dict.fromkeys(d for b in kernel.outputs for d in b.shape if isinstance(d, Symbol))
-    return [s for s in found if s not in told]
 
 
 def hidden_sizes(node: CallTIR, kernel: PrimFunc) -> Iterator[Dim]:

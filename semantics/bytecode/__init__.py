@@ -52,6 +52,7 @@ from assay.semantics.bytecode.instructions import (
     WriteReference as WriteReference,
     ends as ends,
     reads as reads,
+    renumbered as renumbered,
     target as target,
     written as written,
 )

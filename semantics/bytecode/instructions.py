@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import TypeAlias
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
@@ -100,10 +101,11 @@ class MakeClosure(Instruction):
 
 @dataclass(frozen=True)
 class MakeShape(Instruction):
-    """`to` holds a shape as a value. A dim that is negative here is a trap "shape" (size.T1)."""
+    """`to` holds a shape as a value. A dim that is negative here is a trap "shape" (size.T1), unless `any_sign`."""
 
     to: Register
     dims: tuple[Dim, ...]
+    any_sign: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class ViewTensor(Instruction):
 @dataclass(frozen=True)
 class InvokeKernel(Instruction):
     """The tensor function of the module runs on `reads`, and fills the tensors in `writes`. `scalars` are its scalar
-    arguments, `hidden` its symbols that no argument tells (`assay.interp.binding.hidden_symbols`). Its allocations are
+    arguments, `hidden` its symbols that no argument tells (`assay.semantics.instance.hidden_symbols`). Its allocations are
     backed by the tensors in `scratch`. It runs on `device`, and touches no other memory unless it is a device_copy."""
 
     kernel: str
@@ -379,39 +381,32 @@ INSTRUCTIONS: tuple[type[Instruction], ...] = (
 """All of them, in the order of their numbers in a file."""
 
 
+def _fields(of: type[Instruction], type_: str) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(of) if f.type == type_)
+
+
+ONE = {i: _fields(i, "Register") for i in INSTRUCTIONS}
+"""The fields of an instruction that are a register."""
+SOME = {i: _fields(i, "tuple[Register, ...]") for i in INSTRUCTIONS}
+"""Those that are registers in an order."""
+_READ = {i: tuple(f.name for f in fields(i) if f.name in (*ONE[i], *SOME[i]) and f.name != "to") for i in INSTRUCTIONS}
+
+
 def reads(of: Instruction) -> tuple[Register, ...]:
     """The registers that an instruction reads, in order; those of a Kill are not read."""
-    match of:
-        case LoadConstant() | LoadExtern() | LoadConstructor() | MakeShape() | AllocateStorage() | Jump() | Fail():
-            return ()
-        case Kill():
-            return ()
-        case Move() | GetField() | ShapeOfTensor() | ReadShape() | MakeReference() | ReadReference() | MatchType():
-            return (of.of,)
-        case ViewTensor() | Return() | JumpUnlessMade():
-            return (of.of,)
-        case MakeTuple() | MakeData():
-            return of.fields
-        case MakeClosure():
-            return of.captured
-        case WriteReference():
-            return (of.of, of.value)
-        case AllocateTensor():
-            return (of.storage,)
-        case InvokeKernel():
-            return (*of.reads, *of.writes, *of.scratch)
-        case InvokeFunction() | InvokeExtern() | ReturnCall():
-            return of.arguments
-        case InvokeClosure() | ReturnCallClosure():
-            return (of.closure, *of.arguments)
-        case JumpUnless():
-            return (of.condition,)
-        case RequireTrue():
-            return (of.condition, *of.shown)
-        case PrintRegisters():
-            return of.shown
-        case _:
-            raise TypeError(f"{type(of).__name__} is no instruction")
+    if isinstance(of, Kill):
+        return ()
+    found: list[Register] = []
+    for name in _READ[type(of)]:
+        value = getattr(of, name)
+        found += value if isinstance(value, tuple) else (value,)
+    return tuple(found)
+
+
+def renumbered(of: Instruction, new: Callable[[Register], Register]) -> Instruction:
+    """An instruction with other registers."""
+    one = {name: new(getattr(of, name)) for name in ONE[type(of)]}
+    return replace(of, **one, **{name: tuple(map(new, getattr(of, name))) for name in SOME[type(of)]})
 
 
 def written(of: Instruction) -> Register | None:

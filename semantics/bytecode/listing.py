@@ -114,7 +114,7 @@ class Words:
                 own = f" itself {i.itself}" if i.itself is not None else ""
                 return f"{r(i.to)} = closure {i.function} [{rs(i.captured)}]{own}{_over(i.sizes)}"
             case MakeShape():
-                return f"{r(i.to)} = shape ({_dims(i.dims)})"
+                return f"{r(i.to)} = shape ({_dims(i.dims)}){' of any sign' if i.any_sign else ''}"
             case ShapeOfTensor():
                 return f"{r(i.to)} = shape of {r(i.of)}"
             case ReadShape():
