@@ -265,7 +265,7 @@ class Reader:
             clause = node.clauses[k]
             tests, bound = self.tests(clause.pattern, value, node.value.type)
             inner, along = env.inner(), way.copy()
-            if k == last and node.partial:
+            if k == last:  # where the clauses cover every value, none comes here
                 for test in tests:
                     self.terms.ends(along, test, False, trap)
                     self.places.setdefault(along.events, node)

@@ -164,15 +164,11 @@ class Runner:
             case vm.ReadShape():
                 vector = self.value(of.of, state)
                 held = terms.type_of(vector)
-                if (
-                    of.any_sign
-                    or not isinstance(held, TensorType)
-                    or held.ndim != 1
-                    or not isinstance(held.shape[0], int)
-                ):
-                    raise Undecided("a shape of sizes of any sign, or of a number that only a run tells")
+                count = way.facts.rewritten(held.shape[0]) if isinstance(held, TensorType) and held.ndim == 1 else -1
+                if of.any_sign or not isinstance(count, int) or count < 0:
+                    raise Undecided(f"{register(self.function, of.of)} is no vector of so many sizes")
                 check_host(terms, vector, self.host, register(self.function, of.of))
-                return measured(terms, way, vector, held.shape[0])
+                return measured(terms, way, vector, count)
             case vm.MakeClosure():
                 sizes = [self.dim(d, state) for d in of.sizes]
                 return self.closures.made(of, self.values(of.captured, state), sizes, way)

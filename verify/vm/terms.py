@@ -300,7 +300,7 @@ class Terms(Table):
             if way.facts.equal(a, b):
                 continue
             asked.append(" = ".join(sorted(self.sized_texts((a, b), way))))
-            way.facts = way.facts.and_([(a, b)])
+            way.facts = way.facts.and_([(b, a) if isinstance(a, int) else (a, b)])  # a number stands for a symbol
         if not asked:
             return
         key = self.keys[way.events]
