@@ -43,10 +43,12 @@ class State:
     sizes: dict[Symbol, Dim]
     way: Way
     filled: dict[Tensor, int] = field(default_factory=dict)
+    made: dict[int, str] = field(default_factory=dict)
+    """The constructors that have made data values, as far as that was asked on the way here."""
 
     def copy(self) -> State:
         """The same, for one of several ways that go on from here."""
-        return State(dict(self.holds), dict(self.sizes), self.way.copy(), dict(self.filled))
+        return State(dict(self.holds), dict(self.sizes), self.way.copy(), dict(self.filled), dict(self.made))
 
 
 @dataclass

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.semantics import bytecode as vm
+from assay.semantics.integers.polynomials import Polynomials
+from assay.semantics.integers.ranges import at_least
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
-from assay.semantics.ops.sizes import never_negative, product
+from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, Expr, const, provably_equal, show, simplify
 from assay.semantics.size_facts import SizeFacts
 from assay.semantics.types import TensorType
@@ -71,7 +73,10 @@ def is_within(room: Room, queries: dict[str, str]) -> str | None:
 def _natural(dim: Dim, room: Room) -> bool:
     """Whether a size is seen to be 0 or more."""
     told = room.facts.rewritten(dim)
-    return never_negative(dim) or never_negative(told) or any(provably_equal(told, d) for d in room.natural)
+    if any(provably_equal(told, d) for d in room.natural):
+        return True
+    sizes = Polynomials({})
+    return any(at_least(sizes.range(sizes.of(d)), 0) for d in (dim, told))
 
 
 def _solved(dim: Dim, room: Room, queries: dict[str, str]) -> Evidence:

@@ -19,7 +19,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol, variables
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatten, symbols
+from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Type, flatten, symbols
 from assay.semantics.walk import post_order
 from assay.verify.vm.steps import applied, declared_result, measured, ran
 from assay.verify.vm.terms import Terms, Way, in_sizes
@@ -259,13 +259,11 @@ class Reader:
         value = self.atom(node.value, env)
         trap = self.terms.number("after", self.terms.number("begin"), ("trap", *MATCH))
         rest: tuple[int, Env, Way] | None = None
-        last = len(node.clauses) - 1
         # the way to a clause is the same however the one before it failed to fit: nothing happens in a test
-        for k in range(last, -1, -1):
-            clause = node.clauses[k]
+        for clause in reversed(node.clauses):
             tests, bound = self.tests(clause.pattern, value, node.value.type)
             inner, along = env.inner(), way.copy()
-            if k == last:  # where the clauses cover every value, none comes here
+            if rest is None:  # where the clauses cover every value, none comes here
                 for test in tests:
                     self.terms.ends(along, test, False, trap)
                     self.places.setdefault(along.events, node)
@@ -296,19 +294,23 @@ class Reader:
         while work:
             p, number, kind = work.pop()
             fields: Sequence[Type] = ()
+            parts: list[int] = []
             match p:
                 case graph.Bind():
                     bound.append((p.var, number))
                 case graph.Made():
                     tests.append(self.terms.number("made", number, p.constructor.name))
-                    fields = graph.field_types(p.constructor, kind)  # type: ignore[arg-type]
+                    assert isinstance(kind, DataType)
+                    fields = graph.field_types(p.constructor, kind)
+                    parts = [self.terms.made_of(number, p.constructor.name, i) for i in range(len(fields))]
                 case graph.Fields():
                     assert isinstance(kind, TupleType)
                     fields = kind.fields
+                    parts = [self.terms.part(number, i) for i in range(len(fields))]
                 case _:
                     pass
-            parts = (self.terms.unknown(self.terms.part(number, i), t) for i, t in enumerate(fields))
-            work += list(zip(p.children, parts, fields, strict=True))[::-1]
+            own = [self.terms.unknown(n, t) for n, t in zip(parts, fields, strict=True)]
+            work += list(zip(p.children, own, fields, strict=True))[::-1]
         return tests, bound
 
     # --- functions and calls -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import TensorType
+from assay.semantics.types import DataType, TensorType, TupleType
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures
 from assay.verify.vm.kernel_calls import check_call, check_host, check_places
@@ -145,7 +145,7 @@ class Runner:
             case vm.MakeTuple():
                 return terms.tuple_of(self.values(of.fields, state))
             case vm.GetField():
-                return terms.part(self.value(of.of, state), of.index)
+                return self.field(of, state)
             case vm.MakeData():
                 return terms.number("data", of.type.name, of.constructor, tuple(self.values(of.fields, state)))
             case vm.MakeShape():
@@ -182,6 +182,17 @@ class Runner:
                 return self.call(of, state)
             case _:
                 raise Undecided(f"{type(of).__name__} is not followed")
+
+    def field(self, of: vm.GetField, state: State) -> int:
+        """The number of a field of a tuple, or of a data value of which is known what made it."""
+        value = self.value(of.of, state)
+        held, key = self.terms.type_of(value), self.terms.keys[value]
+        if isinstance(held, TupleType):
+            return self.terms.part(value, of.index)
+        constructor = state.made.get(value) or (key[2] if key[0] == "data" else None)
+        if not isinstance(held, DataType) or constructor is None:
+            raise Wrong(f"takes a field of {register(self.function, of.of)}, of which it is not known what made it")
+        return self.terms.made_of(value, constructor, of.index)
 
     def call(self, of: vm.Instruction, state: State) -> int:
         """The number of what a call gives."""
@@ -299,10 +310,12 @@ class Runner:
     def choice(self, index: int, of: vm.JumpUnless | vm.JumpUnlessMade, state: State) -> Task[int | Outcome]:
         """Both ways of a choice, up to where they meet: the instruction there, or what they give at the end."""
         terms, flow = self.terms, self.flow
+        made: tuple[int, str] | None = None
         if isinstance(of, vm.JumpUnless):
             condition = self.condition(of.condition, state)
         else:
-            condition = terms.number("made", self.value(of.of, state), of.constructor)
+            made = self.value(of.of, state), of.constructor
+            condition = terms.number("made", *made)
         ways = (index + 1, of.target)
         alive = [flow.returns(w) for w in ways]
         if any(alive) and not all(alive):
@@ -311,13 +324,16 @@ class Runner:
             ended: State | Outcome = yield self.follow(ways[alive.index(False)], flow.exit, failing)
             assert isinstance(ended, Outcome)
             terms.ends(state.way, condition, not alive[0], ended.way.events)
+            state.made = state.made | dict([made]) if alive[0] and made else {}
             return ways[alive.index(True)]
         stop = flow.meets.get(index, flow.exit)
         found: list[State | Outcome] = []
         for start in ways:
             key = (start, stop, *self.key(start, state))
             if key not in self.followed:
-                self.followed[key] = yield self.follow(start, stop, state.copy())
+                along = state.copy()
+                along.made = state.made | dict([made]) if start == index + 1 and made else {}
+                self.followed[key] = yield self.follow(start, stop, along)
             found.append(self.followed[key])
         first, second = found
         way = terms.branch(state.way, condition, first.way, second.way)

@@ -134,14 +134,20 @@ class Terms(Table):
         return number
 
     def part(self, value: int, index: int) -> int:
-        """The number of a field of a tuple, or of what a constructor made."""
+        """The number of a field of a tuple."""
         key = self.keys[value]
-        if key[0] in ("tuple", "data"):
-            fields = key[-1]
-            if not 0 <= index < len(fields):
-                raise Wrong(f"{self.shown(value)} has no field {index}")
-            return int(fields[index])
-        return self.number("field", value, index)
+        if key[0] != "tuple":
+            return self.number("field", value, index)
+        if not 0 <= index < len(key[1]):
+            raise Wrong(f"{self.shown(value)} has no field {index}")
+        return int(key[1][index])
+
+    def made_of(self, value: int, constructor: str, index: int) -> int:
+        """The number of a field of a data value that a constructor has made."""
+        key = self.keys[value]
+        if key[0] == "data" and key[2] == constructor and 0 <= index < len(key[3]):
+            return int(key[3][index])
+        return self.number("field of", value, constructor, index)
 
     def view(self, value: int, of: TensorType, way: Way) -> int:
         """The number of the elements of a tensor under another shape."""
