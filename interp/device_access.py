@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.interp.reports import wrong_device
-from assay.semantics.devices import ANYWHERE
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Trap
 from assay.semantics.module import Program, Slot, Step
 from assay.semantics.tensor import Buffer, PrimFunc
@@ -70,36 +70,39 @@ class Across:
                 )
             known[pool] = both, slot.name if both != device else who
 
-    def check_condition(self, slot: Slot) -> None:
-        """Traps where the host does not see the condition of a branch."""
-        host = self.program.host
-        if not host.agrees(slot.device):
-            what = f"slot {slot.name} is on {slot.device}, a condition is read by the host, which is {host}"
-            raise wrong_device(what, f"a device_copy of {slot.name} to {host} must come before")
-
     def of_step(self, step: Step, func: PrimFunc, pairs: Sequence[tuple[Buffer, Slot]]) -> StepAcross:
         """What a step would touch that it must not. `pairs` are its slots, what it reads first."""
-        if self.is_open:
-            return NOTHING
-        wrong: dict[Buffer, tuple[str, str]] = {}
-        may_cross = claims_copy(func)
-        why = no_copy(func) if may_cross else ""
-        for k, (buffer, slot) in enumerate(pairs):
-            read = k < len(step.reads)
-            found = _wrong(step, func, buffer, slot, read)
-            if found is None or (read and may_cross and not why):
-                continue
-            what, right = found
-            wrong[buffer] = (
-                f"{what}; {func.name} says that it is a device_copy, but {why}" if read and why else what,
-                right,
-            )
-        return StepAcross(wrong)
+        return NOTHING if self.is_open else of_call(step.device, func, pairs)
 
 
-def _wrong(step: Step, func: PrimFunc, buffer: Buffer, slot: Slot, read: bool) -> tuple[str, str] | None:
+def check_host(host: VirtualDevice, slot: Slot) -> None:
+    """Traps where the host does not see what it goes by, such as the condition of a branch."""
+    if not host.agrees(slot.device):
+        what = f"slot {slot.name} is on {slot.device}, a condition is read by the host, which is {host}"
+        raise wrong_device(what, f"a device_copy of {slot.name} to {host} must come before")
+
+
+def of_call(device: VirtualDevice, func: PrimFunc, pairs: Sequence[tuple[Buffer, Slot]]) -> StepAcross:
+    """What a call of a tensor function on a device would touch that it must not."""
+    wrong: dict[Buffer, tuple[str, str]] = {}
+    may_cross = claims_copy(func)
+    why = no_copy(func) if may_cross else ""
+    for k, (buffer, slot) in enumerate(pairs):
+        read = k < len(func.inputs)
+        found = _wrong(device, func, buffer, slot, read)
+        if found is None or (read and may_cross and not why):
+            continue
+        what, right = found
+        wrong[buffer] = (
+            f"{what}; {func.name} says that it is a device_copy, but {why}" if read and why else what,
+            right,
+        )
+    return StepAcross(wrong)
+
+
+def _wrong(device: VirtualDevice, func: PrimFunc, buffer: Buffer, slot: Slot, read: bool) -> tuple[str, str] | None:
     """What is wrong with a slot in a step, and what would be right."""
-    here, there = step.device.place, slot.device.place
+    here, there = device.place, slot.device.place
     touched = "read" if read else "written"
     if not here.agrees(there):
         right = (

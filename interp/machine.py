@@ -23,7 +23,7 @@ import numpy as np
 
 from assay.interp import tensor, vector
 from assay.interp.binding import Array, check_names, hidden_symbols
-from assay.interp.device_access import Across
+from assay.interp.device_access import Across, check_host
 from assay.interp.measured_sizes import MeasuredSizes
 from assay.interp.shadow import ShadowMemory, ShadowRegion, Slots
 from assay.interp.values import render
@@ -79,7 +79,7 @@ class _Machine:
     def __init__(self, module: Module, program: Program, inputs: Mapping[str, Array], seed: int) -> None:
         self.module = module.resolved()
         self.program = program
-        self.slots = Slots(program)
+        self.slots = Slots.of(program)
         self.positions = program.positions
         self.open: dict[PrimFunc, PrimFunc] = {}
         self.sizes = MeasuredSizes(program, self.slots)
@@ -182,7 +182,7 @@ class _Machine:
 
     def looked_at(self, slot: Slot, number: int, what: str) -> Array:
         """What a slot holds, for the program itself to go by."""
-        self.across.check_condition(slot)
+        check_host(self.program.host, slot)
         self.check_use(slot, number, ((0, 1),))
         self.region(slot).check(slot, f"read as {what}")
         return self.region(slot).view(slot)

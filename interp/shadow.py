@@ -30,18 +30,29 @@ def raw_bytes(array: Array) -> Array:
 
 
 class Slots(Mapping[str, Slot]):
-    """The slots of a program, with a number for each: what bytes carry."""
+    """Slots with a number for each: what bytes carry."""
 
-    def __init__(self, program: Program) -> None:
-        self.slots = dict(program.slots)
+    def __init__(self, slots: Mapping[str, Slot], alignment: int) -> None:
+        self.slots = dict(slots)
         self.names = ["nobody", *self.slots]
         self.numbers = {name: k for k, name in enumerate(self.names)}
-        self.alignment = max([program.alignment, *(s.alignment for s in self.slots.values())])
+        self.alignment = max([alignment, *(s.alignment for s in self.slots.values())])
+
+    @staticmethod
+    def of(program: Program) -> Slots:
+        """The slots of a program."""
+        return Slots(program.slots, program.alignment)
 
     def __getitem__(self, name: str) -> Slot:
         if name not in self.slots:
             raise Invalid(f"the program has no slot {name!r}", label="machine.C4")
         return self.slots[name]
+
+    def add(self, slot: Slot) -> None:
+        """One more slot, of a name that none has yet."""
+        self.numbers[slot.name] = len(self.names)
+        self.names.append(slot.name)
+        self.slots[slot.name] = slot
 
     def retype(self, name: str, of: TensorType) -> None:
         """A slot has another type from now on."""

@@ -74,6 +74,17 @@ class Closure:
 
 
 @dataclass(frozen=True, eq=False)
+class CodeClosure:
+    """A function of bytecode, by name, with its first parameters and sizes filled (`assay.interp.vm`)."""
+
+    function: str
+    captured: tuple[Value, ...]
+    sizes: tuple[int, ...] = ()
+    itself: int | None = None
+    """Which of the captured parameters is this closure; it is not among `captured`."""
+
+
+@dataclass(frozen=True, eq=False)
 class External:
     """A function outside the language: its node, and what the run was given for it."""
 

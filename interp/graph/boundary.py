@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.interp.values import Cell, Closure, Data, External, Maker, Shape, Value
+from assay.interp.values import Cell, Closure, CodeClosure, Data, External, Maker, Shape, Value
 from assay.semantics import types
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
@@ -114,7 +114,7 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
                 continue
             case types.RefType() if isinstance(value, Cell):
                 continue
-            case types.FuncType() if isinstance(value, (Closure, External, Maker)):
+            case types.FuncType() if isinstance(value, (Closure, CodeClosure, External, Maker)):
                 continue
             case types.DataType() if isinstance(value, Data) and value.type == want.name:
                 continue

@@ -11,7 +11,7 @@ from assay.semantics.graph.rules import derive
 from assay.semantics.instance import hidden_symbols
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Var as Symbol, variables
+from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatten
 

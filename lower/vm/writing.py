@@ -106,9 +106,7 @@ class Writer:
             return None
         return found
 
-    def bind(
-        self, at: Routine, var: graph.Var, value: graph.Expr, duties: Sequence[Duty] | None
-    ) -> Task[Held | None]:
+    def bind(self, at: Routine, var: graph.Var, value: graph.Expr, duties: Sequence[Duty] | None) -> Task[Held | None]:
         """The value of a let."""
         if isinstance(value, graph.Function):
             self.local[var] = value
@@ -127,9 +125,7 @@ class Writer:
         """Whether what is written for a value makes sure that it has its type."""
         return not isinstance(value, graph.RefRead)
 
-    def leave(
-        self, at: Routine, held: Held, of: Type, duties: Sequence[Duty], span: Span | None
-    ) -> None:
+    def leave(self, at: Routine, held: Held, of: Type, duties: Sequence[Duty], span: Span | None) -> None:
         """The function is left with a value of a type."""
         for want, label, what, where in duties:
             if not surely(of, want, lambda s: at.size(s) is not None):
@@ -138,9 +134,7 @@ class Writer:
 
     # --- values ------------------------------------------------------------------------------------------------------
 
-    def value(  # noqa: C901  (a case for each kind of node)
-        self, at: Routine, node: graph.Expr, name: str, duties: Sequence[Duty] | None
-    ) -> Task[Held | None]:
+    def value(self, at: Routine, node: graph.Expr, name: str, duties: Sequence[Duty] | None) -> Task[Held | None]:
         """Where the value of an expression is; None where the function is left with it."""
         span = node.span
         match node:
@@ -191,7 +185,9 @@ class Writer:
                 of = at.register(self.operand(at, node.ref), span)
                 at.add(ReadReference(to := at.fresh(name), of, span=span))
             case graph.ShapeExpr():
-                at.add(MakeShape(to := at.fresh(name), tuple(at.dim(d, span) for d in node.dims), at.explicit, span=span))
+                at.add(
+                    MakeShape(to := at.fresh(name), tuple(at.dim(d, span) for d in node.dims), at.explicit, span=span)
+                )
             case graph.ShapeOf():
                 of = at.register(self.operand(at, node.value), span)
                 at.add(ShapeOfTensor(to := at.fresh(name), of, span=span))
@@ -212,7 +208,9 @@ class Writer:
                 self.met.add(node.name)
                 self.waiting.append(node.name)
         if not isinstance(node, ATOMS):
-            raise Unsupported(f"{graph.show_head(node)} is no name: A-normal form has names", where=node.span, label="vm.C1")
+            raise Unsupported(
+                f"{graph.show_head(node)} is no name: A-normal form has names", where=node.span, label="vm.C1"
+            )
         return at.look(node)
 
     def registers(self, at: Routine, nodes: Sequence[graph.Expr], span: Span | None) -> tuple[int, ...]:

@@ -140,7 +140,7 @@ def sanitized(func: PrimFunc, inputs: list[Array]) -> Array:
         b.name: Slot(b.name, TensorType(b.shape, b.dtype), "input" if b in func.inputs else "workspace", ((0, 1),), 64)
         for b in buffers
     }
-    table = Slots(Program(slots, (), (), ()))
+    table = Slots.of(Program(slots, (), (), ()))
     homes = {}
     for b in buffers:
         slot = table[b.name]

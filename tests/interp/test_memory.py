@@ -30,7 +30,7 @@ def slot(name: str, buffer: Buffer, start: int, live: tuple[int, int] = (0, 3), 
 
 
 def slots(*found: Slot) -> Slots:
-    return Slots(Program({s.name: s for s in found}, (), (), ()))
+    return Slots.of(Program({s.name: s for s in found}, (), (), ()))
 
 
 def pair(first: int = 16) -> tuple[ShadowMemory, ShadowRegion, Slots]:

@@ -1,0 +1,76 @@
+"""The machine that runs bytecode (specs/vm.md, "Runs").
+
+It has an explicit stack of activations, registers that hold values, and storages of shadowed bytes: every byte carries
+which tensor wrote it last, so that a storage that is used again too early is caught on the run. A register that holds
+nothing is not read: that is the trap "unwritten read".
+
+    run(module, {"x": x})          # {"output_0": ...}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.interp import vector
+from assay.interp.binding import Array, check_names
+from assay.interp.graph.boundary import bind, given
+from assay.interp.graph.contents import check_contents
+from assay.interp.values import Event, Externs, Value
+from assay.interp.vm.kernel_runs import Execute
+from assay.interp.vm.machine import Machine, Observe
+from assay.semantics.bytecode import InvokeKernel
+from assay.semantics.errors import Invalid
+from assay.semantics.module import Module
+
+
+def run(
+    module: Module,
+    inputs: Mapping[str, Any],
+    *,
+    execute: Execute = vector.run,
+    externs: Externs | None = None,
+    trace: list[Event] | None = None,
+    observe: Observe | None = None,
+    seed: int = 0,
+) -> dict[str, Value]:
+    """The outputs of the module's bytecode by name, on inputs by name: as `assay.interp.graph.run` takes and gives them.
+
+    `execute(func, inputs, outputs=...)`, with `scalars=...` and `scratch=...` where it has any, runs a tensor function
+    on views of the machine's memory; "definition" runs it one element at a time, every access checked. Memory holds
+    garbage from `seed` before it is written. After each call of a tensor function `observe` is told the function, the
+    number of the instruction, the instruction and the arrays that it wrote, views which are good until it returns.
+    Invalid: inputs or externs that are missing, unknown or of the wrong type; a late constant that is not bound; what
+    is no bytecode. Traps: those of the graph's run, and "unwritten read", "clobbered", "out of bounds", "misaligned",
+    "store to constant" and "wrong device" where the bytecode is wrong.
+    """
+    code = module.bytecode
+    main = code.main
+    for name in code.late:
+        if name not in module.constants:
+            raise Invalid(f"the constant {name} is bound late, and is not given", label="vm.C8")
+    machine = Machine(module, execute, externs or {}, [] if trace is None else trace, observe, seed)
+    types = dict(zip(code.inputs, main.parameters, strict=True))
+    check_names(types, inputs)
+    what = {n: f"input {n!r}" for n in types}
+    made = {n: given(inputs[n], t, what[n]) for n, t in types.items()}
+    meetings = [(t, made[n], what[n]) for n, t in types.items()]
+    bind(meetings, {}, {})
+    check_contents(meetings, {}, module, externs or {})
+    arguments = [
+        machine.border.inward(v, n, code.devices[n]) if n in code.devices else machine.border.inward(v, n)
+        for n, v in made.items()
+    ]
+    try:
+        with np.errstate(all="ignore"):
+            result = machine.run("main", arguments)
+    except BaseException:
+        machine.border.close(())
+        raise
+    found = machine.border.close(result)
+    results = found if isinstance(found, tuple) else (found,)
+    if len(results) != len(code.outputs):
+        raise Invalid(f"main gives {len(results)} values for {len(code.outputs)} outputs", label="vm.C4")
+    return dict(zip(code.outputs, results, strict=True))

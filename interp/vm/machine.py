@@ -1,0 +1,461 @@
+"""Activations and what each instruction does to them (specs/vm.md, "Instructions")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.interp.binding import Array
+from assay.interp.device_access import check_host
+from assay.interp.graph.boundary import bind, given
+from assay.interp.graph.contents import check_contents
+from assay.interp.graph.memory_limits import memory_traps
+from assay.interp.values import Cell, CodeClosure, Data, Event, External, Externs, Maker, Shape, Value, copied, render
+from assay.interp.vm.kernel_runs import Execute, Kernels
+from assay.interp.vm.outside import Border
+from assay.interp.vm.storage import Storage, Tensor
+from assay.semantics import budget
+from assay.semantics.bytecode import (
+    AllocateStorage,
+    AllocateTensor,
+    BytecodeFunction,
+    Fail,
+    GetField,
+    Instruction,
+    InvokeClosure,
+    InvokeExtern,
+    InvokeFunction,
+    InvokeKernel,
+    Jump,
+    JumpUnless,
+    JumpUnlessMade,
+    Kill,
+    LoadConstant,
+    LoadConstructor,
+    LoadExtern,
+    MakeClosure,
+    MakeData,
+    MakeReference,
+    MakeShape,
+    MakeTuple,
+    MatchType,
+    Move,
+    PrintRegisters,
+    ReadReference,
+    ReadShape,
+    Register,
+    RequireTrue,
+    Return,
+    ReturnCall,
+    ReturnCallClosure,
+    ShapeOfTensor,
+    ViewTensor,
+    WriteReference,
+)
+from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.errors import BudgetSpent, Invalid, Trap
+from assay.semantics.graph import ExternFunc, constructor
+from assay.semantics.module import Module
+from assay.semantics.scalar import Dim, Var as Size, evaluate_dim, show, variables
+from assay.semantics.types import DataDef, TensorType, Type
+
+Observe: TypeAlias = Callable[[str, int, InvokeKernel, Sequence[Array]], None]
+GARBAGE = 1 << 16
+"""Bytes of garbage, repeated through all memory that is not written yet."""
+OFTEN = 1 << 12
+"""The time is asked for once in so many instructions, and memory claimed once in so many activations."""
+RESULT = -1
+"""No register: where a value is put that is returned at once."""
+FRAME = 1 << 10
+"""Bytes that an activation takes at least."""
+
+
+@dataclass(eq=False)
+class Activation:
+    """A call of a function: what its registers hold, and its sizes. `to` is the caller's register for its value."""
+
+    function: BytecodeFunction
+    registers: dict[Register, Value]
+    sizes: dict[Size, int]
+    to: Register = -1
+    next: int = 0
+    places: dict[Size, str] = field(default_factory=dict)
+    """Where each size got its value, for messages."""
+
+    def name(self, r: Register) -> str:
+        """What a register is called."""
+        return self.function.names.get(r, f"%{r}")
+
+    def put(self, r: Register, value: Value) -> None:
+        """A register holds a value from now on."""
+        self.registers[r] = value
+
+    def get(self, r: Register) -> Value:
+        """What a register holds; traps where it is nothing."""
+        if r not in self.registers:
+            what = f"register %{r} of {self.function.name} is read, and holds nothing: it is not written yet, or killed"
+            raise Trap("unwritten read", what, label="vm.T3")
+        return self.registers[r]
+
+    def all(self, some: Sequence[Register]) -> tuple[Value, ...]:
+        """What registers hold."""
+        return tuple(self.get(r) for r in some)
+
+    def no(self, r: Register, what: str) -> Invalid:
+        """A register holds something of another kind than an instruction takes."""
+        return Invalid(f"register %{r} of {self.function.name} holds no {what}", label="vm.C4")
+
+    def tensor(self, r: Register) -> Tensor:
+        """The tensor that a register holds."""
+        found = self.get(r)
+        if not isinstance(found, Tensor):
+            raise self.no(r, "tensor")
+        return found
+
+    def cell(self, r: Register) -> Cell:
+        """The reference that it holds."""
+        found = self.get(r)
+        if not isinstance(found, Cell):
+            raise self.no(r, "reference")
+        return found
+
+    def made(self, r: Register) -> Data:
+        """The data value that it holds."""
+        found = self.get(r)
+        if not isinstance(found, Data):
+            raise self.no(r, "value of a data type")
+        return found
+
+    def jump(self, target: int) -> None:
+        """Go on further down."""
+        if not self.next <= target < len(self.function.body):
+            raise Invalid(f"a jump to {target} does not go forwards", label="vm.C4")
+        self.next = target
+
+    def dims(self, some: Sequence[Dim], any_sign: bool) -> tuple[int, ...]:
+        """Dims as numbers; traps where one is negative, unless any sign will do."""
+        found = []
+        for d in some:
+            n = d if isinstance(d, int) else self.number(d)
+            if n < 0 and not any_sign:
+                raise Trap("shape", f"the size {show(d)} is {n}", label="size.T1")
+            found.append(n)
+        return tuple(found)
+
+    def number(self, d: Dim) -> int:
+        """A dim as a number."""
+        for v in variables(d):
+            if v not in self.sizes:
+                raise Invalid(f"the size {v.name} of {self.function.name} has no value", label="vm.C4")
+        return evaluate_dim(d, self.sizes)
+
+    def type(self, of: TensorType) -> TensorType:
+        """A tensor type in numbers."""
+        return TensorType(self.dims(of.shape, False), of.dtype)
+
+
+class Machine:
+    """A run of bytecode."""
+
+    def __init__(
+        self,
+        module: Module,
+        execute: Execute,
+        externs: Externs,
+        trace: list[Event],
+        observe: Observe | None,
+        seed: int,
+    ) -> None:
+        self.module = module = module.resolved()
+        self.code = module.bytecode
+        self.externs = externs
+        self.trace = trace
+        self.observe = observe
+        self.border = Border()
+        self.kernels = Kernels(module, execute, externs, trace)
+        self.garbage = np.random.default_rng(seed).integers(0, 256, GARBAGE, dtype=np.uint8)
+        self.constants: dict[str, Tensor] = {}
+        self.stack: list[Activation] = []
+        self.result: Value = None
+        self.turns = 0
+        self.does: dict[type[Instruction], Callable[[Activation, Any], None]] = {
+            LoadConstant: self.load_constant,
+            LoadExtern: lambda at, i: at.put(i.to, External(ExternFunc(i.type, i.name), self.extern(i.name))),
+            LoadConstructor: lambda at, i: at.put(i.to, Maker(constructor(self.data(i.data), i.constructor))),
+            Move: lambda at, i: at.put(i.to, at.get(i.of)),
+            MakeTuple: lambda at, i: at.put(i.to, at.all(i.fields)),
+            GetField: get_field,
+            MakeData: self.make_data,
+            MakeClosure: self.make_closure,
+            MakeShape: lambda at, i: at.put(i.to, Shape(at.dims(i.dims, i.any_sign))),
+            ShapeOfTensor: lambda at, i: at.put(i.to, Shape(at.tensor(i.of).shape)),
+            ReadShape: self.read_shape,
+            MakeReference: lambda at, i: at.put(i.to, Cell(at.get(i.of))),
+            ReadReference: lambda at, i: at.put(i.to, at.cell(i.of).value),
+            WriteReference: self.write_reference,
+            Kill: kill,
+            MatchType: match_type,
+            AllocateStorage: self.allocate_storage,
+            AllocateTensor: allocate_tensor,
+            ViewTensor: lambda at, i: at.put(i.to, at.tensor(i.of).viewed(at.type(i.type))),
+            InvokeKernel: self.invoke_kernel,
+            InvokeFunction: lambda at, i: self.enter(self.function(i.function), at.all(i.arguments), (), i.to),
+            InvokeClosure: lambda at, i: self.call(at, i, i.to),
+            InvokeExtern: lambda at, i: at.put(
+                i.to, self.outside(at, i.name, at.all(i.arguments), i.type, acts=i.acts)
+            ),
+            Jump: lambda at, i: at.jump(i.target),
+            JumpUnless: self.jump_unless,
+            JumpUnlessMade: lambda at, i: at.jump(i.target) if at.made(i.of).constructor != i.constructor else None,
+            Return: lambda at, i: self.leave(at.get(i.of)),
+            ReturnCall: self.return_call,
+            ReturnCallClosure: self.return_call_closure,
+            Fail: fail,
+            RequireTrue: self.require,
+            PrintRegisters: self.print,
+        }
+
+    def run(self, name: str, arguments: Sequence[Value]) -> Value:
+        """What a function gives for arguments."""
+        self.enter(self.function(name), arguments, (), -1)
+        while self.stack:
+            at = self.stack[-1]
+            i = self.fetch(at)
+            try:
+                self.does[type(i)](at, i)
+            except (Trap, Invalid, BudgetSpent) as wrong:
+                number = at.function.body.index(i)
+                raise wrong.at(i.span or f"{at.function.name}, instruction {number}") from None
+        return self.result
+
+    def fetch(self, at: Activation) -> Instruction:
+        """The next instruction."""
+        self.turns += 1
+        if self.turns % OFTEN == 0 and budget.left() == 0.0:
+            raise BudgetSpent("the run has taken the time that it may; --timeout raises that", label="budget.C2")
+        if at.next >= len(at.function.body):
+            raise Invalid(f"{at.function.name} ends without a return", label="vm.C4")
+        at.next += 1
+        return at.function.body[at.next - 1]
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def function(self, name: str) -> BytecodeFunction:
+        """The function of that name."""
+        if name not in self.code.functions:
+            raise Invalid(f"there is no function {name}", label="vm.C4")
+        return self.code.functions[name]
+
+    def enter(self, function: BytecodeFunction, arguments: Sequence[Value], sizes: Sequence[int], to: Register) -> None:
+        """A fresh activation, its parameters and inherited sizes filled."""
+        if len(arguments) != len(function.parameters) or len(sizes) != function.inherited:
+            raise Invalid(
+                f"{function.name} takes {len(function.parameters)} values and {function.inherited} sizes,"
+                f" {len(arguments)} and {len(sizes)} are given",
+                label="vm.C4",
+            )
+        if len(self.stack) % OFTEN == OFTEN - 1:
+            budget.claim(OFTEN * FRAME, f"{len(self.stack)} calls that wait for one another", function.name)
+        inherited = dict(zip(function.sizes[: function.inherited], sizes, strict=True))
+        self.stack.append(Activation(function, dict(enumerate(arguments)), inherited, to))
+
+    def leave(self, value: Value) -> None:
+        """The function that runs is left with a value."""
+        left = self.stack.pop()
+        if self.stack:
+            self.stack[-1].put(left.to, value)
+        else:
+            self.result = value
+
+    def call(self, at: Activation, i: InvokeClosure | ReturnCallClosure, to: Register) -> None:
+        """Call what a register holds."""
+        callee, arguments = at.get(i.closure), at.all(i.arguments)
+        match callee:
+            case CodeClosure():
+                first = list(callee.captured)
+                if callee.itself is not None:
+                    first.insert(callee.itself, callee)
+                self.enter(self.function(callee.function), (*first, *arguments), callee.sizes, to)
+            case Maker():
+                at.put(to, Data(callee.node.data, callee.node.name, arguments))
+            case External():
+                at.put(to, self.outside(at, callee.node.name, arguments, i.type, acts=i.acts))
+            case _:
+                raise at.no(i.closure, "function")
+
+    def return_call(self, at: Activation, i: ReturnCall) -> None:
+        """A call that takes the place of the function that runs."""
+        arguments = at.all(i.arguments)
+        self.stack.pop()
+        self.enter(self.function(i.function), arguments, (), at.to)
+
+    def return_call_closure(self, at: Activation, i: ReturnCallClosure) -> None:
+        """As that, of what a register holds."""
+        if isinstance(at.get(i.closure), CodeClosure):
+            self.stack.pop()
+            self.call(at, i, at.to)
+        else:
+            self.call(at, i, RESULT)
+            self.leave(at.registers.pop(RESULT))
+
+    def outside(self, at: Activation, name: str, arguments: Sequence[Value], of: Type, *, acts: bool) -> Value:
+        """A call of a function outside of the language; its result is looked through, as what comes from outside is."""
+        seen = copied(self.border.shown(tuple(arguments), f"given to {name}"))
+        if acts:
+            self.trace.append(Event("extern", name, seen))
+        what = f"the result of {name}"
+        try:
+            result = given(self.extern(name)(*seen), of, what)
+            bind([(of, result, what)], dict(at.sizes), dict(at.places))
+            check_contents([(of, result, what)], at.sizes, self.module, self.externs)
+        except Invalid as wrong:
+            raise Trap("shape", wrong.message, label="call.T1") from None
+        return self.border.inward(result, what)
+
+    def extern(self, name: str) -> Callable[..., Value]:
+        """What was given for a function outside of the language."""
+        if name not in self.externs:
+            raise Invalid(f"no function was given for the extern {name}", label="extern.C1")
+        return self.externs[name]
+
+    def invoke_kernel(self, at: Activation, i: InvokeKernel) -> None:
+        """A tensor function on the memory of tensors."""
+        reads, writes, scratch = (list(map(at.tensor, some)) for some in (i.reads, i.writes, i.scratch))
+        made = self.kernels.run(i, reads, writes, scratch, at.dims(i.scalars, True), at.dims(i.hidden, True))
+        if self.observe is not None:
+            self.observe(at.function.name, at.next - 1, i, made)
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def data(self, name: str) -> DataDef:
+        """The data type of that name."""
+        return self.module.data(name)
+
+    def load_constant(self, at: Activation, i: LoadConstant) -> None:
+        """A constant of the table, which is read-only and is not copied."""
+        if i.name not in self.constants:
+            if i.name not in self.module.constants:
+                raise Invalid(f"the module has no constant {i.name}", label="vm.C4")
+            self.constants[i.name] = Storage.holding(
+                i.name, self.module.constants[i.name], self.module.info(i.name).device
+            )
+        at.put(i.to, self.constants[i.name])
+
+    def make_data(self, at: Activation, i: MakeData) -> None:
+        """A value of a data type."""
+        fields = self.data(i.type.name).constructors.get(i.constructor)
+        if fields is None or len(fields) != len(i.fields):
+            raise Invalid(f"{i.type.name} has no {i.constructor} of {len(i.fields)} fields", label="vm.C4")
+        at.put(i.to, Data(i.type.name, i.constructor, at.all(i.fields)))
+
+    def make_closure(self, at: Activation, i: MakeClosure) -> None:
+        """A function with what it captures."""
+        function = self.function(i.function)
+        count = len(i.captured) + (i.itself is not None)
+        if count != function.captured or (i.itself is not None and not 0 <= i.itself < count):
+            raise Invalid(f"{i.function} captures {function.captured} values, {count} are given", label="vm.C4")
+        at.put(i.to, CodeClosure(i.function, at.all(i.captured), at.dims(i.sizes, True), i.itself))
+
+    def write_reference(self, at: Activation, i: WriteReference) -> None:
+        """A cell gets another value."""
+        at.cell(i.of).value = at.get(i.value)
+
+    def seen(self, at: Activation, r: Register, what: str) -> Array:
+        """A tensor that the host reads."""
+        found = at.tensor(r)
+        check_host(self.code.host, found.slot)
+        return found.read(f"read as {what}")
+
+    def read_shape(self, at: Activation, i: ReadShape) -> None:
+        """The elements of a vector as sizes."""
+        of = at.tensor(i.of)
+        if of.type.dtype is not INT64 or of.ndim != 1:
+            raise Invalid(f"{of.slot.name} is {of.type}, and a vector of int64 is read as sizes", label="vm.C4")
+        sizes = tuple(int(n) for n in self.seen(at, i.of, "sizes"))
+        for k, n in enumerate(sizes):
+            if n < 0 and not i.any_sign:
+                raise Trap("shape", f"size {k} is {n}", label="size.T1")
+        at.put(i.to, Shape(sizes))
+
+    # --- memory -------------------------------------------------------------------------------------------------------
+
+    def allocate_storage(self, at: Activation, i: AllocateStorage) -> None:
+        """Fresh memory."""
+        (nbytes,) = at.dims((i.nbytes,), False)
+        with memory_traps():
+            at.put(i.to, Storage.make(f"storage {at.name(i.to)}", nbytes, i.alignment, i.device, self.garbage))
+
+    # --- control ------------------------------------------------------------------------------------------------------
+
+    def holds(self, at: Activation, r: Register) -> bool:
+        """Whether a boolean holds."""
+        of = at.tensor(r)
+        if of.type.dtype is not BOOL or of.type.shape:
+            raise Invalid(f"{of.slot.name} is {of.type}, a condition is one boolean", label="vm.C4")
+        return bool(self.seen(at, r, "a condition"))
+
+    def jump_unless(self, at: Activation, i: JumpUnless) -> None:
+        """A jump, unless a condition holds."""
+        if not self.holds(at, i.condition):
+            at.jump(i.target)
+
+    def shown(self, at: Activation, some: Sequence[Register]) -> tuple[Value, ...]:
+        """Values as they are now, for people."""
+        found: tuple[Value, ...] = copied(self.border.shown(at.all(some), "shown"))
+        return found
+
+    def require(self, at: Activation, i: RequireTrue) -> None:
+        """A trap unless a condition holds."""
+        if not self.holds(at, i.condition):
+            message = render(i.format, self.shown(at, i.shown)) or "the condition does not hold"
+            raise Trap("assertion", message, label="assert_op.T1")
+
+    def print(self, at: Activation, i: PrintRegisters) -> None:
+        """An entry in the trace."""
+        self.trace.append(Event("print", i.format, self.shown(at, i.shown)))
+
+
+def get_field(at: Activation, i: GetField) -> None:
+    """A field of a tuple or data value."""
+    of = at.get(i.of)
+    fields = of.fields if isinstance(of, Data) else of
+    if not isinstance(fields, tuple) or not 0 <= i.index < len(fields):
+        raise at.no(i.of, f"value with a field {i.index}")
+    at.put(i.to, fields[i.index])
+
+
+def kill(at: Activation, i: Kill) -> None:
+    """Registers hold nothing any more."""
+    for r in i.registers:
+        at.registers.pop(r, None)
+
+
+def match_type(at: Activation, i: MatchType) -> None:
+    """A value has a type; sizes get their values from it (rule M4)."""
+    for v in i.binds:
+        at.sizes.pop(v, None)
+    known = len(at.sizes)
+    try:
+        bind([(i.type, at.get(i.of), i.what)], at.sizes, at.places)
+    except Invalid as wrong:
+        raise Trap("shape", wrong.message, label=i.label) from None
+    if len(at.sizes) != known + len(i.binds) or any(v not in at.sizes for v in i.binds):
+        bound = ", ".join(v.name for v in i.binds) or "nothing"
+        raise Invalid(f"a match with {i.type} is to bind {bound}, and binds other sizes", label="vm.C4")
+
+
+def allocate_tensor(at: Activation, i: AllocateTensor) -> None:
+    """A tensor in a storage."""
+    storage = at.get(i.storage)
+    if not isinstance(storage, Storage):
+        raise at.no(i.storage, "storage")
+    (offset,) = at.dims((i.offset,), True)
+    at.put(i.to, storage.tensor(at.name(i.to), at.type(i.type), offset))
+
+
+def fail(at: Activation, i: Fail) -> None:
+    """The run ends in a trap."""
+    raise Trap(i.kind, i.message, label=i.label)
