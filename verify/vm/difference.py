@@ -72,7 +72,7 @@ class _Words:
                 return f"checks sizes ({label}: {self.sizes(' and '.join(pairs))})"
             case ("natural", text):
                 return f"needs a size that is no less than 0 ({self.sizes(text)})"
-            case ("call", callee, args, _):
+            case ("call", callee, args, _, _):
                 return f"calls {self.value(callee)} on {self.values(args)}"
             case ("run", call):
                 _, kernel, reads, *_ = self.terms.keys[call]

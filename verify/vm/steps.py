@@ -14,13 +14,13 @@ from assay.semantics.types import ShapeType, TensorType, Type, free_type_vars, o
 from assay.verify.vm.terms import Terms, Way
 
 
-def applied(terms: Terms, way: Way, callee: int, args: Sequence[int], acts: bool | None) -> int:
-    """The number of what a call of a function gives. A constructor only makes a value; any other may fail, act, or not
-    end. Whether it acts is said of what may be a function outside of the language."""
+def applied(terms: Terms, way: Way, callee: int, args: Sequence[int], acts: bool | None, of: str) -> int:
+    """The number of what a call of a function gives, a value of a type. A constructor only makes a value; any other may
+    fail, act, or not end. Whether it acts is said of what may be a function outside of the language."""
     key = terms.keys[callee]
     if key[0] == "constructor":
         return terms.number("data", key[1], key[2], tuple(args))
-    terms.event(way, "call", callee, tuple(args), acts if key[0] != "global" else None)
+    terms.event(way, "call", callee, tuple(args), acts if key[0] != "global" else None, of)
     return terms.result(way)
 
 

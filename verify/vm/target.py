@@ -150,6 +150,8 @@ class Runner:
                 return terms.number("data", of.type.name, of.constructor, tuple(self.values(of.fields, state)))
             case vm.MakeShape():
                 dims = [self.dim(d, state) for d in of.dims]
+                if of.any_sign:
+                    raise Undecided("a shape of sizes of any sign")
                 terms.naturals(way, dims)
                 return terms.shape(dims, way)
             case vm.ViewTensor():
@@ -206,7 +208,8 @@ class Runner:
                 callee, acts = self.value(of.closure, state), of.acts
             case _:
                 raise Undecided(f"{type(of).__name__} is no call")
-        return applied(terms, state.way, callee, self.values(of.arguments, state), acts)
+        seen = terms.type_as_seen(of.type, state.sizes, state.way)
+        return applied(terms, state.way, callee, self.values(of.arguments, state), acts, seen)
 
     def condition(self, number: vm.Register, state: State) -> int:
         """The number of a condition, which the host reads."""

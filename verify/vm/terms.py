@@ -20,7 +20,7 @@ from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, show, sim
 from assay.semantics.size_facts import SizeFacts
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ObjectType, ShapeType, TensorType, TupleType, Type, TypeVar, dims
-from assay.verify.value_numbering.terms import Table, dim_text
+from assay.verify.value_numbering.terms import Table, dim_text, type_text
 from assay.verify.vm.wrong import Wrong
 
 Pair = tuple[Dim, Dim]
@@ -221,6 +221,22 @@ class Terms(Table):
     def sized_texts(self, dims: Iterable[Dim], way: Way) -> tuple[str, ...]:
         """Sizes as texts, in the form that they have by what is known on a way."""
         return tuple(self.text_of(way.facts.rewritten(d)) for d in dims)
+
+    def type_as_seen(self, of: Type, sizes: Mapping[Symbol, Dim], way: Way) -> str:
+        """A type as text, in the sizes of values; each that has no value is numbered as it comes."""
+        unknown: dict[Symbol, Dim] = {}
+
+        def text(dim: Dim) -> str:
+            for v in variables(dim):
+                if v not in sizes and v not in unknown:
+                    unknown[v] = Symbol(f"?{len(unknown)}")
+            known = in_sizes(dim, {**sizes, **unknown})
+            assert known is not None
+            names = {v for v in unknown.values() if isinstance(v, Symbol)}
+            told = simplify(way.facts.rewritten(known))
+            return dim_text(told, lambda s: s.name if s in names else f"@{self.symbol(s)}")
+
+        return type_text(of, text, self)
 
     def same_shape(self, a: Sequence[Dim], b: Sequence[Dim], way: Way) -> bool:
         """Whether two shapes are equal, as far as is known on a way."""
