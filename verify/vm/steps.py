@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.semantics.devices import VirtualDevice
-from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ShapeType, TensorType, Type, free_type_vars, open_symbols
@@ -47,20 +46,21 @@ def ran(
     device: VirtualDevice,
 ) -> list[int]:
     """The numbers of what a call of a tensor function fills, tensors of the types `made`."""
-    if kernel.attrs.get("operator") == "device_copy":
-        return [copied(terms, reads[0], made[0], device)]
     for t in made:
         terms.naturals(way, t.shape)
+    if kernel.attrs.get("operator") == "device_copy":
+        found = copied(terms, reads[0], made[0], device)
+        terms.event(way, "copy", found)
+        return [found]
     shapes = tuple(terms.sized_texts(t.shape, way) for t in made)
     call = terms.number("kernel", kernel.name, tuple(reads), terms.sized_texts(scalars, way), shapes)
-    if kernel_can_trap(kernel):
-        terms.event(way, "run", call)
-    found = []
+    terms.event(way, "run", call)  # even one that cannot trap: it would on tensors of other sizes than it takes
+    results = []
     for i, t in enumerate(made):
         number = terms.give(terms.number("filled", call, i), t)
         terms.devices.setdefault(number, device)
-        found.append(number)
-    return found
+        results.append(number)
+    return results
 
 
 def copied(terms: Terms, value: int, of: TensorType, device: VirtualDevice) -> int:

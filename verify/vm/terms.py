@@ -154,9 +154,13 @@ class Terms(Table):
         key = self.keys[value]
         base = key[1] if key[0] == "view" else value
         held = self.type_of(base)
-        if isinstance(held, TensorType) and self.same_shape(held.shape, of.shape, way):
+        if isinstance(held, TensorType) and held.dtype is of.dtype and self.same_shape(held.shape, of.shape, way):
             return int(base)
+        if not isinstance(held, TensorType) or held.dtype is not of.dtype:
+            raise Wrong(f"views a {held} as a {of}")
         number = self.number("view", base, *self.sized_texts(of.shape, way))
+        if not way.facts.same_size(held.shape, of.shape):
+            self.event(way, "view", number)
         if value in self.devices:
             self.devices.setdefault(number, self.devices[value])
         return self.give(number, of)
