@@ -21,7 +21,6 @@ from assay.semantics.bytecode import (
     MakeData,
     MakeReference,
     MakeShape,
-    Move,
     PrintRegisters,
     ReadReference,
     ReadShape,
@@ -89,6 +88,7 @@ class Writer:
         at.meet(pairs, "func.T2", function.span)
         duty = (function.result_type, "func.T1", "result", function.span)
         yield self.chain(at, function.body, (duty,))
+        at.seal()
 
     # --- chains ------------------------------------------------------------------------------------------------------
 
@@ -387,5 +387,5 @@ class Writer:
         to = at.fresh()
         for body, held in arms:
             at.body = body
-            at.add(Move(to, at.register(held, span), span=span))
+            at.load(held, to, span)
         return to
