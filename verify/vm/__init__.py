@@ -32,6 +32,8 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
         wrong = check_storage(flows)
         if wrong is None:
             wrong = check_rooms(done.rooms, context.queries)
+        if wrong is None:
+            wrong = next(iter(done.spare), None)
         if wrong is not None:
             return refuted("proved", wrong)
     except Wrong as wrong:
