@@ -29,9 +29,7 @@ NAMES = [n for n, t in RUN.items() if not getattr(t, "pytestmark", [])]
 LONG = "test_long_lists"
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.campaign] if n == LONG else []) for n in NAMES]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.campaign] if n == LONG else []) for n in NAMES])
 def test_prelude(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prelude_tests, "run", on_the_machine)
     RUN[name]()

@@ -36,7 +36,7 @@ PROGRAM = """
     @R.function
     def main(c: R.Tensor((), "bool"), x: R.Tensor(("n", 3), "float32"), w: R.Tensor((3,), "float32")):
         n = T.int64()
-        p = R.const([2.0, 3.0, 5.0], "float32")
+        p = R.multiply(w, w)
         @R.function
         def scaled(y: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
             return R.subtract(R.multiply(w, y), p)
@@ -47,10 +47,10 @@ PROGRAM = """
             else:
                 r = loop(R.subtract(i, R.const(1, "int32")), scaled(s))
             return r
-        a = R.cumsum(x, axis=0)
+        a = A.cumsum(x, axis=0)
         b = R.matmul(x, R.permute_dims(x))
         d = R.matmul(b, a)
-        e = R.cumsum(d, axis=0)
+        e = A.cumsum(d, axis=0)
         if c:
             h = R.sum(e, axis=[0])
         else:
@@ -98,9 +98,7 @@ def a_storage_that_is_used_while_it_is_live(f: BytecodeFunction) -> BytecodeFunc
     first = next(i for i in f.body if isinstance(i, AllocateStorage))
     body = [replace(i, nbytes=1 << 12) if i is first else i for i in f.body]
     body = [replace(i, storage=first.to) if i in tensors else i for i in body]
-    kept = [
-        Kill(tuple(r for r in i.registers if r != first.to) or (99,)) if isinstance(i, Kill) else i for i in body
-    ]
+    kept = [Kill(tuple(r for r in i.registers if r != first.to) or (99,)) if isinstance(i, Kill) else i for i in body]
     return replace(f, body=tuple(kept))
 
 
@@ -153,9 +151,7 @@ class Fault:
 
 FAULTS = {
     "a kill too early": Fault(everywhere(a_kill_too_early), "unwritten read"),
-    "a storage that is used while it is live": Fault(
-        everywhere(a_storage_that_is_used_while_it_is_live), "clobbered"
-    ),
+    "a storage that is used while it is live": Fault(everywhere(a_storage_that_is_used_while_it_is_live), "clobbered"),
     "a jump to the wrong arm": Fault(everywhere(a_jump_to_the_wrong_arm)),
     "captured values exchanged": Fault(each(captured_values_exchanged)),
     "a tail call that keeps an old argument": Fault(everywhere(a_tail_call_that_keeps_an_old_argument)),
