@@ -20,7 +20,9 @@ from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, show, sim
 from assay.semantics.size_facts import SizeFacts
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ObjectType, ShapeType, TensorType, TupleType, Type, TypeVar, dims
+from assay.semantics.walk import Worklist
 from assay.verify.value_numbering.terms import Table, dim_text, type_text
+from assay.verify.vm.alike import numbered
 from assay.verify.vm.wrong import NotThere, Wrong
 
 Pair = tuple[Dim, Dim]
@@ -240,7 +242,7 @@ class Terms(Table):
             told = simplify(way.facts.rewritten(known))
             return dim_text(told, lambda s: s.name if s in names else f"@{self.symbol(s)}")
 
-        return type_text(of, text, self)
+        return type_text(numbered(of), text, self)
 
     def same_shape(self, a: Sequence[Dim], b: Sequence[Dim], way: Way) -> bool:
         """Whether two shapes are equal, as far as is known on a way."""
@@ -259,11 +261,10 @@ class Terms(Table):
     def tensors(self, value: int, of: Type) -> list[int]:
         """The numbers of the tensors in a value, left to right."""
         found: list[int] = []
-        work = [(value, of)]
-        while work:
-            number, kind = work.pop()
+        work = Worklist([(value, of)])
+        for number, kind in work:
             if isinstance(kind, TupleType):
-                work += [(self.part(number, i), t) for i, t in enumerate(kind.fields)][::-1]
+                work.add((self.part(number, i), t) for i, t in enumerate(kind.fields))
             else:
                 found.append(number)
         return found
@@ -272,13 +273,12 @@ class Terms(Table):
         """Symbols of a type that have no value get theirs from a value, in `sizes`; what the other sizes have to be:
         pairs of the size of the value and the dim."""
         later: list[Pair] = []
-        work: list[tuple[Type, Type]] = [(wanted, self.type_of(value))]
-        while work:
-            want, have = work.pop()
+        work = Worklist[tuple[Type, Type]]([(wanted, self.type_of(value))])
+        for want, have in work:
             if isinstance(want, TupleType):
                 if not isinstance(have, TupleType) or len(have.fields) != len(want.fields):
                     raise Wrong(f"a value of type {have} is taken as {want}")
-                work += list(zip(want.fields, have.fields, strict=True))[::-1]
+                work.add(zip(want.fields, have.fields, strict=True))
                 continue
             if not isinstance(want, TensorType | ShapeType):
                 if not _alike(want, have):
