@@ -57,7 +57,6 @@ class Terms(Table):
     late: frozenset[str] = frozenset()
     """The constants whose contents are bound when the program is loaded."""
     wholes: dict[int, int] = field(default_factory=dict)
-    choices: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     # --- types ---------------------------------------------------------------------------------------------------
 
@@ -160,7 +159,8 @@ class Terms(Table):
             return int(base)
         if not isinstance(held, TensorType) or held.dtype is not of.dtype:
             raise Wrong(f"views a {held} as a {of}")
-        number = self.number("view", base, *self.sized_texts(of.shape, way))
+        of = self.written(of, way)
+        number = self.number("view", base, *map(self.text_of, of.shape))
         if not way.facts.same_size(held.shape, of.shape):
             self.event(way, "view", number)
         if value in self.devices:
@@ -169,7 +169,8 @@ class Terms(Table):
 
     def shape(self, dims: Sequence[Dim], way: Way) -> int:
         """The number of a shape as a value."""
-        return self.give(self.number("shape", *self.sized_texts(dims, way)), ShapeType(tuple(dims)))
+        known = tuple(map(way.facts.rewritten, dims))
+        return self.give(self.number("shape", *map(self.text_of, known)), ShapeType(known))
 
     def choice(self, condition: int, then: tuple[int, Way], otherwise: tuple[int, Way]) -> int:
         """What a choice gives of the values that its ways leave: the one value where both give it; of tuples a choice
@@ -180,22 +181,22 @@ class Terms(Table):
     def _choice(self, condition: int, then: int, otherwise: int, facts: tuple[SizeFacts, SizeFacts]) -> Task[int]:
         if then == otherwise:
             return then
-        key = condition, then, otherwise
-        if key in self.choices:
-            return self.choices[key]
         one, other = self.keys[then], self.keys[otherwise]
         if one[0] == other[0] == "tuple" and len(one[1]) == len(other[1]):
             fields: list[int] = []
             for a, b in zip(one[1], other[1], strict=True):
                 fields.append((yield self._choice(condition, a, b, facts)))
-            number = self.tuple_of(fields)
-        else:
-            number = self.number("if", condition, then, otherwise)
-            if number not in self.typed and then in self.typed and otherwise in self.typed:
-                self.typed[number] = self._joined(condition, self.typed[then], self.typed[otherwise], facts)
-            if then in self.devices and self.devices.get(otherwise) == self.devices[then]:
-                self.devices[number] = self.devices[then]
-        self.choices[key] = number
+            return self.tuple_of(fields)
+        of: Type | None = None
+        if then in self.typed and otherwise in self.typed:
+            of = self._joined(condition, self.typed[then], self.typed[otherwise], facts)
+        # sizes are written by what is known on these ways: where other things are known it is another number
+        sizes = tuple(map(self.text_of, open_sizes(of))) if of is not None else ()
+        number = self.number("if", condition, then, otherwise, sizes)
+        if of is not None:
+            self.give(number, of)
+        if then in self.devices and self.devices.get(otherwise) == self.devices[then]:
+            self.devices[number] = self.devices[then]
         return number
 
     def _joined(self, condition: int, then: Type, otherwise: Type, facts: tuple[SizeFacts, SizeFacts]) -> Type:
@@ -223,6 +224,11 @@ class Terms(Table):
     def text_of(self, dim: Dim) -> str:
         """A size as text, the same for the same."""
         return dim_text(simplify(dim), lambda s: f"@{self.symbol(s)}")
+
+    def written(self, of: TensorType, way: Way) -> TensorType:
+        """A type in the form that its sizes have by what is known on a way. Numbers are told apart by it, so that a
+        type is right wherever its number is met."""
+        return TensorType(tuple(map(way.facts.rewritten, of.shape)), of.dtype)
 
     def sized_texts(self, dims: Iterable[Dim], way: Way) -> tuple[str, ...]:
         """Sizes as texts, in the form that they have by what is known on a way."""

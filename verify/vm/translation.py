@@ -103,8 +103,9 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
     terms, node, function = pairs.terms, pair.node, pair.function
     given = [terms.unknown(terms.number("parameter", pair.number, i), p.type) for i, p in enumerate(node.params)]
     reader = Reader(node, pairs.module, terms)
-    env, way = _begin(pair, terms, given, reader)
-    start = way.copy() if function.name == "main" else Way(terms.number("begin"))
+    is_called = function.name != "main" or _calls_main(pairs.bytecode)
+    env, way = _begin(pair, terms, given, reader, is_called)
+    start = Way(terms.number("begin")) if is_called else way.copy()
     read = reader.read(env, way)
     holds = dict(enumerate([*pair.captured, *given]))
     if len(holds) != len(function.parameters):
@@ -122,6 +123,12 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
     return runner
 
 
+def _calls_main(bytecode: vm.Bytecode) -> bool:
+    """Whether something in the program calls its entry."""
+    calls = (vm.InvokeFunction, vm.ReturnCall, vm.MakeClosure)
+    return any(isinstance(i, calls) and i.function == "main" for f in bytecode.functions.values() for i in f.body)
+
+
 def _check_signature(pair: Pair) -> None:
     """Whether a function says of its parameters and its result what its graph function says."""
     function, of = pair.function, pair.node.func_type
@@ -131,7 +138,7 @@ def _check_signature(pair: Pair) -> None:
         raise Wrong(f"{function.name} is said to be a {said}, and is a {of}")
 
 
-def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader) -> tuple[Env, Way]:
+def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader, is_called: bool) -> tuple[Env, Way]:
     """What is there where a run of the graph function begins: its parameters meet their types."""
     node, way = pair.node, Way(terms.number("begin"))
     env = Env(ChainMap[graph.Expr, int](dict(pair.free)), dict(pair.sizes), pair.missing)
@@ -148,6 +155,6 @@ def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader) -> tuple[
     paired = terms.paired(pairs, env.sizes, pair.function.name)
     terms.require(way, paired, "func.T2")
     reader.note(terms.number("begin"), way, node)
-    if pair.function.name == "main":  # who runs it has compared the inputs with these types
+    if not is_called:  # who runs it has compared the inputs with these types
         way.events = terms.number("begin")
     return env, way
