@@ -301,7 +301,8 @@ class Runner:
         if storage.alignment % width or not provably_equal(begin % width, 0):
             raise Wrong(f"lays elements of {width} bytes at {show(of.offset)}, aligned to {storage.alignment}")
         count = bytes_of(made)
-        if is_natural(state.way.facts.rewritten(simplify(storage.alignment + count - storage.nbytes))):
+        spare = simplify(storage.alignment + count - storage.nbytes)
+        if is_natural(spare) or is_natural(state.way.facts.rewritten(spare)):
             self.needed.add(storage.made)
         end = simplify(begin + count)
         self.rooms.append(Room(self.function, index, begin, end, storage.nbytes, state.way.facts, state.way.natural))
