@@ -220,3 +220,18 @@ def test_what_is_refused() -> None:
     with pytest.raises(Unsupported) as whole:
         to_bytecode(text(region))
     assert whole.value.label == "vm.C3" and whole.value.where is not None
+
+
+def test_a_size_that_has_no_name_is_refused() -> None:
+    """With explicit shapes memory is wanted for sizes that no statement names; the graph interpreter asks for none."""
+    low = text(
+        """
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")):
+        R.func_attr({"explicit_shapes": True})
+        return R.exp(x)
+"""
+    )
+    with pytest.raises(Unsupported) as unnamed:
+        to_bytecode(low)
+    assert unnamed.value.label == "vm.C2"
