@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from assay.semantics import graph
 from assay.semantics.errors import Invalid
@@ -25,6 +26,7 @@ def broken_bindings(function: graph.Function, order: Sequence[graph.Expr]) -> It
     yield from found.twice()
     yield from found.uses()
     yield from found.sizes()
+    yield from found.arms()
 
 
 class _Bindings:
@@ -36,6 +38,10 @@ class _Bindings:
         self.forest = Forest()
         self.function_of = [0]
         """For each scope the scope of the innermost function around it."""
+        self.arm_of = [0]
+        """For each scope the scope of the innermost arm of a choice, clause of a match, or function around it."""
+        self.choice: dict[int, int] = {}
+        """Of the scope of an arm or a clause, whose it is."""
         self.home: dict[int, int] = {id(function): self.forest.add()}
         self.binder: dict[graph.Var, int] = {}
         self.type_scope: dict[TypeVar, int] = {}
@@ -46,11 +52,14 @@ class _Bindings:
         """For each size the functions whose activations give it a value, and by what."""
         self.taken: dict[Symbol, dict[int, graph.Var]] = {}
         """For each size the functions that have it in a parameter."""
+        self.introducing: dict[Symbol, list[graph.Expr]] = {}
+        """For each size what gives it a value, but parameters and patterns."""
         for node in reversed(order):
             self.enter(node)
         for node in order:
             for s in introduced(node):
                 self.give(s, self.home[id(node)], graph.show_head(node))
+                self.introducing.setdefault(s, []).append(node)
         self.interval = _intervals(self.forest)
 
     def enter(self, node: graph.Expr) -> None:
@@ -59,7 +68,7 @@ class _Bindings:
         match node:
             case graph.Function():
                 inside = self.add(scope)
-                self.function_of[inside] = inside
+                self.function_of[inside] = self.arm_of[inside] = inside
                 for t in node.func_type.type_params:
                     if t in self.type_scope:
                         self.again.append(t)
@@ -79,20 +88,31 @@ class _Bindings:
                 self.use(node.value, scope)
                 asked = set(open_symbols(node.value.type))
                 for c in node.clauses:
-                    inside = self.add(scope)
+                    inside = self.arm(scope, node)
                     for v in c.vars:
                         self.bind(v, inside)
                         for s in open_symbols(v.type):
                             if s not in asked:  # what is inside a data type gets its value here
                                 self.give(s, inside, f"the pattern's {v.name}")
                     self.use(c.body, inside)
+            case graph.If():
+                self.use(node.condition, scope)
+                self.use(node.then, self.arm(scope, node))
+                self.use(node.otherwise, self.arm(scope, node))
             case _:
                 for child in node.children:
                     self.use(child, scope)
 
     def add(self, parent: int) -> int:
         self.function_of.append(self.function_of[parent])
+        self.arm_of.append(self.arm_of[parent])
         return self.forest.add(parent)
+
+    def arm(self, parent: int, of: graph.If | graph.Match) -> int:
+        inside = self.add(parent)
+        self.arm_of[inside] = inside
+        self.choice[inside] = id(of)
+        return inside
 
     def use(self, node: graph.Expr, scope: int) -> None:
         known = self.home.get(id(node))
@@ -161,6 +181,43 @@ class _Bindings:
                         where=parameter.span,
                         label="graph.C12",
                     )
+
+    def arms(self) -> Iterator[Invalid]:
+        """A size that gets its value in an arm gets none outside of the arm, but in another arm of the same choice.
+        Else it would depend on the arm that runs whether the two must agree."""
+        for s, nodes in self.introducing.items():
+            if len(nodes) < 2:
+                continue
+            known = _Around(self.known.get(s, []), self.interval)
+            first: dict[int, dict[int, graph.Expr]] = {}
+            for node in nodes:
+                home = self.home[id(node)]
+                if known.of(home) is None:
+                    first.setdefault(self.function_of[home], {}).setdefault(self.arm_of[home], node)
+            for places in first.values():
+                met = self.not_exclusive(list(places))
+                if met is not None:
+                    one, other = (graph.show_head(places[arm]) for arm in met)
+                    yield Invalid(
+                        f"the size {s.name} gets its value from {one} and from {other}, of which one is in an arm of a"
+                        " choice and the other outside of it: whether the two must agree would depend on which arm"
+                        " runs. Use another size in one of them",
+                        where=places[met[1]].span,
+                        label="graph.C14",
+                    )
+
+    def not_exclusive(self, arms: Sequence[int]) -> tuple[int, int] | None:
+        """Two of some arms that one run may go through; None: of each choice it takes one alone. Neighbours in the
+        order of the text are enough: what two others have around both is around two neighbours between them."""
+        for one, other in pairwise(sorted(arms, key=lambda a: self.interval[a])):
+            around = self.forest.around(one, other)
+            depth = self.forest.depth[around] + 1
+            if around == one:
+                return one, other
+            below = [self.forest.outwards(a, depth) for a in (one, other)]
+            if self.choice.get(below[0], 0) != self.choice.get(below[1], 1):
+                return one, other
+        return None
 
 
 def introduced(node: graph.Expr) -> list[Symbol]:
