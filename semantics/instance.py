@@ -116,8 +116,8 @@ def sizes_of_operands(kernel: PrimFunc, scalars: Iterable[Dim], types: Iterable[
 
 
 def hidden_symbols(kernel: PrimFunc) -> tuple[Var, ...]:
-    """The symbols that are dims of a tensor function's outputs only: whoever runs it hands them over as further scalars;
-    the type of a call says what they are."""
+    """The symbols that are dims of a tensor function's outputs only: whoever runs it hands them over as further
+    scalars. The type of a call says what they are."""
     told = {v for b in kernel.inputs for d in b.shape for v in variables(d)} | set(kernel.scalars)
     found = dict.fromkeys(d for b in kernel.outputs for d in b.shape if isinstance(d, Var))
     return tuple(s for s in found if s not in told)

@@ -9,19 +9,18 @@ nothing is not read: that is the trap "unwritten read".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from assay.interp import vector
-from assay.interp.binding import Array, check_names
+from assay.interp.binding import check_names
 from assay.interp.graph.boundary import bind, given
 from assay.interp.graph.contents import check_contents
 from assay.interp.values import Event, Externs, Value
 from assay.interp.vm.kernel_runs import Execute
 from assay.interp.vm.machine import Machine, Observe
-from assay.semantics.bytecode import InvokeKernel
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 
@@ -36,7 +35,8 @@ def run(
     observe: Observe | None = None,
     seed: int = 0,
 ) -> dict[str, Value]:
-    """The outputs of the module's bytecode by name, on inputs by name: as `assay.interp.graph.run` takes and gives them.
+    """The outputs of the module's bytecode by name, on inputs by name, as `assay.interp.graph.run` takes and gives
+    them.
 
     `execute(func, inputs, outputs=...)`, with `scalars=...` and `scratch=...` where it has any, runs a tensor function
     on views of the machine's memory; "definition" runs it one element at a time, every access checked. Memory holds

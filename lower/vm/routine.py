@@ -69,6 +69,8 @@ class Routine:
     slots: dict[int, Symbol] = field(default_factory=dict)
     """With explicit shapes the names of sizes that are larger expressions, by structure."""
     size_names: set[str] = field(default_factory=set)
+    signature: list[Type] = field(default_factory=list)
+    """The types of captured values, of parameters and of the result, once all is written."""
 
     @property
     def explicit(self) -> bool:
@@ -299,6 +301,13 @@ class Routine:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
+    def seal(self) -> None:
+        """All is written: what the function takes, from outside too, is settled with the types of its parameters."""
+        own: list[Type] = [*(p.type for p in self.function.params), self.function.result_type]
+        if self.explicit:
+            own = [_unsized(t) for t in own]
+        self.signature = [self.type(t) for t in [*(t for _, t in self.captured.values()), *own]]
+
     def finished(self) -> BytecodeFunction:
         """The function, its registers numbered and its jumps set."""
         count = len(self.captured)
@@ -318,15 +327,11 @@ class Routine:
                 i = replace(i, target=places[i.target])
             return renumbered(i, new)
 
-        result = self.function.result_type
-        own: list[Type] = [p.type for p in self.function.params]
-        if self.explicit:
-            own, result = [_unsized(t) for t in own], _unsized(result)
-        captured = [self.type(t) for _, t in self.captured.values()]
+        *parameters, result = self.signature
         return BytecodeFunction(
             self.name,
-            tuple([*captured, *map(self.type, own)]),
-            self.type(result),
+            tuple(parameters),
+            result,
             self.count + count,
             tuple(map(done, text)),
             count,

@@ -46,7 +46,8 @@ from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Ty
 Arm = tuple[list[Instruction], "Held | None", int]
 """The text of an arm, where its value is, and the label behind it."""
 Duty = tuple[Type, str, str, "Span | None"]
-"""A type that what a function gives has to have, with the label, the name of the value in the message, and the place."""
+"""A type that what a function gives has to have, with the label, the name of the value in the message, and the
+place."""
 
 
 class Writer:
@@ -88,6 +89,7 @@ class Writer:
         at.meet(pairs, "func.T2", function.span)
         duty = (function.result_type, "func.T1", "result", function.span)
         yield self.chain(at, function.body, (duty,))
+        at.seal()
 
     # --- chains ------------------------------------------------------------------------------------------------------
 

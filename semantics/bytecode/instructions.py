@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Span
@@ -213,9 +213,11 @@ class ViewTensor(Instruction):
 
 @dataclass(frozen=True)
 class InvokeKernel(Instruction):
-    """The tensor function of the module runs on `reads`, and fills the tensors in `writes`. `scalars` are its scalar
-    arguments, `hidden` its symbols that no argument tells (`assay.semantics.instance.hidden_symbols`). Its allocations are
-    backed by the tensors in `scratch`. It runs on `device`, and touches no other memory unless it is a device_copy."""
+    """The tensor function of the module runs on `reads`, and fills the tensors in `writes`, which have to be of the
+    sizes that it makes, or the run ends in a trap "shape" (vm.T1). `scalars` are its scalar arguments, `hidden` its
+    symbols that no argument tells (`assay.semantics.instance.hidden_symbols`). Its allocations are backed by the
+    tensors in `scratch`; without them the call has memory of its own for them. It runs on `device`, and touches no
+    other memory unless it is a device_copy."""
 
     kernel: str
     reads: tuple[Register, ...]
@@ -405,8 +407,9 @@ def reads(of: Instruction) -> tuple[Register, ...]:
 
 def renumbered(of: Instruction, new: Callable[[Register], Register]) -> Instruction:
     """An instruction with other registers."""
-    one = {name: new(getattr(of, name)) for name in ONE[type(of)]}
-    return replace(of, **one, **{name: tuple(map(new, getattr(of, name))) for name in SOME[type(of)]})
+    changed: dict[str, Any] = {name: new(getattr(of, name)) for name in ONE[type(of)]}
+    changed.update((name, tuple(map(new, getattr(of, name)))) for name in SOME[type(of)])
+    return replace(of, **changed)
 
 
 def written(of: Instruction) -> Register | None:

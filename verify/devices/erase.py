@@ -15,8 +15,9 @@ from assay.semantics.bits import digest
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.patterns import with_variables
-from assay.semantics.module import Definition, Module, Program
-from assay.semantics.types import DataDef, TupleType
+from assay.semantics.module import Definition, Module
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TupleType
 from assay.semantics.walk import post_order
 
 INSTANCE = "instance_of"
