@@ -16,7 +16,7 @@ import json
 import mmap
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -27,6 +27,7 @@ import numpy as np
 
 from assay.semantics import devices, graph, memory, module, scalar, strict_json, tensor, types
 from assay.semantics.bits import raw
+from assay.semantics.bytecode.code_form import Companion
 from assay.semantics.dtypes import DTYPES, DType, dtype, size_in_bytes
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.files import open_regular
@@ -59,6 +60,7 @@ _CLASSES: dict[str, type] = {
     **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch,
     module.Assertion, module.Measure, module.Require, module.PrintValues, module.Loop, module.Continue,
     module.ConstantInfo)},
+    "bytecode.Companion": Companion,
     "types.VirtualDevice": devices.VirtualDevice,
     "errors.Span": Span,
     **{f"memory.{c.__name__}": c for c in (memory.Pool, memory.Place, memory.Plan)},
@@ -69,10 +71,12 @@ _PLAIN = (NoneType, bool, str, int, float, np.generic, np.ndarray, DType, Operat
 
 
 class ArrayWriter:
-    """Appends tensors to a binary file, each content once."""
+    """Appends tensors to a binary file, each content once. Those whose digests are in `elsewhere` are not there: what
+    names them says None for their place."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, elsewhere: Collection[str] = ()) -> None:
         self.file = file
+        self.elsewhere = elsewhere
         self.end = 0
         self.known: dict[str, int] = {}
         self.variables: dict[scalar.Var, int] = {}
@@ -81,6 +85,8 @@ class ArrayWriter:
         """A reference (dtype, shape, offset, SHA-256) to the array's bytes; appends them where they are new."""
         data = raw(array)
         digest = hashlib.sha256(data).hexdigest()
+        if digest in self.elsewhere:
+            return {"array": [dtype(array.dtype).name, list(array.shape), None, digest]}
         if digest not in self.known:
             padding = -self.end % ALIGNMENT
             self.file.write(b"\0" * padding)
@@ -95,11 +101,18 @@ class ArrayWriter:
 class ArrayReader:
     """Reads tensors back from the file, mapped and not copied; a changed byte is Invalid."""
 
-    def __init__(self, path: Path, opened: BinaryIO | None = None) -> None:
+    def __init__(self, path: Path, opened: BinaryIO | None = None, data: memoryview | None = None) -> None:
         self.path = path
-        with opened or open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            self.data: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        self.data: mmap.mmap | bytes | memoryview = b""
+        self.elsewhere: dict[str, np.ndarray[Any, Any]] = {}
+        """Tensors that are not in the file, by their digests."""
+        if data is not None:
+            self.data = data
+        else:
+            with opened or open_regular(path) as file:
+                size = os.fstat(file.fileno()).st_size
+                if size:
+                    self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.checked: set[tuple[int, int, str]] = set()
         self.variables: dict[int, scalar.Var] = {}
 
@@ -117,6 +130,8 @@ class ArrayReader:
         name, shape, offset, digest = ref
         of = dtype(name)
         size = size_in_bytes(shape, of)
+        if offset is None:
+            return self._elsewhere(digest).reshape(-1).view(of.numpy).reshape(shape)
         if offset < 0 or offset + size > len(self.data):
             raise Invalid("a tensor lies outside the file", where=str(self.path), label="store.C1")
         bytes_ = np.frombuffer(self.data, np.uint8, size, offset) if size else np.empty(0, np.uint8)
@@ -126,9 +141,15 @@ class ArrayReader:
             self.checked.add((offset, size, digest))
         return bytes_.view(of.numpy).reshape(shape)
 
+    def _elsewhere(self, digest: str) -> np.ndarray[Any, Any]:
+        if digest not in self.elsewhere:
+            what = f"the tensor with SHA-256 {digest} is kept elsewhere, and not given with --constants"
+            raise Invalid(what, where=str(self.path), label="store.C5")
+        return self.elsewhere[digest]
 
-def encode(root: module.Module, arrays: ArrayWriter) -> str:
-    """The module as JSON text; its tensors go to `arrays`."""
+
+def encode(root: module.Module | Companion, arrays: ArrayWriter) -> str:
+    """The module, or what stands beside bytecode, as JSON text; its tensors go to `arrays`."""
     rows: list[str] = []
     index: dict[int, int] = {}
 
@@ -202,6 +223,22 @@ def require_form(root: module.Module) -> None:
 
 def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
     """The module that `encode` wrote; Invalid where the text is not of that form."""
+    root = _decoded(text, arrays, where)
+    if not isinstance(root, module.Module):
+        raise Invalid("the last row is not a module", where=where, label="store.C3")
+    return root
+
+
+def decode_companion(text: str, arrays: ArrayReader, where: str = "") -> Companion:
+    """What stands beside bytecode; Invalid where the text is not of that form."""
+    root = _decoded(text, arrays, where)
+    if not isinstance(root, Companion):
+        raise Invalid("the last row is not what stands beside bytecode", where=where, label="store.C3")
+    return root
+
+
+def _decoded(text: str, arrays: ArrayReader, where: str) -> Any:
+    """What the last row is."""
     try:
         data = strict_json.parse_json(text)
         if data.keys() != {"format", "rows"}:
@@ -212,12 +249,9 @@ def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
         for name, content in data["rows"]:
             made = {k: _value(v, built, arrays) for k, v in content.items()}
             built.append(_build(_CLASSES[name], made, arrays))
-        root = built[-1]
+        return built[-1]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
         raise Invalid(f"not a stored module: {wrong!r}", where=where, label="store.C3") from None
-    if not isinstance(root, module.Module):
-        raise Invalid("the last row is not a module", where=where, label="store.C3")
-    return root
 
 
 def _build(cls: type, made: dict[str, Any], arrays: ArrayReader) -> Any:
