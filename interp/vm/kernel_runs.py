@@ -8,15 +8,17 @@ from typing import Any, Literal, TypeAlias
 
 from assay.interp import tensor
 from assay.interp.binding import Array, bind_dims, hidden_symbols, shape_at
-from assay.interp.device_access import of_call
+from assay.interp.device_access import NOTHING, of_call
 from assay.interp.graph.memory_limits import memory_traps
 from assay.interp.shadow import ShadowMemory
 from assay.interp.values import Event, Externs
 from assay.interp.vm.storage import Tensor
 from assay.interp.windows import check_alignment
 from assay.semantics.bytecode import InvokeKernel
+from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
+from assay.semantics.scalar import Var
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.calls import calls_of
 
@@ -31,6 +33,7 @@ class Kernels:
         self.execute = execute
         self.externs = externs
         self.trace = trace
+        self.hidden: dict[PrimFunc, tuple[Var, ...]] = {}
         self.opened: dict[PrimFunc, PrimFunc] = {}
 
     def run(
@@ -45,7 +48,9 @@ class Kernels:
         """Run a call; the arrays that it wrote. Traps as the machine of planned programs does, and where the sizes that
         were computed for its results are not those that it makes."""
         func = self.module.kernel(call.kernel)
-        _check_counts(func, reads, writes, scratch, scalars, hidden)
+        if func not in self.hidden:
+            self.hidden[func] = hidden_symbols(func)
+        self.check_counts(func, reads, writes, scratch, scalars, hidden)
         given = set(map(id, (t.storage for t in reads)))
         for t in (*writes, *scratch):
             if t.is_read_only:
@@ -55,7 +60,9 @@ class Kernels:
         tensors = [*reads, *writes, *scratch]
         pairs = list(zip([*func.params, *func.allocations][: len(tensors)], tensors, strict=True))
         func, own = self.sized(func, pairs, scalars, hidden)
-        across = of_call(call.device, func, [(b, t.slot) for b, t in pairs])
+        across = NOTHING
+        if call.device != ANYWHERE or any(t.storage.device != ANYWHERE for t in tensors):
+            across = of_call(call.device, func, [(b, t.slot) for b, t in pairs])
         for b, t in pairs:
             check_alignment(b, t.slot.offset or 0)
         for t in reads:
@@ -68,13 +75,11 @@ class Kernels:
             memory = ShadowMemory(func, homes, set(func.outputs), across)
             tensor.run(func, [t.array() for t in reads], scalars=own, memory=memory, **more)
             across.check()
+            for t in reads:
+                t.storage.region.check(t.slot, "read while the call writes")
         else:
             across.check()
             self.whole(func, reads, writes, scratch, own, more)
-        for t in reads:
-            t.storage.region.check(t.slot, "read while the call writes")
-        for t in writes:
-            t.storage.region.check(t.slot, "written")
         return [t.array() for t in writes]
 
     def whole(
@@ -113,7 +118,7 @@ class Kernels:
     ) -> tuple[PrimFunc, Sequence[int]]:
         """The function and all its scalars. Traps where what it is handed is not what it takes, or where the memory for
         what it makes is of other sizes than it says (row J3)."""
-        symbols = hidden_symbols(func)
+        symbols = self.hidden[func]
         if symbols:
             func = self.opened.setdefault(func, replace(func, scalars=(*func.scalars, *symbols)))
             scalars = (*scalars, *hidden)
@@ -133,29 +138,29 @@ class Kernels:
                 raise Trap("shape", what, label="vm.T1")
         return func, scalars
 
+    def check_counts(
+        self,
+        func: PrimFunc,
+        reads: Sequence[Tensor],
+        writes: Sequence[Tensor],
+        scratch: Sequence[Tensor],
+        scalars: Sequence[int],
+        hidden: Sequence[int],
+    ) -> None:
+        """Invalid unless a call has what its function takes."""
+        counts = (
+            ("inputs", len(func.inputs), len(reads)),
+            ("outputs", func.num_outputs, len(writes)),
+            ("allocations", len(func.allocations) if scratch else 0, len(scratch)),
+            ("scalars", len(func.scalars), len(scalars)),
+            ("further sizes", len(self.hidden[func]), len(hidden)),
+        )
+        for what, expected, given in counts:
+            if expected != given:
+                raise Invalid(f"{func.name} has {expected} {what}, the call {given}", label="vm.C7")
+
 
 def _locked(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _check_counts(
-    func: PrimFunc,
-    reads: Sequence[Tensor],
-    writes: Sequence[Tensor],
-    scratch: Sequence[Tensor],
-    scalars: Sequence[int],
-    hidden: Sequence[int],
-) -> None:
-    """Invalid unless a call has what its function takes."""
-    counts = (
-        ("inputs", len(func.inputs), len(reads)),
-        ("outputs", func.num_outputs, len(writes)),
-        ("allocations", len(func.allocations) if scratch else 0, len(scratch)),
-        ("scalars", len(func.scalars), len(scalars)),
-        ("further sizes", len(hidden_symbols(func)), len(hidden)),
-    )
-    for what, expected, given in counts:
-        if expected != given:
-            raise Invalid(f"{func.name} has {expected} {what}, the call {given}", label="vm.C7")

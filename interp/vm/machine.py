@@ -223,11 +223,10 @@ class Machine:
         self.enter(self.function(name), arguments, (), -1)
         while self.stack:
             at = self.stack[-1]
-            i = self.fetch(at)
+            i, number = self.fetch(at), at.next - 1
             try:
                 self.does[type(i)](at, i)
             except (Trap, Invalid, BudgetSpent) as wrong:
-                number = at.function.body.index(i)
                 raise wrong.at(i.span or f"{at.function.name}, instruction {number}") from None
         return self.result
 
@@ -280,7 +279,7 @@ class Machine:
                     first.insert(callee.itself, callee)
                 self.enter(self.function(callee.function), (*first, *arguments), callee.sizes, to)
             case Maker():
-                at.put(to, Data(callee.node.data, callee.node.name, arguments))
+                at.put(to, self.new_data(callee.node.data, callee.node.name, arguments))
             case External():
                 at.put(to, self.outside(at, callee.node.name, arguments, i.type, acts=i.acts))
             case _:
@@ -346,10 +345,14 @@ class Machine:
 
     def make_data(self, at: Activation, i: MakeData) -> None:
         """A value of a data type."""
-        fields = self.data(i.type.name).constructors.get(i.constructor)
-        if fields is None or len(fields) != len(i.fields):
-            raise Invalid(f"{i.type.name} has no {i.constructor} of {len(i.fields)} fields", label="vm.C4")
-        at.put(i.to, Data(i.type.name, i.constructor, at.all(i.fields)))
+        at.put(i.to, self.new_data(i.type.name, i.constructor, at.all(i.fields)))
+
+    def new_data(self, data: str, name: str, fields: tuple[Value, ...]) -> Data:
+        """What a constructor makes of fields."""
+        wanted = self.data(data).constructors.get(name)
+        if wanted is None or len(wanted) != len(fields):
+            raise Invalid(f"{data} has no {name} of {len(fields)} fields", label="vm.C4")
+        return Data(data, name, fields)
 
     def make_closure(self, at: Activation, i: MakeClosure) -> None:
         """A function with what it captures."""

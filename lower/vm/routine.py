@@ -20,6 +20,7 @@ from assay.semantics.bytecode import (
     MakeClosure,
     MakeTuple,
     MatchType,
+    Move,
     Register,
     renumbered,
 )
@@ -129,10 +130,13 @@ class Routine:
 
     def register(self, held: Held, span: Span | None = None, name: str = "") -> Register:
         """The register that holds a value, which is made one if it is in parts or in a name."""
-        if isinstance(held, int):
-            return held
-        to = self.fresh(name)
+        return held if isinstance(held, int) else self.load(held, self.fresh(name), span)
+
+    def load(self, held: Held, to: Register, span: Span | None = None) -> Register:
+        """`to` holds the value."""
         match held:
+            case int():
+                self.add(Move(to, held, span=span))
             case tuple():
                 self.add(MakeTuple(to, tuple(self.register(h, span) for h in held), span=span))
             case graph.GlobalVar() if isinstance(held.type, FuncType):

@@ -21,7 +21,6 @@ from assay.semantics.bytecode import (
     MakeData,
     MakeReference,
     MakeShape,
-    Move,
     PrintRegisters,
     ReadReference,
     ReadShape,
@@ -388,5 +387,5 @@ class Writer:
         to = at.fresh()
         for body, held in arms:
             at.body = body
-            at.add(Move(to, at.register(held, span), span=span))
+            at.load(held, to, span)
         return to

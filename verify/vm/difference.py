@@ -72,11 +72,15 @@ class _Words:
                 return f"checks sizes ({label}: {self.sizes(' and '.join(pairs))})"
             case ("natural", text):
                 return f"needs a size that is no less than 0 ({self.sizes(text)})"
-            case ("call", callee, args, _):
+            case ("call", callee, args, _, _):
                 return f"calls {self.value(callee)} on {self.values(args)}"
             case ("run", call):
                 _, kernel, reads, *_ = self.terms.keys[call]
                 return f"runs {kernel} on {self.values(reads)}"
+            case ("copy", value):
+                return f"copies {self.value(self.terms.keys[value][1])} to {self.terms.devices.get(value)}"
+            case ("view", value):
+                return f"views {self.value(value)} under a shape of which it is not known that it is as large"
             case ("print", format, shown):
                 return f"prints {format!r} of {self.values(shown)}"
             case ("assert", condition, _, _):
@@ -91,8 +95,9 @@ class _Words:
             case ("branch", condition, *_):
                 return f"chooses by {self.value(condition)}"
             case ("ends", condition, holds, how):
-                trap = self.terms.keys[how][2]
-                return f"ends in {' '.join(map(str, trap[:2]))} {'if' if holds else 'unless'} {self.value(condition)}"
+                last = self.chain(how)[-1:]
+                trap = self.what(last[0]) if last else "goes nowhere"
+                return f"{trap} {'if' if holds else 'unless'} {self.value(condition)}"
             case _:
                 return str(what[0])
 

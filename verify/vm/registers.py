@@ -19,6 +19,8 @@ from assay.verify.vm.flow import Flow
 from assay.verify.vm.touched import Name, killed, sizes_bound, sizes_read
 from assay.verify.vm.wrong import at, register
 
+ALLOCATIONS = "tensors for its allocations"
+
 
 def check_registers(flow: Flow, module: Module) -> str | None:
     """What is wrong with the registers, sizes and calls of a function, if anything."""
@@ -109,9 +111,9 @@ def _kernel(of: vm.InvokeKernel, module: Module) -> Iterator[str]:
         ("tensors to fill", of.writes, kernel.outputs),
         ("scalars", of.scalars, kernel.scalars),
         ("hidden sizes", of.hidden, hidden_symbols(kernel)),
-        ("tensors for its allocations", of.scratch, kernel.allocations),
+        (ALLOCATIONS, of.scratch, kernel.allocations),
     ):
-        if len(given) != len(wanted) and not (given == of.scratch and not given):
+        if len(given) != len(wanted) and not (what == ALLOCATIONS and not given):
             yield f"gives {of.kernel} {len(given)} {what}, and it has {len(wanted)}"
 
 

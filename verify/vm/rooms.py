@@ -46,6 +46,12 @@ def _expr(dim: Dim) -> Expr:
     return dim if isinstance(dim, Expr) else const(dim)
 
 
+def is_natural(dim: Dim) -> bool:
+    """Whether a size is 0 or more whatever the sizes are that it is made of: seen without a solver."""
+    sizes = Polynomials({})
+    return at_least(sizes.range(sizes.of(dim)), 0)
+
+
 def are_apart(a: vm.AllocateTensor, b: vm.AllocateTensor) -> bool:
     """Whether two tensors of one storage share no byte, which is said only where both are in numbers."""
     spans = []
@@ -73,10 +79,7 @@ def is_within(room: Room, queries: dict[str, str]) -> str | None:
 def _natural(dim: Dim, room: Room) -> bool:
     """Whether a size is seen to be 0 or more."""
     told = room.facts.rewritten(dim)
-    if any(provably_equal(told, d) for d in room.natural):
-        return True
-    sizes = Polynomials({})
-    return any(at_least(sizes.range(sizes.of(d)), 0) for d in (dim, told))
+    return is_natural(dim) or is_natural(told) or any(provably_equal(told, d) for d in room.natural)
 
 
 def _solved(dim: Dim, room: Room, queries: dict[str, str]) -> Evidence:

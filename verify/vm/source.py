@@ -337,7 +337,8 @@ class Reader:
         """The value of a call of a function."""
         assert isinstance(node.op, graph.Expr)
         callee, args = self.atom(node.op, env), [self.atom(a, env) for a in node.args]
-        number = applied(self.terms, way, callee, args, graph.acts(node))
+        of = self.terms.type_as_seen(node.type, env.sizes, way)
+        number = applied(self.terms, way, callee, args, graph.acts(node), of)
         if self.terms.keys[callee][0] == "constructor":
             return self.terms.give(number, node.type)
         self.places.setdefault(way.events, node)

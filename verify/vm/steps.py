@@ -7,20 +7,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.semantics.devices import VirtualDevice
-from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ShapeType, TensorType, Type, free_type_vars, open_symbols
 from assay.verify.vm.terms import Terms, Way
 
 
-def applied(terms: Terms, way: Way, callee: int, args: Sequence[int], acts: bool | None) -> int:
-    """The number of what a call of a function gives. A constructor only makes a value; any other may fail, act, or not
-    end. Whether it acts is said of what may be a function outside of the language."""
+def applied(terms: Terms, way: Way, callee: int, args: Sequence[int], acts: bool | None, of: str) -> int:
+    """The number of what a call of a function gives, a value of a type. A constructor only makes a value; any other may
+    fail, act, or not end. Whether it acts is said of what may be a function outside of the language."""
     key = terms.keys[callee]
     if key[0] == "constructor":
         return terms.number("data", key[1], key[2], tuple(args))
-    terms.event(way, "call", callee, tuple(args), acts if key[0] != "global" else None)
+    terms.event(way, "call", callee, tuple(args), acts if key[0] != "global" else None, of)
     return terms.result(way)
 
 
@@ -47,20 +46,21 @@ def ran(
     device: VirtualDevice,
 ) -> list[int]:
     """The numbers of what a call of a tensor function fills, tensors of the types `made`."""
-    if kernel.attrs.get("operator") == "device_copy":
-        return [copied(terms, reads[0], made[0], device)]
     for t in made:
         terms.naturals(way, t.shape)
+    if kernel.attrs.get("operator") == "device_copy":
+        found = copied(terms, reads[0], made[0], device)
+        terms.event(way, "copy", found)
+        return [found]
     shapes = tuple(terms.sized_texts(t.shape, way) for t in made)
     call = terms.number("kernel", kernel.name, tuple(reads), terms.sized_texts(scalars, way), shapes)
-    if kernel_can_trap(kernel):
-        terms.event(way, "run", call)
-    found = []
+    terms.event(way, "run", call)  # even one that cannot trap: it would on tensors of other sizes than it takes
+    results = []
     for i, t in enumerate(made):
         number = terms.give(terms.number("filled", call, i), t)
         terms.devices.setdefault(number, device)
-        found.append(number)
-    return found
+        results.append(number)
+    return results
 
 
 def copied(terms: Terms, value: int, of: TensorType, device: VirtualDevice) -> int:

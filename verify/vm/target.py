@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from assay.semantics import bytecode as vm
 from assay.semantics.devices import VirtualDevice
+from assay.semantics.dtypes import BOOL
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
 from assay.semantics.tasks import Task, run_task
@@ -19,7 +20,7 @@ from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures
 from assay.verify.vm.kernel_calls import check_call, check_host, check_places
 from assay.verify.vm.memory import Held, Outcome, State, Storage, Tensor
-from assay.verify.vm.rooms import Room, bytes_of
+from assay.verify.vm.rooms import Room, bytes_of, is_natural
 from assay.verify.vm.steps import applied, measured, ran
 from assay.verify.vm.terms import Terms, in_sizes
 from assay.verify.vm.wrong import Undecided, Wrong, register
@@ -34,6 +35,9 @@ class Runner:
         self.places: dict[int, int] = {}
         """For the number of a chain of events the instruction of its last one."""
         self.followed: dict[tuple[object, ...], State | Outcome] = {}
+        self.storages: set[int] = set()
+        self.needed: set[int] = set()
+        """The storages that are no larger than a tensor in them needs."""
         self.rooms: list[Room] = []
         """What is to be shown of the places of tensors."""
 
@@ -41,6 +45,8 @@ class Runner:
         """What the function gives and does in a run that begins so."""
         found = run_task(self.follow(0, self.flow.exit, state))
         assert isinstance(found, Outcome)
+        if spare := sorted(self.storages - self.needed):
+            raise Wrong("allocates more than any tensor takes that is laid into it").inside(self.function, spare[0])
         return found
 
     def follow(self, index: int, stop: int, state: State) -> Task[State | Outcome]:
@@ -139,7 +145,9 @@ class Runner:
                     raise Wrong(f"loads the constant {of.name}, which is not in the module's table")
                 return terms.named_constant(self.module, of.name)
             case vm.LoadExtern():
-                return terms.number("extern", of.name)
+                number = terms.number("extern", of.name)
+                terms.type_of(number)  # the source names it, so a run has been given it
+                return number
             case vm.LoadConstructor():
                 return terms.number("constructor", of.data, of.constructor)
             case vm.MakeTuple():
@@ -150,6 +158,8 @@ class Runner:
                 return terms.number("data", of.type.name, of.constructor, tuple(self.values(of.fields, state)))
             case vm.MakeShape():
                 dims = [self.dim(d, state) for d in of.dims]
+                if of.any_sign:
+                    raise Undecided("a shape of sizes of any sign")
                 terms.naturals(way, dims)
                 return terms.shape(dims, way)
             case vm.ViewTensor():
@@ -188,10 +198,14 @@ class Runner:
         value = self.value(of.of, state)
         held, key = self.terms.type_of(value), self.terms.keys[value]
         if isinstance(held, TupleType):
+            if not 0 <= of.index < len(held.fields):
+                raise Wrong(f"takes field {of.index} of {register(self.function, of.of)}, a {held}")
             return self.terms.part(value, of.index)
         constructor = state.made.get(value) or (key[2] if key[0] == "data" else None)
         if not isinstance(held, DataType) or constructor is None:
             raise Wrong(f"takes a field of {register(self.function, of.of)}, of which it is not known what made it")
+        if not 0 <= of.index < len(self.module.data(held.name).constructors[constructor]):
+            raise Wrong(f"takes field {of.index} of what {constructor} makes")
         return self.terms.made_of(value, constructor, of.index)
 
     def call(self, of: vm.Instruction, state: State) -> int:
@@ -206,11 +220,15 @@ class Runner:
                 callee, acts = self.value(of.closure, state), of.acts
             case _:
                 raise Undecided(f"{type(of).__name__} is no call")
-        return applied(terms, state.way, callee, self.values(of.arguments, state), acts)
+        seen = terms.type_as_seen(of.type, state.sizes, state.way)
+        return applied(terms, state.way, callee, self.values(of.arguments, state), acts, seen)
 
     def condition(self, number: vm.Register, state: State) -> int:
         """The number of a condition, which the host reads."""
         value = self.value(number, state)
+        held = self.terms.type_of(value)
+        if not isinstance(held, TensorType) or held.dtype is not BOOL or held.ndim:
+            raise Wrong(f"takes {register(self.function, number)}, a {held}, for a condition")
         check_host(self.terms, value, self.host, register(self.function, number))
         return self.terms.number("holds", value)
 
@@ -234,6 +252,8 @@ class Runner:
         pairs = self.terms.meet(of.type, self.value(of.of, state), sizes, "")
         if odd := [v.name for v in sizes if v not in state.sizes and v not in of.binds]:
             raise Wrong(f"uses the size {odd[0]}, which has no value there")
+        if len(set(of.binds)) < len(of.binds):
+            raise Wrong("gives a size a value twice")
         if odd := [v.name for v in of.binds if v not in sizes]:
             raise Wrong(f"gives no value to {odd[0]}: the type does not say it")
         self.terms.require(state.way, pairs, of.label)
@@ -250,6 +270,7 @@ class Runner:
                     self.terms.naturals(state.way, [nbytes])
                 if of.alignment < 1 or of.alignment & (of.alignment - 1):
                     raise Wrong(f"aligns a storage to {of.alignment} bytes, which is no power of two")
+                self.storages.add(index)
                 state.holds[of.to] = Storage(index, of.device, nbytes, of.alignment)
             case vm.AllocateTensor():
                 state.holds[of.to] = self.laid(index, of, state)
@@ -274,7 +295,10 @@ class Runner:
         begin, width = self.dim(of.offset, state), of.type.dtype.itemsize
         if storage.alignment % width or not provably_equal(begin % width, 0):
             raise Wrong(f"lays elements of {width} bytes at {show(of.offset)}, aligned to {storage.alignment}")
-        end = simplify(begin + bytes_of(made))
+        count = bytes_of(made)
+        if is_natural(state.way.facts.rewritten(simplify(storage.alignment + count - storage.nbytes))):
+            self.needed.add(storage.made)
+        end = simplify(begin + count)
         self.rooms.append(Room(self.function, index, begin, end, storage.nbytes, state.way.facts, state.way.natural))
         return Tensor(index, made, storage.device)
 
@@ -315,6 +339,9 @@ class Runner:
             condition = self.condition(of.condition, state)
         else:
             made = self.value(of.of, state), of.constructor
+            held = terms.type_of(made[0])
+            if not isinstance(held, DataType) or of.constructor not in self.module.data(held.name).constructors:
+                raise Wrong(f"asks whether {of.constructor} has made {register(self.function, of.of)}, a {held}")
             condition = terms.number("made", *made)
         ways = (index + 1, of.target)
         alive = [flow.returns(w) for w in ways]

@@ -20,7 +20,7 @@ from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, show, sim
 from assay.semantics.size_facts import SizeFacts
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ObjectType, ShapeType, TensorType, TupleType, Type, TypeVar, dims
-from assay.verify.value_numbering.terms import Table, dim_text
+from assay.verify.value_numbering.terms import Table, dim_text, type_text
 from assay.verify.vm.wrong import Wrong
 
 Pair = tuple[Dim, Dim]
@@ -154,9 +154,13 @@ class Terms(Table):
         key = self.keys[value]
         base = key[1] if key[0] == "view" else value
         held = self.type_of(base)
-        if isinstance(held, TensorType) and self.same_shape(held.shape, of.shape, way):
+        if isinstance(held, TensorType) and held.dtype is of.dtype and self.same_shape(held.shape, of.shape, way):
             return int(base)
+        if not isinstance(held, TensorType) or held.dtype is not of.dtype:
+            raise Wrong(f"views a {held} as a {of}")
         number = self.number("view", base, *self.sized_texts(of.shape, way))
+        if not way.facts.same_size(held.shape, of.shape):
+            self.event(way, "view", number)
         if value in self.devices:
             self.devices.setdefault(number, self.devices[value])
         return self.give(number, of)
@@ -221,6 +225,22 @@ class Terms(Table):
     def sized_texts(self, dims: Iterable[Dim], way: Way) -> tuple[str, ...]:
         """Sizes as texts, in the form that they have by what is known on a way."""
         return tuple(self.text_of(way.facts.rewritten(d)) for d in dims)
+
+    def type_as_seen(self, of: Type, sizes: Mapping[Symbol, Dim], way: Way) -> str:
+        """A type as text, in the sizes of values; each that has no value is numbered as it comes."""
+        unknown: dict[Symbol, Dim] = {}
+
+        def text(dim: Dim) -> str:
+            for v in variables(dim):
+                if v not in sizes and v not in unknown:
+                    unknown[v] = Symbol(f"?{len(unknown)}")
+            known = in_sizes(dim, {**sizes, **unknown})
+            assert known is not None
+            names = {v for v in unknown.values() if isinstance(v, Symbol)}
+            told = simplify(way.facts.rewritten(known))
+            return dim_text(told, lambda s: s.name if s in names else f"@{self.symbol(s)}")
+
+        return type_text(of, text, self)
 
     def same_shape(self, a: Sequence[Dim], b: Sequence[Dim], way: Way) -> bool:
         """Whether two shapes are equal, as far as is known on a way."""

@@ -8,7 +8,7 @@ proof by itself, in which calls of others are taken for what those do: by induct
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.semantics import bytecode as vm, graph
@@ -18,9 +18,10 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.leaves import result_names
 from assay.semantics.module import Module
-from assay.semantics.scalar import Dim
+from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import DataDef, TensorType, TupleType, same_type, symbols
+from assay.semantics.types import DataDef, TensorType, TupleType, Type, same_type, symbols
+from assay.verify.value_numbering.terms import Table, dim_text, type_text
 from assay.verify.vm.difference import first_difference
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures, Pair, Pairs
@@ -103,6 +104,7 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> list[Room]:
     holds = dict(enumerate([*pair.captured, *given]))
     if len(holds) != len(function.parameters):
         raise Wrong(f"{function.name} has {len(function.parameters)} parameters, the source's function {len(holds)}")
+    _check_signature(pair)
     sizes = dict(zip(function.sizes[: function.inherited], pair.inherited, strict=True))
     runner = Runner(flow, pairs.module, terms, Closures(pairs, read.sites), pairs.bytecode.host)
     found = runner.run(State(dict(holds), sizes, start))
@@ -110,6 +112,30 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> list[Room]:
     if wrong is not None:
         raise Wrong(wrong)
     return runner.rooms
+
+
+def _check_signature(pair: Pair) -> None:
+    """Whether a function says of its parameters and its result what its graph function says."""
+    own, node = pair.function.parameters[len(pair.captured) :], pair.node
+    seen = [
+        _shown([*types, result])
+        for types, result in ((own, pair.function.result), ([p.type for p in node.params], node.result_type))
+    ]
+    if seen[0] != seen[1]:
+        raise Wrong(
+            f"{pair.function.name} is said to be of the types {', '.join(seen[0])}, and is of {', '.join(seen[1])}"
+        )
+
+
+def _shown(types: Sequence[Type]) -> list[str]:
+    """Types as texts, sizes numbered as they come."""
+    names: dict[Symbol, str] = {}
+
+    def text(dim: Dim) -> str:
+        return dim_text(dim, lambda s: names.setdefault(s, f"?{len(names)}"))
+
+    table = Table()
+    return [type_text(t, text, table) for t in types]
 
 
 def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader) -> tuple[Env, Way]:
