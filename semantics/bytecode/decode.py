@@ -36,8 +36,8 @@ LONGEST = 10
 
 def decode(data: bytes, beside: Companion, where: str = "") -> Module:
     """The module whose bytecode these bytes are, with what stands beside it. Invalid: they are none (bytecode.C1), end
-    too early or too late (bytecode.C2), have a number that cannot be (bytecode.C3), a text that cannot (bytecode.C4), or
-    name a row that is not there, or of another kind (bytecode.C5); or they are not written as `encode` does
+    too early or too late (bytecode.C2), have a number that cannot be (bytecode.C3), a text that cannot (bytecode.C4),
+    or name a row that is not there, or of another kind (bytecode.C5); or they are not written as `encode` does
     (bytecode.C6).
     """
     reader = _Reader(data, beside.rows, where)

@@ -30,6 +30,7 @@ from assay.lower.c import CSource, Interface, emit
 from assay.lower.c.names import identifier as c_identifier
 from assay.lower.constants.binding import with_given_constants
 from assay.semantics import strict_json
+from assay.semantics.bits import frozen
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
@@ -303,7 +304,7 @@ class Stored:
         if missing := [n for n in self.late if n not in constants]:
             what = f"the constant {missing[0]} is bound late: give all with --constants"
             raise Invalid(what, where=where, label="vm.C8")
-        return constants
+        return {n: frozen(a) for n, a in constants.items()}
 
     def module(self, stage: str, before: Module | None) -> Module:
         """The module after `stage`, decoded from the certificate on first use."""

@@ -13,15 +13,20 @@ import numpy as np
 
 from assay.semantics import store
 from assay.semantics.bits import frozen, raw
+from assay.semantics.bytecode import Bytecode
 from assay.semantics.bytecode.decode import decode
 from assay.semantics.bytecode.encode import encode
+from assay.semantics.bytecode.listing import listing
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.tensor import AllocateConst, program_order
+from assay.semantics.text.module_printer import show
 from assay.semantics.types import TensorType
-from assay.verify.app.packed import Packed
+from assay.verify import children
+from assay.verify.app.packed import Packed, pack
+from assay.verify.border.files import replace_file
 
 Array = np.ndarray[Any, Any]
 CODE = "bytecode.bin"
@@ -114,6 +119,33 @@ def load(path: Path) -> Module:
 
 def _elsewhere(arrays: store.ArrayReader) -> frozenset[str]:
     return frozenset(arrays.elsewhere)
+
+
+def save(module: Module, path: Path) -> None:
+    """Write an executable that nothing is known of: without the modules that it was made of, and without evidence."""
+
+    def packed(temporary: Path) -> None:
+        with children.folder() as place:
+            tensors = place / TENSORS
+            tensors.parent.mkdir()
+            with tensors.open("wb") as file:
+                for name, data in written(module, store.ArrayWriter(file)):
+                    (place / name).write_bytes(data)
+            pack(place, temporary)
+
+    replace_file(path, packed)
+
+
+def is_executable(module: Module) -> bool:
+    """Whether a module is bytecode."""
+    return isinstance(module.definitions.get("main"), Bytecode)
+
+
+def assembly(module: Module) -> str:
+    """An executable as text for people: its constants, its bytecode, and what stands beside it."""
+    table = [f"constant {n}: {TensorType(a.shape, dtype(a.dtype))}" for n, a in module.constants.items()]
+    beside = replace(module, definitions={n: d for n, d in module.definitions.items() if n != "main"})
+    return "\n".join([*table, *listing(module.bytecode), "", show(beside, brief=True)])
 
 
 class _Nowhere:

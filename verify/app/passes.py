@@ -39,8 +39,9 @@ ENTRY = re.compile(r"(?P<name>[^\[\],]+)(\[(?P<options>[^\]]*)\])?(,|$)")
 
 @cache
 def with_passes(text: str, vm: bool = False) -> tuple[Stage, ...]:
-    """The stages, those to bytecode if `vm`, with the passes of a text among them. Invalid: an entry that cannot be read, or no pass of that name
-    (passes.C1), options that it does not take (passes.C2), an order that cannot be (passes.C3)."""
+    """The stages, those to bytecode if `vm`, with the passes of a text among them. Invalid: an entry that cannot be
+    read, or no pass of that name (passes.C1), options that it does not take (passes.C2), an order that cannot be
+    (passes.C3)."""
     entries = _entries(text)
     stages = TO_BYTECODE if vm else STAGES
     odd = next((s.name for s in entries if not s.behind and s.name not in [t.name for t in stages]), None)
