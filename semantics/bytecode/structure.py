@@ -48,7 +48,7 @@ def broken_bytecode(code: Bytecode, module: Module) -> Iterator[Invalid]:
             yield Invalid(f"the constant {name} is bound late, and is there", label="bytecode.C8")
         if not of.is_static or any(why for why in map(_no_size, of.shape)):
             yield Invalid(f"the constant {name} is bound late, and is {of}, of no shape", label="bytecode.C8")
-    sizes = _Sizes()
+    sizes = _Sizes(frozenset(t for f in code.functions.values() for t in f.type_params))
     for function in code.functions.values():
         yield from (wrong.at(function.name) for wrong in _Function(function, module, sizes).broken())
 
@@ -74,8 +74,10 @@ def _broken_entry(code: Bytecode) -> Iterator[Invalid]:
 
 @dataclass
 class _Sizes:
-    """Says what is wrong with a size, or a type; each is looked at once."""
+    """Says what is wrong with a size, or a type; each is looked at once. A function inside of another has the type
+    parameters of that."""
 
+    type_params: frozenset[TypeVar]
     known: dict[int, str] = field(default_factory=dict)
     kept: list[Expr] = field(default_factory=list)
 
@@ -167,7 +169,7 @@ class _Function:
         except Invalid as wrong:
             yield Invalid(f"{of} is no type: {wrong.message}", label="bytecode.C14")
         for t in free_type_vars(of):
-            if t not in self.of.type_params:
+            if t not in self.sizes.type_params:
                 yield Invalid(f"{of} is no type here: {t} is no type parameter", label="bytecode.C14")
 
     def instructions(self) -> Iterator[Invalid]:

@@ -400,7 +400,7 @@ class CheckRun:
     def run_lines(self, planned: Module) -> Generator[Line, None, bool]:
         """The lines that run: C and compare."""
         if self.origin.vm:
-            return (yield from self.bytecode_lines(planned))
+            return (yield from self.bytecode_lines(self.modules[self.stages[-2].name], planned))
         self.begin("c")
         self.source = self.origin.c_source(planned)
         did, evidence, native = check_c(self.source)
@@ -415,11 +415,12 @@ class CheckRun:
         yield self.line(did, evidence)
         return bool(evidence.holds)
 
-    def bytecode_lines(self, module: Module) -> Generator[Line, None, bool]:
+    def bytecode_lines(self, before: Module, module: Module) -> Generator[Line, None, bool]:
         """The line compare of bytecode."""
         self.begin("compare")
         with named("the stage compare"):
-            ran = BytecodeRuns(module, self.runs, partial(self.progress, "compare"), self.seed, tuple(self.left_out))
+            told = partial(self.progress, "compare")
+            ran = BytecodeRuns(before, module, self.runs, told, self.seed, tuple(self.left_out))
             did, evidence = ran.compare()
         self.outputs = ran.outputs
         yield self.line(did, evidence)

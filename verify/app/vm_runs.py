@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp import graph, vm
+from assay.interp import graph, vector, vm
+from assay.interp.values import Event, Value, render
 from assay.semantics.bounds import Bounded
 from assay.semantics.bytecode import InvokeKernel
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.verify.app.judging_sizes import SizedRun
+from assay.verify.border.values import from_value, to_arrays
+from assay.verify.compare import digest
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.trials.sizes import told_point, told_sizes
 
@@ -24,6 +28,8 @@ Array = np.ndarray[Any, Any]
 class BytecodeRuns:
     """Runs of bytecode on shadowed memory, each compared with what the graph may give."""
 
+    before: Module
+    """The graph that the bytecode was made of."""
     module: Module
     runs: Sequence[SizedRun]
     progress: Callable[[int, int], None]
@@ -50,7 +56,6 @@ class BytecodeRuns:
 
     def one(self, run: SizedRun) -> tuple[str, Evidence, dict[str, Array]]:
         """One run: what it gave, and whether that is what the graph may give."""
-        odd: list[str] = []
         calls = 0
 
         def observe(function: str, number: int, call: InvokeKernel, arrays: Sequence[Array]) -> None:
@@ -58,23 +63,50 @@ class BytecodeRuns:
             calls += 1
 
         taken = {n: run.inputs[n] for n in self.module.bytecode.inputs}
+        trace: list[Event] = []
         try:
-            outputs = vm.run(self.module, taken, observe=observe, seed=self.seed)
+            outputs = vm.run(self.module, taken, trace=trace, observe=observe, seed=self.seed)
         except Trap as trap:
             self.require_no_trap(run, trap)
             return "", refuted("tested", f"the bytecode does not run: {trap}"), {}
         possible = run.expected.possible
         if isinstance(possible, Trap):
             return "", refuted("tested", f"the bytecode gives values where the graph fails: {possible}"), {}
-        arrays = {n: np.asarray(v) for n, v in outputs.items()}
+        arrays = self.as_arrays(outputs)
+        odd = self.unlike_graph(taken, arrays, trace)
+        if odd:
+            return "", refuted("tested", f"bytecode: {odd}"), {}
         wrong = next((f for f in run.expected.findings(arrays).values() if f.wrong), None)
         if wrong is not None:
-            odd.append(f"output {wrong.wrong} ({wrong.layer})")
-        if odd:
-            return "", refuted("tested", f"bytecode: {odd[0]}"), {}
+            return "", refuted("tested", f"bytecode: output {wrong.wrong} ({wrong.layer})"), {}
         waived = f"; the graph's bounds are waived: {possible}" if isinstance(possible, Unpredictable) else ""
-        said = f"{plural(calls, 'run')} of tensor functions on shadowed memory, results within the graph's bounds"
+        said = (
+            f"{plural(calls, 'run')} of tensor functions on shadowed memory; bit for bit the run of the graph that it was"
+            " made of, within the bounds of the source's"
+        )
         return f"{plural(len(arrays), 'output')}{waived}{vacuous(possible)}", tested(said), arrays
+
+    def as_arrays(self, values: Mapping[str, Value]) -> dict[str, Array]:
+        """Outputs as named arrays. Invalid: one has no form as arrays, such as a function."""
+        found = to_arrays({n: from_value(v, self.module, f"output {n!r}") for n, v in values.items()})
+        return {n: np.asarray(a) for n, a in found.items()}
+
+    def unlike_graph(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], trace: Sequence[Event]) -> str:
+        """Where a run of the graph with the same tensor functions gives other bits, or acts otherwise."""
+        wanted: list[Event] = []
+        found = self.as_arrays(graph.run(self.before, inputs, kernel=vector.run, trace=wanted))
+        if list(found) != list(outputs):
+            return f"it gives {', '.join(outputs)}, and the graph before it {', '.join(found)}"
+        for name, array in outputs.items():
+            other = found[name]
+            of = array.dtype, array.shape
+            if of != (other.dtype, other.shape) or digest(array, dtype(of[0])) != digest(other, dtype(of[0])):
+                return f"output {name} is not bit for bit what the graph before it gives"
+        if [(e.kind, e.name, render("", e.values)) for e in trace] != [
+            (e.kind, e.name, render("", e.values)) for e in wanted
+        ]:
+            return "it does not print or call what the graph before it does"
+        return ""
 
     @staticmethod
     def require_no_trap(run: SizedRun, found: Trap) -> None:
