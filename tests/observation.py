@@ -3,7 +3,7 @@ program and its form with explicit sizes can be told apart (specs/verify.md, "sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from assay.interp.graph import run
 from assay.interp.values import (
     Cell,
     Closure,
+    CodeClosure,
     Data,
     Event,
     External,
@@ -64,7 +65,9 @@ def _trap_key(trap: Trap | None) -> tuple[str, str, str] | None:
     return None if trap is None else (trap.kind, trap.label, str(trap.where))
 
 
-def observe(module: Module, inputs: Mapping[str, Any], externs: Externs | None = None) -> Observation:
+def observe(
+    module: Module, inputs: Mapping[str, Any], externs: Externs | None = None, run: Callable[..., Any] = run
+) -> Observation:
     """Run `main` and say what can be told about the run. Invalid inputs are raised: nothing has run."""
     trace: list[Event] = []
     try:
@@ -96,7 +99,7 @@ def same_value(a: Value, b: Value) -> bool:
             case Shape(), Shape():
                 if x != y:
                     return False
-            case (Closure() | External() | Maker(), Closure() | External() | Maker()):
+            case (Closure() | CodeClosure() | External() | Maker(), Closure() | CodeClosure() | External() | Maker()):
                 continue
             case _:
                 if type(x) is not type(y) or not same_bits(x, y):

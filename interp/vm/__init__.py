@@ -9,7 +9,7 @@ nothing is not read: that is the trap "unwritten read".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from assay.interp.graph.contents import check_contents
 from assay.interp.values import Event, Externs, Value
 from assay.interp.vm.kernel_runs import Execute
 from assay.interp.vm.machine import Machine, Observe
-from assay.semantics.errors import Invalid
+from assay.semantics.bytecode import InvokeExtern, LoadExtern
+from assay.semantics.errors import Invalid, Span
 from assay.semantics.module import Module
+from assay.semantics.tensor.calls import calls_of
 
 
 def run(
@@ -52,6 +54,9 @@ def run(
     for name in code.late:
         if name not in module.constants:
             raise Invalid(f"the constant {name} is bound late, and not given: give all with --constants", label="vm.C8")
+    for name, at in _externs(module):
+        if name not in (externs or {}):
+            raise Invalid(f"no function was given for the extern {name}", where=at, label="extern.C1")
     machine = Machine(module, execute, externs or {}, [] if trace is None else trace, observe, seed)
     types = called.inputs
     check_names(types, inputs)
@@ -77,3 +82,11 @@ def run(
     if len(results) != len(called.outputs):
         raise Invalid(f"{entry} gives {len(results)} values for {len(called.outputs)} outputs", label="vm.C4")
     return dict(zip(called.outputs, results, strict=True))
+
+
+def _externs(module: Module) -> Iterator[tuple[str, Span | None]]:
+    """The functions outside of the language that bytecode and its tensor functions name, and where."""
+    for function in module.bytecode.functions.values():
+        yield from ((i.name, i.span) for i in function.body if isinstance(i, (InvokeExtern, LoadExtern)))
+    for kernel in module.kernels.values():
+        yield from ((c.function, c.span) for c in calls_of(kernel) if c.extern)

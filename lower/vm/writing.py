@@ -287,7 +287,7 @@ class Writer:
             wanted = with_dims(node.type, lambda d: Symbol("_")) if at.explicit else of
             at.add(InvokeExtern(to := at.fresh(name), callee.name, arguments, wanted, acts, span=span))
             return self.returned(at, to, node, True)
-        known = self.is_known(node)
+        known = self.is_known(at, node)
         if known and duties is not None and self.are_sure(at, node.type, duties):
             if isinstance(callee, graph.GlobalVar):
                 at.add(ReturnCall(callee.name, arguments, of, span=span))
@@ -301,14 +301,12 @@ class Writer:
             at.add(InvokeClosure(to := at.fresh(name), register, arguments, of, acts, span=span))
         return self.returned(at, to, node, known)
 
-    def is_known(self, node: graph.Call) -> bool:
+    def is_known(self, at: Routine, node: graph.Call) -> bool:
         """Whether what is called surely gives a value of the call's type, for it checks its own (rule M4.3)."""
         if isinstance(node.op, graph.GlobalVar):
             found = evidence(node, self.module)
-            return found is not None and surely(found, node.type, lambda s: True)
-        if not any(isinstance(t, (TensorType, ShapeType, TupleType)) for t in (node.type,)):
-            return True
-        return node.op in self.local
+            return found is not None and surely(found, node.type, lambda s: at.size(s) is not None)
+        return node.op in self.local or not isinstance(node.type, (TensorType, ShapeType, TupleType))
 
     def are_sure(self, at: Routine, of: Type, duties: Sequence[Duty]) -> bool:
         """Whether a value of a type has all that it has to be."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+from assay.semantics.bytecode import Bytecode
+from assay.semantics.bytecode.listing import listing
 from assay.semantics.graph import Function
 from assay.semantics.module import Module, Program
 from assay.semantics.tensor import PrimFunc
@@ -90,6 +92,8 @@ def _definition(name: str, definition: object) -> str:
             return (
                 f"# {name}: a planned program, {len(definition.steps)} steps, {len(definition.slots)} slots, {bytes_}"
             )
+        case Bytecode():
+            return shortened(f"# {name}: bytecode\n" + "\n".join(f"# {line}" for line in listing(definition)))
         case DataDef():
             return f"# {name}: a data type with {', '.join(definition.constructors) or 'no constructors'}"
         case _:

@@ -31,8 +31,6 @@ from assay.lower.c.names import identifier as c_identifier
 from assay.lower.constants.binding import with_given_constants
 from assay.semantics import strict_json
 from assay.semantics.bits import frozen
-from assay.semantics.compilation import CompilationConfig
-from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at
 from assay.semantics.graph import Expr
@@ -52,6 +50,7 @@ from assay.verify.app.bound import (
     stored_bound,
 )
 from assay.verify.app.check import CheckRun, Line, Lowering, program_at
+from assay.verify.app.device_list import devices_as_data, devices_from
 from assay.verify.app.packed import Packed, is_packed, pack
 from assay.verify.app.passes import with_passes
 from assay.verify.app.sealed import Sealed
@@ -198,7 +197,7 @@ def _manifest(
         head = {"format": VM_FORMAT, "name": check.origin.name, "seed": check.seed, "late": dict(check.late)}
     manifest = {
         **head,
-        "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
+        "devices": None if check.origin.config is None else devices_as_data(check.origin.config),
         "passes": check.origin.passes,
         "model": {
             **replace(bound, defaults=digests_of_arrays(check.defaults)).as_data(),
@@ -214,24 +213,6 @@ def _manifest(
 def _claim(line: Line) -> dict[str, Any]:
     """What a line says, without how long it took."""
     return {key: value for key, value in line.as_data().items() if key != "seconds"}
-
-
-def _devices_as_data(config: CompilationConfig) -> dict[str, Any]:
-    """The devices that there are, and which of them, by number, are the host and the default."""
-    devices = config.devices
-    there = [[d.type, d.id, d.target] for d in devices]
-    return {"there": there, "host": devices.index(config.host), "default": devices.index(config.default)}
-
-
-def _devices_of(data: Any) -> CompilationConfig:
-    if any([type(part) for part in row] != [str, int, str] for row in data["there"]):
-        raise ValueError("a device is a type, an id and a target")
-    there = tuple(VirtualDevice(kind, number, target) for kind, number, target in data["there"])
-    config = CompilationConfig(there, there[data["host"]], there[data["default"]])
-    known = CompilationConfig.make(there, config.host, config.default)
-    if known != config or json.dumps(_devices_as_data(config)) != json.dumps(data):
-        raise ValueError("the devices are not written as they are")
-    return config
 
 
 class Stored:
@@ -260,7 +241,7 @@ class Stored:
             if not self.vm:
                 self.interface, self.device = Interface(self.manifest["interface"]), typed(str, self.manifest["device"])
             devices = self.manifest["devices"]
-            self.config = None if devices is None else _devices_of(devices)
+            self.config = None if devices is None else devices_from(devices)
             self.passes = typed(str, self.manifest["passes"])
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")

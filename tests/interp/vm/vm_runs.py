@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 from assay.interp import graph, vector, vm
-from assay.interp.values import Cell, Data, Event, Shape, Value
+from assay.interp.values import Externs, Value
+from assay.interp.vm.kernel_runs import Execute
 from assay.lower.vm import to_bytecode
+from assay.semantics.bytecode import Bytecode, BytecodeFunction
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
-from assay.semantics.walk import Worklist
+from assay.semantics.text.module_text import parse
 from assay.verify.app.stages import lowering_passes
+from tests.observation import Observation, observe
+from tests.shown.case import HEAD
 
 FRONT = ("devices", "anf", "legalize", "fuse", "constants", "schedule")
 """The stages before the bytecode."""
@@ -28,77 +31,59 @@ def front(module: Module, **more: Any) -> Module:
     return module
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a run shows: outputs or the kind of its trap, and the trace."""
-
-    ended: Any
-    trace: Any
+def text(body: str) -> Module:
+    """A lowered module of what stands in its class."""
+    return front(parse(HEAD + body.strip("\n") + "\n"))
 
 
-def outcome_of_graph(module: Module, inputs: Mapping[str, Any], **more: Any) -> Outcome:
-    """A run of the graph."""
-    return _outcome(lambda trace: graph.run(module, inputs, trace=trace, **more))
-
-
-def outcome_of_vm(module: Module, inputs: Mapping[str, Any], **more: Any) -> Outcome:
-    """A run of bytecode."""
-    return _outcome(lambda trace: vm.run(module, inputs, trace=trace, **more))
-
-
-def _outcome(run: Any) -> Outcome:
-    trace: list[Event] = []
-    try:
-        found = run(trace)
-    except Trap as trap:
-        ended: Any = ("trap", trap.kind)
-    except Invalid as wrong:
-        ended = ("invalid", wrong.label)
-    else:
-        ended = {name: content(value) for name, value in found.items()}
-    return Outcome(ended, [(e.kind, e.name, content(e.values)) for e in trace])
-
-
-def content(root: Value) -> list[Any]:
-    """All that can be seen of a value, part by part: bits of arrays, where all NaNs are one; which cells are one."""
-    found: list[Any] = []
-    cells: dict[int, int] = {}
-    opened: set[int] = set()
-    work = Worklist[Value]([root])
-    for value in work:
-        match value:
-            case np.ndarray() | np.generic():
-                found.append((str(value.dtype), np.shape(value), bits(np.asarray(value))))
-            case tuple():
-                found.append(("tuple", len(value)))
-                work.add(value)
-            case Data():
-                found.append((value.type, value.constructor, len(value.fields)))
-                work.add(value.fields)
-            case Cell():
-                found.append(("cell", cells.setdefault(id(value), len(cells))))
-                if id(value) not in opened:
-                    opened.add(id(value))
-                    work.add([value.value])
-            case Shape():
-                found.append(("shape", value.dims))
-            case _:
-                found.append("function" if "Closure" in type(value).__name__ else type(value).__name__)
-    return found
-
-
-def bits(array: np.ndarray[Any, Any]) -> bytes:
-    """The bits of an array; all NaNs are one."""
-    with np.errstate(all="ignore"):
-        nan = array != array
-    return bytes(np.where(nan, np.zeros((), array.dtype), array).tobytes()) + bytes(np.packbits(nan).tobytes())
-
-
-def difference(module: Module, inputs: Mapping[str, Any], *, code: Module | None = None, **more: Any) -> str:
-    """How a run of a lowered module's bytecode differs from that of its graph; "" if in nothing."""
+def difference(
+    module: Module,
+    inputs: Mapping[str, Any],
+    *,
+    code: Module | None = None,
+    externs: Externs | None = None,
+    execute: Execute = vector.run,
+) -> str:
+    """What tells a run of a lowered module's bytecode from one of its graph, results bit for bit; "" if nothing does.
+    A trap has to be of the same kind at the same place, and inputs are refused for the same reason."""
     code = to_bytecode(module) if code is None else code
-    externs = {"externs": more["externs"]} if "externs" in more else {}
-    kernel = vector.run
-    wanted = outcome_of_graph(module, inputs, kernel=kernel, **externs)
-    found = outcome_of_vm(code, inputs, **more)
-    return "" if wanted == found else f"bytecode: {found}\ngraph: {wanted}"
+    wanted = _seen(module, inputs, externs, graph.run)
+    found = _seen(code, inputs, externs, partial(vm.run, execute=execute))
+    if isinstance(wanted, str) or isinstance(found, str):
+        return "" if wanted == found else f"{wanted} against {found}"
+    if wanted.trap is not None and found.trap is not None:
+        trap = found.trap.but(where=wanted.trap.where) if wanted.trap.where is None else found.trap
+        if trap.kind == wanted.trap.kind == "shape":
+            trap = trap.but(label=wanted.trap.label)  # the first of several checks may say it
+        found = replace(found, trap=trap)
+    return wanted.difference(found) or ""
+
+
+def _seen(
+    module: Module, inputs: Mapping[str, Any], externs: Externs | None, run: Callable[..., Any]
+) -> Observation | str:
+    try:
+        return observe(module, inputs, externs, run)
+    except Invalid as wrong:
+        return f"invalid {wrong.label}"
+
+
+def results(module: Module, **inputs: Value) -> list[Value]:
+    """What bytecode gives."""
+    return list(vm.run(module, inputs).values())
+
+
+def changed(module: Module, name: str, change: Callable[[BytecodeFunction], BytecodeFunction]) -> Module:
+    """A module with another function of bytecode in the place of one."""
+    code = module.bytecode
+    made: Bytecode = replace(code, functions={**code.functions, name: change(code.functions[name])})
+    return module.with_(main=made)
+
+
+def trap_of(module: Module, **inputs: Value) -> Trap | None:
+    """The trap of a run of bytecode, if it ends in one."""
+    try:
+        vm.run(module, inputs)
+    except Trap as trap:
+        return trap
+    return None
