@@ -1,4 +1,4 @@
-"""The machine that runs bytecode (specs/vm.md, "Runs").
+"""The machine that runs bytecode (specs/interp.md; specs/vm.md, "Runs").
 
 It has an explicit stack of activations, registers that hold values, and storages of shadowed bytes: every byte carries
 which tensor wrote it last, so that a storage that is used again too early is caught on the run. A register that holds

@@ -1,4 +1,4 @@
-"""Tensor functions on the memory of bytecode (rules M7, M8; specs/vm.md, "Calls")."""
+"""Tensor functions on the memory of bytecode (rules M7, M8; specs/interp.md; specs/vm.md, "Calls")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activations and what each instruction does to them (specs/vm.md, "Instructions")."""
+"""Activations and what each instruction does to them (specs/interp.md; specs/vm.md, "Instructions")."""
 
 from __future__ import annotations
 

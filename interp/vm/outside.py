@@ -1,4 +1,6 @@
-"""Values that cross the border of a run: arrays outside, tensors in storages inside (specs/vm.md, "Calls")."""
+"""Values that cross the border of a run: arrays outside, tensors in storages inside (specs/interp.md;
+specs/vm.md, "Calls").
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The memory of bytecode: storages of shadowed bytes, and tensors that lie in them (rule M7; specs/vm.md, "Memory").
+"""The memory of bytecode: storages of shadowed bytes, and tensors that lie in them (rule M7; specs/interp.md;
+specs/vm.md, "Memory").
 
 A storage lives as long as something refers to it. Each of its bytes carries which of its tensors wrote it last.
 """

@@ -27,7 +27,7 @@ def write_kernel_call(at: Routine, node: graph.CallTIR, module: Module, alignmen
         fresh_tensor(at, at.tensor(t, span), alignment, node.device, span, name if len(made) == 1 else f"{name}.{i}")
         for i, t in enumerate(made)
     )
-    own = {v: at.dim(d, span) for v, d in sizes_of_call(node, kernel).items() if _is_told(at, d)}
+    own = {v: at.dim(d, span) for v, d in sizes_of_call(node, kernel).items() if at.is_told(d)}
     hidden = tuple(_said(own, v, kernel, span) for v in hidden_symbols(kernel))
     scalars = tuple(at.dim(d, span) for d in node.scalars)
     scratch = _scratch(at, kernel, own, alignment, node, name)
@@ -51,10 +51,6 @@ def fresh_tensor(
 def bytes_of(of: TensorType) -> Dim:
     """The bytes of a tensor."""
     return size_of(of.shape) * of.dtype.itemsize
-
-
-def _is_told(at: Routine, d: Dim) -> bool:
-    return all(at.size(v) is not None for v in variables(d)) or at.explicit
 
 
 def _said(own: dict[Var, Dim], symbol: Var, kernel: PrimFunc, span: Span | None) -> Dim:

@@ -240,6 +240,12 @@ class Routine:
                 change[v] = own
         return substitute(d, change) if change else d
 
+    def is_told(self, d: Dim) -> bool:
+        """Whether a dim has a value here."""
+        if self.explicit and isinstance(d, Scalar) and not isinstance(d, Symbol):
+            return self.slot(self.number(d)) is not None
+        return all(self.size(v) is not None for v in variables(d))
+
     def slot(self, number: int) -> Symbol | None:
         """The name of a size that is a larger expression."""
         at: Routine | None = self

@@ -1,4 +1,5 @@
-"""Bytecode: a program as functions of instructions over registers, for what only a run decides (specs/vm.md).
+"""Bytecode: a program as functions of instructions over registers, for what only a run decides (specs/semantics.md;
+specs/vm.md).
 
 A function has registers, by number, that hold values, and sizes, by name, that hold numbers. The first registers are
 its parameters. Instructions run in their order but where one jumps, which is only forwards: a loop is a call. A

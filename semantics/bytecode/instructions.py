@@ -1,4 +1,4 @@
-"""The instructions of bytecode, and what each does (specs/vm.md, "Instructions")."""
+"""The instructions of bytecode, and what each does (specs/semantics.md; specs/vm.md, "Instructions")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Bytecode as text for people: it reads like assembly, with the names of the source (specs/vm.md, "Listing")."""
+"""Bytecode as text for people: it reads like assembly, with the names of the source (specs/semantics.md;
+specs/vm.md, "Listing").
+"""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ from tests.museum.faults import (
     scope_faults,
     shape_faults,
     symbolic_faults,
+    vm_faults,
 )
 from tests.museum.planted import NOTHING, Found, PlantedFault
 from tests.places import ROOT
@@ -65,6 +66,7 @@ FAMILIES: Mapping[str, tuple[ModuleType, str]] = {
         (fuse_faults, "Fusion"),
         (schedule_primitive_faults, "Schedules"),
         (sanitizer_faults, "What a run traps on"),
+        (vm_faults, "Bytecode"),
     )
 }
 """The families in the order of the page, each with its title."""

@@ -13,13 +13,14 @@ from assay.semantics.rules import check
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.rules import check_prim_func
 from assay.verify.equivalence import BIT_EXACT, equivalent
-from assay.verify.evidence import Evidence
+from assay.verify.evidence import Context, Evidence
 from assay.verify.liveness.lives import check_lives
 from assay.verify.liveness.program import check_program
 from assay.verify.oracle import Oracle
 from assay.verify.pool import check_pool
 from assay.verify.simplify import check_simplified
 from assay.verify.symbolic import prove_accesses
+from assay.verify.vm import check as check_bytecode
 from tests.museum.planted import Judge, PlantedFault
 from tests.observation import observe
 
@@ -55,6 +56,11 @@ def lives(source: Module, made: Module) -> str | None:
 def pool(source: Module, made: Module) -> str | None:
     """The plan of memory: the sweep, the lives, z3."""
     return of_evidence(check_pool(made)[0])
+
+
+def bytecode(source: Module, made: Module) -> str | None:
+    """The three checks of bytecode: registers, storages, and each function against its graph function."""
+    return of_evidence(check_bytecode(source, made, Context()))
 
 
 def spare(source: Module, made: Module) -> str | None:

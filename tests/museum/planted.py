@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from assay.semantics.bytecode import Bytecode
 from assay.semantics.graph import Function
 from assay.semantics.memory import Problem
 from assay.semantics.module import Module, Program
@@ -32,7 +33,8 @@ class Found:
 
 
 def size(*programs: Module | Program | PrimFunc | Problem) -> str:
-    """How large programs are together: nodes of graph functions, statements, steps, and buffers of a problem."""
+    """How large programs are together: nodes of graph functions, statements, steps, instructions, and buffers of a
+    problem."""
     count: dict[str, int] = {}
     for of in programs:
         for d in of.definitions.values() if isinstance(of, Module) else (of,):
@@ -43,13 +45,15 @@ def size(*programs: Module | Program | PrimFunc | Problem) -> str:
                     parts = {"statement": sum(1 for _ in program_order(d.body))}
                 case Program():
                     parts = {"step": len(d.steps)}
+                case Bytecode():
+                    parts = {"instruction": sum(len(f.body) for f in d.functions.values())}
                 case Problem():
                     parts = {"buffer": len(d.buffers)}
                 case _:
                     parts = {}
             for noun, n in parts.items():
                 count[noun] = count.get(noun, 0) + n
-    if "step" in count:  # what its kernels do is no part of the fault
+    if "step" in count or "instruction" in count:  # what its kernels do is no part of the fault
         count.pop("statement", None)
     return ", ".join(f"{n} {noun}" + ("" if n == 1 else "s") for noun, n in count.items())
 

@@ -8,8 +8,14 @@ for every input.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from assay.lower.devices import default_config
+from assay.semantics.bytecode import Bytecode
+from assay.semantics.devices import GLOBAL
 from assay.semantics.module import Module
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, unknown
+from assay.verify.liveness.devices import apart
 from assay.verify.vm.flow import flow_of
 from assay.verify.vm.registers import check_registers
 from assay.verify.vm.rooms import check_rooms
@@ -28,10 +34,13 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
             if wrong is not None:
                 return refuted("checked", wrong)
         check_parts(before, after)
+        _check_host(before, code, context)
         done = check_translation(before, code, flows)
         wrong = check_storage(flows)
         if wrong is None:
             wrong = check_rooms(done.rooms, context.queries)
+        if wrong is None:
+            wrong = next(iter(done.spare), None)
         if wrong is not None:
             return refuted("proved", wrong)
     except Wrong as wrong:
@@ -39,6 +48,13 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     except Undecided as reason:
         return unknown("proved", str(reason))
     return proved(f"{plural(done.functions, 'function')} give and do what those of the source do, for every input")
+
+
+def _check_host(before: Module, code: Bytecode, context: Context) -> None:
+    """Whether what the executable says of the device that decides is what the program is compiled for."""
+    config = context.config or default_config(before)
+    if config is not None and apart(code.host, replace(config.host, scope=GLOBAL)):
+        raise Wrong(f"the device that decides is {code.host}, the program is compiled for {config.host}")
 
 
 def describe(before: Module, after: Module) -> Did:

@@ -37,13 +37,11 @@ class At:
     lies: dict[vm.Register, Things] = field(default_factory=dict)
     kept: Things = NOTHING
     """What some reference may hold: it may be read at any time."""
-    filled: Things = NOTHING
-    """The tensors that something may have been written into."""
 
     def joined(self, other: At) -> At:
         """Where two ways meet, what is so on either."""
         lies = {r: self.lies.get(r, NOTHING) | other.lies.get(r, NOTHING) for r in {*self.lies, *other.lies}}
-        return At(lies, self.kept | other.kept, self.filled | other.filled)
+        return At(lies, self.kept | other.kept)
 
     def of(self, registers: tuple[vm.Register, ...]) -> Things:
         """What some registers may lie in."""
@@ -57,6 +55,8 @@ class Aliases:
         self.flows = flows
         self.summaries = dict.fromkeys(flows, Summary())
         self.at: dict[str, dict[int, At]] = {}
+        self.filled: dict[str, dict[Thing, int]] = {name: {} for name in flows}
+        """Of each function's tensors the first place, in the order of the flow, at which something is written there."""
         self.writing = any(isinstance(i, vm.WriteReference) for f in flows.values() for i in f.function.body)
         changed = True
         while changed:
@@ -72,8 +72,12 @@ class Aliases:
         function = flow.function
         here = {flow.order[0]: At({i: frozenset({("parameter", i)}) for i in range(len(function.parameters))})}
         gives, keeps = NOTHING, NOTHING
-        for i in flow.order:
+        filled = self.filled[function.name]
+        for place, i in enumerate(flow.order):
             of, now = function.body[i], here[i]
+            if isinstance(of, vm.InvokeKernel):
+                for thing in now.of((*of.writes, *of.scratch)):
+                    filled.setdefault(thing, place)
             match of:
                 case vm.Return():
                     gives |= now.of((of.of,))
@@ -91,7 +95,7 @@ class Aliases:
 
     def behind(self, index: int, of: vm.Instruction, now: At) -> At:
         """What holds behind an instruction."""
-        lies, kept, filled = dict(now.lies), now.kept, now.filled
+        lies, kept = dict(now.lies), now.kept
         found = NOTHING
         match of:
             case vm.Kill():
@@ -101,8 +105,6 @@ class Aliases:
                 found = frozenset({("storage", index)})
             case vm.AllocateTensor():
                 found = frozenset({("tensor", index)})
-            case vm.InvokeKernel():
-                filled |= now.of((*of.writes, *of.scratch))
             case vm.WriteReference():
                 kept |= now.of((of.value,))
             case vm.ReadReference():
@@ -117,7 +119,7 @@ class Aliases:
         to = vm.written(of)
         if to is not None:
             lies[to] = found
-        return At(lies, kept, filled)
+        return At(lies, kept)
 
     def called(self, of: vm.Instruction, now: At) -> tuple[Things, Things]:
         """What a call may give, and what it may put into a reference."""

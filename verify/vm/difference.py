@@ -9,7 +9,7 @@ from assay.verify.vm.memory import Outcome
 from assay.verify.vm.source import Read, Reader
 from assay.verify.vm.target import Runner
 from assay.verify.vm.terms import Terms
-from assay.verify.vm.wrong import at
+from assay.verify.vm.wrong import NotThere, at
 
 
 def first_difference(terms: Terms, reader: Reader, read: Read, runner: Runner, found: Outcome) -> str | None:
@@ -21,6 +21,12 @@ def first_difference(terms: Terms, reader: Reader, read: Read, runner: Runner, f
         return words.events(read.way.events, found.way.events)
     name = runner.function.name
     return f"{name} gives {words.value(found.result)}, and the source {words.value(read.result)}"
+
+
+def before(terms: Terms, reader: Reader, read: Read, runner: Runner, wrong: NotThere) -> str:
+    """Where what has happened before is not what the source does, else what is wrong by itself."""
+    words = _Words(terms, reader, runner)
+    return words.so_far(read.way.events, wrong.events) or str(wrong)
 
 
 class _Words:
@@ -48,6 +54,25 @@ class _Words:
             if a is None or b is None or a[0] != "branch" or b[:2] != a[:2]:
                 return self.said(one, other)
             source, target = (a[2], b[2]) if a[2] != b[2] else (a[3], b[3])
+
+    def so_far(self, source: int, target: int | None) -> str | None:
+        """The first thing that differs of what has happened up to a place; None if nothing does."""
+        others = self.chain(target) if target is not None else []
+        ones = self.chain(source)
+        k = 0
+        while k < len(others):
+            if k == len(ones):
+                return self.said(None, others[k])
+            if ones[k] == others[k]:
+                k += 1
+                continue
+            what = self.terms.keys[ones[k]][2]
+            ways = [self.chain(e) for e in what[2:4]] if what[0] == "branch" else []
+            into = [w for w in ways if w[k : k + 1] == others[k : k + 1]]
+            if not into:
+                return self.said(ones[k], others[k])
+            ones = into[0]
+        return None
 
     def said(self, source: int | None, target: int | None) -> str:
         function = self.runner.function

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from assay.interp.binding import hidden_symbols
 from assay.semantics import bytecode as vm
-from assay.semantics.bytecode import Bytecode, BytecodeFunction, Instruction, Register
+from assay.semantics.bytecode import Bytecode, BytecodeFunction, Instruction
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.semantics.types import DataDef
@@ -32,26 +32,23 @@ def check_registers(flow: Flow, module: Module) -> str | None:
         )
     begin: frozenset[Name] = frozenset(range(count)) | frozenset(function.sizes[: function.inherited])
     defined: dict[int, frozenset[Name]] = {flow.order[0]: begin}
-    gone: dict[int, frozenset[Register]] = {flow.order[0]: frozenset()}
     for i in flow.order:
-        instruction, here, lost = function.body[i], defined[i], gone[i]
-        odd = next(_unknown(function, instruction, module), None) or _odd(function, instruction, here, lost)
+        instruction, here = function.body[i], defined.pop(i)
+        odd = next(_unknown(function, instruction, module), None) or _odd(flow, i, here)
         if odd is not None:
             return f"{at(function, i)} {odd}"
-        to, kills = vm.written(instruction), frozenset(killed(instruction))
-        made: frozenset[Register] = frozenset() if to is None else frozenset({to})
-        behind = (here - kills) | frozenset(sizes_bound(instruction)) | made
-        lost = (lost | kills) - made
+        to = vm.written(instruction)
+        made: frozenset[Name] = frozenset(sizes_bound(instruction)) | (frozenset() if to is None else frozenset({to}))
+        kills = frozenset(killed(instruction))
+        behind = here if not kills and made <= here else (here - kills) | made
         for s in flow.after[i]:
             defined[s] = defined[s] & behind if s in defined else behind
-            gone[s] = gone.get(s, frozenset()) | lost
     return None
 
 
-def _odd(
-    function: BytecodeFunction, instruction: Instruction, here: frozenset[Name], lost: frozenset[Register]
-) -> str | None:
+def _odd(flow: Flow, index: int, here: frozenset[Name]) -> str | None:
     """What an instruction names that the function does not have, or reads that has no value."""
+    function, instruction = flow.function, flow.function.body[index]
     to = vm.written(instruction)
     for r in (*vm.reads(instruction), *killed(instruction), *(() if to is None else (to,))):
         if not 0 <= r < function.registers:
@@ -61,7 +58,9 @@ def _odd(
             return f"gives a value to {v.name}, which is no size of the function"
     for r in vm.reads(instruction):
         if r not in here:
-            why = "was killed on a way to here" if r in lost else "has no value on some way to here"
+            before = flow.order[: flow.order.index(index)]
+            lost = any(r in killed(function.body[i]) for i in before)
+            why = "was killed on a way to here" if lost else "has no value on some way to here"
             return f"reads {register(function, r)}, which {why}"
     for v in sizes_read(instruction):
         if v not in here:

@@ -19,35 +19,51 @@ from assay.verify.vm.wrong import at, register
 def check_storage(flows: Mapping[str, Flow]) -> str | None:
     """What is wrong with the storages of some function, if anything."""
     aliases = Aliases(flows)
-    for name, flow in flows.items():
-        for i in flow.order:
+    for flow in flows.values():
+        for place, i in enumerate(flow.order):
             of = flow.function.body[i]
             if isinstance(of, vm.InvokeKernel):
-                wrong = next(_overwritten(flow, i, of, aliases.at[name][i], aliases.at[name]), None)
+                wrong = next(_Write(flow, place, of, aliases).losses(), None)
                 if wrong is not None:
                     return f"{at(flow.function, i)} {wrong}"
     return None
 
 
-def _overwritten(flow: Flow, index: int, of: vm.InvokeKernel, now: At, all_: Mapping[int, At]) -> Iterator[str]:
-    """What is lost by what a kernel writes, and may be read yet."""
-    function = flow.function
-    made = (*of.writes, *of.scratch)
-    later = [r for r in sorted(r for r in flow.live_after(index) if isinstance(r, int)) if r not in made]
-    for k, w in enumerate(made):
-        own = _tensors(now.lies.get(w, frozenset()))
-        for r in (*of.reads, *later):
-            for other in _tensors(now.lies.get(r, frozenset())) - own:
-                if ("tensor", other) in now.filled and (where := _shared(function, own, other, all_)):
-                    when = "which it reads" if r in of.reads else "which is read behind it"
+class _Write:
+    """What a call of a tensor function writes, at a place in the order of the flow."""
+
+    def __init__(self, flow: Flow, place: int, of: vm.InvokeKernel, aliases: Aliases) -> None:
+        self.flow, self.place, self.of = flow, place, of
+        self.function = flow.function
+        self.all = aliases.at[self.function.name]
+        self.filled = aliases.filled[self.function.name]
+        self.now = self.all[flow.order[place]]
+
+    def losses(self) -> Iterator[str]:
+        """What is lost by it, and may be read yet."""
+        function, of, now = self.function, self.of, self.now
+        made = (*of.writes, *of.scratch)
+        live = self.flow.live_after(self.flow.order[self.place])
+        later = sorted(r for r in live if isinstance(r, int) and r not in made)
+        for k, w in enumerate(made):
+            own = _tensors(now.of((w,)))
+            for r in (*of.reads, *later):
+                when = "which it reads" if r in of.reads else "which is read behind it"
+                for where in self.shared(own, _tensors(now.of((r,)))):
                     yield f"writes {register(function, w)} over {register(function, r)}, {when}: {where}"
-        for other in _tensors(now.kept) - own:
-            if where := _shared(function, own, other, all_):
+            for where in self.shared(own, _tensors(now.kept)):
                 yield f"writes {register(function, w)} over what a reference may hold: {where}"
-        for v in made[k + 1 :]:
-            for other in _tensors(now.lies.get(v, frozenset())):
-                if where := _shared(function, own, other, all_):
-                    yield f"writes {register(function, w)} and {register(function, v)} into the same bytes: {where}"
+            for v in made[k + 1 :]:
+                for other in _tensors(now.of((v,))):
+                    if where := _shared(function, own, other, self.all):
+                        yield f"writes {register(function, w)} and {register(function, v)} into the same bytes: {where}"
+
+    def shared(self, own: frozenset[int], others: frozenset[int]) -> Iterator[str]:
+        """Where other tensors in which something may be share bytes with what is written."""
+        for other in sorted(others - own):
+            if self.filled.get(("tensor", other), self.place) < self.place:
+                if where := _shared(self.function, own, other, self.all):
+                    yield where
 
 
 def _tensors(things: Things) -> frozenset[int]:

@@ -23,7 +23,7 @@ from assay.verify.vm.memory import Held, Outcome, State, Storage, Tensor
 from assay.verify.vm.rooms import Room, bytes_of, is_natural
 from assay.verify.vm.steps import applied, measured, ran
 from assay.verify.vm.terms import Terms, in_sizes
-from assay.verify.vm.wrong import Undecided, Wrong, register
+from assay.verify.vm.wrong import Undecided, Wrong, at, register
 
 
 class Runner:
@@ -45,15 +45,20 @@ class Runner:
         """What the function gives and does in a run that begins so."""
         found = run_task(self.follow(0, self.flow.exit, state))
         assert isinstance(found, Outcome)
-        if spare := sorted(self.storages - self.needed):
-            raise Wrong("allocates more than any tensor takes that is laid into it").inside(self.function, spare[0])
         return found
+
+    @property
+    def spare(self) -> list[str]:
+        """The storages that are larger than anything that is laid into them, in words."""
+        return [
+            f"{at(self.function, i)} allocates more than any tensor takes that is laid into it"
+            for i in sorted(self.storages - self.needed)
+        ]
 
     def follow(self, index: int, stop: int, state: State) -> Task[State | Outcome]:
         """Go from an instruction to where the ways meet, or to the end."""
         while index != stop:
-            instruction = self.function.body[index]
-            before = state.way.events
+            here, instruction, before = index, self.function.body[index], state.way.events
             try:
                 match instruction:
                     case vm.JumpUnless() | vm.JumpUnlessMade():
@@ -74,10 +79,10 @@ class Runner:
                         self.step(index, instruction, state)
                         index += 1
             except Wrong as wrong:
-                raise wrong.inside(self.function, index) from None
+                raise wrong.inside(self.function, here, state.way.events) from None
             finally:
                 if state.way.events != before:
-                    self.places.setdefault(state.way.events, index)
+                    self.places.setdefault(state.way.events, here)
         return state
 
     # --- one instruction -----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from assay.semantics.size_facts import SizeFacts
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ObjectType, ShapeType, TensorType, TupleType, Type, TypeVar, dims
 from assay.verify.value_numbering.terms import Table, dim_text, type_text
-from assay.verify.vm.wrong import Wrong
+from assay.verify.vm.wrong import NotThere, Wrong
 
 Pair = tuple[Dim, Dim]
 CLOSED = ("constant", "late", "global", "extern", "constructor")
@@ -68,7 +68,7 @@ class Terms(Table):
             if isinstance(of, TupleType) and index < len(of.fields):
                 found = self.typed[number] = of.fields[index]
         if found is None:
-            raise Wrong(f"{self.shown(number)} is nothing that the source computes")
+            raise NotThere("takes a value that the source does not compute")
         return found
 
     def give(self, number: int, of: Type) -> int:
@@ -139,7 +139,7 @@ class Terms(Table):
         if key[0] != "tuple":
             return self.number("field", value, index)
         if not 0 <= index < len(key[1]):
-            raise Wrong(f"{self.shown(value)} has no field {index}")
+            raise Wrong(f"takes field {index} of a tuple that has {len(key[1])}")
         return int(key[1][index])
 
     def made_of(self, value: int, constructor: str, index: int) -> int:
@@ -352,12 +352,6 @@ class Terms(Table):
     def ends(self, way: Way, condition: int, holds: bool, how: int) -> None:
         """The run ends here, after what `how` says, if a condition holds, or if it does not."""
         self.event(way, "ends", condition, holds, how)
-
-    # --- words -----------------------------------------------------------------------------------------------------
-
-    def shown(self, number: int) -> str:
-        """A number for a message."""
-        return str(self.keys[number][0])
 
 
 def _alike(want: Type, have: Type) -> bool:

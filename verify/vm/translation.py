@@ -22,7 +22,7 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import DataDef, TensorType, TupleType, Type, same_type, symbols
 from assay.verify.value_numbering.terms import Table, dim_text, type_text
-from assay.verify.vm.difference import first_difference
+from assay.verify.vm.difference import before, first_difference
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures, Pair, Pairs
 from assay.verify.vm.memory import State
@@ -30,7 +30,7 @@ from assay.verify.vm.rooms import Room
 from assay.verify.vm.source import Env, Reader
 from assay.verify.vm.target import Runner
 from assay.verify.vm.terms import Terms, Way
-from assay.verify.vm.wrong import Wrong
+from assay.verify.vm.wrong import NotThere, Wrong
 
 
 @dataclass(frozen=True)
@@ -40,27 +40,32 @@ class Translated:
     functions: int
     events: int
     rooms: list[Room]
+    """The tensors that have to lie inside their storages."""
+    spare: list[str]
+    """The storages that are larger than what is laid into them."""
 
 
-def check_translation(before: Module, bytecode: vm.Bytecode, flows: Mapping[str, Flow]) -> Translated:
+def check_translation(source: Module, bytecode: vm.Bytecode, flows: Mapping[str, Flow]) -> Translated:
     """Compare each function of bytecode with its graph function; Wrong for the first difference, Undecided for what
     is not treated."""
     terms = Terms(late=frozenset(bytecode.late))
-    pairs = Pairs(before, bytecode, terms)
-    _check_interface(before, bytecode)
+    pairs = Pairs(source, bytecode, terms)
+    _check_interface(source, bytecode)
     done: set[str] = set()
     rooms: list[Room] = []
+    spare: list[str] = []
     for pair in pairs:
-        rooms += _prove(pair, pairs, flows[pair.function.name])
+        runner = _prove(pair, pairs, flows[pair.function.name])
+        rooms, spare = [*rooms, *runner.rooms], [*spare, *runner.spare]
         done.add(pair.function.name)
     if missing := [n for n in bytecode.functions if n not in done]:
         raise Wrong(f"{missing[0]} is no function of the source, and nothing makes it")
-    return Translated(len(pairs.known), sum(k[0] == "after" for k in terms.keys), rooms)
+    return Translated(len(pairs.known), sum(k[0] == "after" for k in terms.keys), rooms, spare)
 
 
-def _check_interface(before: Module, bytecode: vm.Bytecode) -> None:
+def _check_interface(source: Module, bytecode: vm.Bytecode) -> None:
     """Whether what a caller sees of the program is what it sees of the source."""
-    main = before.main
+    main = source.main
     result = main.result_type
     outputs = result_names(main, len(result.fields) if isinstance(result, TupleType) else 1)
     devices = {p.name: p.device for p in main.params if p.device != ANYWHERE}
@@ -72,7 +77,7 @@ def _check_interface(before: Module, bytecode: vm.Bytecode) -> None:
         if found != wanted:
             raise Wrong(f"the {what} are {_listed(found)}, those of the source {_listed(wanted)}")
     for name, of in bytecode.late.items():
-        held = before.constants.get(name)
+        held = source.constants.get(name)
         if held is None or not same_type(TensorType(held.shape, dtype(held.dtype)), of):
             raise Wrong(f"{name}, a {of} that is bound late, is no constant of the source of that type")
 
@@ -81,20 +86,20 @@ def _listed(of: list[str] | dict[str, VirtualDevice]) -> str:
     return ", ".join(map(str, of.items() if isinstance(of, dict) else of)) or "none"
 
 
-def check_parts(before: Module, after: Module) -> None:
+def check_parts(source: Module, after: Module) -> None:
     """Whether the tensor functions, data types and constants are those of the source."""
     for name, d in after.definitions.items():
-        old = before.definitions.get(name)
+        old = source.definitions.get(name)
         if name != "main" and d is not old and not (isinstance(d, DataDef) and d == old):
             if not isinstance(d, PrimFunc) or not isinstance(old, PrimFunc) or not structural_equal(d, old):
                 raise Wrong(f"{name} is not what it is in the source")
     for name, held in after.constants.items():
-        if name not in before.constants or not same_bits(held, before.constants[name]):
+        if name not in source.constants or not same_bits(held, source.constants[name]):
             raise Wrong(f"the constant {name} is not what it is in the source")
 
 
-def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> list[Room]:
-    """Compare one function with its graph function; the tensors that have to lie inside their storages."""
+def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
+    """Compare one function with its graph function."""
     terms, node, function = pairs.terms, pair.node, pair.function
     given = [terms.unknown(terms.number("parameter", pair.number, i), p.type) for i, p in enumerate(node.params)]
     reader = Reader(node, pairs.module, terms)
@@ -107,11 +112,14 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> list[Room]:
     _check_signature(pair)
     sizes = dict(zip(function.sizes[: function.inherited], pair.inherited, strict=True))
     runner = Runner(flow, pairs.module, terms, Closures(pairs, read.sites), pairs.bytecode.host)
-    found = runner.run(State(dict(holds), sizes, start))
+    try:
+        found = runner.run(State(dict(holds), sizes, start))
+    except NotThere as odd:
+        raise Wrong(before(terms, reader, read, runner, odd)) from None
     wrong = first_difference(terms, reader, read, runner, found)
     if wrong is not None:
         raise Wrong(wrong)
-    return runner.rooms
+    return runner
 
 
 def _check_signature(pair: Pair) -> None:
@@ -143,6 +151,7 @@ def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader) -> tuple[
     node, way = pair.node, Way(terms.number("begin"))
     env = Env(ChainMap[graph.Expr, int](dict(pair.free)), dict(pair.sizes), pair.missing)
     pairs: list[tuple[Dim, Dim]] = []
+    reader.names.update((n, v.name) for v, n in pair.free.items() if isinstance(v, graph.Var))
     for p, n in zip(node.params, given, strict=True):
         env.holds[p] = n
         reader.names.setdefault(n, p.name)

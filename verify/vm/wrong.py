@@ -8,9 +8,18 @@ from assay.semantics import bytecode as vm
 class Wrong(Exception):
     """Bytecode that does not hold together, or that is not the function that it comes from."""
 
-    def inside(self, function: vm.BytecodeFunction, index: int) -> Wrong:
+    events: int | None = None
+    """What had happened before, where that is known."""
+
+    def inside(self, function: vm.BytecodeFunction, index: int, events: int) -> Wrong:
         """The same, of an instruction."""
-        return Wrong(f"{at(function, index)} {self}")
+        found = type(self)(f"{at(function, index)} {self}")
+        found.events = events
+        return found
+
+
+class NotThere(Wrong):
+    """A value that the source does not compute: what has made it another is what happened before."""
 
 
 def at(function: vm.BytecodeFunction, index: int) -> str:

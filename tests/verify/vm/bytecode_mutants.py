@@ -16,7 +16,7 @@ from assay.semantics.bytecode import Bytecode, BytecodeFunction, Instruction
 from assay.semantics.errors import BudgetSpent, Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Expr, Var, substitute, variables
-from assay.semantics.types import TensorType, Type, with_dims
+from assay.semantics.types import Type, with_dims
 
 Change = tuple[Bytecode, str]
 
@@ -47,7 +47,9 @@ def mutant(code: Bytecode, random: Random) -> Change | None:
             return with_body(code, function, made), f"{function.name}: {k} dropped, {body[k]}"
         case 1 if k + 1 < len(body):
             made = [*body[:k], body[k + 1], body[k], *body[k + 2 :]]
-            return with_body(code, function, made), f"{function.name}: {k} and {k + 1} exchanged, {body[k]}, {body[k + 1]}"
+            return with_body(
+                code, function, made
+            ), f"{function.name}: {k} and {k + 1} exchanged, {body[k]}, {body[k + 1]}"
         case 2:
             to = random.randrange(len(body))
             made = moved([*body[:to], body[k], *body[to:]], to, 1)
@@ -155,7 +157,7 @@ def _type(value: Type, function: BytecodeFunction, random: Random) -> Type:
     return with_dims(value, change)
 
 
-# --- what is seen of a run -----------------------------------------------------------------------------------------------
+# --- what is seen of a run -------------------------------------------------------------------------------------------
 
 
 def seen(module: Module, inputs: Mapping[str, Any], externs: Mapping[str, Callable[..., Any]] | None = None) -> object:
@@ -175,7 +177,11 @@ def _plain(value: Any) -> Any:
     match value:
         case np.ndarray() | np.generic():
             a = np.asarray(value)
-            return str(a.dtype), a.shape, np.where(a != a, a.dtype.type(0), a).tobytes() if a.dtype.kind == "f" else a.tobytes()
+            return (
+                str(a.dtype),
+                a.shape,
+                np.where(a != a, a.dtype.type(0), a).tobytes() if a.dtype.kind == "f" else a.tobytes(),
+            )
         case tuple() | list():
             return tuple(map(_plain, value))
         case dict():
