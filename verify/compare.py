@@ -223,8 +223,8 @@ class Comparison:
             if index != expected:
                 there = "has ended" if expected is None else f"takes {describe_step(program.steps[expected], expected)}"
                 first.append(f"C takes {describe_step(step, index)} where the machine {there}")
-            for name, (digest, size) in () if first else digests.items():
-                if not first and digest(bytes_of(name, size), program.slots[name].type.dtype) != digest:
+            for name, (wanted, size) in () if first else digests.items():
+                if not first and digest(bytes_of(name, size), program.slots[name].type.dtype) != wanted:
                     first.append(f"C differs from the machine in buffer {name}, {what} {describe_step(step, index)}")
             if first:
                 raise SeenEnough  # the C may go on as it likes

@@ -14,7 +14,8 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph.matching import instantiate
 from assay.semantics.module import Module
 from assay.semantics.names import unused
-from assay.semantics.scalar import Var as Symbol
+from assay.semantics.scalar import Dim, Var as Symbol
+from assay.semantics.types import Type, TypeVar
 from assay.semantics.walk import post_order
 
 
@@ -25,7 +26,7 @@ def with_saved_call(
     these values, which become constants. `sizes` are those that the values tell. Invalid (session.C5): a value that no
     module can hold."""
     entry = module.bytecode.entry(function)
-    known = dict(sizes.items())
+    known: dict[Symbol | TypeVar, Dim | Type] = dict(sizes.items())
     left = [n for n in entry.inputs if n not in made]
     writer = _Writer(module, saved, len(left))
     place = {n: i for i, n in enumerate(left)} | {n: writer.value(v, n) for n, v in made.items()}

@@ -50,7 +50,7 @@ def broken_bytecode(code: Bytecode, module: Module) -> Iterator[Invalid]:
             yield Invalid(f"the constant {name} is bound late, and is {of}, of no shape", label="bytecode.C8")
     sizes = _Sizes(frozenset(t for f in code.functions.values() for t in f.type_params))
     for function in code.functions.values():
-        yield from (wrong.at(function.name) for wrong in _Function(function, module, sizes).broken())
+        yield from (_at(wrong, function.name) for wrong in _Function(function, module, sizes).broken())
 
 
 def _broken_entry(code: Bytecode) -> Iterator[Invalid]:
@@ -177,7 +177,7 @@ class _Function:
         for number, instruction in enumerate(self.of.body):
             where = _place(self.of, number, instruction)
             for wrong in self.instruction(number, instruction):
-                yield wrong.at(where)
+                yield _at(wrong, where)
 
     def instruction(self, number: int, of: Instruction) -> Iterator[Invalid]:
         """The rules of one instruction."""
@@ -243,6 +243,12 @@ class _Function:
         for v in _sizes_read(of):
             if v not in here:
                 yield f"the size {v.name} is read, and has no value on some way to here"
+
+
+def _at(wrong: Invalid, where: str) -> Invalid:
+    """The same failure with a place, unless it has one."""
+    wrong.at(where)
+    return wrong
 
 
 def _behind(of: Instruction, here: frozenset[int | Size]) -> frozenset[int | Size]:

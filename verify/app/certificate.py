@@ -277,7 +277,8 @@ class Stored:
         for name in constants:
             if name not in self.late:
                 known = ", ".join(self.late) or "none"
-                raise Invalid(f"no constant {name!r} is bound late; those that are: {known}", where, label="vm.C9")
+                what = f"no constant {name!r} is bound late; those that are: {known}"
+                raise Invalid(what, where=where, label="vm.C9")
         for name, digest in executable.digests(constants).items():
             if self.late[name] != digest:
                 what = f"the constant {name} is another than the one with which it was built"

@@ -123,11 +123,11 @@ class Packed:
         members: list[tuple[str, int]] = []
         for _ in range(count):
             began, length = at, number("<H", "its table")
-            name = bytes(self.data[at : at + length])
-            if length > LONGEST or not name.isascii() or not name.decode("ascii").isprintable() or len(name) < length:
+            said = bytes(self.data[at : at + length])
+            if length > LONGEST or not said.isascii() or not said.decode("ascii").isprintable() or len(said) < length:
                 raise self._no(f"byte {began}: this is no name", "packed.C4")
             at += length
-            members.append((name.decode("ascii"), number("<Q", "its table")))
+            members.append((said.decode("ascii"), number("<Q", "its table")))
         if [n for n, _ in members] != sorted({n for n, _ in members}):
             raise self._no("the names of its members are not in order, each once", "packed.C4")
         found: dict[str, tuple[int, int]] = {}

@@ -81,8 +81,8 @@ class BytecodeRuns:
             return "", refuted("tested", f"bytecode: output {wrong.wrong} ({wrong.layer})"), {}
         waived = f"; the graph's bounds are waived: {possible}" if isinstance(possible, Unpredictable) else ""
         said = (
-            f"{plural(calls, 'run')} of tensor functions on shadowed memory; bit for bit the run of the graph that it was"
-            " made of, within the bounds of the source's"
+            f"{plural(calls, 'run')} of tensor functions on shadowed memory; bit for bit the run of the graph that it"
+            " was made of, within the bounds of the source's"
         )
         return f"{plural(len(arrays), 'output')}{waived}{vacuous(possible)}", tested(said), arrays
 
