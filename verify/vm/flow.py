@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from assay.semantics import bytecode as vm
 from assay.semantics.graph.scopes import Forest
+from assay.semantics.walk import needed_first
 from assay.verify.vm.touched import Name, reads, writes
 from assay.verify.vm.wrong import Wrong, at
 
@@ -83,23 +84,13 @@ def _order(function: vm.BytecodeFunction, after: Sequence[Sequence[int]]) -> lis
     """What can be reached from the first instruction, each before those behind it; Wrong where a way leads round."""
     if not after:
         raise Wrong(f"{function.name} has no instructions")
-    done: list[int] = []
-    state = [0] * len(after)  # 1: on the way from the first one to here; 2: done
-    stack = [(0, iter(after[0]))]
-    state[0] = 1
-    while stack:
-        index, rest = stack[-1]
-        following = next(rest, None)
-        if following is None:
-            stack.pop()
-            state[index] = 2
-            done.append(index)
-        elif state[following] == 1:
-            raise Wrong(f"{at(function, index)} leads back to instruction {following}: a function has no loops")
-        elif state[following] == 0:
-            state[following] = 1
-            stack.append((following, iter(after[following])))
-    return done[::-1]
+    order = list(needed_first([0], lambda i: after[i]))[::-1]
+    place = {index: k for k, index in enumerate(order)}
+    for index in order:
+        for following in after[index]:
+            if place[following] <= place[index]:
+                raise Wrong(f"{at(function, index)} leads back to instruction {following}: a function has no loops")
+    return order
 
 
 def _find_meets(of: Flow) -> None:

@@ -16,6 +16,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import Type
+from assay.semantics.walk import Worklist
 from assay.verify.vm.source import Site
 from assay.verify.vm.terms import CLOSED, Terms, Way, in_sizes, open_sizes, opened
 from assay.verify.vm.wrong import Wrong
@@ -151,17 +152,13 @@ class Closures:
 
     def parts(self, number: int, captured: Mapping[int, int]) -> Iterator[int]:
         """A value, or the parts of a tuple that is not captured whole."""
-        key = self.terms.keys[number]
-        if number in captured or key[0] != "tuple":
-            yield number
-            return
-        work = list(key[1])[::-1]
-        while work:
-            part = work.pop()
-            if part in captured or self.terms.keys[part][0] != "tuple":
+        work = Worklist([number])
+        for part in work:
+            key = self.terms.keys[part]
+            if part in captured or key[0] != "tuple":
                 yield part
             else:
-                work += list(self.terms.keys[part][1])[::-1]
+                work.add(key[1])
 
 
 class _Inside:

@@ -20,7 +20,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Type, flatten, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 from assay.verify.vm.steps import applied, declared_result, measured, ran
 from assay.verify.vm.terms import Terms, Way, in_sizes
 from assay.verify.vm.wrong import Undecided
@@ -290,9 +290,8 @@ class Reader:
         """What is asked for a pattern to match, in order, and what its variables stand for."""
         tests: list[int] = []
         bound: list[tuple[graph.Var, int]] = []
-        work = [(pattern, value, of)]
-        while work:
-            p, number, kind = work.pop()
+        work = Worklist([(pattern, value, of)])
+        for p, number, kind in work:
             fields: Sequence[Type] = ()
             parts: list[int] = []
             match p:
@@ -310,7 +309,7 @@ class Reader:
                 case _:
                     pass
             own = [self.terms.unknown(n, t) for n, t in zip(parts, fields, strict=True)]
-            work += list(zip(p.children, own, fields, strict=True))[::-1]
+            work.add(zip(p.children, own, fields, strict=True))
         return tests, bound
 
     # --- functions and calls -------------------------------------------------------------------------------------

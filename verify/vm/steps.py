@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ShapeType, TensorType, Type, free_type_vars, open_symbols
@@ -46,14 +46,16 @@ def ran(
     device: VirtualDevice,
 ) -> list[int]:
     """The numbers of what a call of a tensor function fills, tensors of the types `made`."""
+    made = [terms.written(t, way) for t in made]
     for t in made:
         terms.naturals(way, t.shape)
     if kernel.attrs.get("operator") == "device_copy":
         found = copied(terms, reads[0], made[0], device)
         terms.event(way, "copy", found)
         return [found]
-    shapes = tuple(terms.sized_texts(t.shape, way) for t in made)
-    call = terms.number("kernel", kernel.name, tuple(reads), terms.sized_texts(scalars, way), shapes)
+    shapes = tuple(tuple(map(terms.text_of, t.shape)) for t in made)
+    where = repr(device) if device != ANYWHERE else ""
+    call = terms.number("kernel", kernel.name, tuple(reads), terms.sized_texts(scalars, way), shapes, where)
     terms.event(way, "run", call)  # even one that cannot trap: it would on tensors of other sizes than it takes
     results = []
     for i, t in enumerate(made):

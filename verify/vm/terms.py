@@ -20,7 +20,9 @@ from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, show, sim
 from assay.semantics.size_facts import SizeFacts
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ObjectType, ShapeType, TensorType, TupleType, Type, TypeVar, dims
+from assay.semantics.walk import Worklist
 from assay.verify.value_numbering.terms import Table, dim_text, type_text
+from assay.verify.vm.alike import numbered
 from assay.verify.vm.wrong import NotThere, Wrong
 
 Pair = tuple[Dim, Dim]
@@ -55,7 +57,6 @@ class Terms(Table):
     late: frozenset[str] = frozenset()
     """The constants whose contents are bound when the program is loaded."""
     wholes: dict[int, int] = field(default_factory=dict)
-    choices: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     # --- types ---------------------------------------------------------------------------------------------------
 
@@ -158,7 +159,8 @@ class Terms(Table):
             return int(base)
         if not isinstance(held, TensorType) or held.dtype is not of.dtype:
             raise Wrong(f"views a {held} as a {of}")
-        number = self.number("view", base, *self.sized_texts(of.shape, way))
+        of = self.written(of, way)
+        number = self.number("view", base, *map(self.text_of, of.shape))
         if not way.facts.same_size(held.shape, of.shape):
             self.event(way, "view", number)
         if value in self.devices:
@@ -167,7 +169,8 @@ class Terms(Table):
 
     def shape(self, dims: Sequence[Dim], way: Way) -> int:
         """The number of a shape as a value."""
-        return self.give(self.number("shape", *self.sized_texts(dims, way)), ShapeType(tuple(dims)))
+        known = tuple(map(way.facts.rewritten, dims))
+        return self.give(self.number("shape", *map(self.text_of, known)), ShapeType(known))
 
     def choice(self, condition: int, then: tuple[int, Way], otherwise: tuple[int, Way]) -> int:
         """What a choice gives of the values that its ways leave: the one value where both give it; of tuples a choice
@@ -178,22 +181,22 @@ class Terms(Table):
     def _choice(self, condition: int, then: int, otherwise: int, facts: tuple[SizeFacts, SizeFacts]) -> Task[int]:
         if then == otherwise:
             return then
-        key = condition, then, otherwise
-        if key in self.choices:
-            return self.choices[key]
         one, other = self.keys[then], self.keys[otherwise]
         if one[0] == other[0] == "tuple" and len(one[1]) == len(other[1]):
             fields: list[int] = []
             for a, b in zip(one[1], other[1], strict=True):
                 fields.append((yield self._choice(condition, a, b, facts)))
-            number = self.tuple_of(fields)
-        else:
-            number = self.number("if", condition, then, otherwise)
-            if number not in self.typed and then in self.typed and otherwise in self.typed:
-                self.typed[number] = self._joined(condition, self.typed[then], self.typed[otherwise], facts)
-            if then in self.devices and self.devices.get(otherwise) == self.devices[then]:
-                self.devices[number] = self.devices[then]
-        self.choices[key] = number
+            return self.tuple_of(fields)
+        of: Type | None = None
+        if then in self.typed and otherwise in self.typed:
+            of = self._joined(condition, self.typed[then], self.typed[otherwise], facts)
+        # sizes are written by what is known on these ways: where other things are known it is another number
+        sizes = tuple(map(self.text_of, open_sizes(of))) if of is not None else ()
+        number = self.number("if", condition, then, otherwise, sizes)
+        if of is not None:
+            self.give(number, of)
+        if then in self.devices and self.devices.get(otherwise) == self.devices[then]:
+            self.devices[number] = self.devices[then]
         return number
 
     def _joined(self, condition: int, then: Type, otherwise: Type, facts: tuple[SizeFacts, SizeFacts]) -> Type:
@@ -222,6 +225,11 @@ class Terms(Table):
         """A size as text, the same for the same."""
         return dim_text(simplify(dim), lambda s: f"@{self.symbol(s)}")
 
+    def written(self, of: TensorType, way: Way) -> TensorType:
+        """A type in the form that its sizes have by what is known on a way. Numbers are told apart by it, so that a
+        type is right wherever its number is met."""
+        return TensorType(tuple(map(way.facts.rewritten, of.shape)), of.dtype)
+
     def sized_texts(self, dims: Iterable[Dim], way: Way) -> tuple[str, ...]:
         """Sizes as texts, in the form that they have by what is known on a way."""
         return tuple(self.text_of(way.facts.rewritten(d)) for d in dims)
@@ -240,7 +248,7 @@ class Terms(Table):
             told = simplify(way.facts.rewritten(known))
             return dim_text(told, lambda s: s.name if s in names else f"@{self.symbol(s)}")
 
-        return type_text(of, text, self)
+        return type_text(numbered(of), text, self)
 
     def same_shape(self, a: Sequence[Dim], b: Sequence[Dim], way: Way) -> bool:
         """Whether two shapes are equal, as far as is known on a way."""
@@ -259,11 +267,10 @@ class Terms(Table):
     def tensors(self, value: int, of: Type) -> list[int]:
         """The numbers of the tensors in a value, left to right."""
         found: list[int] = []
-        work = [(value, of)]
-        while work:
-            number, kind = work.pop()
+        work = Worklist([(value, of)])
+        for number, kind in work:
             if isinstance(kind, TupleType):
-                work += [(self.part(number, i), t) for i, t in enumerate(kind.fields)][::-1]
+                work.add((self.part(number, i), t) for i, t in enumerate(kind.fields))
             else:
                 found.append(number)
         return found
@@ -272,13 +279,12 @@ class Terms(Table):
         """Symbols of a type that have no value get theirs from a value, in `sizes`; what the other sizes have to be:
         pairs of the size of the value and the dim."""
         later: list[Pair] = []
-        work: list[tuple[Type, Type]] = [(wanted, self.type_of(value))]
-        while work:
-            want, have = work.pop()
+        work = Worklist[tuple[Type, Type]]([(wanted, self.type_of(value))])
+        for want, have in work:
             if isinstance(want, TupleType):
                 if not isinstance(have, TupleType) or len(have.fields) != len(want.fields):
                     raise Wrong(f"a value of type {have} is taken as {want}")
-                work += list(zip(want.fields, have.fields, strict=True))[::-1]
+                work.add(zip(want.fields, have.fields, strict=True))
                 continue
             if not isinstance(want, TensorType | ShapeType):
                 if not _alike(want, have):

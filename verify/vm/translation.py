@@ -8,20 +8,20 @@ proof by itself, in which calls of others are taken for what those do: by induct
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assay.semantics import bytecode as vm, graph
-from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.bits import same_bits
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.leaves import result_names
 from assay.semantics.module import Module
-from assay.semantics.scalar import Dim, Var as Symbol
+from assay.semantics.scalar import Dim
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import DataDef, TensorType, TupleType, Type, same_type, symbols
-from assay.verify.value_numbering.terms import Table, dim_text, type_text
+from assay.semantics.types import DataDef, FuncType, TensorType, TupleType, same_type, symbols
+from assay.verify.kept import stored
+from assay.verify.vm.alike import are_alike, is_same_data
 from assay.verify.vm.difference import before, first_difference
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures, Pair, Pairs
@@ -90,8 +90,8 @@ def check_parts(source: Module, after: Module) -> None:
     """Whether the tensor functions, data types and constants are those of the source."""
     for name, d in after.definitions.items():
         old = source.definitions.get(name)
-        if name != "main" and d is not old and not (isinstance(d, DataDef) and d == old):
-            if not isinstance(d, PrimFunc) or not isinstance(old, PrimFunc) or not structural_equal(d, old):
+        if name != "main" and d is not old and not (isinstance(d, DataDef) and is_same_data(d, old)):
+            if not isinstance(d, PrimFunc) or not isinstance(old, PrimFunc) or stored(d) != stored(old):
                 raise Wrong(f"{name} is not what it is in the source")
     for name, held in after.constants.items():
         if name not in source.constants or not same_bits(held, source.constants[name]):
@@ -103,8 +103,9 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
     terms, node, function = pairs.terms, pair.node, pair.function
     given = [terms.unknown(terms.number("parameter", pair.number, i), p.type) for i, p in enumerate(node.params)]
     reader = Reader(node, pairs.module, terms)
-    env, way = _begin(pair, terms, given, reader)
-    start = way.copy() if function.name == "main" else Way(terms.number("begin"))
+    is_called = function.name != "main" or _calls_main(pairs.bytecode)
+    env, way = _begin(pair, terms, given, reader, is_called)
+    start = Way(terms.number("begin")) if is_called else way.copy()
     read = reader.read(env, way)
     holds = dict(enumerate([*pair.captured, *given]))
     if len(holds) != len(function.parameters):
@@ -122,31 +123,22 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
     return runner
 
 
+def _calls_main(bytecode: vm.Bytecode) -> bool:
+    """Whether something in the program calls its entry."""
+    calls = (vm.InvokeFunction, vm.ReturnCall, vm.MakeClosure)
+    return any(isinstance(i, calls) and i.function == "main" for f in bytecode.functions.values() for i in f.body)
+
+
 def _check_signature(pair: Pair) -> None:
     """Whether a function says of its parameters and its result what its graph function says."""
-    own, node = pair.function.parameters[len(pair.captured) :], pair.node
-    seen = [
-        _shown([*types, result])
-        for types, result in ((own, pair.function.result), ([p.type for p in node.params], node.result_type))
-    ]
-    if seen[0] != seen[1]:
-        raise Wrong(
-            f"{pair.function.name} is said to be of the types {', '.join(seen[0])}, and is of {', '.join(seen[1])}"
-        )
+    function, of = pair.function, pair.node.func_type
+    own = function.parameters[len(pair.captured) :]
+    said = FuncType(own, function.result, type_params=function.type_params, pure=of.pure)
+    if len(said.type_params) != len(of.type_params) or not are_alike(said, of):
+        raise Wrong(f"{function.name} is said to be a {said}, and is a {of}")
 
 
-def _shown(types: Sequence[Type]) -> list[str]:
-    """Types as texts, sizes numbered as they come."""
-    names: dict[Symbol, str] = {}
-
-    def text(dim: Dim) -> str:
-        return dim_text(dim, lambda s: names.setdefault(s, f"?{len(names)}"))
-
-    table = Table()
-    return [type_text(t, text, table) for t in types]
-
-
-def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader) -> tuple[Env, Way]:
+def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader, is_called: bool) -> tuple[Env, Way]:
     """What is there where a run of the graph function begins: its parameters meet their types."""
     node, way = pair.node, Way(terms.number("begin"))
     env = Env(ChainMap[graph.Expr, int](dict(pair.free)), dict(pair.sizes), pair.missing)
@@ -163,6 +155,6 @@ def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader) -> tuple[
     paired = terms.paired(pairs, env.sizes, pair.function.name)
     terms.require(way, paired, "func.T2")
     reader.note(terms.number("begin"), way, node)
-    if pair.function.name == "main":  # who runs it has compared the inputs with these types
+    if not is_called:  # who runs it has compared the inputs with these types
         way.events = terms.number("begin")
     return env, way

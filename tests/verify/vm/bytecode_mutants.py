@@ -41,6 +41,8 @@ def mutant(code: Bytecode, random: Random) -> Change | None:
     function = random.choice(list(code.functions.values()))
     body = list(function.body)
     k = random.randrange(len(body))
+    if isinstance(body[k], vm.Kill) and random.randrange(4):
+        return None  # most changes of kills change nothing that can be seen
     match random.randrange(8):
         case 0:
             made = moved([*body[:k], *body[k + 1 :]], k, -1)

@@ -124,6 +124,32 @@ PROGRAMS = {
         d = R.exp(c)
         return (b, d)
 """,
+    "itself": f"""
+    @R.function
+    def main(i: {S}, x: {F}, y: {F}) -> {F}:
+        if R.less(i, R.const(1, "float32")):
+            r = R.exp(x)
+        else:
+            r = main(R.subtract(i, R.const(1, "float32")), y, x)
+        return r
+""",
+    "ways": f"""
+    @R.function
+    def main(d: {B}, c: {B}, x: {F}, z: {FM}) -> {FM}:
+        if d:
+            if c:
+                p = R.match_cast(x, {FM})
+            else:
+                p = z
+            r = R.exp(R.match_cast(p, {FM}))
+        else:
+            if c:
+                q = x
+            else:
+                q = z
+            r = R.tanh(R.match_cast(q, {FM}))
+        return r
+""",
     "devices": f"""
     @R.function
     def main(x: {F}) -> {F}:

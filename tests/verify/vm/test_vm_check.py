@@ -31,7 +31,7 @@ from assay.verify.vm.flow import flow_of
 from assay.verify.vm.storage import check_storage
 from assay.verify.vm.wrong import Wrong
 from tests.verify.vm.bytecode_mutants import mutants, seen
-from tests.verify.vm.bytecode_programs import PROGRAMS, compiled, program
+from tests.verify.vm.bytecode_programs import PROGRAMS, compiled, edited, places, program
 from tests.verify.whole.size_programs import Sized, programs
 
 # --- what is right ----------------------------------------------------------------------------------------------------
@@ -289,6 +289,28 @@ def test_ways_meet_where_every_one_of_them_goes() -> None:
         )
     )
     assert flow.meets[1] == 5 and flow.meets[0] == 1 and 4 not in flow.meets
+
+
+def test_what_is_checked_on_one_way_is_not_known_on_another() -> None:
+    """The same choice between the same values has a known size where its value was cast, and not where it was not."""
+    source, made = program("ways"), compiled("ways")
+    casts = [
+        k for k, i in enumerate(made.bytecode.main.body) if isinstance(i, vm.MatchType) and i.label == "match_cast.T1"
+    ]
+    kinds = places(made.bytecode, "main", vm.MatchType)
+    last = edited(vm.MatchType, lambda i: [], kinds.index(casts[-1]))
+    found = check(source, made.with_(main=last(made.bytecode)), Context())
+    assert found.holds is False and "where the source checks sizes (match_cast.T1" in found.detail
+
+
+@pytest.mark.parametrize("name", ["itself", "choice"])
+def test_a_main_that_is_called_compares_its_arguments(name: str) -> None:
+    """Who runs a program has compared the inputs of main with their types. A call of main from inside has not."""
+    made = compiled(name)
+    code = edited(vm.MatchType, lambda i: [], 2)(made.bytecode)
+    found = check(program(name), made.with_(main=code), Context())
+    assert found.holds is (name == "choice")
+    assert found.holds or "where the source checks sizes (func.T2" in found.detail
 
 
 def test_the_interface_is_that_of_the_source() -> None:
