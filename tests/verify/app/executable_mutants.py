@@ -11,6 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
+
 from assay.interp import vm
 from assay.semantics import budget
 from assay.semantics.errors import BudgetSpent, Crash, Invalid, Trap
@@ -18,7 +20,6 @@ from assay.semantics.module import Module
 from assay.verify.api.check import verify
 from assay.verify.app import executable
 from assay.verify.app.packed import HEAD, MAGIC, Packed
-from tests.interp.vm.vm_runs import content
 from tests.verify.vm.bytecode_mutants import mutant
 
 MEMBERS = (executable.CODE, executable.BESIDE, executable.TENSORS)
@@ -97,8 +98,8 @@ class Seed:
 def outcome(module: Module, inputs: dict[str, Any]) -> Any:
     """What a run gives, or how it ends."""
     try:
-        with budget.limited(seconds=20.0):
-            return {n: content(v) for n, v in vm.run(module, inputs).items()}
+        with budget.of(budget.Budget(MOST, 20.0)):
+            return {n: np.asarray(v).tolist() for n, v in vm.run(module, inputs).items()}
     except Trap as trap:
         return f"trap {trap.kind}"
     except BudgetSpent:
