@@ -4,8 +4,8 @@
     module = decode(text, arrays)      # arrays: an `ArrayReader`
 
 Each row is `[class, {field: value}]`; `{"r": n}` in a value is row n, always an earlier one. Tensors lie in one binary
-file, each once, bound by SHA-256. Variables have numbers, which modules of one file share: a symbol of a size is the
-same in all of them. What is read is checked to be of this form; whether it is well-formed as a module is
+file, each once, bound by SHA-256. Variables have numbers, which modules of one file share: a symbol of a size, or a
+type parameter, is the same in all of them. What is read is checked to be of this form; whether it is well-formed as a module is
 for `assay.semantics.rules` to say.
 """
 
@@ -79,7 +79,7 @@ class ArrayWriter:
         self.elsewhere = elsewhere
         self.end = 0
         self.known: dict[str, int] = {}
-        self.variables: dict[scalar.Var, int] = {}
+        self.variables: dict[scalar.Var | types.TypeVar, int] = {}
 
     def add(self, array: np.ndarray[Any, Any]) -> dict[str, Any]:
         """A reference (dtype, shape, offset, SHA-256) to the array's bytes; appends them where they are new."""
@@ -114,15 +114,15 @@ class ArrayReader:
                 if size:
                     self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.checked: set[tuple[int, int, str]] = set()
-        self.variables: dict[int, scalar.Var] = {}
+        self.variables: dict[int, scalar.Var | types.TypeVar] = {}
 
-    def variable(self, name: str, of: DType, number: Any) -> scalar.Var:
-        """The variable of a number. ValueError: it is another in a module before."""
+    def variable(self, made: scalar.Var | types.TypeVar, number: Any) -> scalar.Var | types.TypeVar:
+        """The variable or type parameter of a number. ValueError: it is another in a module before."""
         if type(number) is not int or number < 0:
             raise ValueError(f"{number!r} is no number of a variable")
-        found = self.variables.setdefault(number, scalar.Var(name, of))
-        if (found.name, found.dtype) != (name, of):
-            raise ValueError(f"variable {number} is {name} here, and {found.name} in a module before")
+        found = self.variables.setdefault(number, made)
+        if (type(found), found.name) != (type(made), made.name) or _dtype_of(found) is not _dtype_of(made):
+            raise ValueError(f"variable {number} is {made.name} here, and {found.name} in a module before")
         return found
 
     def get(self, ref: Any) -> np.ndarray[Any, Any]:
@@ -134,7 +134,7 @@ class ArrayReader:
             return self._elsewhere(digest).reshape(-1).view(of.numpy).reshape(shape)
         if offset < 0 or offset + size > len(self.data):
             raise Invalid("a tensor lies outside the file", where=str(self.path), label="store.C1")
-        bytes_ = np.frombuffer(self.data, np.uint8, size, offset) if size else np.empty(0, np.uint8)
+        bytes_ = np.frombuffer(self.data, np.uint8, size, offset) if size else np.frombuffer(bytes(1), np.uint8, 0)
         if (offset, size, digest) not in self.checked:
             if hashlib.sha256(bytes_.data).hexdigest() != digest:
                 raise Invalid("a tensor's bytes do not have their digest", where=str(self.path), label="store.C2")
@@ -176,10 +176,10 @@ def encode(root: module.Module | Companion, arrays: ArrayWriter) -> str:
         assert is_dataclass(node)
         index[id(node)] = len(rows)
         content = {f.name: value(getattr(node, f.name)) for f in fields(node)}
-        if isinstance(node, scalar.Var):
+        if isinstance(node, scalar.Var | types.TypeVar):
             content["number"] = arrays.variables.setdefault(node, len(arrays.variables))
         rows.append(json.dumps([_NAMES[type(node)], content]))
-    return '{"format": "assay-module-2", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
+    return '{"format": "assay-module-3", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
 
 
 def _parts(node: Any) -> list[Any]:
@@ -243,7 +243,7 @@ def _decoded(text: str, arrays: ArrayReader, where: str) -> Any:
         data = strict_json.parse_json(text)
         if data.keys() != {"format", "rows"}:
             raise ValueError("a stored module is its format and its rows")
-        if data["format"] != "assay-module-2":
+        if data["format"] != "assay-module-3":
             raise Invalid(f"unknown format {data['format']!r}", where=where, label="store.C3")
         built: list[Any] = []
         for name, content in data["rows"]:
@@ -257,7 +257,15 @@ def _decoded(text: str, arrays: ArrayReader, where: str) -> Any:
 def _build(cls: type, made: dict[str, Any], arrays: ArrayReader) -> Any:
     """The node, if every field has the type that its class declares."""
     _require_fields(cls, made)
-    return arrays.variable(**{"of": made.pop("dtype"), **made}) if cls is scalar.Var else cls(**made)
+    if cls not in (scalar.Var, types.TypeVar):
+        return cls(**made)
+    number = made.pop("number")
+    return arrays.variable(cls(**made), number)
+
+
+def _dtype_of(variable: scalar.Var | types.TypeVar) -> DType | None:
+    """The element type of a variable; a type parameter has none."""
+    return variable.dtype if isinstance(variable, scalar.Var) else None
 
 
 def _require_fields(cls: type, made: Mapping[str, Any]) -> None:

@@ -24,7 +24,6 @@ from assay.semantics.bytecode import (
 )
 from assay.semantics.bytecode.code_form import FIELDS, inside
 from assay.semantics.bytecode.names import broken_names
-from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import AssayError, Invalid
 from assay.semantics.graph.rules import check_type
@@ -214,7 +213,7 @@ class _Function:
             why = self.sizes.no_size(value) if isinstance(value, int | Expr) else "it is none"
             if why:
                 yield Invalid(f"no size: {why}", label="bytecode.C14")
-        elif form.endswith("Type") and not isinstance(value, TypeVar | VirtualDevice):
+        elif form.endswith("Type"):
             yield from self.type(value)  # type: ignore[arg-type]
 
     def values(self) -> Iterator[Invalid]:

@@ -11,6 +11,7 @@ from tests.places import SPECS
 from tests.shown import (
     constants,
     devices,
+    executables,
     language,
     memory,
     optional,
@@ -27,6 +28,7 @@ from tests.shown.case import Shown, missing, run
 CASES = [
     *passes.SHOWN,
     *devices.SHOWN,
+    *executables.SHOWN,
     *constants.SHOWN,
     *language.SHOWN,
     *memory.SHOWN,

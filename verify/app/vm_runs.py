@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import graph, vector, vm
-from assay.interp.values import Event, Value, render
+from assay.interp.values import Event, render
 from assay.semantics.bounds import Bounded
 from assay.semantics.bytecode import InvokeKernel
 from assay.semantics.dtypes import dtype
@@ -72,11 +72,12 @@ class BytecodeRuns:
         possible = run.expected.possible
         if isinstance(possible, Trap):
             return "", refuted("tested", f"the bytecode gives values where the graph fails: {possible}"), {}
-        arrays = self.as_arrays(outputs)
+        values = {n: from_value(v, self.module, f"output {n!r}") for n, v in outputs.items()}
+        arrays = to_arrays(values)
         odd = self.unlike_graph(taken, arrays, trace)
         if odd:
             return "", refuted("tested", f"bytecode: {odd}"), {}
-        wrong = next((f for f in run.expected.findings(arrays).values() if f.wrong), None)
+        wrong = next((f for f in run.expected.findings(values).values() if f.wrong), None)
         if wrong is not None:
             return "", refuted("tested", f"bytecode: output {wrong.wrong} ({wrong.layer})"), {}
         waived = f"; the graph's bounds are waived: {possible}" if isinstance(possible, Unpredictable) else ""
@@ -86,15 +87,11 @@ class BytecodeRuns:
         )
         return f"{plural(len(arrays), 'output')}{waived}{vacuous(possible)}", tested(said), arrays
 
-    def as_arrays(self, values: Mapping[str, Value]) -> dict[str, Array]:
-        """Outputs as named arrays. Invalid: one has no form as arrays, such as a function."""
-        found = to_arrays({n: from_value(v, self.module, f"output {n!r}") for n, v in values.items()})
-        return {n: np.asarray(a) for n, a in found.items()}
-
     def unlike_graph(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], trace: Sequence[Event]) -> str:
         """Where a run of the graph with the same tensor functions gives other bits, or acts otherwise."""
         wanted: list[Event] = []
-        found = self.as_arrays(graph.run(self.before, inputs, kernel=vector.run, trace=wanted))
+        before = graph.run(self.before, inputs, kernel=vector.run, trace=wanted)
+        found = to_arrays({n: from_value(v, self.before, f"output {n!r}") for n, v in before.items()})
         if list(found) != list(outputs):
             return f"it gives {', '.join(outputs)}, and the graph before it {', '.join(found)}"
         for name, array in outputs.items():
