@@ -5,8 +5,8 @@
 
 Each row is `[class, {field: value}]`; `{"r": n}` in a value is row n, always an earlier one. Tensors lie in one binary
 file, each once, bound by SHA-256. Variables have numbers, which modules of one file share: a symbol of a size, or a
-type parameter, is the same in all of them. What is read is checked to be of this form; whether it is well-formed as a module is
-for `assay.semantics.rules` to say.
+type parameter, is the same in all of them. What is read is checked to be of this form; whether it is well-formed as a
+module is for `assay.semantics.rules` to say.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class BytecodeFunction:
 
 
 @dataclass(frozen=True)
-class Entry:
+class EntryPoint:
     """A function with the types of its inputs by name, and the names of its outputs."""
 
     function: BytecodeFunction
@@ -109,7 +109,7 @@ class Bytecode:
     devices: Mapping[str, VirtualDevice] = field(default_factory=dict)
     host: VirtualDevice = ANYWHERE
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> EntryPoint:
         """A function as it is called from outside, by what the source calls its parameters. Invalid (vm.C11): there is
         none of that name that captures nothing."""
         function = self.functions.get(name)
@@ -117,12 +117,12 @@ class Bytecode:
             known = ", ".join(n for n, f in self.functions.items() if not f.captured and not f.inherited)
             raise Invalid(f"the executable has no function {name} to call; it has {known}", label="vm.C11")
         if name == "main":
-            return Entry(function, dict(zip(self.inputs, function.parameters, strict=True)), self.outputs)
+            return EntryPoint(function, dict(zip(self.inputs, function.parameters, strict=True)), self.outputs)
         taken: dict[str, Type] = {}
         for r, of in enumerate(function.parameters):
             taken[unused(function.names.get(r, f"input_{r}"), taken)] = of
         count = len(function.result.fields) if isinstance(function.result, TupleType) else 1
-        return Entry(function, taken, tuple(f"output_{i}" for i in range(count)))
+        return EntryPoint(function, taken, tuple(f"output_{i}" for i in range(count)))
 
     @property
     def main(self) -> BytecodeFunction:

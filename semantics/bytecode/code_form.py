@@ -1,4 +1,4 @@
-"""How the fields of an instruction stand in a file (specs/vm.md, "File").
+"""How the fields of an instruction stand in a file (specs/semantics.md; specs/vm.md, "File").
 
 A field has the form of its declared type: one table for the writer and the reader. Whole numbers are in groups of seven
 bits, the lowest first, in as few bytes as they need. Types, sizes, devices and places in sources are rows of a table
@@ -70,7 +70,7 @@ NUMBERS = {i: n for n, i in enumerate(INSTRUCTIONS)}
 """The number of each instruction in a file."""
 
 
-def inside(form: str) -> str | None:
+def element_form(form: str) -> str | None:
     """The form of the elements, where a form is that of a list."""
     return form[len("tuple[") : -len(", ...]")] if form.startswith("tuple[") else None
 

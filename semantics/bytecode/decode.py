@@ -1,4 +1,4 @@
-"""Bytecode from bytes that a stranger may have made (specs/vm.md, "File").
+"""Bytecode from bytes that a stranger may have made (specs/semantics.md; specs/vm.md, "File").
 
 Every number, count, text and row is checked where it is read, with its place in the file; no list is longer than the
 bytes that are left. What is read is written again, and has to be these very bytes. Whether it holds together as an
@@ -21,10 +21,10 @@ from assay.semantics.bytecode.code_form import (
     VERSION,
     Companion,
     Row,
-    inside,
+    element_form,
     rest,
 )
-from assay.semantics.bytecode.encode import encode
+from assay.semantics.bytecode.encode import encode_bytecode
 from assay.semantics.bytecode.instructions import INSTRUCTIONS
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
@@ -34,7 +34,7 @@ LONGEST = 10
 """Bytes of a number at most."""
 
 
-def decode(data: bytes, beside: Companion, where: str = "") -> Module:
+def decode_bytecode(data: bytes, beside: Companion, where: str = "") -> Module:
     """The module whose bytecode these bytes are, with what stands beside it. Invalid: they are none (bytecode.C1), end
     too early or too late (bytecode.C2), have a number that cannot be (bytecode.C3), a text that cannot (bytecode.C4),
     or name a row that is not there, or of another kind (bytecode.C5); or they are not written as `encode` does
@@ -48,7 +48,7 @@ def decode(data: bytes, beside: Companion, where: str = "") -> Module:
     if "main" in definitions:
         raise reader.no("beside the code stands another main", "bytecode.C6")
     module = beside.module.with_(main=code)
-    again, rows = encode(module)
+    again, rows = encode_bytecode(module)
     if again != data:
         at = next((i for i, (a, b) in enumerate(zip(again, data, strict=False)) if a != b), min(len(again), len(data)))
         raise Invalid(f"byte {at} is not as it would be written", where=where, label="bytecode.C6")
@@ -151,7 +151,7 @@ class _Reader:
 
     def field(self, form: str) -> Any:
         """A value of a form."""
-        of, optional = inside(form), rest(form)
+        of, optional = element_form(form), rest(form)
         if of is not None:
             return self.all(lambda: self.field(of))
         if optional is not None:

@@ -1,6 +1,6 @@
-"""Bytecode as bytes (specs/vm.md, "File").
+"""Bytecode as bytes (specs/semantics.md; specs/vm.md, "File").
 
-    code, companion = encode(module)        # and `assay.semantics.store.encode_root(companion, arrays)`
+    code, companion = encode_bytecode(module)        # and `assay.semantics.store.encode_root(companion, arrays)`
 
 Equal executables give equal bytes: nothing is written that could be written in two ways.
 """
@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from assay.semantics.bytecode import Bytecode, BytecodeFunction
-from assay.semantics.bytecode.code_form import FIELDS, MAGIC, NUMBERS, ROWS, VERSION, Companion, Row, inside, rest
+from assay.semantics.bytecode.code_form import FIELDS, MAGIC, NUMBERS, ROWS, VERSION, Companion, Row, element_form, rest
+from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 
 
-def encode(module: Module) -> tuple[bytes, Companion]:
+def encode_bytecode(module: Module) -> tuple[bytes, Companion]:
     """The bytecode of a module as bytes, and what stands beside it."""
     to = _Writer()
     _executable(to, module.bytecode)
@@ -24,7 +25,7 @@ def encode(module: Module) -> tuple[bytes, Companion]:
     return to.finished(), Companion(rest_of_module, tuple(to.rows))
 
 
-def number(n: int) -> bytes:
+def number_bytes(n: int) -> bytes:
     """A whole number that is not negative, in groups of seven bits."""
     found = bytearray()
     while n > 0x7F:
@@ -46,12 +47,14 @@ class _Writer:
     def finished(self) -> bytes:
         """All bytes: the head, the texts, then what was written."""
         texts = (t.encode("utf-8") for t in self.texts)
-        table = b"".join(number(len(t)) + t for t in texts)
-        return MAGIC + number(VERSION) + number(len(self.texts)) + table + bytes(self.data)
+        table = b"".join(number_bytes(len(t)) + t for t in texts)
+        return MAGIC + number_bytes(VERSION) + number_bytes(len(self.texts)) + table + bytes(self.data)
 
     def number(self, n: int) -> None:
-        """A number from 0."""
-        self.data += number(n)
+        """A number from 0. Invalid (bytecode.C3): it is below."""
+        if n < 0:
+            raise Invalid(f"{n} stands where a number from 0 is wanted", label="bytecode.C3")
+        self.data += number_bytes(n)
 
     def text(self, text: str) -> None:
         """A text, by its row."""
@@ -72,7 +75,7 @@ class _Writer:
 
     def field(self, value: Any, form: str) -> None:
         """A value of a form."""
-        of, optional = inside(form), rest(form)
+        of, optional = element_form(form), rest(form)
         if of is not None:
             self.all(value, of)
         elif optional == "Span":

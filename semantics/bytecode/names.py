@@ -1,4 +1,5 @@
-"""Whether what an instruction names is there, and takes as much as it is given (specs/vm.md, "Well-formed")."""
+"""Whether what an instruction names is there, and takes as much as it is given (specs/semantics.md;
+specs/vm.md, "Well-formed")."""
 
 from __future__ import annotations
 

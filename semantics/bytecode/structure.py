@@ -1,4 +1,5 @@
-"""What bytecode must be before it runs: a validator for executables of strangers (specs/vm.md, "Well-formed").
+"""What bytecode must be before it runs: a validator for executables of strangers (specs/semantics.md;
+specs/vm.md, "Well-formed").
 
 `broken_bytecode(code, module)`, which `assay.semantics.rules` asks, has an Invalid for each rule that is broken, with
 the instruction. It takes nothing for granted that `assay.semantics.bytecode.decode` has not seen to, and the rules of
@@ -22,7 +23,7 @@ from assay.semantics.bytecode import (
     target,
     written,
 )
-from assay.semantics.bytecode.code_form import FIELDS, inside
+from assay.semantics.bytecode.code_form import FIELDS, element_form
 from assay.semantics.bytecode.names import broken_names
 from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import AssayError, Invalid
@@ -205,7 +206,7 @@ class _Function:
 
     def field(self, value: object, form: str) -> Iterator[Invalid]:
         """What a field says, by its form."""
-        of = inside(form)
+        of = element_form(form)
         if of is not None:
             for one in value if isinstance(value, tuple) else ():
                 yield from self.field(one, of)

@@ -51,7 +51,7 @@ from assay.verify.app.bound import (
 )
 from assay.verify.app.check import CheckRun, Line, Lowering, program_at
 from assay.verify.app.device_list import devices_as_data, devices_from
-from assay.verify.app.packed import Packed, is_packed, pack
+from assay.verify.app.packed import Packed, is_packed, pack_folder
 from assay.verify.app.passes import with_passes
 from assay.verify.app.sealed import Sealed
 from assay.verify.border import npz
@@ -113,7 +113,7 @@ def write_packed(
     def packed(temporary: Path) -> None:
         with children.folder() as place:
             _fill(place, check, lines, bound, sign)
-            pack(place, temporary)
+            pack_folder(place, temporary)
 
     replace_file(path, packed)
 
@@ -173,7 +173,7 @@ def _modules(check: CheckRun, arrays: ArrayWriter) -> Iterator[tuple[str, bytes]
     """The name and the bytes of each stage's module; their tensors go to `arrays`. An executable comes first: who runs
     it needs no other module."""
     if check.origin.vm:
-        yield from executable.written(executable.without(check.modules["vm"], check.late), arrays)
+        yield from executable.written(executable.without_late(check.modules["vm"], check.late), arrays)
     for stage, name in _module_files(check.origin.passes, check.origin.vm).items():
         yield name, encode(check.modules[stage], arrays).encode("utf-8")
 

@@ -1,5 +1,5 @@
-"""Bytecode in the file of an executable: with its constants, or without those that are bound late (specs/vm.md,
-"File")."""
+"""Bytecode in the file of an executable: with its constants, or without those that are bound late (specs/verify.md;
+specs/vm.md, "File")."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 from assay.semantics import store
 from assay.semantics.bits import frozen, raw
 from assay.semantics.bytecode import Bytecode
-from assay.semantics.bytecode.decode import decode
-from assay.semantics.bytecode.encode import encode
+from assay.semantics.bytecode.decode import decode_bytecode
+from assay.semantics.bytecode.encode import encode_bytecode
 from assay.semantics.bytecode.listing import listing
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
@@ -26,7 +26,7 @@ from assay.semantics.tensor import AllocateConst, program_order
 from assay.semantics.text.module_printer import show
 from assay.semantics.types import TensorType
 from assay.verify import children
-from assay.verify.app.packed import Packed, pack
+from assay.verify.app.packed import Packed, pack_folder
 from assay.verify.border.files import replace_file
 
 Array = np.ndarray[Any, Any]
@@ -54,7 +54,7 @@ def late_names(module: Module) -> list[str]:
     return [n for n in module.constants if n not in held and n not in module.infos]
 
 
-def without(module: Module, late: Mapping[str, Any]) -> Module:
+def without_late(module: Module, late: Mapping[str, Any]) -> Module:
     """The executable without these constants, which are bound late."""
     if not late:
         return module
@@ -93,7 +93,7 @@ def digests(constants: Mapping[str, Array]) -> dict[str, str]:
 
 def written(module: Module, arrays: store.ArrayWriter) -> Iterator[tuple[str, bytes]]:
     """The files of an executable; its tensors go to `arrays`."""
-    code, beside = encode(module)
+    code, beside = encode_bytecode(module)
     yield CODE, code
     yield BESIDE, store.encode(beside, arrays).encode("utf-8")
 
@@ -101,9 +101,11 @@ def written(module: Module, arrays: store.ArrayWriter) -> Iterator[tuple[str, by
 def read(files: Files, arrays: store.ArrayReader, where: str) -> Module:
     """The executable in the files of one, well-formed. Invalid: it is not, or it is not written as `written` does."""
     text = files.text(BESIDE)
-    module = decode(files.read(CODE), store.decode_companion(text, arrays, f"{where}: {BESIDE}"), f"{where}: {CODE}")
+    module = decode_bytecode(
+        files.read(CODE), store.decode_companion(text, arrays, f"{where}: {BESIDE}"), f"{where}: {CODE}"
+    )
     with open(os.devnull, "wb") as nowhere:
-        again = store.encode(encode(module)[1], store.ArrayWriter(nowhere, arrays.elsewhere.keys()))
+        again = store.encode(encode_bytecode(module)[1], store.ArrayWriter(nowhere, arrays.elsewhere.keys()))
     if again != text:
         raise Invalid("is not written as assay build writes it", where=f"{where}: {BESIDE}", label="bytecode.C6")
     try:
@@ -120,7 +122,7 @@ def load(path: Path) -> Module:
     return read(files, files.arrays(TENSORS), str(path))
 
 
-def save(module: Module, path: Path) -> None:
+def save_executable(module: Module, path: Path) -> None:
     """Write an executable that nothing is known of: without the modules that it was made of, and without evidence."""
 
     def packed(temporary: Path) -> None:
@@ -130,7 +132,7 @@ def save(module: Module, path: Path) -> None:
             with tensors.open("wb") as file:
                 for name, data in written(module, store.ArrayWriter(file)):
                     (place / name).write_bytes(data)
-            pack(place, temporary)
+            pack_folder(place, temporary)
 
     replace_file(path, packed)
 

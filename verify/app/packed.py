@@ -1,6 +1,6 @@
-"""One file that holds the files of a certificate (specs/vm.md, "File").
+"""One file that holds the files of a certificate (specs/verify.md; specs/vm.md, "File").
 
-    pack(folder, path)           # a directory, as one file
+    pack_folder(folder, path)           # a directory, as one file
     Packed(path)                 # as `assay.verify.app.sealed.Sealed` is of a directory
 
 Twelve bytes say what it is, 32 are the SHA-256 of all that follows: a table of names with the lengths of their
@@ -43,7 +43,7 @@ def is_packed(path: Path) -> bool:
         return False
 
 
-def pack(folder: Path, path: Path) -> None:
+def pack_folder(folder: Path, path: Path) -> None:
     """Write the regular files below a directory as one file."""
     names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     table = _table([(n, (folder / n).stat().st_size) for n in names])
@@ -74,7 +74,7 @@ def _table(members: list[tuple[str, int]]) -> bytes:
 
 class Packed:
     """A file that holds files. Invalid: it cannot be read (packed.C1), is none (packed.C2), has changed (packed.C3), or
-    is not written as `pack` writes it (packed.C4)."""
+    is not written as `pack_folder` writes it (packed.C4)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -21,7 +21,7 @@ from assay.interp.values import Event, Externs, Shape, Value
 from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
-from assay.semantics.bytecode import Bytecode, Entry
+from assay.semantics.bytecode import Bytecode, EntryPoint
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
@@ -151,7 +151,7 @@ def _stop(*args: Value) -> Value:
     raise _CameToExtern
 
 
-Target: TypeAlias = Function | PrimFunc | Entry
+Target: TypeAlias = Function | PrimFunc | EntryPoint
 """What is run."""
 
 
@@ -179,7 +179,7 @@ def by_position(given: Mapping[str, Any], types: Mapping[str, Type]) -> Mapping[
 
 def types_of(target: Target) -> dict[str, Type]:
     """The types of what a function takes, by name."""
-    if isinstance(target, Entry):
+    if isinstance(target, EntryPoint):
         return dict(target.inputs)
     if isinstance(target, Function):
         return {p.name: p.type for p in target.params}
@@ -195,7 +195,7 @@ def _run(module: Module, target: Target, name: str, externs: Externs, inputs: Ma
     try:
         if isinstance(target, Function):
             results = run(module, inputs, externs=externs, trace=trace, entry=target)
-        elif isinstance(target, Entry):
+        elif isinstance(target, EntryPoint):
             results = vm.run(module, inputs, externs=externs, trace=trace, entry=name)
         else:
             arrays = [inputs[b.name] for b in target.inputs]

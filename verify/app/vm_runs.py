@@ -17,7 +17,7 @@ from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.verify.app.judging_sizes import SizedRun
 from assay.verify.border.values import from_value, to_arrays
-from assay.verify.compare import digest
+from assay.verify.compare import bits_digest
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.trials.sizes import told_point, told_sizes
 
@@ -97,7 +97,7 @@ class BytecodeRuns:
         for name, array in outputs.items():
             other = found[name]
             of = array.dtype, array.shape
-            if of != (other.dtype, other.shape) or digest(array, dtype(of[0])) != digest(other, dtype(of[0])):
+            if of != (other.dtype, other.shape) or bits_digest(array, dtype(of[0])) != bits_digest(other, dtype(of[0])):
                 return f"output {name} is not bit for bit what the graph before it gives"
         if [(e.kind, e.name, render("", e.values)) for e in trace] != [
             (e.kind, e.name, render("", e.values)) for e in wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -80,11 +81,12 @@ class Seed:
         """Write a damaged file; what was done."""
         what = random.choice(["raw", "whole", "member", "member", "instruction"])
         if what == "instruction":
-            found = None
-            while found is None:
+            while True:
                 found = mutant(self.module.bytecode, random)
-            executable.save(self.module.with_(main=found[0]), to)
-            return f"instruction {found[1]}"
+                with suppress(Invalid):  # numbers below 0 cannot be written
+                    if found is not None:
+                        executable.save_executable(self.module.with_(main=found[0]), to)
+                        return f"instruction {found[1]}"
         begin, end = len(MAGIC), len(self.data)
         if what == "member":
             name = random.choice(MEMBERS)

@@ -15,8 +15,8 @@ from assay.interp.graph.session import Session
 from assay.interp.vm import run as vm_run
 from assay.semantics import bytecode as vm
 from assay.semantics.bytecode.code_form import Companion
-from assay.semantics.bytecode.decode import decode
-from assay.semantics.bytecode.encode import encode, number
+from assay.semantics.bytecode.decode import decode_bytecode
+from assay.semantics.bytecode.encode import encode_bytecode, number_bytes
 from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
@@ -26,7 +26,7 @@ from assay.semantics.types import DataType, TensorType, TupleType, TypeVar
 from assay.verify.api.check import build, verify
 from assay.verify.app import executable
 from assay.verify.app.certificate import MANIFEST
-from assay.verify.app.packed import HEAD, MAGIC, Packed, pack
+from assay.verify.app.packed import HEAD, MAGIC, Packed, pack_folder
 from tests.verify.app.executable_mutants import Seed, campaign, resealed
 
 GROWING = """n = TypeVar("n")
@@ -73,8 +73,8 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Seed]:
 def test_what_is_written_is_read(seeds: list[Seed], tmp_path: Path) -> None:
     for seed in seeds:
         assert verify(seed.path).holds
-        executable.save(seed.module, tmp_path / "a.assay")
-        executable.save(executable.load(tmp_path / "a.assay"), tmp_path / "b.assay")
+        executable.save_executable(seed.module, tmp_path / "a.assay")
+        executable.save_executable(executable.load(tmp_path / "a.assay"), tmp_path / "b.assay")
         assert (tmp_path / "a.assay").read_bytes() == (tmp_path / "b.assay").read_bytes()
 
 
@@ -105,7 +105,7 @@ def place_of(path: Path, data: bytes) -> Path:
     ("label", "word", "change"),
     [
         ("packed.C2", "no file that", lambda d: b"" + d[1:]),
-        ("packed.C2", "version 7", lambda d: d[: len(MAGIC)] + struct.pack("<I", 7) + d[len(MAGIC) + 4 :]),
+        ("packed.C2", "version 7", lambda d: d[: len(MAGIC)] + struct.pack_folder("<I", 7) + d[len(MAGIC) + 4 :]),
         ("packed.C3", "has changed", lambda d: d[:-1] + bytes([d[-1] ^ 1])),
         ("packed.C4", "inside of its head", lambda d: d[: HEAD - 1]),
         ("packed.C4", "inside of its table", lambda d: resealed(d[: HEAD + 5])),
@@ -133,7 +133,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_padding_is_of_zeros(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a").write_bytes(b"1")
-    pack(tmp_path / "d", tmp_path / "m.assay")
+    pack_folder(tmp_path / "d", tmp_path / "m.assay")
     data = bytearray((tmp_path / "m.assay").read_bytes())
     data[-2] = 1
     with pytest.raises(Invalid, match=r"not 0 \[packed.C4\]"):
@@ -152,7 +152,7 @@ def test_padding_is_of_zeros(tmp_path: Path) -> None:
         ("bytecode.C2", "more than the code", lambda d: d + b"\0"),
         ("bytecode.C3", "more bytes than it needs", lambda d: d[:4] + b"\x81\x00" + d[5:]),
         ("bytecode.C3", "more than 10 bytes", lambda d: d[:5] + b"\xff" * 10 + b"\1"),
-        ("bytecode.C3", "a list of", lambda d: d[:5] + number(1 << 40) + d[6:]),
+        ("bytecode.C3", "a list of", lambda d: d[:5] + number_bytes(1 << 40) + d[6:]),
         ("bytecode.C4", "no UTF-8", lambda d: d[:7] + b"\xff" + d[8:]),
         ("bytecode.C4", "twice", lambda d: d[:5] + b"\x02\x01a\x01a\0\0\0\0\0\0"),
         ("bytecode.C5", "text 9", lambda d: d[:5] + b"\x01\x01a\x01\x09"),
@@ -161,19 +161,19 @@ def test_padding_is_of_zeros(tmp_path: Path) -> None:
     ],
 )
 def test_bytes_that_are_no_code(seeds: list[Seed], label: str, word: str, change: Callable[[bytes], bytes]) -> None:
-    code, beside = encode(seeds[0].module)
+    code, beside = encode_bytecode(seeds[0].module)
     rows = (TensorType((), INT32), Var("n")) if label == "bytecode.C5" else beside.rows
     with pytest.raises(Invalid, match=word) as caught:
-        decode(change(code), Companion(beside.module, rows))
+        decode_bytecode(change(code), Companion(beside.module, rows))
     assert caught.value.label == label
 
 
 def test_code_that_is_written_otherwise(seeds: list[Seed]) -> None:
-    code, beside = encode(seeds[0].module)
+    code, beside = encode_bytecode(seeds[0].module)
     with pytest.raises(Invalid, match=r"rows are not just those.*bytecode\.C6"):
-        decode(code, Companion(beside.module, (*beside.rows, Var("n"))))
+        decode_bytecode(code, Companion(beside.module, (*beside.rows, Var("n"))))
     with pytest.raises(Invalid, match=r"not as it would be written.*bytecode\.C6"):
-        decode(_with_text_at_end(code), beside)
+        decode_bytecode(_with_text_at_end(code), beside)
 
 
 def _with_text_at_end(code: bytes) -> bytes:
@@ -181,7 +181,7 @@ def _with_text_at_end(code: bytes) -> bytes:
     at = 6
     for _ in range(code[5]):
         at += 1 + code[at]
-    return code[:5] + number(code[5] + 1) + code[6:at] + b"\x06nobody" + code[at:]
+    return code[:5] + number_bytes(code[5] + 1) + code[6:at] + b"\x06nobody" + code[at:]
 
 
 # --- well-formed --------------------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ def test_a_session_over_bytecode(seeds: list[Seed], tmp_path: Path) -> None:
     session.save_function("done", "warm", np.int64(0))
     x[:] = 9
     check(session.module)
-    executable.save(session.module, tmp_path / "m.assay")
+    executable.save_executable(session.module, tmp_path / "m.assay")
     again = Session(executable.load(tmp_path / "m.assay"))
     again.invoke("warm", i=np.int64(1))
     assert again.output(0).tolist() == [[2, 4], [14, 20]]
@@ -327,14 +327,14 @@ def forged(path: Path, folder: Path, module: Module) -> Path:
     """The file with other bytecode, and with all digests made again."""
     files = Packed(path)
     made = folder / "forged"
-    code, _ = encode(module)
+    code, _ = encode_bytecode(module)
     for name in files.names:
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_bytes(code if name == executable.CODE else files.read(name))
     text = files.text(MANIFEST)
     text = text.replace(files.digest(executable.CODE), hashlib.sha256(code).hexdigest())
     (made / MANIFEST).write_text(text, "utf-8")
-    pack(made, folder / "forged.assay")
+    pack_folder(made, folder / "forged.assay")
     return folder / "forged.assay"
 
 

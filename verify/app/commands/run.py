@@ -202,12 +202,12 @@ def _run(
 def _save(program: Any, inputs: Path | None, function: str | None, save_as: str, output: Path) -> None:
     """Write the module with a call of a function saved as another."""
     from assay.semantics.text.module_text import write_module
-    from assay.verify.app.executable import save
+    from assay.verify.app.executable import save_executable
     from assay.verify.app.text_run import save_call
     from assay.verify.border.inputs import load_npz
 
     made = save_call(program, function, save_as, load_npz(inputs) if inputs else {})
-    (save if output.suffix == ".assay" else write_module)(made, output)
+    (save_executable if output.suffix == ".assay" else write_module)(made, output)
 
 
 def _write_text(module: Any, output: Path | None) -> None:
