@@ -105,7 +105,7 @@ def place_of(path: Path, data: bytes) -> Path:
     ("label", "word", "change"),
     [
         ("packed.C2", "no file that", lambda d: b"" + d[1:]),
-        ("packed.C2", "version 7", lambda d: d[: len(MAGIC)] + struct.pack_folder("<I", 7) + d[len(MAGIC) + 4 :]),
+        ("packed.C2", "version 7", lambda d: d[: len(MAGIC)] + struct.pack("<I", 7) + d[len(MAGIC) + 4 :]),
         ("packed.C3", "has changed", lambda d: d[:-1] + bytes([d[-1] ^ 1])),
         ("packed.C4", "inside of its head", lambda d: d[: HEAD - 1]),
         ("packed.C4", "inside of its table", lambda d: resealed(d[: HEAD + 5])),
