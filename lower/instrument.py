@@ -14,6 +14,8 @@ from pathlib import Path
 
 from assay.lower.pipeline import Pass
 from assay.semantics.analyses.dump import dump
+from assay.semantics.bytecode import Bytecode
+from assay.semantics.bytecode.listing import listing
 from assay.semantics.errors import Invalid
 from assay.semantics.files import directory_at
 from assay.semantics.module import Module, Program
@@ -120,7 +122,7 @@ class Leaving(Instrument):
 
 class Dump(Instrument):
     """Writes each module to a directory: `03-anf.py`, which `assay run` and `check` take, with its large constants
-    beside it; and a planned program, which has no text that is read, as `08-liveness.main.txt`."""
+    beside it; and a planned program or bytecode, which have no text that is read, as `08-liveness.main.txt`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -132,15 +134,16 @@ class Dump(Instrument):
             directory_at(self.directory)
 
     def after_pass(self, module: Module, name: str) -> None:
-        """Write the module as text, and each planned program as a dump beside it."""
+        """Write the module as text, and each planned program, or bytecode, as a dump beside it."""
         self._count += 1
         stem = f"{self._count:02}-{name}"
-        programs = {n: d for n, d in module.definitions.items() if isinstance(d, Program)}
+        programs = {n: d for n, d in module.definitions.items() if isinstance(d, Program | Bytecode)}
         rest = {n: d for n, d in module.definitions.items() if n not in programs}
         write_module(replace(module, definitions=rest), self.directory / f"{stem}.py")
         for of, program in programs.items():
             with _written(self.directory):
-                (self.directory / f"{stem}.{of}.txt").write_text(dump(program) + "\n", "utf-8")
+                text = dump(program) if isinstance(program, Program) else "\n".join(listing(program))
+                (self.directory / f"{stem}.{of}.txt").write_text(text + "\n", "utf-8")
 
 
 @contextmanager

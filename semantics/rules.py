@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from assay.semantics.bytecode import Bytecode
+from assay.semantics.bytecode.structure import broken_bytecode
 from assay.semantics.constant_rules import broken_table, check_constants
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid
@@ -55,6 +57,8 @@ def broken(module: Module) -> Iterator[Invalid]:
                     check_program(d, module)
                 case DataDef():
                     check_data(d, module)
+                case Bytecode():
+                    yield from broken_bytecode(d, module)
         except Invalid as wrong:
             yield Invalid(wrong.message, where=wrong.where or name, label=wrong.label)
 

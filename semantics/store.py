@@ -4,9 +4,9 @@
     module = decode(text, arrays)      # arrays: an `ArrayReader`
 
 Each row is `[class, {field: value}]`; `{"r": n}` in a value is row n, always an earlier one. Tensors lie in one binary
-file, each once, bound by SHA-256. Variables have numbers, which modules of one file share: a symbol of a size is the
-same in all of them. What is read is checked to be of this form; whether it is well-formed as a module is
-for `assay.semantics.rules` to say.
+file, each once, bound by SHA-256. Variables have numbers, which modules of one file share: a symbol of a size, or a
+type parameter, is the same in all of them. What is read is checked to be of this form; whether it is well-formed as a
+module is for `assay.semantics.rules` to say.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import mmap
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -27,6 +27,7 @@ import numpy as np
 
 from assay.semantics import devices, graph, memory, module, scalar, strict_json, tensor, types
 from assay.semantics.bits import raw
+from assay.semantics.bytecode.code_form import Companion
 from assay.semantics.dtypes import DTYPES, DType, dtype, size_in_bytes
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.files import open_regular
@@ -59,6 +60,7 @@ _CLASSES: dict[str, type] = {
     **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch,
     module.Assertion, module.Measure, module.Require, module.PrintValues, module.Loop, module.Continue,
     module.ConstantInfo)},
+    "bytecode.Companion": Companion,
     "types.VirtualDevice": devices.VirtualDevice,
     "errors.Span": Span,
     **{f"memory.{c.__name__}": c for c in (memory.Pool, memory.Place, memory.Plan)},
@@ -70,18 +72,22 @@ _PLAIN = (NoneType, bool, str, int, float, np.generic, np.ndarray, DType, Operat
 
 
 class ArrayWriter:
-    """Appends tensors to a binary file, each content once."""
+    """Appends tensors to a binary file, each content once. Those whose digests are in `elsewhere` are not there: what
+    names them says None for their place."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, elsewhere: Collection[str] = ()) -> None:
         self.file = file
+        self.elsewhere = elsewhere
         self.end = 0
         self.known: dict[str, int] = {}
-        self.variables: dict[scalar.Var, int] = {}
+        self.variables: dict[scalar.Var | types.TypeVar, int] = {}
 
     def add(self, array: np.ndarray[Any, Any]) -> dict[str, Any]:
         """A reference (dtype, shape, offset, SHA-256) to the array's bytes; appends them where they are new."""
         data = raw(array)
         digest = hashlib.sha256(data).hexdigest()
+        if digest in self.elsewhere:
+            return {"array": [dtype(array.dtype).name, list(array.shape), None, digest]}
         if digest not in self.known:
             padding = -self.end % ALIGNMENT
             self.file.write(b"\0" * padding)
@@ -96,21 +102,28 @@ class ArrayWriter:
 class ArrayReader:
     """Reads tensors back from the file, mapped and not copied; a changed byte is Invalid."""
 
-    def __init__(self, path: Path, opened: BinaryIO | None = None) -> None:
+    def __init__(self, path: Path, opened: BinaryIO | None = None, data: memoryview | None = None) -> None:
         self.path = path
-        with opened or open_regular(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            self.data: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        self.data: mmap.mmap | bytes | memoryview = b""
+        self.elsewhere: dict[str, np.ndarray[Any, Any]] = {}
+        """Tensors that are not in the file, by their digests."""
+        if data is not None:
+            self.data = data
+        else:
+            with opened or open_regular(path) as file:
+                size = os.fstat(file.fileno()).st_size
+                if size:
+                    self.data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.checked: set[tuple[int, int, str]] = set()
-        self.variables: dict[int, scalar.Var] = {}
+        self.variables: dict[int, scalar.Var | types.TypeVar] = {}
 
-    def variable(self, name: str, of: DType, number: Any) -> scalar.Var:
-        """The variable of a number. ValueError: it is another in a module before."""
+    def variable(self, made: scalar.Var | types.TypeVar, number: Any) -> scalar.Var | types.TypeVar:
+        """The variable or type parameter of a number. ValueError: it is another in a module before."""
         if type(number) is not int or number < 0:
             raise ValueError(f"{number!r} is no number of a variable")
-        found = self.variables.setdefault(number, scalar.Var(name, of))
-        if (found.name, found.dtype) != (name, of):
-            raise ValueError(f"variable {number} is {name} here, and {found.name} in a module before")
+        found = self.variables.setdefault(number, made)
+        if (type(found), found.name) != (type(made), made.name) or _dtype_of(found) is not _dtype_of(made):
+            raise ValueError(f"variable {number} is {made.name} here, and {found.name} in a module before")
         return found
 
     def get(self, ref: Any) -> np.ndarray[Any, Any]:
@@ -118,18 +131,26 @@ class ArrayReader:
         name, shape, offset, digest = ref
         of = dtype(name)
         size = size_in_bytes(shape, of)
+        if offset is None:
+            return self._elsewhere(digest).reshape(-1).view(of.numpy).reshape(shape)
         if offset < 0 or offset + size > len(self.data):
             raise Invalid("a tensor lies outside the file", where=str(self.path), label="store.C1")
-        bytes_ = np.frombuffer(self.data, np.uint8, size, offset) if size else np.empty(0, np.uint8)
+        bytes_ = np.frombuffer(self.data, np.uint8, size, offset) if size else np.frombuffer(bytes(1), np.uint8, 0)
         if (offset, size, digest) not in self.checked:
             if hashlib.sha256(bytes_.data).hexdigest() != digest:
                 raise Invalid("a tensor's bytes do not have their digest", where=str(self.path), label="store.C2")
             self.checked.add((offset, size, digest))
         return bytes_.view(of.numpy).reshape(shape)
 
+    def _elsewhere(self, digest: str) -> np.ndarray[Any, Any]:
+        if digest not in self.elsewhere:
+            what = f"the tensor with SHA-256 {digest} is kept elsewhere, and not given with --constants"
+            raise Invalid(what, where=str(self.path), label="store.C5")
+        return self.elsewhere[digest]
 
-def encode(root: module.Module, arrays: ArrayWriter) -> str:
-    """The module as JSON text; its tensors go to `arrays`."""
+
+def encode(root: module.Module | Companion, arrays: ArrayWriter) -> str:
+    """The module, or what stands beside bytecode, as JSON text; its tensors go to `arrays`."""
     rows: list[str] = []
     index: dict[int, int] = {}
 
@@ -157,10 +178,10 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
     for node in post_order(root, _parts):
         index[id(node)] = len(rows)
         content = {n: value(getattr(node, n)) for n in _FIELDS[type(node)]}
-        if isinstance(node, scalar.Var):
+        if isinstance(node, scalar.Var | types.TypeVar):
             content["number"] = arrays.variables.setdefault(node, len(arrays.variables))
         rows.append(json.dumps([_NAMES[type(node)], content]))
-    return '{"format": "assay-module-2", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
+    return '{"format": "assay-module-3", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
 
 
 def _parts(node: Any) -> list[Any]:
@@ -204,28 +225,49 @@ def require_form(root: module.Module) -> None:
 
 def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
     """The module that `encode` wrote; Invalid where the text is not of that form."""
-    try:
-        data = strict_json.parse_json(text)
-        if data.keys() != {"format", "rows"}:
-            raise ValueError("a stored module is its format and its rows")
-        if data["format"] != "assay-module-2":
-            raise Invalid(f"unknown format {data['format']!r}", where=where, label="store.C3")
-        built: list[Any] = []
-        for name, content in data["rows"]:
-            made = {k: _value(v, built, arrays) for k, v in content.items()}
-            built.append(_build(_CLASSES[name], made, arrays))
-        root = built[-1]
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
-        raise Invalid(f"not a stored module: {wrong!r}", where=where, label="store.C3") from None
+    root = _decoded(text, arrays, where)
     if not isinstance(root, module.Module):
         raise Invalid("the last row is not a module", where=where, label="store.C3")
     return root
 
 
+def decode_companion(text: str, arrays: ArrayReader, where: str = "") -> Companion:
+    """What stands beside bytecode; Invalid where the text is not of that form."""
+    root = _decoded(text, arrays, where)
+    if not isinstance(root, Companion):
+        raise Invalid("the last row is not what stands beside bytecode", where=where, label="store.C3")
+    return root
+
+
+def _decoded(text: str, arrays: ArrayReader, where: str) -> Any:
+    """What the last row is."""
+    try:
+        data = strict_json.parse_json(text)
+        if data.keys() != {"format", "rows"}:
+            raise ValueError("a stored module is its format and its rows")
+        if data["format"] != "assay-module-3":
+            raise Invalid(f"unknown format {data['format']!r}", where=where, label="store.C3")
+        built: list[Any] = []
+        for name, content in data["rows"]:
+            made = {k: _value(v, built, arrays) for k, v in content.items()}
+            built.append(_build(_CLASSES[name], made, arrays))
+        return built[-1]
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
+        raise Invalid(f"not a stored module: {wrong!r}", where=where, label="store.C3") from None
+
+
 def _build(cls: type, made: dict[str, Any], arrays: ArrayReader) -> Any:
     """The node, if every field has the type that its class declares."""
     _require_fields(cls, made)
-    return arrays.variable(**{"of": made.pop("dtype"), **made}) if cls is scalar.Var else cls(**made)
+    if cls not in (scalar.Var, types.TypeVar):
+        return cls(**made)
+    number = made.pop("number")
+    return arrays.variable(cls(**made), number)
+
+
+def _dtype_of(variable: scalar.Var | types.TypeVar) -> DType | None:
+    """The element type of a variable; a type parameter has none."""
+    return variable.dtype if isinstance(variable, scalar.Var) else None
 
 
 def _require_fields(cls: type, made: Mapping[str, Any]) -> None:

@@ -123,11 +123,11 @@ class Comparison:
             self.progress(index + 1, len(program.steps))
             if isinstance(step, PrintValues):
                 types = {n: program.slots[n].type.dtype for n in step.shown}
-                events.append((index, {n: (_digest(arrays[n], of), arrays[n].nbytes) for n, of in types.items()}))
+                events.append((index, {n: (bits_digest(arrays[n], of), arrays[n].nbytes) for n, of in types.items()}))
                 return
             written = {n: program.slots[n] for n in step.writes}
             left = {n: s for n, s in written.items() if s.is_live(positions[index + 1] - 1)}
-            told = {n: (_digest(arrays[n], s.type.dtype), arrays[n].nbytes) for n, s in left.items()}
+            told = {n: (bits_digest(arrays[n], s.type.dtype), arrays[n].nbytes) for n, s in left.items()}
             events.append((index, told))
             sized.come_to(index)
             if wrong is None:
@@ -182,7 +182,7 @@ class Comparison:
                 said += "; with the platform's libm each step within its operator's bounds too"
         else:
             types = {s: program.slots[s].type.dtype for s in program.outputs}
-            odd = [s for s, of in types.items() if _digest(native[s], of) != _digest(by_slot[s], of)]
+            odd = [s for s, of in types.items() if bits_digest(native[s], of) != bits_digest(by_slot[s], of)]
             wrong = f"output {self.names[odd[0]]} is not bit for bit the machine's" if odd else None
         if wrong is not None:
             return "", refuted("tested", f"C as its users compile it: {wrong}")
@@ -223,8 +223,8 @@ class Comparison:
             if index != expected:
                 there = "has ended" if expected is None else f"takes {describe_step(program.steps[expected], expected)}"
                 first.append(f"C takes {describe_step(step, index)} where the machine {there}")
-            for name, (digest, size) in () if first else digests.items():
-                if not first and _digest(bytes_of(name, size), program.slots[name].type.dtype) != digest:
+            for name, (wanted, size) in () if first else digests.items():
+                if not first and bits_digest(bytes_of(name, size), program.slots[name].type.dtype) != wanted:
                     first.append(f"C differs from the machine in buffer {name}, {what} {describe_step(step, index)}")
             if first:
                 raise SeenEnough  # the C may go on as it likes
@@ -249,7 +249,7 @@ class Comparison:
             return f"C has ended where the machine takes {describe_step(program.steps[left], left)}"
         for slot in program.outputs:
             of = program.slots[slot].type.dtype
-            if _digest(got[slot], of) != _digest(by_slot[slot], of):
+            if bits_digest(got[slot], of) != bits_digest(by_slot[slot], of):
                 return f"C differs from the machine in output {self.names[slot]}"
         return None
 
@@ -319,7 +319,7 @@ def _allowed(kernel: PrimFunc, operands: Sequence[Any]) -> Sequence[Any]:
     return allowed if isinstance(allowed, tuple) else (allowed,)
 
 
-def _digest(array: Array, of: DType) -> bytes:
+def bits_digest(array: Array, of: DType) -> bytes:
     """The bits of a tensor, every NaN as one: NaN payloads are not observed (rule M5). Bytes are taken as `of`."""
     data = np.ascontiguousarray(array).reshape(-1)
     if of.is_float:

@@ -36,6 +36,7 @@ def run(
     trace: list[Event] | None = None,
     observe: Observe | None = None,
     seed: int = 0,
+    entry: str = "main",
 ) -> dict[str, Value]:
     """The outputs of the module's bytecode by name, on inputs by name, as `assay.interp.graph.run` takes and gives
     them.
@@ -46,18 +47,18 @@ def run(
     number of the instruction, the instruction and the arrays that it wrote, views which are good until it returns.
     Invalid: inputs or externs that are missing, unknown or of the wrong type; a late constant that is not bound; what
     is no bytecode. Traps: those of the graph's run, and "unwritten read", "clobbered", "out of bounds", "misaligned",
-    "store to constant" and "wrong device" where the bytecode is wrong.
+    "store to constant" and "wrong device" where the bytecode is wrong. `entry` is the function that is called.
     """
     code = module.bytecode
-    main = code.main
+    called = code.entry(entry)
     for name in code.late:
         if name not in module.constants:
-            raise Invalid(f"the constant {name} is bound late, and is not given", label="vm.C8")
+            raise Invalid(f"the constant {name} is bound late, and not given: give all with --constants", label="vm.C8")
     for name, at in _externs(module):
         if name not in (externs or {}):
             raise Invalid(f"no function was given for the extern {name}", where=at, label="extern.C1")
     machine = Machine(module, execute, externs or {}, [] if trace is None else trace, observe, seed)
-    types = dict(zip(code.inputs, main.parameters, strict=True))
+    types = called.inputs
     check_names(types, inputs)
     what = {n: f"input {n!r}" for n in types}
     made = {n: given(inputs[n], t, what[n]) for n, t in types.items()}
@@ -65,20 +66,22 @@ def run(
     bind(meetings, {}, {})
     check_contents(meetings, {}, module, externs or {})
     arguments = [
-        machine.border.inward(v, n, code.devices[n]) if n in code.devices else machine.border.inward(v, n)
+        machine.border.inward(v, n, code.devices[n])
+        if entry == "main" and n in code.devices
+        else machine.border.inward(v, n)
         for n, v in made.items()
     ]
     try:
         with np.errstate(all="ignore"):
-            result = machine.run("main", arguments)
+            result = machine.run(entry, arguments)
     except BaseException:
         machine.border.close(())
         raise
     found = machine.border.close(result)
     results = found if isinstance(found, tuple) else (found,)
-    if len(results) != len(code.outputs):
-        raise Invalid(f"main gives {len(results)} values for {len(code.outputs)} outputs", label="vm.C4")
-    return dict(zip(code.outputs, results, strict=True))
+    if len(results) != len(called.outputs):
+        raise Invalid(f"{entry} gives {len(results)} values for {len(called.outputs)} outputs", label="vm.C4")
+    return dict(zip(called.outputs, results, strict=True))
 
 
 def _externs(module: Module) -> Iterator[tuple[str, Span | None]]:

@@ -58,8 +58,10 @@ from assay.semantics.bytecode.instructions import (
     written as written,
 )
 from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.errors import Invalid
+from assay.semantics.names import unused
 from assay.semantics.scalar import Var as Size
-from assay.semantics.types import TensorType, Type, TypeVar
+from assay.semantics.types import TensorType, TupleType, Type, TypeVar
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,15 @@ class BytecodeFunction:
 
 
 @dataclass(frozen=True)
+class EntryPoint:
+    """A function with the types of its inputs by name, and the names of its outputs."""
+
+    function: BytecodeFunction
+    inputs: Mapping[str, Type]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Bytecode:
     """An executable: functions by name, `main` the entry; the names of its inputs, which are the parameters of main,
     and of its outputs: the fields of main's result, where that is a tuple, or the result itself; and the constants that
@@ -97,6 +108,21 @@ class Bytecode:
     late: Mapping[str, TensorType] = field(default_factory=dict)
     devices: Mapping[str, VirtualDevice] = field(default_factory=dict)
     host: VirtualDevice = ANYWHERE
+
+    def entry(self, name: str) -> EntryPoint:
+        """A function as it is called from outside, by what the source calls its parameters. Invalid (vm.C11): there is
+        none of that name that captures nothing."""
+        function = self.functions.get(name)
+        if function is None or function.captured or function.inherited:
+            known = ", ".join(n for n, f in self.functions.items() if not f.captured and not f.inherited)
+            raise Invalid(f"the executable has no function {name} to call; it has {known}", label="vm.C11")
+        if name == "main":
+            return EntryPoint(function, dict(zip(self.inputs, function.parameters, strict=True)), self.outputs)
+        taken: dict[str, Type] = {}
+        for r, of in enumerate(function.parameters):
+            taken[unused(function.names.get(r, f"input_{r}"), taken)] = of
+        count = len(function.result.fields) if isinstance(function.result, TupleType) else 1
+        return EntryPoint(function, taken, tuple(f"output_{i}" for i in range(count)))
 
     @property
     def main(self) -> BytecodeFunction:

@@ -11,6 +11,7 @@ from tests.places import SPECS
 from tests.shown import (
     constants,
     devices,
+    executables,
     kernels,
     language,
     memory,
@@ -28,6 +29,7 @@ from tests.shown.case import Shown, missing, run
 CASES = [
     *passes.SHOWN,
     *devices.SHOWN,
+    *executables.SHOWN,
     *kernels.SHOWN,
     *constants.SHOWN,
     *language.SHOWN,

@@ -15,16 +15,15 @@ REASONS = {
     ),
     "R8": "a property of the source: one walk and one rewriter",
     "R10": f"the table shows sizes made explicit; `legalize` is {PYTHON}, the commands lower at numbers",
-    "R11": NOT_BUILT,
     "R36": f"the table shows that a free variable is refused; the analyses are {PYTHON}",
     "R38": f"equality and hashes are {PYTHON}",
-    "J20": NOT_BUILT,
+    "J20": "the table shows executables that are stored, and constants that are bound late; remote calls are not built",
     "J22": (
         "the table shows engines and externs of unknown sizes in a run and in a plan; their C is compiled from Python"
         " only"
     ),
     "J21": (
-        "the table shows inputs by name and what is said of unknown ones; positions, and outputs one by one, are"
-        " Session's"
+        "the table shows inputs by name and what is said of unknown ones; positions are NumPy's arr_0 or"
+        " Session's, and outputs one by one are Session's"
     ),
 }

@@ -21,7 +21,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.how import DEFAULTS, How
 from assay.verify.api.programs import Array, Inputs, Program, input_arrays, opened, with_inputs
-from assay.verify.app import bound as binding, certificate, check as run, signing
+from assay.verify.app import bound as binding, certificate, check as run, executable, signing
 from assay.verify.app.check import CheckRun, Line
 from assay.verify.app.judging import JudgedOutputs, isolated
 from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
@@ -31,7 +31,8 @@ from assay.verify.backends.functions import as_backend
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import Backend
-from assay.verify.border.inputs import bounds_left
+from assay.verify.border.files import require_file_place
+from assay.verify.border.inputs import bounds_left, save
 from assay.verify.border.onnx_containers import containers
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit, gravest
@@ -109,6 +110,7 @@ def check(
         require_place(Path(page))
     with named_backends(backends, expected is not None, patience) as others:
         how = {**DEFAULTS, **how}
+        require_no_plans(how, "")
         config, passes = devices_of(how["on"], how["host"]), _passes(how)
         program, source = opened(model)
         held = {} if isinstance(program, Module) else containers(program)
@@ -135,13 +137,14 @@ def check(
                 passes=passes,
                 inputs=given,
                 bounds=bounds,
+                vm=how["vm"],
             ),
             given,
             seed,
             judged,
             defaults,
             instruments=_instruments(how),
-            stop_after=stage_of(stop_after, passes),
+            stop_after=stage_of(stop_after, passes, how["vm"]),
         )
         found = _found(checked, checked.lines, on_line, progress)
         if page is not None:
@@ -160,19 +163,27 @@ def build(
     interface: Interface | str = Interface.UNPACKED,
     device: str = "",
     sign: str | Path | None = None,
+    late_constants: str | Path | None = None,
     on_line: Callable[[Line], None] | None = None,
     progress: Progress | None = None,
     **how: Unpack[How],
 ) -> Report:
-    """Check a program as `check` does and, if every line holds, write its C text and the certificate to `directory`.
+    """Check a program as `check` does and, if every line holds, write its C text and the certificate to `directory`;
+    with `vm` its bytecode and the certificate to one file of that name.
 
     `interface` is how the C entry and its kernels are called; `device` where steps run that name none; `sign` a file
-    with a private Ed25519 key; the rest as for `check`. Invalid: as `check`, or the directory is not empty and no
+    with a private Ed25519 key; `late_constants` an .npz file for the constants of bytecode, which are then bound when
+    it is run; the rest as for `check`. Invalid: as `check`, or the directory is not empty and no
     certificate is in it.
     """
     directory, interface = Path(directory), Interface(interface)
-    certificate.require_writable(directory)
     how = {**DEFAULTS, **how}
+    require_no_plans(how, device or ("" if interface is Interface.UNPACKED else interface))
+    if late_constants is not None:
+        if not how["vm"]:
+            raise Invalid("--late-constants is for bytecode: it goes with --vm", label="cli.C3")
+        require_file_place(Path(late_constants))
+    require_file_place(directory) if how["vm"] else certificate.require_writable(directory)
     config = devices_of(how["on"], how["host"])
     if config is not None and device:
         raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
@@ -198,12 +209,20 @@ def build(
         passes=_passes(how),
         inputs=given,
         bounds=bounds,
+        vm=how["vm"],
         digest=lambda m: binding.header_digest(binding.module_digest(m), bound, seed),
     )
 
     checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=_instruments(how))
     found = _found(checked, checked.lines, on_line, progress)
-    if found.exit is Exit.HOLDS:
+    if found.exit is Exit.HOLDS and how["vm"]:
+        if late_constants is not None:
+            made = checked.modules["vm"]
+            late = {n: made.constants[n] for n in executable.late_names(made)}
+            checked.late = executable.digests(late)
+            save(Path(late_constants), late)
+        certificate.write_packed(directory, checked, list(found.lines), bound, signer)
+    elif found.exit is Exit.HOLDS:
         certificate.write(directory, checked, list(found.lines), bound, signer)
     return found
 
@@ -214,10 +233,12 @@ def verify(
     model: str | Path | None = None,
     key: str | Path | None = None,
     second: bool = False,
+    constants: Inputs = None,
     on_line: Callable[[Line], None] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Check a certificate again, from nothing but the directory.
+    """Check a certificate again, from nothing but the directory; or the file of an executable, with its `constants`
+    where they are bound late.
 
     With `model` it must be of this file, with `key` be signed with the private half of this Ed25519 key; with `second`
     cvc5 decides its proofs too. Invalid: there is no certificate, or a file of it is not as its manifest says.
@@ -225,10 +246,26 @@ def verify(
     if second:
         cvc5_module()
     holds = signing.verifier(Path(key)) if key is not None else None
-    stored = directory if isinstance(directory, certificate.Stored) else certificate.Stored(Path(directory))
-    checked = CheckRun(stored, stored.given(), stored.seed, defaults=stored.defaults(), kept=stored.inputs())
+    stored = directory if isinstance(directory, certificate.Stored) else stored_at(Path(directory), constants)
+    checked = CheckRun(
+        stored, stored.given(), stored.seed, defaults=stored.defaults(), kept=stored.inputs(), late=stored.late
+    )
     of_model = Path(model) if model is not None else None
     return _found(checked, lambda: certificate.lines(stored, checked, holds, of_model, second), on_line, progress)
+
+
+def stored_at(path: Path, constants: Inputs = None) -> certificate.Stored:
+    """The certificate in a directory or in the file of an executable, whose late constants these are."""
+    return certificate.Stored(path, input_arrays(constants))
+
+
+def require_no_plans(how: How, of_c: str) -> None:
+    """Invalid (cli.C3): an option is about memory plans or C, and the lowering is to bytecode."""
+    names = ("pools", "constant_pools", "planner", "io_in_pools", "alignment")
+    odd = [n for n in names if how[n] != DEFAULTS[n]] if how["vm"] else []  # type: ignore[literal-required]
+    if odd or (how["vm"] and of_c):
+        what = f"--{odd[0].replace('_', '-')}" if odd else "--interface or --device"
+        raise Invalid(f"{what} is for C, and --vm is without a plan of memory", label="cli.C3")
 
 
 def _found(

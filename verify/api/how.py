@@ -21,9 +21,10 @@ class How(TypedDict, total=False):
     dump: str | Path | None
     skip: str | Sequence[str]
     passes: str | Sequence[str]
+    vm: bool
 
 
 DEFAULTS: How = {
     "pools": "", "constant_pools": "", "planner": "exact", "io_in_pools": False, "alignment": None, "on": (),
-    "host": "", "dump": None, "skip": (), "passes": "",
+    "host": "", "dump": None, "skip": (), "passes": "", "vm": False,
 }  # fmt: skip

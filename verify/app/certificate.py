@@ -30,15 +30,15 @@ from assay.lower.c import CSource, Interface, emit
 from assay.lower.c.names import identifier as c_identifier
 from assay.lower.constants.binding import with_given_constants
 from assay.semantics import strict_json
-from assay.semantics.compilation import CompilationConfig
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.bits import frozen
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
+from assay.semantics.store import ArrayWriter, decode, encode
 from assay.semantics.strict_json import typed
 from assay.verify import children
+from assay.verify.app import executable
 from assay.verify.app.bound import (
     Bound,
     digests_of,
@@ -50,9 +50,12 @@ from assay.verify.app.bound import (
     stored_bound,
 )
 from assay.verify.app.check import CheckRun, Line, Lowering, program_at
+from assay.verify.app.device_list import devices_as_data, devices_from
+from assay.verify.app.packed import Packed, is_packed, pack_folder
 from assay.verify.app.passes import with_passes
 from assay.verify.app.sealed import Sealed
 from assay.verify.border import npz
+from assay.verify.border.files import replace_file
 from assay.verify.border.inputs import as_members, load_opened, save
 from assay.verify.border.onnx_containers import with_tensors_only
 from assay.verify.border.onnx_defaults import with_given_defaults
@@ -61,11 +64,15 @@ from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.memory import second_opinion
 
 FORMAT = "assay-certificate-9"
+VM_FORMAT = "assay-executable-1"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
 SIGNATURE = "manifest.sig"
-KEYS = ["format", "name", "seed", "interface", "device", "devices", "passes", "model", "lines", "about", "files"]
+KEYS = {
+    FORMAT: ["format", "name", "seed", "interface", "device", "devices", "passes", "model", "lines", "about", "files"],
+    VM_FORMAT: ["format", "name", "seed", "late", "devices", "passes", "model", "lines", "about", "files"],
+}
 
 
 def write(
@@ -98,6 +105,19 @@ def write(
         children.remove_folder(temporary)
 
 
+def write_packed(
+    path: Path, check: CheckRun, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None = None
+) -> None:
+    """Write the artefacts of a check of bytecode that holds, as one file. It appears whole or not at all."""
+
+    def packed(temporary: Path) -> None:
+        with children.folder() as place:
+            _fill(place, check, lines, bound, sign)
+            pack_folder(place, temporary)
+
+    replace_file(path, packed)
+
+
 def require_writable(directory: Path) -> None:
     """Invalid where `write` could not write later: long work should not end in a path that was never good."""
     real = Path(os.path.realpath(directory))
@@ -121,13 +141,13 @@ def require_writable(directory: Path) -> None:
 def _fill(
     directory: Path, check: CheckRun, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None
 ) -> None:
-    assert check.source is not None
-    check.source.write(directory)
+    if check.source is not None:
+        check.source.write(directory)
     folder = directory / FOLDER
     folder.mkdir()
     with (folder / "tensors.bin").open("wb") as file:
-        for name, text in _modules(check, ArrayWriter(file)):
-            (folder / name).write_text(text, "utf-8")
+        for name, data in _modules(check, ArrayWriter(file, set(check.late.values()))):
+            (directory / name).write_bytes(data)
     for about, query in check.queries.items():
         (folder / f"{about}.smt2").write_text(query, "utf-8")
     save(folder / "inputs.npz", _inputs(check))
@@ -138,10 +158,10 @@ def _fill(
         "compiler": version(directory),
         "libm": " ".join(platform.libc_ver()),
     }
-    data = _manifest(check, lines, bound, dict(sorted(files.items())), making).encode("utf-8")
-    (folder / "manifest.json").write_bytes(data)
+    manifest = _manifest(check, lines, bound, dict(sorted(files.items())), making).encode("utf-8")
+    (folder / "manifest.json").write_bytes(manifest)
     if sign is not None:
-        (folder / SIGNATURE).write_bytes(sign(data))
+        (folder / SIGNATURE).write_bytes(sign(manifest))
 
 
 def _inputs(check: CheckRun) -> dict[str, np.ndarray[Any, Any]]:
@@ -149,15 +169,19 @@ def _inputs(check: CheckRun) -> dict[str, np.ndarray[Any, Any]]:
     return {**check.defaults, **check.inputs}
 
 
-def _modules(check: CheckRun, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
-    """The name and the text of each stage's module; their tensors go to `arrays`."""
-    for stage, name in _module_files(check.origin.passes).items():
-        yield name, encode(check.modules[stage], arrays)
+def _modules(check: CheckRun, arrays: ArrayWriter) -> Iterator[tuple[str, bytes]]:
+    """The name and the bytes of each stage's module; their tensors go to `arrays`. An executable comes first: who runs
+    it needs no other module."""
+    if check.origin.vm:
+        yield from executable.written(executable.without_late(check.modules["vm"], check.late), arrays)
+    for stage, name in _module_files(check.origin.passes, check.origin.vm).items():
+        yield name, encode(check.modules[stage], arrays).encode("utf-8")
 
 
-def _module_files(passes: str) -> dict[str, str]:
-    """The file of each stage's module, by stage name, in order."""
-    return {stage.name: f"{i}-{stage.name}.json" for i, stage in enumerate(with_passes(passes), 1)}
+def _module_files(passes: str, vm: bool) -> dict[str, str]:
+    """The file of each stage's module, by stage name, in order; but for that of bytecode."""
+    stages = enumerate(with_passes(passes, vm), 1)
+    return {stage.name: f"{FOLDER}/{i}-{stage.name}.json" for i, stage in stages if stage.name != "vm"}
 
 
 def _manifest(
@@ -166,14 +190,14 @@ def _manifest(
     """The one way to write the manifest. All of it is claimed, but for `about`, which is about the machine that made
     it."""
     source = check.source
-    assert source is not None
+    if source is not None:
+        head = {"format": FORMAT, "name": source.name, "seed": check.seed}
+        head |= {"interface": source.interface, "device": source.device}
+    else:
+        head = {"format": VM_FORMAT, "name": check.origin.name, "seed": check.seed, "late": dict(check.late)}
     manifest = {
-        "format": FORMAT,
-        "name": source.name,
-        "seed": check.seed,
-        "interface": source.interface,
-        "device": source.device,
-        "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
+        **head,
+        "devices": None if check.origin.config is None else devices_as_data(check.origin.config),
         "passes": check.origin.passes,
         "model": {
             **replace(bound, defaults=digests_of_arrays(check.defaults)).as_data(),
@@ -191,53 +215,40 @@ def _claim(line: Line) -> dict[str, Any]:
     return {key: value for key, value in line.as_data().items() if key != "seconds"}
 
 
-def _devices_as_data(config: CompilationConfig) -> dict[str, Any]:
-    """The devices that there are, and which of them, by number, are the host and the default."""
-    devices = config.devices
-    there = [[d.type, d.id, d.target] for d in devices]
-    return {"there": there, "host": devices.index(config.host), "default": devices.index(config.default)}
-
-
-def _devices_of(data: Any) -> CompilationConfig:
-    if any([type(part) for part in row] != [str, int, str] for row in data["there"]):
-        raise ValueError("a device is a type, an id and a target")
-    there = tuple(VirtualDevice(kind, number, target) for kind, number, target in data["there"])
-    config = CompilationConfig(there, there[data["host"]], there[data["default"]])
-    known = CompilationConfig.make(there, config.host, config.default)
-    if known != config or json.dumps(_devices_as_data(config)) != json.dumps(data):
-        raise ValueError("the devices are not written as they are")
-    return config
-
-
 class Stored:
-    """The artefacts of a certificate, an `Origin` of `assay.verify.app.check`; only its directory is read."""
+    """The artefacts of a certificate, an `Origin` of `assay.verify.app.check`; only its directory is read, or the file
+    of an executable, with the constants that are bound late."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, constants: Mapping[str, np.ndarray[Any, Any]] | None = None) -> None:
         self.directory = directory
-        self.sealed = Sealed(directory, FOLDER)
+        self.sealed = Packed(directory) if is_packed(directory) else Sealed(directory, FOLDER)
+        self.vm = isinstance(self.sealed, Packed)
         path = directory / MANIFEST
         if MANIFEST not in self.sealed.names:
             raise Invalid("no certificate here; assay build makes one", where=str(directory), label="certificate.C1")
         self.text = self.sealed.text(MANIFEST)
         try:
             self.manifest: dict[str, Any] = strict_json.parse_json(self.text, fractions=True)
-            if self.manifest["format"] != FORMAT:
+            wanted = VM_FORMAT if self.vm else FORMAT
+            if self.manifest["format"] != wanted:
                 raise ValueError(
-                    f"its format is {str(self.manifest['format'])[:40]!r}, and {FORMAT} is read: build it again"
+                    f"its format is {str(self.manifest['format'])[:40]!r}, and {wanted} is read: build it again"
                 )
-            if list(self.manifest) != KEYS or json.dumps(self.manifest, indent=1) + "\n" != self.text:
+            if list(self.manifest) != KEYS[wanted] or json.dumps(self.manifest, indent=1) + "\n" != self.text:
                 raise ValueError("it is not written as assay build writes it")
             self.name, self.seed = typed(str, self.manifest["name"]), typed(int, self.manifest["seed"])
-            self.interface, self.device = Interface(self.manifest["interface"]), typed(str, self.manifest["device"])
+            self.late = digests_of(self.manifest["late"]) if self.vm else {}
+            if not self.vm:
+                self.interface, self.device = Interface(self.manifest["interface"]), typed(str, self.manifest["device"])
             devices = self.manifest["devices"]
-            self.config = None if devices is None else _devices_of(devices)
+            self.config = None if devices is None else devices_from(devices)
             self.passes = typed(str, self.manifest["passes"])
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
             self.bound = stored_bound(self.manifest["model"])
             self.about = _about_of(self.manifest["about"], typed(list, self.manifest["lines"]))
             files = digests_of(self.manifest["files"])
-            missing = required(self.name, self.passes) - set(files)
+            missing = required(self.name, self.passes, self.vm) - set(files)
             if missing:
                 raise ValueError(f"no digest of {min(missing)}")
         except (ValueError, KeyError, TypeError, IndexError, RecursionError, Invalid) as wrong:
@@ -256,12 +267,34 @@ class Stored:
                 )
         self.tensors: dict[str, Expr] = {}
         self.modules: dict[str, Module] = {}
-        self.arrays = ArrayReader(directory / TENSORS, self.sealed.open(TENSORS))
+        self.arrays = self.sealed.arrays(TENSORS)
+        self.constants = self._given_late(constants or {})
+        self.arrays.elsewhere = {self.late[n]: a for n, a in self.constants.items()}
+
+    def _given_late(self, constants: Mapping[str, np.ndarray[Any, Any]]) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Constants that are bound late, which are those with which it was built."""
+        where = str(self.directory)
+        for name in constants:
+            if name not in self.late:
+                known = ", ".join(self.late) or "none"
+                what = f"no constant {name!r} is bound late; those that are: {known}"
+                raise Invalid(what, where=where, label="vm.C9")
+        for name, digest in executable.digests(constants).items():
+            if self.late[name] != digest:
+                what = f"the constant {name} is another than the one with which it was built"
+                raise Invalid(what, where=where, label="certificate.C3")
+        if missing := [n for n in self.late if n not in constants]:
+            what = f"the constant {missing[0]} is bound late: give all with --constants"
+            raise Invalid(what, where=where, label="vm.C8")
+        return {n: frozen(a) for n, a in constants.items()}
 
     def module(self, stage: str, before: Module | None) -> Module:
         """The module after `stage`, decoded from the certificate on first use."""
-        if stage not in self.modules:
-            name = f"{FOLDER}/{_module_files(self.passes)[stage]}"
+        if stage not in self.modules and stage == "vm":
+            made = executable.read(self.sealed, self.arrays, str(self.directory))
+            self.modules[stage] = executable.bound(made, self.constants)
+        elif stage not in self.modules:
+            name = _module_files(self.passes, self.vm)[stage]
             self.modules[stage] = decode(self.sealed.text(name), self.arrays, str(self.directory / name))
         return self.modules[stage]
 
@@ -308,10 +341,11 @@ def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
     return dict(data)
 
 
-def required(name: str, passes: str) -> set[str]:
+def required(name: str, passes: str, vm: bool) -> set[str]:
     """The files that every certificate of a lowering with these passes has."""
-    inside = ("tensors.bin", "inputs.npz", "outputs.npz", "pool.smt2", "constants.smt2")
-    return {f"{name}.c", f"{name}.h", *(f"{FOLDER}/{n}" for n in (*_module_files(passes).values(), *inside))}
+    inside = ("tensors.bin", "inputs.npz", "outputs.npz", "constants.smt2", *(() if vm else ("pool.smt2",)))
+    made = (executable.CODE, executable.BESIDE) if vm else (f"{name}.c", f"{name}.h")
+    return {*made, *_module_files(passes, vm).values(), *(f"{FOLDER}/{n}" for n in inside)}
 
 
 def lines(
@@ -366,8 +400,9 @@ def _of_model(stored: Stored, path: Path) -> Evidence:
     if defaults:
         return refuted("checked", f"the certificate gives {min(defaults)} in place of a default, and the file has none")
     lowering = Lowering(
-        model, stored.name, stored.bound.dims, source=path.name, inputs=stored.given(), bounds=stored.bound.bounds
-    )
+        model, stored.name, stored.bound.dims, source=path.name, inputs=stored.given(), bounds=stored.bound.bounds,
+        vm=stored.vm,
+    )  # fmt: skip
     imported = lowering.module("import", None)
     if module_digest(imported) != module_digest(stored.module("import", None)):
         return refuted("checked", "the stored module is not the one that the import makes of the file")
@@ -377,7 +412,7 @@ def _of_model(stored: Stored, path: Path) -> Evidence:
 def _claims(stored: Stored, check: CheckRun, found: list[Line]) -> Evidence:
     """Whether every file is, byte for byte, what would be written of what was found."""
     made = check.source
-    if made is None:
+    if made is None and not stored.vm:
         return refuted("checked", "the check has ended before the C text")
     both = sorted({*check.defaults, *stored.bound.defaults} & {*check.inputs})
     if both:
@@ -387,14 +422,15 @@ def _claims(stored: Stored, check: CheckRun, found: list[Line]) -> Evidence:
     def add(name: str, data: bytes) -> None:
         files[name] = hashlib.sha256(data).hexdigest()
 
-    add(f"{made.name}.c", made.source.encode("ascii"))
-    add(f"{made.name}.h", made.header.encode("ascii"))
-    if made.weights is not None:
+    if made is not None:
+        add(f"{made.name}.c", made.source.encode("ascii"))
+        add(f"{made.name}.h", made.header.encode("ascii"))
+    if made is not None and made.weights is not None:
         add(f"{made.name}_weights.c", made.loader.encode("ascii"))
         files[f"{made.name}.weights"] = made.weights_digest
     tensors = _Hashed()
-    for name, text in _modules(check, ArrayWriter(tensors)):  # type: ignore[arg-type]
-        add(f"{FOLDER}/{name}", text.encode("utf-8"))
+    for name, data in _modules(check, ArrayWriter(tensors, set(check.late.values()))):  # type: ignore[arg-type]
+        add(name, data)
     files[TENSORS] = tensors.sha256.hexdigest()
     for about, query in check.queries.items():
         add(f"{FOLDER}/{about}.smt2", query.encode("utf-8"))
@@ -426,6 +462,8 @@ def _differs(name: str) -> str:
     """What is wrong with a file that is not as it would be written."""
     last = name.removeprefix(f"{FOLDER}/")
     if last == name:
+        if last in (executable.CODE, executable.BESIDE):
+            return f"{last} is not what would be written of what it holds"
         return "the C text is not the one that the stored plan makes"
     if last.endswith(".smt2"):
         return f"{last} is not the query that the stored plan makes"
@@ -442,5 +480,5 @@ def _misstated(found: dict[str, Any], stated: dict[str, Any]) -> str:
             line = json.loads(mine or theirs)
             stage = line.get("stage") if isinstance(line, dict) else line
             return f"the manifest says of {stage!s}: {theirs or 'nothing'}; found: {mine or 'nothing'}"
-    key = next(k for k in KEYS if json.dumps(found[k]) != json.dumps(stated[k]))
+    key = next(k for k in found if json.dumps(found[k]) != json.dumps(stated[k]))
     return f"the manifest says of {key}: {json.dumps(stated[key])}; found: {json.dumps(found[key])}"

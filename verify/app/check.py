@@ -41,6 +41,7 @@ from assay.verify.app.judging_sizes import SizedRun, judged_there, together
 from assay.verify.app.passes import passes_for, with_passes
 from assay.verify.app.size_choice import MOST_SIZES, SizeChoice, drawn
 from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
+from assay.verify.app.vm_runs import BytecodeRuns
 from assay.verify.border.inputs import complete, import_with, inner_sizes, require_named, sized
 from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
@@ -94,6 +95,16 @@ class Origin(Protocol):
         ...
 
     @property
+    def vm(self) -> bool:
+        """Whether the lowering ends in bytecode; else it does in C."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What the program is called."""
+        ...
+
+    @property
     def tensors(self) -> Mapping[str, Expr]:
         """The model's tensors by name, as nodes of the imported module."""
         ...
@@ -130,10 +141,12 @@ class Lowering:
     tensors: dict[str, Expr] = field(default_factory=dict)
     digest: Callable[[Module], str] | None = None
     """What the C header says of where it comes from, by the imported module."""
+    vm: bool = False
+    """Whether the lowering ends in bytecode; else it does in C."""
     _digest: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if isinstance(self.model, Module):
+        if isinstance(self.model, Module) and not self.vm:
             self.passes = passes_for(self.model, self.passes)
 
     def module(self, stage: str, before: Module | None) -> Module:
@@ -178,7 +191,7 @@ class Lowering:
     @cached_property
     def made(self) -> Mapping[str, Pass]:
         """The passes of this run by stage name."""
-        stages = with_passes(self.passes)
+        stages = with_passes(self.passes, self.vm)
         found = lowering_passes(memory=self.memory, config=self.config, stages=stages, inputs=self.inputs)
         return {**found, **self.changed}
 
@@ -239,6 +252,8 @@ class CheckRun:
     """Those to be made: one, or where sizes are symbols one for each choice of sizes."""
     left_out: list[str] = field(default_factory=list)
     """Sizes of interest that no run has, and why."""
+    late: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the constants of bytecode that are to be bound late."""
 
     def lines(self) -> Iterator[Line]:
         """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and
@@ -271,7 +286,7 @@ class CheckRun:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the lowering, optional passes among them."""
-        return with_passes(self.origin.passes)
+        return with_passes(self.origin.passes, self.origin.vm)
 
     def begin(self, line: str) -> None:
         """Say which line is being made from now on."""
@@ -381,6 +396,8 @@ class CheckRun:
 
     def run_lines(self, planned: Module) -> Generator[Line, None, bool]:
         """The lines that run: C and compare."""
+        if self.origin.vm:
+            return (yield from self.bytecode_lines(self.modules[self.stages[-2].name], planned))
         self.begin("c")
         self.source = self.origin.c_source(planned)
         did, evidence, native = check_c(self.source)
@@ -392,6 +409,17 @@ class CheckRun:
         self.begin("compare")
         with named("the stage compare"):
             did, evidence = self.compare(planned, self.source, native)
+        yield self.line(did, evidence)
+        return bool(evidence.holds)
+
+    def bytecode_lines(self, before: Module, module: Module) -> Generator[Line, None, bool]:
+        """The line compare of bytecode."""
+        self.begin("compare")
+        with named("the stage compare"):
+            told = partial(self.progress, "compare")
+            ran = BytecodeRuns(before, module, self.runs, told, self.seed, tuple(self.left_out))
+            did, evidence = ran.compare()
+        self.outputs = ran.outputs
         yield self.line(did, evidence)
         return bool(evidence.holds)
 

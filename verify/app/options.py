@@ -15,7 +15,7 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid
 from assay.verify.app.passes import with_passes
 from assay.verify.app.pools import parse_constant_pools, parse_pools
-from assay.verify.app.stages import LINES, SKIPPABLE
+from assay.verify.app.stages import RUN_LINES, SKIPPABLE
 
 MOST_ALIGNMENT = 1 << 16
 """A page of the largest usual size: nobody needs a buffer at a rounder address."""
@@ -56,9 +56,9 @@ def instruments_of(dump: Path | None, skip: Sequence[str]) -> Instruments:
     return Instruments(Leaving(*skip), *([Dump(dump)] if dump is not None else []))
 
 
-def stage_of(name: str, passes: str = "") -> str:
+def stage_of(name: str, passes: str = "", vm: bool = False) -> str:
     """The name of a line of `assay check` with these passes, or none."""
-    known = (*(s.name for s in with_passes(passes)), *LINES[-2:])
+    known = (*(s.name for s in with_passes(passes, vm)), *RUN_LINES[vm:])
     if name and name not in known:
         raise Invalid(f"--stop-after takes one of {', '.join(known)}, not {name!r}", label="cli.C3")
     return name

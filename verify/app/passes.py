@@ -25,7 +25,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.semantics.store import contents, require_form
 from assay.verify.app.foreign import foreign, python_object
-from assay.verify.app.stages import PASSES, STAGES, Stage
+from assay.verify.app.stages import PASSES, STAGES, TO_BYTECODE, VM, Stage
 
 FORMS = {
     "N": "[1-9][0-9]{0,8}", "NAME": ".+", "NAME,...": "[^,]+(,[^,]+)*",
@@ -38,10 +38,17 @@ ENTRY = re.compile(r"(?P<name>[^\[\],]+)(\[(?P<options>[^\]]*)\])?(,|$)")
 
 
 @cache
-def with_passes(text: str) -> tuple[Stage, ...]:
-    """The stages with the passes of a text among them. Invalid: an entry that cannot be read, or no pass of that name
-    (passes.C1), options that it does not take (passes.C2), an order that cannot be (passes.C3)."""
-    return _placed(_entries(text))
+def with_passes(text: str, vm: bool = False) -> tuple[Stage, ...]:
+    """The stages, those to bytecode if `vm`, with the passes of a text among them. Invalid: an entry that cannot be
+    read, or no pass of that name (passes.C1), options that it does not take (passes.C2), an order that cannot be
+    (passes.C3)."""
+    entries = _entries(text)
+    stages = TO_BYTECODE if vm else STAGES
+    odd = next((s.name for s in entries if not s.behind and s.name not in [t.name for t in stages]), None)
+    if odd is not None:
+        goal = "bytecode, with --vm" if vm else "C, without --vm"
+        raise Invalid(f"{odd} is no stage of a lowering to {goal}", label="passes.C3")
+    return _placed(entries, stages)
 
 
 def passes_for(module: Module, text: str) -> str:
@@ -61,7 +68,7 @@ def passes_for(module: Module, text: str) -> str:
 
 def _entries(text: str) -> list[Stage]:
     """What a text names, in its order."""
-    known = {s.name: s for s in (*STAGES, *PASSES)}
+    known = {s.name: s for s in (*STAGES, VM, *PASSES)}
     found: list[Stage] = []
     at = 0
     while at < len(text):
@@ -96,9 +103,9 @@ def _options(text: str, stage: Stage) -> dict[str, str]:
     return found
 
 
-def _placed(entries: Sequence[Stage]) -> tuple[Stage, ...]:
+def _placed(entries: Sequence[Stage], stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """The stages, with each pass behind the one before it in `entries`, as early as it may stand."""
-    rest = list(STAGES)
+    rest = list(stages)
     done: list[Stage] = []
 
     def there(name: str) -> bool:

@@ -15,6 +15,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from assay.semantics.errors import Invalid
+from assay.semantics.store import ArrayReader
 
 MOST = 1_000
 """Names in a directory that are looked at."""
@@ -93,6 +94,10 @@ class Sealed:
         """The SHA-256 of a file, in hexadecimal."""
         with self.open(name) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def arrays(self, name: str) -> ArrayReader:
+        """The tensors of a file."""
+        return ArrayReader(self.directory / name, self.open(name))
 
     def _unreadable(self, wrong: OSError | ValueError, name: str) -> Invalid:
         why = wrong.strerror if isinstance(wrong, OSError) else wrong

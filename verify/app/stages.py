@@ -128,6 +128,14 @@ STAGES = (
     ),
 )  # fmt: skip
 """The stages that give a module, in order."""
+VM = Stage(
+    "vm", "assay.lower.vm:to_bytecode", "assay.verify.vm",
+    "registers and storages hold what is read", "proved: each function is its graph function, for every input",
+    given=("host",), kept="constants",
+)  # fmt: skip
+"""The last stage of a lowering to bytecode, in place of those that plan memory."""
+TO_BYTECODE = (*(s for s in STAGES if s.name not in ("liveness", "pool")), VM)
+"""The stages of a lowering to bytecode, in order."""
 
 SIMPLIFIED = "assay.verify.simplify:check"
 PASSES = (
@@ -227,8 +235,10 @@ PASSES = (
 )  # fmt: skip
 """The optional passes."""
 
-LINES = (*(s.name for s in STAGES), "c", "compare")
-"""All lines of `assay check`: the C text and the runs are not modules."""
+RUN_LINES = ("c", "compare")
+"""The lines behind the stages: the C text and the runs are not modules."""
+LINES = (*(s.name for s in STAGES), *RUN_LINES)
+"""All lines of `assay check`, without --vm."""
 SKIPPABLE = tuple(s.name for s in STAGES if s.skippable)
 
 

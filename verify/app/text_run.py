@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 
-from assay.interp import vector
+from assay.interp import vector, vm
 from assay.interp.graph import run
 from assay.interp.graph.memory_limits import memory_traps
 from assay.interp.graph.session import Session
@@ -21,6 +21,7 @@ from assay.interp.values import Event, Externs, Shape, Value
 from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
+from assay.semantics.bytecode import Bytecode, EntryPoint
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
@@ -32,6 +33,8 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type
+from assay.verify.app.executable import load
+from assay.verify.app.packed import is_packed
 from assay.verify.app.program_run import ProgramRun, by_name, first_run
 from assay.verify.app.size_choice import SizeChoice, drawn
 from assay.verify.border.inputs import (
@@ -54,8 +57,9 @@ HEAD = 1 << 16
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file holds a module as text: by its name, or because it begins as Relay does."""
-    if path.suffix in (".py", *RELAY):
+    """Whether a file holds a module of ours, as text or as an executable: by its name, or because it begins as Relay
+    does, or as an executable."""
+    if path.suffix in (".py", *RELAY) or is_packed(path):
         return True
     try:
         with open_regular(path) as file:
@@ -66,7 +70,12 @@ def is_text(path: Path) -> bool:
 
 
 def load_text(path: Path, name: str | None = None) -> Module:
-    """The module in a file, well-formed. `name` says which one is meant, where TVMScript has several."""
+    """The module in a file, well-formed: a text, or an executable. `name` says which one is meant, where TVMScript has
+    several."""
+    if is_packed(path):
+        if name is not None:
+            raise Invalid("an executable is one module: --module is for TVMScript", label="cli.C3")
+        return load(path)
     source = Source.read(path)
     if path.suffix in RELAY or (path.suffix != ".py" and is_relay(source.text)):
         if name is not None:
@@ -97,12 +106,9 @@ def run_text(
     shown, and no try calls an extern: where it comes to one, the sizes fit.
     """
     module, given, _ = with_given_constants(module, given)
-    name = entry_name(module, function)
-    target = module.definitions[name]
-    if not isinstance(target, Function | PrimFunc):
-        raise Invalid(f"{name} is no function that can be run", label="text.C16")
+    name, target = target_of(module, function)
     types = types_of(target)
-    values = as_values(given, types)
+    values = as_values(by_position(given, types), types)
     names = symbol_names(types.values())
     require_named(names.values(), [*dims, *(bounds or {})], name)
     fixed = sizes_of(types, values, names, dims)
@@ -145,17 +151,43 @@ def _stop(*args: Value) -> Value:
     raise _CameToExtern
 
 
-def types_of(target: Function | PrimFunc) -> dict[str, Type]:
+Target: TypeAlias = Function | PrimFunc | EntryPoint
+"""What is run."""
+
+
+def target_of(module: Module, function: str | None) -> tuple[str, Target]:
+    """The function that is meant, and its name. Invalid: there is none of that name, or it is none that can be run."""
+    if isinstance(module.definitions.get("main"), Bytecode):
+        return function or "main", module.bytecode.entry(function or "main")
+    name = entry_name(module, function)
+    target = module.definitions[name]
+    if not isinstance(target, Function | PrimFunc):
+        raise Invalid(f"{name} is no function that can be run", label="text.C16")
+    return name, target
+
+
+def by_position(given: Mapping[str, Any], types: Mapping[str, Type]) -> Mapping[str, Any]:
+    """What is given, by name: arrays that NumPy has named by their position, arr_0 and so on, are the inputs in their
+    order."""
+    order = [f"arr_{i}" for i in range(len(given))]
+    if set(given) != set(order) or any(n in types for n in order):
+        return given
+    if len(given) > len(types):
+        raise Invalid(f"{len(given)} inputs are given, and there are {len(types)}", label="input.C1")
+    return dict(zip(types, (given[n] for n in order), strict=False))
+
+
+def types_of(target: Target) -> dict[str, Type]:
     """The types of what a function takes, by name."""
+    if isinstance(target, EntryPoint):
+        return dict(target.inputs)
     if isinstance(target, Function):
         return {p.name: p.type for p in target.params}
     types: dict[str, Type] = {b.name: TensorType(b.shape, b.dtype) for b in target.inputs}
     return types | {s.name: TensorType((), s.dtype) for s in target.scalars}
 
 
-def _run(
-    module: Module, target: Function | PrimFunc, name: str, externs: Externs, inputs: Mapping[str, Value]
-) -> ProgramRun:
+def _run(module: Module, target: Target, name: str, externs: Externs, inputs: Mapping[str, Value]) -> ProgramRun:
     """One run on these inputs."""
     trace: list[Event] = []
     results: Mapping[str, Value] = {}
@@ -163,6 +195,8 @@ def _run(
     try:
         if isinstance(target, Function):
             results = run(module, inputs, externs=externs, trace=trace, entry=target)
+        elif isinstance(target, EntryPoint):
+            results = vm.run(module, inputs, externs=externs, trace=trace, entry=name)
         else:
             arrays = [inputs[b.name] for b in target.inputs]
             with memory_traps():
@@ -182,11 +216,10 @@ def _run(
 
 def save_call(module: Module, function: str | None, saved: str, given: Mapping[str, Any]) -> Module:
     """The module with a call of a function saved as the function `saved`, on the inputs that are given."""
-    name = entry_name(module, function)
-    target = module.definitions[name]
-    if not isinstance(target, Function):
+    name, target = target_of(module, function)
+    if isinstance(target, PrimFunc):
         raise Invalid(f"{name} is no graph function: only a call of one is saved", label="cli.C3")
-    types = {p.name: p.type for p in target.params}
+    types = types_of(target)
     values = {n: to_value(v, types[n], f"input {n!r}") for n, v in from_arrays(given, types).items()}
     session = Session(module)
     session.save_function(saved, name, **values)

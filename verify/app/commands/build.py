@@ -28,7 +28,11 @@ def build(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="where the C text and the certificate go", show_default=False
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="where the C text and the certificate go; with --vm one file, MODEL.assay",
+            show_default=False,
         ),
     ],
     inputs: Inputs = None,
@@ -54,9 +58,19 @@ def build(
             "--sign", metavar="KEY.pem", help="sign the certificate with this private Ed25519 key", show_default=False
         ),
     ] = None,
+    late_constants: Annotated[
+        Path | None,
+        typer.Option(
+            "--late-constants",
+            metavar="CONSTANTS.npz",
+            help="with --vm: the constants go to this file, and are bound by run and verify with --constants",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check MODEL and, if every line holds, write its C text and the certificate to DIR."""
+    """Check MODEL and, if every line holds, write its C text and the certificate to DIR; with --vm its bytecode and the
+    certificate to one file."""
     from assay.verify.api.check import build as build_program
     from assay.verify.app.showing import show_run
 
@@ -71,6 +85,7 @@ def build(
         interface=interface,
         device=device,
         sign=sign,
+        late_constants=late_constants,
         **how,
     )
     raise typer.Exit(show_run(str(model), seed, as_json, work))

@@ -35,6 +35,15 @@ SizeBounds = Annotated[
 Inputs = Annotated[
     Path | None, typer.Option("--inputs", metavar="IN.npz", help="inputs by name; the others are random")
 ]
+Constants = Annotated[
+    Path | None,
+    typer.Option(
+        "--constants",
+        metavar="CONSTANTS.npz",
+        help="a file that assay build --vm made: the constants that are bound late",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)
 ]
@@ -119,6 +128,7 @@ Passes = Annotated[
         show_default=False,
     ),
 ]
+ToBytecode = Annotated[bool, typer.Option("--vm", help="lower to bytecode for a virtual machine, not to C")]
 InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs lie in the pools too")]
 MemoryLimit = Annotated[
     str,
@@ -139,7 +149,7 @@ Timeout = Annotated[
 
 LOWERING: Mapping[str, Any] = {
     "pools": Pools, "constant_pools": ConstantPools, "planner": Planner, "io_in_pools": InPools, "alignment": Alignment,
-    "on": Devices, "host": Host, "dump": DumpTo, "skip": Skip, "passes": Passes,
+    "on": Devices, "host": Host, "dump": DumpTo, "skip": Skip, "passes": Passes, "vm": ToBytecode,
 }  # fmt: skip
 """How a command is given each option of `How`, in place of its parameter `how`."""
 

@@ -9,6 +9,7 @@ import typer
 
 from assay.verify.app.commands.declared import (
     AsJson,
+    Constants,
     Dims,
     Passes,
     Seed,
@@ -28,7 +29,7 @@ def run(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay",
+            help="an ONNX model, a module as text: FILE.py (TVMScript) or FILE.relay, or FILE.assay of build --vm",
             show_default=False,
         ),
     ],
@@ -140,13 +141,15 @@ def run(
     ] = [],
     repeat: Annotated[int, typer.Option("--repeat", metavar="N", help="with --kernels: all runs N times")] = 1,
     threads: Annotated[int, typer.Option("--threads", metavar="N", help="with --kernels: runs by N threads")] = 1,
+    constants: Constants = None,
     as_json: AsJson = False,
 ) -> None:
-    """Evaluate MODEL by the definition of its operators, and show its values and effects. Sizes that are not given are
-    chosen."""
+    """Evaluate MODEL by the definition of its operators, or its bytecode on shadowed memory, and show its values and
+    effects. Sizes that are not given are chosen."""
     from assay.semantics.errors import Invalid
     from assay.verify.app.foreign import load_externs
     from assay.verify.app.kernel_options import KernelOptions
+    from assay.verify.app.packed import is_packed
     from assay.verify.app.terminal import Screen
     from assay.verify.app.text_run import is_text
 
@@ -187,13 +190,16 @@ def run(
             "--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay",
             label="cli.C3",
         )
+    program = _program(model, module_name, constants)
     if save_as is not None:
-        if output is None or output.suffix != ".py" or as_text or dim or bound or extern:
+        kind = ".assay" if is_packed(model) else ".py"
+        if output is None or output.suffix != kind or as_text or dim or bound or extern:
             raise Invalid(
-                "--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and --module",
+                f"--save writes a module and runs nothing: it takes --output OUT{kind}, --inputs, --function and"
+                " --module",
                 label="cli.C3",
             )
-        _save(model, module_name, given, function, save_as, output)
+        _save(program, given, function, save_as, output)
     elif as_text:
         if inputs or dim or bound or extern or function is not None:
             raise Invalid(
@@ -201,29 +207,44 @@ def run(
                 " with it",
                 label="cli.C3",
             )
-        _write_text(model, module_name, output)
+        _write_text(program, output)
     else:
         how = {"dims": sizes, "bounds": bounds, "seed": seed, "function": function, "externs": load_externs(extern)}
         if kernels:
             _run_kernels(model, module_name, inputs, output, as_json, how, more)
         else:
-            _run(model, module_name, given, output, as_json, how)
+            _run(model, program, given, output, as_json, how)
+
+
+def _program(model: Path, module_name: str | None, constants: Path | None) -> Any:
+    """The module in a file, with the constants that are bound late; or the path of an ONNX model."""
+    from assay.semantics.errors import Invalid
+    from assay.verify.app.executable import bound
+    from assay.verify.app.packed import is_packed
+    from assay.verify.app.text_run import is_text, load_text
+    from assay.verify.border.inputs import load_npz
+
+    if not is_packed(model):
+        if constants is not None:
+            raise Invalid("--constants are for a file that assay build --vm made", label="cli.C3")
+        return load_text(model, module_name) if is_text(model) else model
+    module = load_text(model, module_name)
+    return bound(module, load_npz(constants)) if constants is not None else module
 
 
 def _run(
-    model: Path, module_name: str | None, inputs: Path | None, output: Path | None, as_json: bool, how: dict[str, Any]
+    model: Path, program: Any, inputs: Path | None, output: Path | None, as_json: bool, how: dict[str, Any]
 ) -> None:
     """Run a program, and show or write what it gives."""
     from assay.verify.api.run import ran
     from assay.verify.app.answers import answering, write_answer
     from assay.verify.app.run_shown import answer_run, tell_run
     from assay.verify.app.terminal import Screen
-    from assay.verify.app.text_run import is_text, load_text
     from assay.verify.border.inputs import save
 
     answer: dict[str, Any] = {"model": str(model), "seed": how["seed"], "holds": None}
     with answering(answer):
-        done = ran(load_text(model, module_name) if is_text(model) else model, inputs, **how)
+        done = ran(program, inputs, **how)
         if as_json:
             answer_run(done, answer)
         else:
@@ -264,32 +285,31 @@ def _run_kernels(
         write_answer(answer)
 
 
-def _save(
-    model: Path, module_name: str | None, inputs: Path | None, function: str | None, save_as: str, output: Path
-) -> None:
+def _save(program: Any, inputs: Path | None, function: str | None, save_as: str, output: Path) -> None:
     """Write the module with a call of a function saved as another."""
     from assay.semantics.text.module_text import write_module
-    from assay.verify.app.text_run import load_text, save_call
+    from assay.verify.app.executable import save_executable
+    from assay.verify.app.text_run import save_call
     from assay.verify.border.inputs import load_npz
 
-    given = load_npz(inputs) if inputs else {}
-    write_module(save_call(load_text(model, module_name), function, save_as, given), output)
+    made = save_call(program, function, save_as, load_npz(inputs) if inputs else {})
+    (save_executable if output.suffix == ".assay" else write_module)(made, output)
 
 
-def _write_text(model: Path, module_name: str | None, output: Path | None) -> None:
-    """Write the module as TVMScript."""
+def _write_text(module: Any, output: Path | None) -> None:
+    """Write the module as TVMScript; an executable as assembly."""
     import sys
 
     from assay.semantics.errors import EnvironmentFailure
     from assay.semantics.text.module_text import show as show_module, write_module
+    from assay.verify.app.executable import assembly, is_executable
     from assay.verify.app.terminal import Stream
-    from assay.verify.app.text_run import load_text
+    from assay.verify.border.files import replace_text
 
-    module = load_text(model, module_name)
     if output is not None:
-        write_module(module, output)
+        replace_text(output, assembly(module)) if is_executable(module) else write_module(module, output)
         return
-    text = show_module(module)
+    text = assembly(module) if is_executable(module) else show_module(module)
     if isinstance(sys.stdout, Stream) and not sys.stdout.encodes(text):
         raise EnvironmentFailure(
             f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module:"

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, held
+from assay.verify.app.commands.declared import AsJson, Constants, held
 
 
 @held
 def verify(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="a directory that assay build made", show_default=False)
+        Path, typer.Argument(metavar="DIR", help="a directory or a file that assay build made", show_default=False)
     ],
     model: Annotated[
         Path | None,
@@ -32,13 +32,13 @@ def verify(
     second: Annotated[
         bool, typer.Option("--second-opinion", help="cvc5 decides the proofs that are kept, too; it must be installed")
     ] = False,
+    constants: Constants = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a certificate again, from nothing but the directory."""
-    from assay.verify.api.check import verify as verify_certificate
-    from assay.verify.app.certificate import Stored
+    """Check a certificate again, from nothing but the directory or the file."""
+    from assay.verify.api.check import stored_at, verify as verify_certificate
     from assay.verify.app.showing import show_run
 
-    stored = Stored(directory)
+    stored = stored_at(directory, constants)
     work = partial(verify_certificate, stored, model=model, key=key, second=second)
     raise typer.Exit(show_run(str(directory), stored.seed, as_json, work))
