@@ -16,7 +16,7 @@ from assay.interp.graph.memory_limits import memory_traps
 from assay.interp.values import Cell, CodeClosure, Data, Event, External, Externs, Maker, Shape, Value, copied, render
 from assay.interp.vm.kernel_runs import Execute, Kernels
 from assay.interp.vm.outside import Border
-from assay.interp.vm.storage import Storage, Tensor
+from assay.interp.vm.storage import Tensor, VMStorage
 from assay.semantics import budget
 from assay.semantics.bytecode import (
     AllocateStorage,
@@ -338,7 +338,7 @@ class Machine:
         if i.name not in self.constants:
             if i.name not in self.module.constants:
                 raise Invalid(f"the module has no constant {i.name}", label="vm.C4")
-            self.constants[i.name] = Storage.holding(
+            self.constants[i.name] = VMStorage.holding(
                 i.name, self.module.constants[i.name], self.module.info(i.name).device
             )
         at.put(i.to, self.constants[i.name])
@@ -389,7 +389,7 @@ class Machine:
         """Fresh memory."""
         (nbytes,) = at.dims((i.nbytes,), False)
         with memory_traps():
-            at.put(i.to, Storage.make(f"storage {at.name(i.to)}", nbytes, i.alignment, i.device, self.garbage))
+            at.put(i.to, VMStorage.make(f"storage {at.name(i.to)}", nbytes, i.alignment, i.device, self.garbage))
 
     # --- control ------------------------------------------------------------------------------------------------------
 
@@ -453,7 +453,7 @@ def match_type(at: Activation, i: MatchType) -> None:
 def allocate_tensor(at: Activation, i: AllocateTensor) -> None:
     """A tensor in a storage."""
     storage = at.get(i.storage)
-    if not isinstance(storage, Storage):
+    if not isinstance(storage, VMStorage):
         raise at.no(i.storage, "storage")
     (offset,) = at.dims((i.offset,), True)
     at.put(i.to, storage.tensor(at.name(i.to), at.type(i.type), offset))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from assay.interp.values import Cell, Closure, Data, Value, parts
-from assay.interp.vm.storage import Storage, Tensor
+from assay.interp.vm.storage import Tensor, VMStorage
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.walk import fold, pre_order
@@ -31,7 +31,7 @@ class Border:
                 case Data():
                     return Data(value.type, value.constructor, tuple(inside))
                 case np.ndarray() | np.generic():
-                    return Storage.holding(name, np.asarray(value), device)
+                    return VMStorage.holding(name, np.asarray(value), device)
                 case Closure():
                     raise Invalid(f"{name} holds a function of a graph run, which bytecode cannot call", label="vm.C6")
                 case _:

@@ -24,7 +24,7 @@ LARGEST_ALIGNMENT = 1 << 16
 
 
 @dataclass(eq=False)
-class Storage:
+class VMStorage:
     """A piece of memory of one device. What was handed in from outside is read-only."""
 
     region: ShadowRegion
@@ -32,7 +32,7 @@ class Storage:
     device: VirtualDevice
 
     @staticmethod
-    def make(name: str, nbytes: int, alignment: int, device: VirtualDevice, garbage: Array) -> Storage:
+    def make(name: str, nbytes: int, alignment: int, device: VirtualDevice, garbage: Array) -> VMStorage:
         """Fresh memory, which holds garbage that nobody wrote. Traps where it is more than there is."""
         if not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
             raise Invalid(f"{alignment} is no alignment: a power of two is, up to {LARGEST_ALIGNMENT}", label="vm.C5")
@@ -41,7 +41,7 @@ class Storage:
             raise Trap("memory", f"{name} would take {wrong}", label="memory.T1")
         require_budget((nbytes,), UINT8, lambda: name)
         slots = Slots({}, alignment)
-        return Storage(ShadowRegion.make(name, nbytes, slots, garbage, alignment), slots, device)
+        return VMStorage(ShadowRegion.make(name, nbytes, slots, garbage, alignment), slots, device)
 
     @staticmethod
     def holding(name: str, contents: Array, device: VirtualDevice) -> Tensor:
@@ -51,7 +51,7 @@ class Storage:
         slots = Slots({name: slot}, 1)
         region = ShadowRegion.of_constants(f"memory of {name}", of.nbytes, slots)
         region.hold(slot, contents)
-        return Tensor(Storage(region, slots, device), slot)
+        return Tensor(VMStorage(region, slots, device), slot)
 
     def tensor(self, name: str, of: TensorType, offset: int) -> Tensor:
         """A tensor in these bytes, of which nothing is written."""
@@ -78,7 +78,7 @@ class Storage:
 class Tensor:
     """A tensor: a view of a storage. Views of one tensor share its name in the storage."""
 
-    storage: Storage
+    storage: VMStorage
     slot: Slot
 
     @property
@@ -126,5 +126,5 @@ class Tensor:
         if of.dtype is not self.type.dtype or of.nbytes != self.type.nbytes:
             raise Trap("shape", f"{self.slot.name} is {self.type}, and is viewed as {of}", label="vm.T2")
         if self.is_read_only:
-            return Storage.holding(self.slot.name, self.array().reshape(of.static_shape), self.storage.device)
+            return VMStorage.holding(self.slot.name, self.array().reshape(of.static_shape), self.storage.device)
         return Tensor(self.storage, replace(self.slot, type=of))

@@ -124,7 +124,7 @@ def refuse_recursion(callee: Callee, call: graph.Call, why: str) -> NoReturn:
     """A function that calls itself in a way that has no plan."""
     raise Unsupported(
         f"{callee.name} {why}: a function that calls itself is planned as a loop, where each such call is the last"
-        " thing that it does; others are run by the interpreter (assay run), and judged (assay judge)",
+        " thing that it does; others are run by the virtual machine (--vm)",
         where=call.span,
         label="liveness.C3",
     )
@@ -136,7 +136,7 @@ def refuse_value(value: graph.Expr, where: str) -> NoReturn:
     raise Unsupported(
         f"{what} {where}: a plan has calls of tensor functions, choices, loops and calls of functions that are known,"
         " on tensors and tuples of them. Functions that only a run tells, references, data types and matches are run"
-        " by the interpreter only (assay run)",
+        " by the interpreter and the virtual machine only (--vm)",
         where=value.span,
         label="liveness.C2",
     )

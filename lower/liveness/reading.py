@@ -410,7 +410,7 @@ class _Reader:
         if odd is not None:
             raise Unsupported(
                 f"{graph.show_head(value)} shows {graph.show_head(odd)}, {odd.type}: a plan shows tensors, and other"
-                " values are shown by the interpreter only (assay run)",
+                " values are shown by the interpreter and the virtual machine only (--vm)",
                 where=value.span,
                 label="liveness.C2",
             )

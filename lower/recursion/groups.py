@@ -52,7 +52,7 @@ class RecursiveGroup:
         """Unsupported: a recursion that cannot be cut into parts."""
         raise Unsupported(
             f"{self.title()}: recursion with more to do behind a call is planned with a stack of frames, but {why}; it"
-            " is run by the interpreter (assay run), and judged (assay judge)",
+            " is run by the virtual machine (--vm)",
             where=where,
             label=label,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from assay.lower.liveness.problem import bytes_of
 from assay.lower.vm.routine import Held, Routine
 from assay.semantics import graph
 from assay.semantics.bytecode import AllocateStorage, AllocateTensor, InvokeKernel, Register
@@ -13,7 +14,6 @@ from assay.semantics.instance import hidden_symbols, replaced, sizes_of_call
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var, variables
 from assay.semantics.tensor import Buffer, PrimFunc
-from assay.semantics.tensor.calls import size_of
 from assay.semantics.types import TensorType, TupleType, flatten
 
 
@@ -46,11 +46,6 @@ def fresh_tensor(
     to = at.fresh(name)
     at.add(AllocateTensor(to, storage, 0, of, span=span))
     return to
-
-
-def bytes_of(of: TensorType) -> Dim:
-    """The bytes of a tensor."""
-    return size_of(of.shape) * of.dtype.itemsize
 
 
 def _said(own: dict[Var, Dim], symbol: Var, kernel: PrimFunc, span: Span | None) -> Dim:

@@ -145,6 +145,7 @@ def check(
             defaults,
             instruments=_instruments(how),
             stop_after=stage_of(stop_after, passes, how["vm"]),
+            or_bytecode=not (stop_after or _of_plans(how)),
         )
         found = _found(checked, checked.lines, on_line, progress)
         if page is not None:
@@ -261,11 +262,16 @@ def stored_at(path: Path, constants: Inputs = None) -> certificate.Stored:
 
 def require_no_plans(how: How, of_c: str) -> None:
     """Invalid (cli.C3): an option is about memory plans or C, and the lowering is to bytecode."""
-    names = ("pools", "constant_pools", "planner", "io_in_pools", "alignment")
-    odd = [n for n in names if how[n] != DEFAULTS[n]] if how["vm"] else []  # type: ignore[literal-required]
+    odd = _of_plans(how) if how["vm"] else []
     if odd or (how["vm"] and of_c):
         what = f"--{odd[0].replace('_', '-')}" if odd else "--interface or --device"
         raise Invalid(f"{what} is for C, and --vm is without a plan of memory", label="cli.C3")
+
+
+def _of_plans(how: How) -> list[str]:
+    """The options that are given and are about memory plans."""
+    names = ("pools", "constant_pools", "planner", "io_in_pools", "alignment")
+    return [n for n in names if how[n] != DEFAULTS[n]]  # type: ignore[literal-required]
 
 
 def _found(

@@ -29,18 +29,16 @@ from assay.lower.simplify.settle import BREAKS_A_RULE, settle_sizes, with_dims_o
 from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid, Trap, Unsupported
-from assay.semantics.graph import AssertOp, Expr, Function
+from assay.semantics.graph import Expr, Function
 from assay.semantics.graph.limits import with_limits
 from assay.semantics.module import Module
-from assay.semantics.scalar import evaluate_dim
-from assay.semantics.types import TensorType, Type, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.types import symbols
 from assay.verify.app.arrangement_sizes import sizes_of_arrangements, taken_at
 from assay.verify.app.judging import JudgedOutputs
 from assay.verify.app.judging_sizes import SizedRun, judged_there, together
-from assay.verify.app.passes import passes_for, with_passes
-from assay.verify.app.size_choice import MOST_SIZES, SizeChoice, drawn
-from assay.verify.app.stages import SKIPPABLE, Stage, lowering_passes
+from assay.verify.app.passes import RECURSION, passes_for, with_passes, without_pass
+from assay.verify.app.size_choice import MOST_SIZES, SizeChoice, asserts, drawn, has_shape_at
+from assay.verify.app.stages import SKIPPABLE, VM, Stage, lowering_passes
 from assay.verify.app.vm_runs import BytecodeRuns
 from assay.verify.border.inputs import complete, import_with, inner_sizes, require_named, sized
 from assay.verify.c import check_c
@@ -184,7 +182,6 @@ class Lowering:
 
     def imported(self, model: onnx.ModelProto, dims: Mapping[str, int], tensors: dict[str, Expr]) -> Module:
         """An ONNX model as a module, its tensors by name in `tensors`."""
-
         tensors.clear()
         return import_with(self.inputs, model=model, evaluate=evaluate, dims=dims, source=self.source, tensors=tensors)
 
@@ -208,20 +205,6 @@ def program_at(module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]
 def _told(runs: Sequence[SizedRun]) -> str:
     """The sizes of some runs."""
     return f"at {told_sizes([r.sizes for r in runs])}"
-
-
-def asserts(module: Module) -> bool:
-    """Whether a program asserts something of values."""
-    bodies = [d.body for d in module.definitions.values() if isinstance(d, Function)]
-    return any(isinstance(n, AssertOp) for body in bodies for n in post_order(body))
-
-
-def has_shape_at(of: Type | None, shape: Sequence[int], sizes: Sizes) -> bool:
-    """Whether a tensor type has a shape at some sizes; so does a type without symbols, whose values are the same at
-    all."""
-    if not isinstance(of, TensorType) or not symbols(of):
-        return True
-    return tuple(evaluate_dim(d, sizes) for d in of.shape) == tuple(shape)
 
 
 @dataclass
@@ -254,6 +237,10 @@ class CheckRun:
     """Sizes of interest that no run has, and why."""
     late: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of the constants of bytecode that are to be bound late."""
+    or_bytecode: bool = False
+    """Whether the lowering goes to bytecode where no plan can have the program."""
+    unplanned: str = ""
+    """Why it did."""
 
     def lines(self) -> Iterator[Line]:
         """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and
@@ -365,10 +352,16 @@ class CheckRun:
     def _lines(self) -> Generator[Line, None, bool]:
         """The lines of our own, up to `stop_after`; whether all of them hold."""
         before: Module | None = None
-        for stage in self.stages:
+        while left := [s for s in self.stages if s.name not in self.modules]:
+            stage = left[0]
             self.begin(stage.name)
             with named(f"the stage {stage.name}"):
-                module = self.instruments.run(stage.name, partial(self.origin.module, stage.name), before, SKIPPABLE)
+                try:
+                    step = partial(self.origin.module, stage.name)
+                    module = self.instruments.run(stage.name, step, before, SKIPPABLE)
+                except Unsupported as wrong:
+                    self.go_to_bytecode(stage, wrong)
+                    continue
                 self.modules[stage.name] = module
                 if stage.name in ("import", "legalize"):  # where values and buffers come in
                     require_countable(module)
@@ -381,6 +374,8 @@ class CheckRun:
                 context.inputs = self.inputs
                 evidence = stage.check(before or module, module, context)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
+                if stage is VM and self.unplanned:
+                    did += f"; no plan can have it: {self.unplanned}"
                 if before is None and self.defaults:
                     did = "; ".join(filter(None, [did, f"given in place of a default: {', '.join(self.defaults)}"]))
                     evidence.data["defaults"] = list(self.defaults)
@@ -393,6 +388,15 @@ class CheckRun:
             before = module
         assert before is not None
         return (yield from self.run_lines(before))
+
+    def go_to_bytecode(self, stage: Stage, why: Unsupported) -> None:
+        """The rest of the lowering ends in bytecode, if this stage is one of those to a plan; else it is not taken."""
+        lowering = self.origin
+        if not self.or_bytecode or stage.name not in (RECURSION, "liveness") or not isinstance(lowering, Lowering):
+            raise why
+        self.unplanned = str(why)
+        self.origin = replace(lowering, vm=True, passes=without_pass(lowering.passes, RECURSION))
+        del self.stages
 
     def run_lines(self, planned: Module) -> Generator[Line, None, bool]:
         """The lines that run: C and compare."""
@@ -415,9 +419,9 @@ class CheckRun:
     def bytecode_lines(self, before: Module, module: Module) -> Generator[Line, None, bool]:
         """The line compare of bytecode."""
         self.begin("compare")
+        told = partial(self.progress, "compare")
+        ran = BytecodeRuns(before, module, self.runs, told, self.seed, tuple(self.left_out))
         with named("the stage compare"):
-            told = partial(self.progress, "compare")
-            ran = BytecodeRuns(before, module, self.runs, told, self.seed, tuple(self.left_out))
             did, evidence = ran.compare()
         self.outputs = ran.outputs
         yield self.line(did, evidence)

@@ -66,6 +66,11 @@ def passes_for(module: Module, text: str) -> str:
     return ",".join([*(s.entry for s in entries[:at]), RECURSION, *(s.entry for s in entries[at:])])
 
 
+def without_pass(text: str, name: str) -> str:
+    """A text of passes without those of that name."""
+    return ",".join(s.entry for s in _entries(text) if s.name != name)
+
+
 def _entries(text: str) -> list[Stage]:
     """What a text names, in its order."""
     known = {s.name: s for s in (*STAGES, VM, *PASSES)}

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from assay.lower.simplify.settle import BREAKS_A_RULE
 from assay.semantics.advice import about_sizes
 from assay.semantics.errors import BudgetSpent, Invalid, Trap
+from assay.semantics.graph import AssertOp, Function
 from assay.semantics.memory import Bounds
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
@@ -180,3 +181,17 @@ def told_failing(failing: Mapping[str, Sequence[Sizes]]) -> str:
     if len(failing) > MOST_TOLD:
         said.append(f"and {len(failing) - MOST_TOLD} other reasons")
     return "; ".join(said)
+
+
+def asserts(module: Module) -> bool:
+    """Whether a program asserts something of values."""
+    bodies = [d.body for d in module.definitions.values() if isinstance(d, Function)]
+    return any(isinstance(n, AssertOp) for body in bodies for n in post_order(body))
+
+
+def has_shape_at(of: Type | None, shape: Sequence[int], sizes: Sizes) -> bool:
+    """Whether a tensor type has a shape at some sizes; so does a type without symbols, whose values are the same at
+    all."""
+    if not isinstance(of, TensorType) or not symbols(of):
+        return True
+    return tuple(evaluate_dim(d, sizes) for d in of.shape) == tuple(shape)

@@ -39,7 +39,7 @@ def check_steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidence:
     return checked("every buffer is in the memory of the steps that touch it")
 
 
-def apart(a: VirtualDevice, b: VirtualDevice, fields: tuple[str, ...] = ALL) -> bool:
+def devices_apart(a: VirtualDevice, b: VirtualDevice, fields: tuple[str, ...] = ALL) -> bool:
     """Whether the two say different things."""
     pairs = [(getattr(a, f), getattr(b, f)) for f in fields]
     return any(x not in OPEN and y not in OPEN and x != y for x, y in pairs)
@@ -53,7 +53,7 @@ def _pools(program: Program) -> Iterator[str]:
             inside[place.pool].append(slot)
     for pool in program.pools:
         for slot in inside[pool.name]:
-            if apart(slot.device, pool.device):
+            if devices_apart(slot.device, pool.device):
                 yield f"buffer {slot.name} is on {slot.device}, the pool {pool.name} is on {pool.device}"
         said: dict[str, Slot] = {}
         for slot in inside[pool.name]:
@@ -71,7 +71,7 @@ def _steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Iterator[str]:
     for i, step in enumerate(program.steps):
         if not isinstance(step, Step):
             for name in step.reads:
-                if apart(where := slots[name].device, program.host):
+                if devices_apart(where := slots[name].device, program.host):
                     yield f"{describe_step(step, i)} is decided by the host, {program.host}; {name} is on {where}"
             continue
         kernel = kernels.get(step.kernel)
@@ -86,7 +86,7 @@ def _steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Iterator[str]:
             there, read = slots[name].device, k < len(step.reads)
             if read and copies:
                 continue
-            if apart(there, step.device, PLACE):
+            if devices_apart(there, step.device, PLACE):
                 verb = "reads" if read else "writes"
                 here = f"runs on {step.device.place}"
                 yield f"{describe_step(step, i)} {here} and {verb} buffer {name}, which is on {there}"

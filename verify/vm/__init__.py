@@ -15,13 +15,13 @@ from assay.semantics.bytecode import Bytecode
 from assay.semantics.devices import GLOBAL
 from assay.semantics.module import Module
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, unknown
-from assay.verify.liveness.devices import apart
+from assay.verify.liveness.devices import devices_apart
 from assay.verify.vm.flow import flow_of
 from assay.verify.vm.registers import check_registers
 from assay.verify.vm.rooms import check_rooms
 from assay.verify.vm.storage import check_storage
 from assay.verify.vm.translation import check_parts, check_translation
-from assay.verify.vm.wrong import Undecided, Wrong
+from assay.verify.vm.wrong import Undecided, Unsound
 
 
 def check(before: Module, after: Module, context: Context) -> Evidence:
@@ -43,7 +43,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
             wrong = next(iter(done.spare), None)
         if wrong is not None:
             return refuted("proved", wrong)
-    except Wrong as wrong:
+    except Unsound as wrong:
         return refuted("proved", str(wrong))
     except Undecided as reason:
         return unknown("proved", str(reason))
@@ -53,8 +53,8 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
 def _check_host(before: Module, code: Bytecode, context: Context) -> None:
     """Whether what the executable says of the device that decides is what the program is compiled for."""
     config = context.config or default_config(before)
-    if config is not None and apart(code.host, replace(config.host, scope=GLOBAL)):
-        raise Wrong(f"the device that decides is {code.host}, the program is compiled for {config.host}")
+    if config is not None and devices_apart(code.host, replace(config.host, scope=GLOBAL)):
+        raise Unsound(f"the device that decides is {code.host}, the program is compiled for {config.host}")
 
 
 def describe(before: Module, after: Module) -> Did:

@@ -8,11 +8,11 @@ from assay.semantics.graph import show_head
 from assay.verify.vm.memory import Outcome
 from assay.verify.vm.source import Read, Reader
 from assay.verify.vm.target import Runner
-from assay.verify.vm.terms import Terms
+from assay.verify.vm.terms import ValueTerms
 from assay.verify.vm.wrong import NotThere, at
 
 
-def first_difference(terms: Terms, reader: Reader, read: Read, runner: Runner, found: Outcome) -> str | None:
+def first_unlike(terms: ValueTerms, reader: Reader, read: Read, runner: Runner, found: Outcome) -> str | None:
     """What bytecode does or gives that the source does not, if anything."""
     if read.way.events == found.way.events and read.result == found.result:
         return None
@@ -23,14 +23,14 @@ def first_difference(terms: Terms, reader: Reader, read: Read, runner: Runner, f
     return f"{name} gives {words.value(found.result)}, and the source {words.value(read.result)}"
 
 
-def before(terms: Terms, reader: Reader, read: Read, runner: Runner, wrong: NotThere) -> str:
+def comes_before(terms: ValueTerms, reader: Reader, read: Read, runner: Runner, wrong: NotThere) -> str:
     """Where what has happened before is not what the source does, else what is wrong by itself."""
     words = _Words(terms, reader, runner)
     return words.so_far(read.way.events, wrong.events) or str(wrong)
 
 
 class _Words:
-    def __init__(self, terms: Terms, reader: Reader, runner: Runner) -> None:
+    def __init__(self, terms: ValueTerms, reader: Reader, runner: Runner) -> None:
         self.terms, self.reader, self.runner = terms, reader, runner
 
     def chain(self, events: int) -> list[int]:

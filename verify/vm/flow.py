@@ -13,7 +13,7 @@ from assay.semantics import bytecode as vm
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.walk import needed_first
 from assay.verify.vm.touched import Name, reads, writes
-from assay.verify.vm.wrong import Wrong, at
+from assay.verify.vm.wrong import Unsound, at
 
 
 @dataclass(eq=False)
@@ -48,7 +48,7 @@ class Flow:
 
 
 def flow_of(function: vm.BytecodeFunction) -> Flow:
-    """The control flow of a function; Wrong where it leads out of the text, or round."""
+    """The control flow of a function; Unsound where it leads out of the text, or round."""
     body = function.body
     after = [_successors(function, i) for i in range(len(body))]
     found = Flow(function, after, _order(function, after))
@@ -76,20 +76,20 @@ def _successors(function: vm.BytecodeFunction, index: int) -> tuple[int, ...]:
     for s in found:
         if not 0 <= s < len(body):
             where = "runs on behind the last instruction" if s == len(body) else f"jumps to {s}, where nothing is"
-            raise Wrong(f"{at(function, index)} {where}")
+            raise Unsound(f"{at(function, index)} {where}")
     return found
 
 
 def _order(function: vm.BytecodeFunction, after: Sequence[Sequence[int]]) -> list[int]:
-    """What can be reached from the first instruction, each before those behind it; Wrong where a way leads round."""
+    """What can be reached from the first instruction, each before those behind it; Unsound where a way leads round."""
     if not after:
-        raise Wrong(f"{function.name} has no instructions")
+        raise Unsound(f"{function.name} has no instructions")
     order = list(needed_first([0], lambda i: after[i]))[::-1]
     place = {index: k for k, index in enumerate(order)}
     for index in order:
         for following in after[index]:
             if place[following] <= place[index]:
-                raise Wrong(f"{at(function, index)} leads back to instruction {following}: a function has no loops")
+                raise Unsound(f"{at(function, index)} leads back to instruction {following}: a function has no loops")
     return order
 
 

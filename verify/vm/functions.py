@@ -17,9 +17,9 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import Type
 from assay.semantics.walk import Worklist
-from assay.verify.vm.source import Site
-from assay.verify.vm.terms import CLOSED, Terms, Way, in_sizes, open_sizes, opened
-from assay.verify.vm.wrong import Wrong
+from assay.verify.vm.source import CallSite
+from assay.verify.vm.terms import CLOSED, Trail, ValueTerms, in_sizes, open_sizes, opened
+from assay.verify.vm.wrong import Unsound
 
 ITSELF = -1
 """What stands for the function itself among what it captures."""
@@ -49,7 +49,7 @@ class Pair:
 class Pairs:
     """The pairs that are to be proved, each once."""
 
-    def __init__(self, before: Module, bytecode: vm.Bytecode, terms: Terms) -> None:
+    def __init__(self, before: Module, bytecode: vm.Bytecode, terms: ValueTerms) -> None:
         self.module, self.bytecode, self.terms = before, bytecode, terms
         self.open: list[Pair] = []
         self.known: dict[int, Pair] = {}
@@ -79,13 +79,13 @@ class Pairs:
 class Closures:
     """The functions that are made in one function, as the source makes them and as its bytecode does."""
 
-    def __init__(self, pairs: Pairs, sites: Sequence[Site]) -> None:
+    def __init__(self, pairs: Pairs, sites: Sequence[CallSite]) -> None:
         self.pairs, self.sites, self.terms = pairs, sites, pairs.terms
         self.taken: dict[int, str] = {}
         """By the number of what the source makes the function of bytecode that was found to make it."""
 
-    def made(self, of: vm.MakeClosure, captured: Sequence[int], sizes: Sequence[Dim], way: Way) -> int:
-        """The number of the function that an instruction makes; Wrong for one that the source does not make there."""
+    def made(self, of: vm.MakeClosure, captured: Sequence[int], sizes: Sequence[Dim], way: Trail) -> int:
+        """The number of the function that an instruction makes; Unsound for one that the source does not make there."""
         if isinstance(self.pairs.module.definitions.get(of.function), graph.Function):
             return self.terms.number("global", of.function)
         function = self.pairs.bytecode.functions[of.function]
@@ -93,7 +93,7 @@ class Closures:
         if of.itself is not None:
             given.insert(of.itself, ITSELF)
 
-        def rank(site: Site) -> int:
+        def rank(site: CallSite) -> int:
             by = self.taken.get(site.number)
             return 0 if by == of.function else 1 if by is None else 2
 
@@ -103,10 +103,12 @@ class Closures:
                 self.taken[site.number] = of.function
                 self.pairs.add(pair)
                 return site.number
-        raise Wrong(f"makes {of.function}, and the source makes no function here that captures these values and sizes")
+        raise Unsound(
+            f"makes {of.function}, and the source makes no function here that captures these values and sizes"
+        )
 
     def pair(
-        self, function: vm.BytecodeFunction, site: Site, given: Sequence[int], sizes: Sequence[Dim], way: Way
+        self, function: vm.BytecodeFunction, site: CallSite, given: Sequence[int], sizes: Sequence[Dim], way: Trail
     ) -> Pair | None:
         """The pair of a function with what the source makes at a place; None where that cannot be it."""
         node, terms = site.node, self.terms
@@ -164,7 +166,7 @@ class Closures:
 class _Inside:
     """What is known inside of a function of what it captures: sizes over those that it inherits."""
 
-    def __init__(self, pairs: Pairs, sizes: Sequence[Dim], way: Way) -> None:
+    def __init__(self, pairs: Pairs, sizes: Sequence[Dim], way: Trail) -> None:
         self.pairs, self.terms, self.way = pairs, pairs.terms, way
         self.whole: dict[str, Symbol] = {}
         self.single: dict[Symbol, Dim] = {}

@@ -11,15 +11,15 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.scalar import Dim, Var as Symbol, show
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
-from assay.verify.liveness.devices import ALL, PLACE, apart
+from assay.verify.liveness.devices import ALL, PLACE, devices_apart
 from assay.verify.vm.memory import Tensor
-from assay.verify.vm.terms import Terms, Way, in_sizes
-from assay.verify.vm.wrong import Wrong
+from assay.verify.vm.terms import Trail, ValueTerms, in_sizes
+from assay.verify.vm.wrong import Unsound
 
 
 def check_call(
-    terms: Terms,
-    way: Way,
+    terms: ValueTerms,
+    way: Trail,
     kernel: PrimFunc,
     reads: Sequence[int],
     writes: Sequence[TensorType],
@@ -27,26 +27,26 @@ def check_call(
     hidden: Sequence[Dim],
     scratch: Sequence[TensorType],
 ) -> None:
-    """Wrong where the hidden sizes are not those of what is filled, or a tensor for an allocation is another than it
+    """Unsound where the hidden sizes are not those of what is filled, or a tensor for an allocation is another than it
     asks for in this call."""
     told = [terms.type_of(n) for n in reads]
     given = [t for t in told if isinstance(t, TensorType)]
     if len(given) < len(told):
-        raise Wrong(f"gives {kernel.name} a value that is no tensor")
+        raise Unsound(f"gives {kernel.name} a value that is no tensor")
     sizes = dict(_sizes(kernel, [*given, *writes], scalars))
     for s, d in zip(hidden_symbols(kernel), hidden, strict=True):
         if s not in sizes or not way.facts.equal(sizes[s], d):
-            raise Wrong(f"says that {s.name} of {kernel.name} is {show(d)}, which the tensors that it fills do not")
+            raise Unsound(f"says that {s.name} of {kernel.name} is {show(d)}, which the tensors that it fills do not")
     for buffer, t in zip(kernel.params, (*given, *writes), strict=True):
         if buffer.dtype is not t.dtype or len(buffer.shape) != t.ndim:
-            raise Wrong(f"gives {kernel.name} a {t} for {buffer!r}")
+            raise Unsound(f"gives {kernel.name} a {t} for {buffer!r}")
     for buffer, t in zip(kernel.allocations if scratch else (), scratch, strict=True):
         wanted = [in_sizes(d, sizes) for d in buffer.shape]
         same = len(wanted) == t.ndim and all(
             w is not None and way.facts.equal(w, d) for w, d in zip(wanted, t.shape, strict=False)
         )
         if buffer.dtype is not t.dtype or not same:
-            raise Wrong(f"gives {kernel.name} a {t} for its allocation {buffer!r}")
+            raise Unsound(f"gives {kernel.name} a {t} for its allocation {buffer!r}")
 
 
 def _sizes(kernel: PrimFunc, types: Sequence[TensorType], scalars: Sequence[Dim]) -> Iterator[tuple[Symbol, Dim]]:
@@ -57,26 +57,26 @@ def _sizes(kernel: PrimFunc, types: Sequence[TensorType], scalars: Sequence[Dim]
     return reversed(found)
 
 
-def check_places(
-    terms: Terms, kernel: PrimFunc, of: vm.InvokeKernel, reads: Sequence[int], made: Sequence[Tensor]
+def check_kernel_places(
+    terms: ValueTerms, kernel: PrimFunc, of: vm.InvokeKernel, reads: Sequence[int], made: Sequence[Tensor]
 ) -> None:
-    """Wrong where a tensor function touches memory of another device than that on which it runs."""
+    """Unsound where a tensor function touches memory of another device than that on which it runs."""
     copies = kernel.attrs.get("operator") == "device_copy"
     for n, buffer in zip(reads, kernel.inputs, strict=True):
         there = terms.devices.get(n, ANYWHERE)
-        if not copies and apart(there, of.device, PLACE):
-            raise Wrong(f"runs on {of.device.place} and reads a tensor that is on {there}")
+        if not copies and devices_apart(there, of.device, PLACE):
+            raise Unsound(f"runs on {of.device.place} and reads a tensor that is on {there}")
         if not copies and "" not in (buffer.scope, there.scope) and buffer.scope != there.scope:
-            raise Wrong(f"takes a tensor in scope {there.scope} as {buffer.name} in {buffer.scope}")
+            raise Unsound(f"takes a tensor in scope {there.scope} as {buffer.name} in {buffer.scope}")
     for tensor, buffer in zip(made, (*kernel.outputs, *kernel.allocations), strict=False):
-        if apart(tensor.device, of.device, PLACE):
-            raise Wrong(f"runs on {of.device.place} and writes a tensor that is on {tensor.device}")
+        if devices_apart(tensor.device, of.device, PLACE):
+            raise Unsound(f"runs on {of.device.place} and writes a tensor that is on {tensor.device}")
         if "" not in (buffer.scope, tensor.device.scope) and buffer.scope != tensor.device.scope:
-            raise Wrong(f"takes a tensor in scope {tensor.device.scope} as {buffer.name} in {buffer.scope}")
+            raise Unsound(f"takes a tensor in scope {tensor.device.scope} as {buffer.name} in {buffer.scope}")
 
 
-def check_host(terms: Terms, number: int, host: VirtualDevice, what: str) -> None:
-    """Wrong where the host reads what lies elsewhere."""
+def check_host(terms: ValueTerms, number: int, host: VirtualDevice, what: str) -> None:
+    """Unsound where the host reads what lies elsewhere."""
     there = terms.devices.get(number, ANYWHERE)
-    if apart(there, host, ALL):
-        raise Wrong(f"{what} is read by the host, {host}, and lies on {there}")
+    if devices_apart(there, host, ALL):
+        raise Unsound(f"{what} is read by the host, {host}, and lies on {there}")

@@ -9,7 +9,7 @@ from assay.semantics import bytecode as vm
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import TensorType
-from assay.verify.vm.terms import Way
+from assay.verify.vm.terms import Trail
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class State:
 
     holds: dict[vm.Register, Held]
     sizes: dict[Symbol, Dim]
-    way: Way
+    way: Trail
     filled: dict[Tensor, int] = field(default_factory=dict)
     made: dict[int, str] = field(default_factory=dict)
     """The constructors that have made data values, as far as that was asked on the way here."""
@@ -56,4 +56,4 @@ class Outcome:
     """A way that has come to its end: the number of what the function gives."""
 
     result: int
-    way: Way
+    way: Trail

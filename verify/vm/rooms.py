@@ -64,7 +64,7 @@ def are_apart(a: vm.AllocateTensor, b: vm.AllocateTensor) -> bool:
     return last <= other or end <= first
 
 
-def is_within(room: Room, queries: dict[str, str]) -> str | None:
+def lies_within(room: Room, queries: dict[str, str]) -> str | None:
     """Why it is not shown that a tensor lies inside its storage; None where it is."""
     for what, more in (("begins before", room.begin), ("ends behind", simplify(_expr(room.size) - room.end))):
         if _natural(more, room):
@@ -96,6 +96,6 @@ def _solved(dim: Dim, room: Room, queries: dict[str, str]) -> Evidence:
 def check_rooms(rooms: Sequence[Room], queries: dict[str, str]) -> str | None:
     """What is wrong with the places of tensors in their storages, if anything."""
     for room in rooms:
-        if (wrong := is_within(room, queries)) is not None:
+        if (wrong := lies_within(room, queries)) is not None:
             return f"{at(room.function, room.index)} {wrong}"
     return None

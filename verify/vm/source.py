@@ -22,7 +22,7 @@ from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Type, flatten, symbols
 from assay.semantics.walk import Worklist, post_order
 from assay.verify.vm.steps import applied, declared_result, measured, ran
-from assay.verify.vm.terms import Terms, Way, in_sizes
+from assay.verify.vm.terms import Trail, ValueTerms, in_sizes
 from assay.verify.vm.wrong import Undecided
 
 MATCH = ("match", "match.T1")
@@ -30,7 +30,7 @@ MATCH = ("match", "match.T1")
 
 
 @dataclass(frozen=True, eq=False)
-class Site:
+class CallSite:
     """A place at which a local function is made: its value, what its free variables hold there, and what the sizes of
     the functions around it are that it mentions."""
 
@@ -42,7 +42,7 @@ class Site:
 
 
 @dataclass(frozen=True, eq=False)
-class Duty:
+class Obligation:
     """A type that a value has to have, or the run ends in a trap with the label; by which node."""
 
     of: Type
@@ -69,37 +69,37 @@ class Read:
     """What a function gives and does, and the places at which it makes functions."""
 
     result: int
-    way: Way
-    sites: list[Site] = field(default_factory=list)
+    way: Trail
+    sites: list[CallSite] = field(default_factory=list)
 
 
 class Reader:
     """Reads one graph function."""
 
-    def __init__(self, function: graph.Function, module: Module, terms: Terms) -> None:
+    def __init__(self, function: graph.Function, module: Module, terms: ValueTerms) -> None:
         self.function, self.module, self.terms = function, module, terms
-        self.sites: list[Site] = []
+        self.sites: list[CallSite] = []
         self.places: dict[int, graph.Expr] = {}
         """For the number of a chain of events the node of its last one."""
         self.names: dict[int, str] = {}
         """What the source calls a value."""
 
-    def read(self, env: Env, way: Way) -> Read:
+    def read(self, env: Env, way: Trail) -> Read:
         """What the function does in a run that begins so: its parameters have values, and have met their types."""
         if has_explicit_shapes(self.function):
             raise Undecided("functions with explicit shapes are not compared")
-        duties = (Duty(self.function.result_type, "func.T1", self.function),)
+        duties = (Obligation(self.function.result_type, "func.T1", self.function),)
         result: int = run_task(self.body(self.function.body, env, way, duties))
         return Read(result, way, self.sites)
 
     # --- bodies --------------------------------------------------------------------------------------------------
 
-    def body(self, expr: graph.Expr, env: Env, way: Way, duties: Sequence[Duty] = ()) -> Task[int]:
+    def body(self, expr: graph.Expr, env: Env, way: Trail, duties: Sequence[Obligation] = ()) -> Task[int]:
         """The value of a chain of lets, which has `duties`: types that it has to have. A choice that is the last thing
         hands them on to both of its ways."""
         lets, result = graph.let_chain(expr)
         for k, let in enumerate(lets):
-            own = Duty(let.var.type, "call.T1", let)
+            own = Obligation(let.var.type, "call.T1", let)
             if isinstance(let.value, graph.If | graph.Match) and duties and self.is_last(lets[k:], result):
                 last: int = yield self.value(let.value, let.var, env, way, (own, *duties))
                 return last
@@ -120,7 +120,7 @@ class Reader:
         """Whether the first of some lets is what their body gives."""
         return len(lets) == 1 and result is lets[0].var
 
-    def meet(self, of: Type, value: int, env: Env, way: Way, label: str, node: graph.Expr) -> None:
+    def meet(self, of: Type, value: int, env: Env, way: Trail, label: str, node: graph.Expr) -> None:
         """A value has a type here, or the run ends."""
         if unsure := [s.name for s in symbols(of) if s in env.unsure and s not in env.sizes]:
             raise Undecided(f"{graph.show_head(node)}: the size {unsure[0]} has a value on some ways only")
@@ -129,7 +129,7 @@ class Reader:
         self.terms.require(way, pairs, label)
         self.note(before, way, node)
 
-    def note(self, before: int, way: Way, node: graph.Expr) -> None:
+    def note(self, before: int, way: Trail, node: graph.Expr) -> None:
         """Remember which node an event is of."""
         if way.events != before:
             self.places.setdefault(way.events, node)
@@ -137,13 +137,13 @@ class Reader:
     # --- values --------------------------------------------------------------------------------------------------
 
     def value(
-        self, node: graph.Expr, var: graph.Var | None, env: Env, way: Way, duties: Sequence[Duty] = ()
+        self, node: graph.Expr, var: graph.Var | None, env: Env, way: Trail, duties: Sequence[Obligation] = ()
     ) -> Task[int]:
         """The value of an expression whose parts are names. `duties` are those of a choice."""
         before = way.events
         match node:
             case graph.If() | graph.Match():
-                own = Duty(node.type, "call.T1", node)
+                own = Obligation(node.type, "call.T1", node)
                 inner = (own, *duties) if duties else ()
                 found: int
                 if isinstance(node, graph.If):
@@ -169,12 +169,12 @@ class Reader:
         self.note(before, way, node)
         return found
 
-    def meet_if_sized(self, duty: Duty, value: int, env: Env, way: Way) -> None:
+    def meet_if_sized(self, duty: Obligation, value: int, env: Env, way: Trail) -> None:
         """A value has a type, if there are symbols in it."""
         if symbols(duty.of):
             self.meet(duty.of, value, env, way, duty.label, duty.node)
 
-    def plain(self, node: graph.Expr, env: Env, way: Way) -> int:
+    def plain(self, node: graph.Expr, env: Env, way: Trail) -> int:
         """The value of what neither fails nor acts, but for sizes below 0."""
         terms = self.terms
         match node:
@@ -229,10 +229,10 @@ class Reader:
 
     # --- choices -------------------------------------------------------------------------------------------------
 
-    def choice(self, node: graph.If, env: Env, way: Way, duties: Sequence[Duty]) -> Task[int]:
+    def choice(self, node: graph.If, env: Env, way: Trail, duties: Sequence[Obligation]) -> Task[int]:
         """The value of an if."""
         condition = self.terms.number("holds", self.atom(node.condition, env))
-        arms: list[tuple[int, Env, Way]] = []
+        arms: list[tuple[int, Env, Trail]] = []
         for body in (node.then, node.otherwise):
             inner, along = env.inner(), way.copy()
             value: int = yield self.body(body, inner, along, duties)
@@ -240,7 +240,7 @@ class Reader:
         return self.join(condition, arms[0], arms[1], env, way)
 
     def join(
-        self, condition: int, then: tuple[int, Env, Way], otherwise: tuple[int, Env, Way], env: Env, way: Way
+        self, condition: int, then: tuple[int, Env, Trail], otherwise: tuple[int, Env, Trail], env: Env, way: Trail
     ) -> int:
         """Two ways meet: what is behind them goes on in `env` and `way`."""
         (a, one, first), (b, other, second) = then, otherwise
@@ -254,11 +254,11 @@ class Reader:
         env.unsure |= one.unsure | other.unsure
         return self.terms.choice(condition, (a, first), (b, second))
 
-    def matched(self, node: graph.Match, env: Env, way: Way, duties: Sequence[Duty]) -> Task[int]:
+    def matched(self, node: graph.Match, env: Env, way: Trail, duties: Sequence[Obligation]) -> Task[int]:
         """The value of a match: clause by clause, each test of a pattern in its place, from the outside in."""
         value = self.atom(node.value, env)
         trap = self.terms.number("after", self.terms.number("begin"), ("trap", *MATCH))
-        rest: tuple[int, Env, Way] | None = None
+        rest: tuple[int, Env, Trail] | None = None
         # the way to a clause is the same however the one before it failed to fit: nothing happens in a test
         for clause in reversed(node.clauses):
             tests, bound = self.tests(clause.pattern, value, node.value.type)
@@ -329,10 +329,10 @@ class Reader:
         key = (id(node), tuple(free.values()), *(terms.text_of(d) for d in sizes.values()))
         number = terms.give(terms.number("closure", *key), node.type)
         terms.callees[number] = node
-        self.sites.append(Site(node, own, number, free, sizes))
+        self.sites.append(CallSite(node, own, number, free, sizes))
         return number
 
-    def call(self, node: graph.Call, env: Env, way: Way) -> int:
+    def call(self, node: graph.Call, env: Env, way: Trail) -> int:
         """The value of a call of a function."""
         assert isinstance(node.op, graph.Expr)
         callee, args = self.atom(node.op, env), [self.atom(a, env) for a in node.args]
@@ -346,7 +346,7 @@ class Reader:
         self.meet(node.type, number, env, way, "call.T1", node)
         return number
 
-    def view(self, node: graph.Call, env: Env, way: Way) -> int:
+    def view(self, node: graph.Call, env: Env, way: Trail) -> int:
         """The value of a view: the same elements under another shape."""
         assert isinstance(node.op, Operator) and isinstance(node.type, TensorType)
         if not node.op.view:
@@ -355,7 +355,7 @@ class Reader:
         self.terms.naturals(way, shape)
         return self.terms.view(self.atom(node.args[0], env), TensorType(tuple(shape), node.type.dtype), way)
 
-    def kernel(self, node: graph.CallTIR, var: graph.Var | None, env: Env, way: Way) -> int:
+    def kernel(self, node: graph.CallTIR, var: graph.Var | None, env: Env, way: Trail) -> int:
         """The value of a call of a tensor function."""
         kernel = self.module.kernel(node.func)
         reads = [n for a in node.args for n in self.terms.tensors(self.atom(a, env), a.type)]
@@ -365,7 +365,7 @@ class Reader:
         results = ran(self.terms, way, kernel, reads, scalars, made, device)
         return results[0] if isinstance(node.type, TensorType) else self.terms.tuple_of(results)
 
-    def cast(self, node: graph.MatchCast, env: Env, way: Way) -> int:
+    def cast(self, node: graph.MatchCast, env: Env, way: Trail) -> int:
         """The value of a match-cast: that of its operand, which has the type, or the run ends."""
         value = self.atom(node.value, env)
         if isinstance(node.type, ShapeType) and isinstance(node.value.type, TensorType):
@@ -374,7 +374,7 @@ class Reader:
         self.meet(node.type, value, env, way, "match_cast.T1", node)
         return value
 
-    def action(self, node: graph.Expr, env: Env, way: Way) -> int:
+    def action(self, node: graph.Expr, env: Env, way: Trail) -> int:
         """The value of what acts."""
         terms, parts = self.terms, [self.atom(c, env) for c in node.children]
         match node:

@@ -10,10 +10,10 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ShapeType, TensorType, Type, free_type_vars, open_symbols
-from assay.verify.vm.terms import Terms, Way
+from assay.verify.vm.terms import Trail, ValueTerms
 
 
-def applied(terms: Terms, way: Way, callee: int, args: Sequence[int], acts: bool | None, of: str) -> int:
+def applied(terms: ValueTerms, way: Trail, callee: int, args: Sequence[int], acts: bool | None, of: str) -> int:
     """The number of what a call of a function gives, a value of a type. A constructor only makes a value; any other may
     fail, act, or not end. Whether it acts is said of what may be a function outside of the language."""
     key = terms.keys[callee]
@@ -23,7 +23,7 @@ def applied(terms: Terms, way: Way, callee: int, args: Sequence[int], acts: bool
     return terms.result(way)
 
 
-def declared_result(terms: Terms, callee: int, args: Sequence[int]) -> tuple[Type, dict[Symbol, Dim]] | None:
+def declared_result(terms: ValueTerms, callee: int, args: Sequence[int]) -> tuple[Type, dict[Symbol, Dim]] | None:
     """The result that a known function declares, and the sizes in it that follow from those of the arguments: what it
     gives has that type, or it does not come back. None where the function is not known."""
     function = terms.callees.get(callee)
@@ -37,8 +37,8 @@ def declared_result(terms: Terms, callee: int, args: Sequence[int]) -> tuple[Typ
 
 
 def ran(
-    terms: Terms,
-    way: Way,
+    terms: ValueTerms,
+    way: Trail,
     kernel: PrimFunc,
     reads: Sequence[int],
     scalars: Sequence[Dim],
@@ -50,7 +50,7 @@ def ran(
     for t in made:
         terms.naturals(way, t.shape)
     if kernel.attrs.get("operator") == "device_copy":
-        found = copied(terms, reads[0], made[0], device)
+        found = copied_step(terms, reads[0], made[0], device)
         terms.event(way, "copy", found)
         return [found]
     shapes = tuple(tuple(map(terms.text_of, t.shape)) for t in made)
@@ -65,12 +65,12 @@ def ran(
     return results
 
 
-def copied(terms: Terms, value: int, of: TensorType, device: VirtualDevice) -> int:
+def copied_step(terms: ValueTerms, value: int, of: TensorType, device: VirtualDevice) -> int:
     """The number of a copy of a tensor on a device."""
     return terms.give(terms.on(value, device), of)
 
 
-def measured(terms: Terms, way: Way, vector: int, count: int) -> int:
+def measured(terms: ValueTerms, way: Trail, vector: int, count: int) -> int:
     """The number of the sizes that a vector tells: none may be below 0."""
     terms.event(way, "measure", vector, count)
     number = terms.number("measured", vector)

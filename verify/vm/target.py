@@ -18,18 +18,18 @@ from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, TensorType, TupleType
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures
-from assay.verify.vm.kernel_calls import check_call, check_host, check_places
+from assay.verify.vm.kernel_calls import check_call, check_host, check_kernel_places
 from assay.verify.vm.memory import Held, Outcome, State, Storage, Tensor
 from assay.verify.vm.rooms import Room, bytes_of, is_natural
 from assay.verify.vm.steps import applied, measured, ran
-from assay.verify.vm.terms import Terms, in_sizes
-from assay.verify.vm.wrong import Undecided, Wrong, at, register
+from assay.verify.vm.terms import ValueTerms, in_sizes
+from assay.verify.vm.wrong import Undecided, Unsound, at, register
 
 
 class Runner:
     """Follows one function of bytecode."""
 
-    def __init__(self, flow: Flow, module: Module, terms: Terms, closures: Closures, host: VirtualDevice) -> None:
+    def __init__(self, flow: Flow, module: Module, terms: ValueTerms, closures: Closures, host: VirtualDevice) -> None:
         self.flow, self.function, self.host = flow, flow.function, host
         self.module, self.terms, self.closures = module, terms, closures
         self.places: dict[int, int] = {}
@@ -78,7 +78,7 @@ class Runner:
                     case _:
                         self.step(index, instruction, state)
                         index += 1
-            except Wrong as wrong:
+            except Unsound as wrong:
                 raise wrong.inside(self.function, here, state.way.events) from None
             finally:
                 if state.way.events != before:
@@ -110,7 +110,7 @@ class Runner:
     def held(self, number: vm.Register, state: State) -> Held:
         """What a register holds."""
         if number not in state.holds:
-            raise Wrong(f"reads {register(self.function, number)}, which holds nothing")
+            raise Unsound(f"reads {register(self.function, number)}, which holds nothing")
         return state.holds[number]
 
     def value(self, number: vm.Register, state: State) -> int:
@@ -118,10 +118,10 @@ class Runner:
         held = self.held(number, state)
         if isinstance(held, Tensor):
             if held not in state.filled:
-                raise Wrong(f"reads {register(self.function, number)}, a tensor that nothing has filled")
+                raise Unsound(f"reads {register(self.function, number)}, a tensor that nothing has filled")
             return state.filled[held]
         if isinstance(held, Storage):
-            raise Wrong(f"reads {register(self.function, number)} as a value, and it is a storage")
+            raise Unsound(f"reads {register(self.function, number)} as a value, and it is a storage")
         return held
 
     def values(self, numbers: Sequence[vm.Register], state: State) -> list[int]:
@@ -132,7 +132,7 @@ class Runner:
         """A size in those of values."""
         found = in_sizes(dim, state.sizes)
         if found is None:
-            raise Wrong(f"uses the size {show(dim)}, which has no value there")
+            raise Unsound(f"uses the size {show(dim)}, which has no value there")
         return found
 
     def tensor(self, of: TensorType, state: State) -> TensorType:
@@ -147,7 +147,7 @@ class Runner:
         match of:
             case vm.LoadConstant():
                 if of.name not in self.module.constants:
-                    raise Wrong(f"loads the constant {of.name}, which is not in the module's table")
+                    raise Unsound(f"loads the constant {of.name}, which is not in the module's table")
                 return terms.named_constant(self.module, of.name)
             case vm.LoadExtern():
                 number = terms.number("extern", of.name)
@@ -174,7 +174,7 @@ class Runner:
             case vm.ShapeOfTensor():
                 held = terms.type_of(self.value(of.of, state))
                 if not isinstance(held, TensorType):
-                    raise Wrong(f"asks {register(self.function, of.of)} for its shape, which is {held}")
+                    raise Unsound(f"asks {register(self.function, of.of)} for its shape, which is {held}")
                 return terms.shape(held.shape, way)
             case vm.ReadShape():
                 vector = self.value(of.of, state)
@@ -204,13 +204,13 @@ class Runner:
         held, key = self.terms.type_of(value), self.terms.keys[value]
         if isinstance(held, TupleType):
             if not 0 <= of.index < len(held.fields):
-                raise Wrong(f"takes field {of.index} of {register(self.function, of.of)}, a {held}")
+                raise Unsound(f"takes field {of.index} of {register(self.function, of.of)}, a {held}")
             return self.terms.part(value, of.index)
         constructor = state.made.get(value) or (key[2] if key[0] == "data" else None)
         if not isinstance(held, DataType) or constructor is None:
-            raise Wrong(f"takes a field of {register(self.function, of.of)}, of which it is not known what made it")
+            raise Unsound(f"takes a field of {register(self.function, of.of)}, of which it is not known what made it")
         if not 0 <= of.index < len(self.module.data(held.name).constructors[constructor]):
-            raise Wrong(f"takes field {of.index} of what {constructor} makes")
+            raise Unsound(f"takes field {of.index} of what {constructor} makes")
         return self.terms.made_of(value, constructor, of.index)
 
     def call(self, of: vm.Instruction, state: State) -> int:
@@ -233,7 +233,7 @@ class Runner:
         value = self.value(number, state)
         held = self.terms.type_of(value)
         if not isinstance(held, TensorType) or held.dtype is not BOOL or held.ndim:
-            raise Wrong(f"takes {register(self.function, number)}, a {held}, for a condition")
+            raise Unsound(f"takes {register(self.function, number)}, a {held}, for a condition")
         check_host(self.terms, value, self.host, register(self.function, number))
         return self.terms.number("holds", value)
 
@@ -256,11 +256,11 @@ class Runner:
         sizes = {v: d for v, d in state.sizes.items() if v not in of.binds}
         pairs = self.terms.meet(of.type, self.value(of.of, state), sizes, "")
         if odd := [v.name for v in sizes if v not in state.sizes and v not in of.binds]:
-            raise Wrong(f"uses the size {odd[0]}, which has no value there")
+            raise Unsound(f"uses the size {odd[0]}, which has no value there")
         if len(set(of.binds)) < len(of.binds):
-            raise Wrong("gives a size a value twice")
+            raise Unsound("gives a size a value twice")
         if odd := [v.name for v in of.binds if v not in sizes]:
-            raise Wrong(f"gives no value to {odd[0]}: the type does not say it")
+            raise Unsound(f"gives no value to {odd[0]}: the type does not say it")
         self.terms.require(state.way, pairs, of.label)
         state.sizes = sizes
 
@@ -274,7 +274,7 @@ class Runner:
                 if not self.follows(index, of, state):
                     self.terms.naturals(state.way, [nbytes])
                 if of.alignment < 1 or of.alignment & (of.alignment - 1):
-                    raise Wrong(f"aligns a storage to {of.alignment} bytes, which is no power of two")
+                    raise Unsound(f"aligns a storage to {of.alignment} bytes, which is no power of two")
                 self.storages.add(index)
                 state.holds[of.to] = Storage(index, of.device, nbytes, of.alignment)
             case vm.AllocateTensor():
@@ -294,12 +294,12 @@ class Runner:
         """A tensor in a storage, in which it has to have room."""
         storage = self.held(of.storage, state)
         if not isinstance(storage, Storage):
-            raise Wrong(f"{register(self.function, of.storage)} is no storage")
+            raise Unsound(f"{register(self.function, of.storage)} is no storage")
         made = self.tensor(of.type, state)
         self.terms.naturals(state.way, made.shape)
         begin, width = self.dim(of.offset, state), of.type.dtype.itemsize
         if storage.alignment % width or not provably_equal(begin % width, 0):
-            raise Wrong(f"lays elements of {width} bytes at {show(of.offset)}, aligned to {storage.alignment}")
+            raise Unsound(f"lays elements of {width} bytes at {show(of.offset)}, aligned to {storage.alignment}")
         count = bytes_of(made)
         spare = simplify(storage.alignment + count - storage.nbytes)
         if is_natural(spare) or is_natural(state.way.facts.rewritten(spare)):
@@ -312,11 +312,11 @@ class Runner:
         """The tensor in a register, which nothing has filled."""
         held = self.held(number, state)
         if not isinstance(held, Tensor):
-            raise Wrong(
+            raise Unsound(
                 f"fills {register(self.function, number)}, which is no tensor that was laid into a storage here"
             )
         if held in state.filled:
-            raise Wrong(f"fills {register(self.function, number)} a second time: others may hold what is in it")
+            raise Unsound(f"fills {register(self.function, number)} a second time: others may hold what is in it")
         return held
 
     def kernel(self, of: vm.InvokeKernel, state: State) -> None:
@@ -325,13 +325,13 @@ class Runner:
         reads = self.values(of.reads, state)
         made = [self.empty(r, state) for r in (*of.writes, *of.scratch)]
         if len({id(w) for w in made}) < len(made):
-            raise Wrong("fills one tensor with two results")
+            raise Unsound("fills one tensor with two results")
         writes, scratch = made[: len(of.writes)], made[len(of.writes) :]
         scalars, hidden = ([self.dim(d, state) for d in dims] for dims in (of.scalars, of.hidden))
         check_call(
             self.terms, state.way, kernel, reads, [w.type for w in writes], scalars, hidden, [s.type for s in scratch]
         )
-        check_places(self.terms, kernel, of, reads, made)
+        check_kernel_places(self.terms, kernel, of, reads, made)
         filled = ran(self.terms, state.way, kernel, reads, scalars, [w.type for w in writes], of.device)
         state.filled.update(zip(writes, filled, strict=True))
 
@@ -347,7 +347,7 @@ class Runner:
             made = self.value(of.of, state), of.constructor
             held = terms.type_of(made[0])
             if not isinstance(held, DataType) or of.constructor not in self.module.data(held.name).constructors:
-                raise Wrong(f"asks whether {of.constructor} has made {register(self.function, of.of)}, a {held}")
+                raise Unsound(f"asks whether {of.constructor} has made {register(self.function, of.of)}, a {held}")
             condition = terms.number("made", *made)
         ways = (index + 1, of.target)
         alive = [flow.returns(w) for w in ways]
@@ -410,7 +410,7 @@ class Runner:
                     condition, (self.value(r, first), first.way), (self.value(r, second), second.way)
                 )
             else:
-                raise Wrong(f"{register(self.function, r)} holds one storage or another where two ways meet")
+                raise Unsound(f"{register(self.function, r)} holds one storage or another where two ways meet")
         into.sizes = {
             v: terms.chosen(condition, (d, first.way), (second.sizes[v], second.way))
             for v, d in first.sizes.items()

@@ -23,7 +23,7 @@ from assay.semantics.types import DataType, ObjectType, ShapeType, TensorType, T
 from assay.semantics.walk import Worklist
 from assay.verify.value_numbering.terms import Table, dim_text, type_text
 from assay.verify.vm.alike import numbered
-from assay.verify.vm.wrong import NotThere, Wrong
+from assay.verify.vm.wrong import NotThere, Unsound
 
 Pair = tuple[Dim, Dim]
 CLOSED = ("constant", "late", "global", "extern", "constructor")
@@ -31,7 +31,7 @@ CLOSED = ("constant", "late", "global", "extern", "constructor")
 
 
 @dataclass
-class Way:
+class Trail:
     """What has happened on the way to a place, and what is known there of sizes."""
 
     events: int
@@ -39,13 +39,13 @@ class Way:
     natural: tuple[Dim, ...] = ()
     """Sizes that were found to be no less than 0."""
 
-    def copy(self) -> Way:
+    def copy(self) -> Trail:
         """The same way, for one of several that go on from here."""
         return replace(self)
 
 
 @dataclass
-class Terms(Table):
+class ValueTerms(Table):
     """The numbers of one proof, with the types of values. Each size in such a type has a value wherever the number
     has one."""
 
@@ -61,7 +61,7 @@ class Terms(Table):
     # --- types ---------------------------------------------------------------------------------------------------
 
     def type_of(self, number: int) -> Type:
-        """The type of a value; Wrong for one that the source does not have."""
+        """The type of a value; Unsound for one that the source does not have."""
         found = self.typed.get(number)
         if found is None and self.keys[number][0] == "field":
             _, whole, index = self.keys[number]
@@ -94,7 +94,7 @@ class Terms(Table):
     def _whole(self, number: int) -> Task[int]:
         try:
             of = self.type_of(number)
-        except Wrong:  # nothing that the source has: whoever needs its type says so
+        except Unsound:  # nothing that the source has: whoever needs its type says so
             return number
         if not isinstance(of, TupleType) or self.keys[number][0] == "tuple":
             return number
@@ -140,7 +140,7 @@ class Terms(Table):
         if key[0] != "tuple":
             return self.number("field", value, index)
         if not 0 <= index < len(key[1]):
-            raise Wrong(f"takes field {index} of a tuple that has {len(key[1])}")
+            raise Unsound(f"takes field {index} of a tuple that has {len(key[1])}")
         return int(key[1][index])
 
     def made_of(self, value: int, constructor: str, index: int) -> int:
@@ -150,7 +150,7 @@ class Terms(Table):
             return int(key[3][index])
         return self.number("field of", value, constructor, index)
 
-    def view(self, value: int, of: TensorType, way: Way) -> int:
+    def view(self, value: int, of: TensorType, way: Trail) -> int:
         """The number of the elements of a tensor under another shape."""
         key = self.keys[value]
         base = key[1] if key[0] == "view" else value
@@ -158,7 +158,7 @@ class Terms(Table):
         if isinstance(held, TensorType) and held.dtype is of.dtype and self.same_shape(held.shape, of.shape, way):
             return int(base)
         if not isinstance(held, TensorType) or held.dtype is not of.dtype:
-            raise Wrong(f"views a {held} as a {of}")
+            raise Unsound(f"views a {held} as a {of}")
         of = self.written(of, way)
         number = self.number("view", base, *map(self.text_of, of.shape))
         if not way.facts.same_size(held.shape, of.shape):
@@ -167,12 +167,12 @@ class Terms(Table):
             self.devices.setdefault(number, self.devices[value])
         return self.give(number, of)
 
-    def shape(self, dims: Sequence[Dim], way: Way) -> int:
+    def shape(self, dims: Sequence[Dim], way: Trail) -> int:
         """The number of a shape as a value."""
         known = tuple(map(way.facts.rewritten, dims))
         return self.give(self.number("shape", *map(self.text_of, known)), ShapeType(known))
 
-    def choice(self, condition: int, then: tuple[int, Way], otherwise: tuple[int, Way]) -> int:
+    def choice(self, condition: int, then: tuple[int, Trail], otherwise: tuple[int, Trail]) -> int:
         """What a choice gives of the values that its ways leave: the one value where both give it; of tuples a choice
         for each field."""
         (a, first), (b, second) = then, otherwise
@@ -203,11 +203,11 @@ class Terms(Table):
         """The type of a choice: a size is that of both, or a choice between the two."""
         sizes = [open_sizes(t) for t in (then, otherwise)]
         if len(sizes[0]) != len(sizes[1]):
-            raise Wrong(f"the two ways to a choice give {then} and {otherwise}")
+            raise Unsound(f"the two ways to a choice give {then} and {otherwise}")
         chosen = iter([self._chosen(condition, a, b, facts) for a, b in zip(*sizes, strict=True)])
         return opened(then, lambda d: next(chosen))
 
-    def chosen(self, condition: int, then: tuple[Dim, Way], otherwise: tuple[Dim, Way]) -> Dim:
+    def chosen(self, condition: int, then: tuple[Dim, Trail], otherwise: tuple[Dim, Trail]) -> Dim:
         """What stands for a size that is one on one way, and another on the other."""
         return self._chosen(condition, then[0], otherwise[0], (then[1].facts, otherwise[1].facts))
 
@@ -225,16 +225,16 @@ class Terms(Table):
         """A size as text, the same for the same."""
         return dim_text(simplify(dim), lambda s: f"@{self.symbol(s)}")
 
-    def written(self, of: TensorType, way: Way) -> TensorType:
+    def written(self, of: TensorType, way: Trail) -> TensorType:
         """A type in the form that its sizes have by what is known on a way. Numbers are told apart by it, so that a
         type is right wherever its number is met."""
         return TensorType(tuple(map(way.facts.rewritten, of.shape)), of.dtype)
 
-    def sized_texts(self, dims: Iterable[Dim], way: Way) -> tuple[str, ...]:
+    def sized_texts(self, dims: Iterable[Dim], way: Trail) -> tuple[str, ...]:
         """Sizes as texts, in the form that they have by what is known on a way."""
         return tuple(self.text_of(way.facts.rewritten(d)) for d in dims)
 
-    def type_as_seen(self, of: Type, sizes: Mapping[Symbol, Dim], way: Way) -> str:
+    def type_as_seen(self, of: Type, sizes: Mapping[Symbol, Dim], way: Trail) -> str:
         """A type as text, in the sizes of values; each that has no value is numbered as it comes."""
         unknown: dict[Symbol, Dim] = {}
 
@@ -250,7 +250,7 @@ class Terms(Table):
 
         return type_text(numbered(of), text, self)
 
-    def same_shape(self, a: Sequence[Dim], b: Sequence[Dim], way: Way) -> bool:
+    def same_shape(self, a: Sequence[Dim], b: Sequence[Dim], way: Trail) -> bool:
         """Whether two shapes are equal, as far as is known on a way."""
         return len(a) == len(b) and all(way.facts.equal(x, y) for x, y in zip(a, b, strict=True))
 
@@ -283,15 +283,15 @@ class Terms(Table):
         for want, have in work:
             if isinstance(want, TupleType):
                 if not isinstance(have, TupleType) or len(have.fields) != len(want.fields):
-                    raise Wrong(f"a value of type {have} is taken as {want}")
+                    raise Unsound(f"a value of type {have} is taken as {want}")
                 work.add(zip(want.fields, have.fields, strict=True))
                 continue
             if not isinstance(want, TensorType | ShapeType):
                 if not _alike(want, have):
-                    raise Wrong(f"a value of type {have} is taken as {want}")
+                    raise Unsound(f"a value of type {have} is taken as {want}")
                 continue
             if not _alike(want, have):
-                raise Wrong(f"a value of type {have} is taken as {want}")
+                raise Unsound(f"a value of type {have} is taken as {want}")
             for d, n in zip(dims(want), dims(have), strict=True):
                 if isinstance(d, Symbol) and d not in sizes:
                     sizes[d] = n
@@ -310,22 +310,22 @@ class Terms(Table):
         for n, d in later:
             known = in_sizes(d, sizes)
             if known is None:
-                raise Wrong(f"{where}: the size {show(d)} has no value there")
+                raise Unsound(f"{where}: the size {show(d)} has no value there")
             found.append((n, known))
         return found
 
     # --- what happens ----------------------------------------------------------------------------------------------
 
-    def event(self, way: Way, *what: object) -> int:
+    def event(self, way: Trail, *what: object) -> int:
         """Something happens; the number of what has happened up to then."""
         way.events = self.number("after", way.events, what)
         return way.events
 
-    def result(self, way: Way) -> int:
+    def result(self, way: Trail) -> int:
         """The number of what the last event gave."""
         return self.number("result", way.events)
 
-    def require(self, way: Way, pairs: Iterable[Pair], label: str) -> None:
+    def require(self, way: Trail, pairs: Iterable[Pair], label: str) -> None:
         """Pairs of sizes have to be equal here; nothing where that is known. Checks that stand together are one."""
         asked: list[str] = []
         for a, b in pairs:
@@ -340,7 +340,7 @@ class Terms(Table):
             way.events, asked = key[1], [*key[2][2], *asked]
         self.event(way, "sizes", label, tuple(sorted(set(asked))))
 
-    def naturals(self, way: Way, dims: Iterable[Dim]) -> None:
+    def naturals(self, way: Trail, dims: Iterable[Dim]) -> None:
         """Sizes have to be no less than 0 here; nothing where that is known."""
         for d in dims:
             told = way.facts.rewritten(d)
@@ -348,14 +348,14 @@ class Terms(Table):
                 way.natural = (*way.natural, told)
                 self.event(way, "natural", self.text_of(told))
 
-    def branch(self, base: Way, condition: int, then: Way, otherwise: Way) -> Way:
+    def branch(self, base: Trail, condition: int, then: Trail, otherwise: Trail) -> Trail:
         """The way behind a choice whose two ways meet: nothing has happened if nothing did on either."""
         way = base.copy()
         if then.events != otherwise.events:
             self.event(way, "branch", condition, then.events, otherwise.events)
         return way
 
-    def ends(self, way: Way, condition: int, holds: bool, how: int) -> None:
+    def ends(self, way: Trail, condition: int, holds: bool, how: int) -> None:
         """The run ends here, after what `how` says, if a condition holds, or if it does not."""
         self.event(way, "ends", condition, holds, how)
 

@@ -22,15 +22,15 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import DataDef, FuncType, TensorType, TupleType, same_type, symbols
 from assay.verify.kept import stored
 from assay.verify.vm.alike import are_alike, is_same_data
-from assay.verify.vm.difference import before, first_difference
+from assay.verify.vm.difference import comes_before, first_unlike
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures, Pair, Pairs
 from assay.verify.vm.memory import State
 from assay.verify.vm.rooms import Room
 from assay.verify.vm.source import Env, Reader
 from assay.verify.vm.target import Runner
-from assay.verify.vm.terms import Terms, Way
-from assay.verify.vm.wrong import NotThere, Wrong
+from assay.verify.vm.terms import Trail, ValueTerms
+from assay.verify.vm.wrong import NotThere, Unsound
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Translated:
 
 
 def check_translation(source: Module, bytecode: vm.Bytecode, flows: Mapping[str, Flow]) -> Translated:
-    """Compare each function of bytecode with its graph function; Wrong for the first difference, Undecided for what
+    """Compare each function of bytecode with its graph function; Unsound for the first difference, Undecided for what
     is not treated."""
-    terms = Terms(late=frozenset(bytecode.late))
+    terms = ValueTerms(late=frozenset(bytecode.late))
     pairs = Pairs(source, bytecode, terms)
     _check_interface(source, bytecode)
     done: set[str] = set()
@@ -59,7 +59,7 @@ def check_translation(source: Module, bytecode: vm.Bytecode, flows: Mapping[str,
         rooms, spare = [*rooms, *runner.rooms], [*spare, *runner.spare]
         done.add(pair.function.name)
     if missing := [n for n in bytecode.functions if n not in done]:
-        raise Wrong(f"{missing[0]} is no function of the source, and nothing makes it")
+        raise Unsound(f"{missing[0]} is no function of the source, and nothing makes it")
     return Translated(len(pairs.known), sum(k[0] == "after" for k in terms.keys), rooms, spare)
 
 
@@ -75,11 +75,11 @@ def _check_interface(source: Module, bytecode: vm.Bytecode) -> None:
         ("devices of inputs", dict(bytecode.devices), devices),
     ):
         if found != wanted:
-            raise Wrong(f"the {what} are {_listed(found)}, those of the source {_listed(wanted)}")
+            raise Unsound(f"the {what} are {_listed(found)}, those of the source {_listed(wanted)}")
     for name, of in bytecode.late.items():
         held = source.constants.get(name)
         if held is None or not same_type(TensorType(held.shape, dtype(held.dtype)), of):
-            raise Wrong(f"{name}, a {of} that is bound late, is no constant of the source of that type")
+            raise Unsound(f"{name}, a {of} that is bound late, is no constant of the source of that type")
 
 
 def _listed(of: list[str] | dict[str, VirtualDevice]) -> str:
@@ -92,10 +92,10 @@ def check_parts(source: Module, after: Module) -> None:
         old = source.definitions.get(name)
         if name != "main" and d is not old and not (isinstance(d, DataDef) and is_same_data(d, old)):
             if not isinstance(d, PrimFunc) or not isinstance(old, PrimFunc) or stored(d) != stored(old):
-                raise Wrong(f"{name} is not what it is in the source")
+                raise Unsound(f"{name} is not what it is in the source")
     for name, held in after.constants.items():
         if name not in source.constants or not same_bits(held, source.constants[name]):
-            raise Wrong(f"the constant {name} is not what it is in the source")
+            raise Unsound(f"the constant {name} is not what it is in the source")
 
 
 def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
@@ -105,21 +105,21 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
     reader = Reader(node, pairs.module, terms)
     is_called = function.name != "main" or _calls_main(pairs.bytecode)
     env, way = _begin(pair, terms, given, reader, is_called)
-    start = Way(terms.number("begin")) if is_called else way.copy()
+    start = Trail(terms.number("begin")) if is_called else way.copy()
     read = reader.read(env, way)
     holds = dict(enumerate([*pair.captured, *given]))
     if len(holds) != len(function.parameters):
-        raise Wrong(f"{function.name} has {len(function.parameters)} parameters, the source's function {len(holds)}")
+        raise Unsound(f"{function.name} has {len(function.parameters)} parameters, the source's function {len(holds)}")
     _check_signature(pair)
     sizes = dict(zip(function.sizes[: function.inherited], pair.inherited, strict=True))
     runner = Runner(flow, pairs.module, terms, Closures(pairs, read.sites), pairs.bytecode.host)
     try:
         found = runner.run(State(dict(holds), sizes, start))
     except NotThere as odd:
-        raise Wrong(before(terms, reader, read, runner, odd)) from None
-    wrong = first_difference(terms, reader, read, runner, found)
+        raise Unsound(comes_before(terms, reader, read, runner, odd)) from None
+    wrong = first_unlike(terms, reader, read, runner, found)
     if wrong is not None:
-        raise Wrong(wrong)
+        raise Unsound(wrong)
     return runner
 
 
@@ -135,12 +135,12 @@ def _check_signature(pair: Pair) -> None:
     own = function.parameters[len(pair.captured) :]
     said = FuncType(own, function.result, type_params=function.type_params, pure=of.pure)
     if len(said.type_params) != len(of.type_params) or not are_alike(said, of):
-        raise Wrong(f"{function.name} is said to be a {said}, and is a {of}")
+        raise Unsound(f"{function.name} is said to be a {said}, and is a {of}")
 
 
-def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader, is_called: bool) -> tuple[Env, Way]:
+def _begin(pair: Pair, terms: ValueTerms, given: list[int], reader: Reader, is_called: bool) -> tuple[Env, Trail]:
     """What is there where a run of the graph function begins: its parameters meet their types."""
-    node, way = pair.node, Way(terms.number("begin"))
+    node, way = pair.node, Trail(terms.number("begin"))
     env = Env(ChainMap[graph.Expr, int](dict(pair.free)), dict(pair.sizes), pair.missing)
     pairs: list[tuple[Dim, Dim]] = []
     reader.names.update((n, v.name) for v, n in pair.free.items() if isinstance(v, graph.Var))
@@ -150,7 +150,7 @@ def _begin(pair: Pair, terms: Terms, given: list[int], reader: Reader, is_called
         terms.devices.setdefault(n, p.device)
     for p, n in zip(node.params, given, strict=True):
         if unsure := [s.name for s in symbols(p.type) if s in env.unsure]:
-            raise Wrong(f"the size {unsure[0]} is not handed over to {pair.function.name}")
+            raise Unsound(f"the size {unsure[0]} is not handed over to {pair.function.name}")
         pairs += terms.bind(p.type, n, env.sizes)
     paired = terms.paired(pairs, env.sizes, pair.function.name)
     terms.require(way, paired, "func.T2")

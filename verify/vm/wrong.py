@@ -5,20 +5,20 @@ from __future__ import annotations
 from assay.semantics import bytecode as vm
 
 
-class Wrong(Exception):
+class Unsound(Exception):
     """Bytecode that does not hold together, or that is not the function that it comes from."""
 
     events: int | None = None
     """What had happened before, where that is known."""
 
-    def inside(self, function: vm.BytecodeFunction, index: int, events: int) -> Wrong:
+    def inside(self, function: vm.BytecodeFunction, index: int, events: int) -> Unsound:
         """The same, of an instruction."""
         found = type(self)(f"{at(function, index)} {self}")
         found.events = events
         return found
 
 
-class NotThere(Wrong):
+class NotThere(Unsound):
     """A value that the source does not compute: what has made it another is what happened before."""
 
 

@@ -29,7 +29,7 @@ from assay.verify.vm import check, describe
 from assay.verify.vm.aliases import Aliases
 from assay.verify.vm.flow import flow_of
 from assay.verify.vm.storage import check_storage
-from assay.verify.vm.wrong import Wrong
+from assay.verify.vm.wrong import Unsound
 from tests.verify.vm.bytecode_mutants import mutants, seen
 from tests.verify.vm.bytecode_programs import PROGRAMS, compiled, edited, places, program
 from tests.verify.whole.size_programs import Sized, programs
@@ -273,7 +273,7 @@ def test_tensors_beside_one_another_share_a_storage() -> None:
     ],
 )
 def test_control_stays_inside_and_goes_forwards(body: tuple[Instruction, ...], words: str) -> None:
-    with pytest.raises(Wrong, match=words):
+    with pytest.raises(Unsound, match=words):
         flow_of(function(*body))
 
 

@@ -37,7 +37,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Sized:
-    """A program; `says` is 0 or the label of its refusal."""
+    """A program; `says` is 0, the label of its refusal, or "vm" and the label with which a plan refuses it."""
 
     name: str
     says: str
