@@ -9,6 +9,7 @@ import numpy as np
 
 from assay.semantics.bounding.logic import certain_and_possible
 from assay.semantics.bounding.movement import taken
+from assay.semantics.arrays import as_array
 from assay.semantics.bounds import Bounded, hull, off_place, steps
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
@@ -40,11 +41,6 @@ def record(
 def is_tuple(value: object, accepts: Callable[[Any], bool]) -> bool:
     """Whether `value` is a tuple of elements that `accepts` takes."""
     return isinstance(value, tuple) and all(map(accepts, value))
-
-
-def as_array(x: Any) -> Any:
-    """`x` as an array: NumPy gives a scalar instead where nothing is left to index."""
-    return x if isinstance(x, Bounded) else np.asarray(x)
 
 
 # --- strided_slice ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,136 @@
+"""Whether a kernel is its operator, for every input at given sizes (specs/verify.md, "legalize").
+
+The operator's value runs on arrays of terms, the kernel over the same table of terms, and the results are compared as
+those of two tensor functions are ("equivalence"): bit for bit, or up to the order of floats that are added and
+multiplied, which rule M9 leaves open. Both may trap on the same data only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Crash, Trap, Unsupported
+from assay.semantics.operator import Attrs, Operator
+from assay.semantics.tensor import PrimFunc
+from assay.verify.equivalence import BIT_EXACT, REASSOCIATED, UNKNOWN, Notion
+from assay.verify.equivalence.evaluate import OutputTerms, outcome
+from assay.verify.equivalence.normal import normal
+from assay.verify.equivalence.order import UndecidedTrace
+from assay.verify.equivalence.show import first_difference, show_term
+from assay.verify.equivalence.trace import trace_of
+from assay.verify.operator_terms import rules as rules
+from assay.verify.operator_terms.array import Run, TermArray
+from assay.verify.operator_terms.exact import ExactTerms
+from assay.verify.operator_terms.paths import resolved
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+MOST_PATHS = 8
+"""Runs of a value, one for each way to answer what it asks of its data."""
+
+
+@dataclass(frozen=True)
+class KernelProof:
+    """The strongest notion in which a kernel was shown to be its operator, and why it is no stronger one."""
+
+    notion: Notion
+    reason: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything was shown."""
+        return self.notion >= REASSOCIATED
+
+    def __str__(self) -> str:
+        words = {BIT_EXACT: "proved bit-exact", REASSOCIATED: "proved, reassociated"}
+        return words.get(self.notion, f"not shown: {self.reason}")
+
+
+def prove_kernel(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
+    """Whether a kernel, whose sizes are numbers, gives the operator's value for every input, and traps where that
+    does."""
+    terms = ExactTerms()
+    shapes = [tuple(int(d) for d in b.shape) for b in kernel.inputs]  # type: ignore[arg-type]
+    try:
+        if kernel.scalars:
+            raise UndecidedTrace("the kernel takes scalars")
+        first = [terms.input(b.name, s) for b, s in zip(kernel.inputs, shapes, strict=True)]
+        now = outcome(trace_of(kernel, {}), terms, first, [])
+        notion, reason = BIT_EXACT, ""
+        for run, results in _paths(kernel, op, attrs, terms, first, shapes):
+            found = _compared(kernel, run, results, now)
+            if not found.holds:
+                return found
+            if found.notion < notion:
+                notion, reason = found.notion, found.reason
+        return KernelProof(notion, reason)
+    except (UndecidedTrace, Unsupported) as undecided:
+        return KernelProof(UNKNOWN, str(undecided))
+    except Trap as trap:
+        return KernelProof(UNKNOWN, f"the kernel traps for all data: {trap.message}")
+
+
+def _paths(
+    kernel: PrimFunc, op: Operator, attrs: Attrs, terms: ExactTerms, first: Sequence[int], shapes: Sequence[Any]
+) -> Iterator[tuple[Run, list[TermArray]]]:
+    """The value's results, in a run for each way to answer its questions about data."""
+    waiting: list[tuple[bool, ...]] = [()]
+    count = 0
+    while waiting:
+        count += 1
+        if count > MOST_PATHS:
+            raise UndecidedTrace(f"the value has more than {MOST_PATHS} ways through it")
+        given = waiting.pop()
+        run = Run(terms, first, given)
+        operands = [
+            TermArray(run, start + np.arange(int(np.prod(s)), dtype=np.int64).reshape(s), b.dtype)
+            for b, s, start in zip(kernel.inputs, shapes, first, strict=True)
+        ]
+        try:
+            with np.errstate(all="ignore"):
+                made = op.value(attrs, *operands)
+        except Trap as trap:
+            raise UndecidedTrace(f"the value traps on some data: {trap.message}") from None
+        except (Crash, TypeError, AttributeError, ValueError) as unknown:
+            raise UndecidedTrace(f"the value does what has no rule for terms: {unknown}") from None
+        answers = [holds for _, holds in run.asked]
+        waiting += [(*answers[:k], False) for k in range(len(given), len(answers)) if answers[k]]
+        results = [x if isinstance(x, TermArray) else run.array(x) for x in (made if isinstance(made, tuple) else (made,))]
+        yield run, results
+
+
+def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray], now: OutputTerms) -> KernelProof:
+    """One run's results against the kernel's."""
+    for r, b in zip(results, kernel.outputs, strict=True):
+        if r.shape != tuple(b.shape) or r.of is not b.dtype:
+            return KernelProof(UNKNOWN, f"the value is {r.of}{list(r.shape)}, the kernel gives {b}")
+    wanted = np.concatenate([r.numbers.reshape(-1) for r in results])
+    given = np.concatenate(now.outputs)
+    traps = np.unique(np.concatenate([np.zeros(0, np.int64), *run.symbols.traps]))
+    if not np.array_equal(traps, now.traps):
+        apart = np.setxor1d(traps, now.traps)
+        return KernelProof(UNKNOWN, f"one may trap where the other does not: {show_term(run.terms, int(apart[0]))}")
+    exact = REASSOCIATED if run.in_any_order else BIT_EXACT
+    order = "NumPy chooses the order of a sum" if run.in_any_order else ""
+    apart = np.flatnonzero(wanted != given)
+    if not len(apart):
+        return KernelProof(exact, order)
+    left, right = resolved(run, wanted[apart]), resolved(run, given[apart])
+    for notion, floats in ((exact, False), (REASSOCIATED, True)):
+        both = normal(run.terms, np.concatenate([left, right]), floats)
+        same = both[: len(left)] == both[len(left) :]
+        if same.all():
+            return KernelProof(notion, order)
+        left, right = left[~same], right[~same]
+    a, b = first_difference(run.terms, int(left[0]), int(right[0]))
+    return KernelProof(UNKNOWN, f"{show_term(run.terms, b)} instead of {show_term(run.terms, a)}")
+
+
+def operand_types(kernel: PrimFunc) -> list[str]:
+    """What a kernel takes, in words."""
+    return [f"{dtype(b.dtype.numpy)}{list(b.shape)}" for b in kernel.inputs]

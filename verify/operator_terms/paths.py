@@ -1,0 +1,186 @@
+"""What is known of data in one run of a value, used in its terms (specs/verify.md, "legalize").
+
+A value may ask of its data, "is there a -0 among them?", and take a shorter way where there is none. Each answer is a run
+of its own. What was answered says more of the terms: of an open maximum of no zeros which one it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.dtypes import BOOL, DTYPES, DType
+from assay.semantics.scalar.arithmetic import OPERATIONS
+from assay.verify.operator_terms.array import Array, Run
+from assay.verify.operator_terms.exact import OPEN, ExactTerms
+
+
+def resolved(run: Run, numbers: Array) -> Array:
+    """The terms with what the answers of the run say put in: equal to the given ones for all data with these
+    answers."""
+    flat = numbers.reshape(-1)
+    known = _Known(run)
+    found = known.rebuilt(flat)
+    return np.array([found[int(n)] for n in flat], np.int64).reshape(numbers.shape)
+
+
+def facts_of(terms: ExactTerms, asked: Iterable[tuple[int, bool]]) -> dict[int, bool]:
+    """The conditions that hold or do not, taken apart where `and`, `or` and `not` allow."""
+    facts: dict[int, bool] = {}
+    work = list(asked)
+    while work:
+        number, holds = work.pop()
+        if number in facts:
+            continue
+        facts[number] = holds
+        name, _, a, b = node(terms, number)
+        if name == "not":
+            work.append((a, not holds))
+        elif name == ("and" if holds else "or"):
+            work += [(a, holds), (b, holds)]
+    return facts
+
+
+def node(terms: ExactTerms, number: int) -> tuple[str, DType | None, int, int]:
+    """A term taken apart: its operation, "" of a leaf, the dtype and the operands."""
+    code, a, b = (int(x) for x in terms.parts(number))
+    name, of = terms.names[code] if code else ("", None)
+    return name, of, a, b
+
+
+class _Known:
+    def __init__(self, run: Run) -> None:
+        self.terms = run.terms
+        self.facts = facts_of(run.terms, run.asked)
+        self.not_minus = {t for n, holds in self.facts.items() if not holds and (t := self._minus_zero(n))}
+        """Terms that are not -0."""
+        self.new: dict[int, int] = {}
+
+    def _is_zero_test(self, number: int) -> int:
+        """x of a term x == 0, else 0."""
+        name, _, a, b = node(self.terms, number)
+        if name == "eq":
+            for x, y in ((a, b), (b, a)):
+                if y in self.terms.values and self.terms.values[y][1] == 0:
+                    return x
+        return 0
+
+    def _signed_zero(self, number: int) -> tuple[int, bool]:
+        """x, and whether it is -0, of a term that says that it is a zero of one sign; else 0."""
+        name, _, a, b = node(self.terms, number)
+        if name != "and":
+            return 0, False
+        for x, y in ((a, b), (b, a)):
+            of = self._is_zero_test(x)
+            sign, _, inner, _ = node(self.terms, y)
+            minus = sign == "signbit"
+            if sign == "not":
+                sign, _, inner, _ = node(self.terms, inner)
+            if of and sign == "signbit" and inner == of:
+                return of, minus
+        return 0, False
+
+    def _minus_zero(self, number: int) -> int:
+        of, minus = self._signed_zero(number)
+        return of if minus else 0
+
+    def rebuilt(self, roots: Array) -> dict[int, int]:
+        """The new terms of what the roots are made of."""
+        work = [int(n) for n in np.unique(roots)]
+        while work:
+            number = work[-1]
+            if number in self.new:
+                work.pop()
+                continue
+            if number in self.facts:
+                self.new[number] = self.terms.true if self.facts[number] else self.terms.false
+                continue
+            name, _, a, b = node(self.terms, number)
+            missing = [n for n in (a, b) if name and n not in self.new]
+            if missing:
+                work += missing
+                continue
+            self.new[number] = self._made(number) if name else number
+        return self.new
+
+    def _made(self, number: int) -> int:
+        terms = self.terms
+        name, of, a, b = node(terms, number)
+        left, right = self.new[a], self.new[b]
+        if name in OPEN:
+            return self._extreme(number, name, of, left, right)
+        if name == "select":
+            assert of is not None
+            _, _, then, otherwise = node(terms, right)
+            signed = self._signed(number, then, otherwise)
+            return signed or int(terms.select(of, left, then, otherwise))
+        if (left, right) == (a, b):
+            return number
+        if name.startswith("cast ") and of is not None:
+            return int(terms.cast(DTYPES[name.removeprefix("cast ")], of, left))
+        if name in OPERATIONS and of is not None:
+            to = BOOL if OPERATIONS[name].result == "bool" else of
+            return int(terms.apply(name, of, to, left, *((right,) if OPERATIONS[name].arity == 2 else ())))
+        return int(terms.intern(terms.code(name, of), left, right))
+
+    def _extreme(self, number: int, name: str, of: Any, left: int, right: int) -> int:
+        """An open maximum or minimum: the table's where it is no zero, or no operand is -0."""
+        zero = self.terms.constant(of.numpy.type(0.0), of)
+        asked = int(self.terms.apply("eq", of, BOOL, number, zero))
+        sure = all(self.terms.unsigned_zero[n] or n in self.not_minus for n in (left, right))
+        if self.facts.get(asked) is False or sure:
+            made = int(self.terms.apply(OPEN[name], of, of, left, right))
+            if sure:
+                self.not_minus.add(made)
+            return made
+        return int(self.terms.open_extreme(name, of, left, right))
+
+    def _signed(self, number: int, then: int, otherwise: int) -> int:
+        """The table's maximum where a term is an open one M whose zero is given its sign: if M == 0, +0 where one of
+        the elements is +0, else -0; else M. And the same of a minimum; 0 where it is no such term."""
+        _, _, condition, pair = node(self.terms, number)
+        _, _, signs, plain = node(self.terms, pair)
+        if self._is_zero_test(condition) != plain:
+            return 0
+        _, of, _, _ = node(self.terms, number)
+        name, choice, _, sides = node(self.terms, signs)
+        _, _, plus, minus = node(self.terms, sides)
+        zeros = [self.terms.values[n][1] for n in (plus, minus) if n in self.terms.values]
+        if name != "select" or choice is not of or len(zeros) != 2 or np.signbit(zeros[0]) or not np.signbit(zeros[1]):
+            return 0
+        _, _, some, _ = node(self.terms, signs)
+        return self._table_extreme(of, plain, some)
+
+    def _table_extreme(self, of: Any, plain: int, some: int) -> int:
+        for name, op in OPEN.items():
+            leaves = self._leaves(plain, (name, op))
+            what, inner = some, name == "smaller"
+            if inner:
+                negated, _, what, _ = node(self.terms, some)
+                if negated != "not":
+                    continue
+            told = [self._signed_zero(n) for n in self._leaves(what, ("or",))]
+            wanted = {n for n in leaves if not self._never_zero(n)}
+            if {n for n, _ in told} == wanted and all(minus == inner for _, minus in told):
+                made = leaves[0]
+                for n in leaves[1:]:
+                    made = int(self.terms.apply(op, of, of, made, n))
+                return made
+        return 0
+
+    def _never_zero(self, number: int) -> bool:
+        return number in self.terms.values and self.terms.values[number][1] != 0
+
+    def _leaves(self, number: int, names: tuple[str, ...]) -> list[int]:
+        found: dict[int, None] = {}
+        work = [number]
+        while work:
+            n = work.pop()
+            name, _, a, b = node(self.terms, n)
+            if name in names:
+                work += [b, a]
+            else:
+                found[n] = None
+        return list(found)
