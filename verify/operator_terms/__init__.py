@@ -17,7 +17,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Trap, Unsupported
 from assay.semantics.operator import Attrs, Operator
 from assay.semantics.tensor import PrimFunc
-from assay.verify.equivalence import BIT_EXACT, REASSOCIATED, UNKNOWN, Notion
+from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
 from assay.verify.equivalence.evaluate import OutputTerms, outcome
 from assay.verify.equivalence.normal import normal
 from assay.verify.equivalence.order import UndecidedTrace
@@ -44,10 +44,10 @@ class KernelProof:
     @property
     def holds(self) -> bool:
         """Whether anything was shown."""
-        return self.notion >= REASSOCIATED
+        return self.notion >= REAL
 
     def __str__(self) -> str:
-        words = {BIT_EXACT: "proved bit-exact", REASSOCIATED: "proved, reassociated"}
+        words = {BIT_EXACT: "proved bit-exact", REASSOCIATED: "proved, reassociated", REAL: "proved over the reals"}
         return words.get(self.notion, f"not shown: {self.reason}")
 
 
@@ -120,15 +120,18 @@ def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray], now: Out
     apart = np.flatnonzero(wanted != given)
     if not len(apart):
         return KernelProof(exact, order)
-    left, right = resolved(run, wanted[apart]), resolved(run, given[apart])
-    for notion, floats in ((exact, False), (REASSOCIATED, True)):
-        both = normal(run.terms, np.concatenate([left, right]), floats)
-        same = both[: len(left)] == both[len(left) :]
+    both = np.concatenate([wanted[apart], given[apart]])
+    why = ""
+    for notion, floats in ((exact, False), (REASSOCIATED, True), (REAL, True)):
+        both = resolved(run, both, floats, notion is REAL)
+        left, right = np.split(normal(run.terms, both, floats), 2)
+        same = left == right
         if same.all():
-            return KernelProof(notion, order)
-        left, right = left[~same], right[~same]
-    a, b = first_difference(run.terms, int(left[0]), int(right[0]))
-    return KernelProof(UNKNOWN, f"{show_term(run.terms, b)} instead of {show_term(run.terms, a)}")
+            return KernelProof(notion, why or order)
+        both = np.concatenate([part[~same] for part in np.split(both, 2)])
+        a, b = first_difference(run.terms, *(int(part[~same][0]) for part in (left, right)))
+        why = why or f"{show_term(run.terms, b)} instead of {show_term(run.terms, a)}"
+    return KernelProof(UNKNOWN, why)
 
 
 def operand_types(kernel: PrimFunc) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.semantics.bounding.movement import holds
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.scalar import neutral
 from assay.semantics.scalar.arithmetic import OPERATIONS
@@ -24,6 +25,15 @@ OPEN = {"larger": "max", "smaller": "min"}
 """NumPy's maximum and minimum: those of the scalar table, but which zero of two they give is open."""
 CLASSES = {"eq": True, "le": True, "ne": False, "lt": False}
 """What a comparison gives of an integer and itself."""
+
+
+def _held(of: DType, by: DType) -> bool:
+    """Whether what is converted from one dtype to another, and back, is what it was."""
+    if of is BOOL or by is BOOL:
+        return of is BOOL
+    if of.is_float != by.is_float:
+        return False
+    return holds(by, of) if of.is_float else by.bits >= of.bits
 
 
 class ExactTerms(Terms):
@@ -148,6 +158,11 @@ class ExactTerms(Terms):
         if of is to:
             return arg
         made = np.asarray(super().cast(of, to, arg))
+        back = self.code(f"cast {to}", of)
+        if _held(to, of):  # there and back
+            codes, inner, _ = self.parts(made)
+            outer, held, _ = self.parts(np.where(codes == self.code(f"cast {of}", to), inner, 0))
+            made = np.where(outer == back, held, made)
         if to.is_float:
             self.plus[made] |= self.plus[arg] if of.is_float else of.kind in ("uint", "bool")
             self.unsigned_zero[made] |= self.plus[arg] if of.is_float else True

@@ -13,17 +13,27 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, DTYPES, DType
 from assay.semantics.scalar.arithmetic import OPERATIONS
+from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.operator_terms.array import Array, Run
 from assay.verify.operator_terms.exact import OPEN, ExactTerms
 
+MOST_REBUILT = 20_000
+"""Terms that are made anew for one run of a value."""
 
-def resolved(run: Run, numbers: Array) -> Array:
+
+BLIND = ("add", "sub", "mul", "neg", "abs", "max", "min", "larger", "smaller", "sqrt", "select", "else")
+"""Operations in which another sign of a zero operand gives at most another sign of a zero."""
+SETTLING = ("exp", "eq", "ne", "lt", "le")
+"""Operations that give the same of zeros of both signs."""
+
+
+def resolved(run: Run, numbers: Array, blind: bool = False, real: bool = False) -> Array:
     """The terms with what the answers of the run say put in: equal to the given ones for all data with these
-    answers."""
+    answers. With `blind` but for signs of zeros; with `real` as functions of real numbers, with inverses for
+    divisors."""
     flat = numbers.reshape(-1)
-    known = _Known(run)
-    found = known.rebuilt(flat)
-    return np.array([found[int(n)] for n in flat], np.int64).reshape(numbers.shape)
+    found = _Known(run, real).rebuilt(flat, blind)
+    return np.array([found[int(n), blind] for n in flat], np.int64).reshape(numbers.shape)
 
 
 def facts_of(terms: ExactTerms, asked: Iterable[tuple[int, bool]]) -> dict[int, bool]:
@@ -51,12 +61,13 @@ def node(terms: ExactTerms, number: int) -> tuple[str, DType | None, int, int]:
 
 
 class _Known:
-    def __init__(self, run: Run) -> None:
-        self.terms = run.terms
+    def __init__(self, run: Run, real: bool) -> None:
+        self.terms, self.real = run.terms, real
         self.facts = facts_of(run.terms, run.asked)
         self.not_minus = {t for n, holds in self.facts.items() if not holds and (t := self._minus_zero(n))}
         """Terms that are not -0."""
-        self.new: dict[int, int] = {}
+        self.new: dict[tuple[int, bool], int] = {}
+        """By the old term, and whether the sign of a zero matters where it stands."""
 
     def _is_zero_test(self, number: int) -> int:
         """x of a term x == 0, else 0."""
@@ -86,36 +97,56 @@ class _Known:
         of, minus = self._signed_zero(number)
         return of if minus else 0
 
-    def rebuilt(self, roots: Array) -> dict[int, int]:
+    def rebuilt(self, roots: Array, blind: bool) -> dict[tuple[int, bool], int]:
         """The new terms of what the roots are made of."""
-        work = [int(n) for n in np.unique(roots)]
+        work = [(int(n), blind) for n in np.unique(roots)]
         while work:
-            number = work[-1]
-            if number in self.new:
+            number, blind = work[-1]
+            if (number, blind) in self.new:
                 work.pop()
                 continue
             if number in self.facts:
-                self.new[number] = self.terms.true if self.facts[number] else self.terms.false
+                self.new[number, blind] = self.terms.true if self.facts[number] else self.terms.false
                 continue
-            name, _, a, b = node(self.terms, number)
-            missing = [n for n in (a, b) if name and n not in self.new]
+            parts = self._parts(number, blind)
+            missing = [p for p in parts if p not in self.new]
             if missing:
                 work += missing
                 continue
-            self.new[number] = self._made(number) if name else number
+            self.new[number, blind] = self._made(number, [self.new[p] for p in parts], blind) if parts else number
+            if len(self.new) > MOST_REBUILT:
+                raise UndecidedTrace(f"more than {MOST_REBUILT} terms with what is known of data put in")
         return self.new
 
-    def _made(self, number: int) -> int:
+    def _parts(self, number: int, blind: bool) -> list[tuple[int, bool]]:
+        """The operands, and whether the sign of a zero matters in each."""
+        name, _, a, b = node(self.terms, number)
+        if not name:
+            return []
+        if name in SETTLING:
+            sides = (True, True)
+        elif name == "div":
+            sides = (blind, False)
+        else:
+            sides = (blind and name in BLIND,) * 2
+        return [(a, sides[0]), (b, sides[1])]
+
+    def _made(self, number: int, parts: list[int], blind: bool) -> int:
         terms = self.terms
         name, of, a, b = node(terms, number)
-        left, right = self.new[a], self.new[b]
-        if name in OPEN:
+        left, right = parts
+        if name in OPEN and of is not None:
+            if blind:
+                return int(terms.apply(OPEN[name], of, of, left, right))
             return self._extreme(number, name, of, left, right)
         if name == "select":
             assert of is not None
             _, _, then, otherwise = node(terms, right)
-            signed = self._signed(number, then, otherwise)
+            signed = self._signed(number)
             return signed or int(terms.select(of, left, then, otherwise))
+        if name == "div" and self.real and of is not None:
+            inverse = terms.intern(terms.code("inverse", of), right)
+            return int(terms.apply("mul", of, of, left, inverse))
         if (left, right) == (a, b):
             return number
         if name.startswith("cast ") and of is not None:
@@ -137,20 +168,19 @@ class _Known:
             return made
         return int(self.terms.open_extreme(name, of, left, right))
 
-    def _signed(self, number: int, then: int, otherwise: int) -> int:
+    def _signed(self, number: int) -> int:
         """The table's maximum where a term is an open one M whose zero is given its sign: if M == 0, +0 where one of
         the elements is +0, else -0; else M. And the same of a minimum; 0 where it is no such term."""
-        _, _, condition, pair = node(self.terms, number)
+        _, of, condition, pair = node(self.terms, number)
         _, _, signs, plain = node(self.terms, pair)
-        if self._is_zero_test(condition) != plain:
+        tested = self._is_zero_test(condition)
+        name, choice, some, sides = node(self.terms, signs)
+        if not tested or tested != plain or name != "select" or choice is not of:
             return 0
-        _, of, _, _ = node(self.terms, number)
-        name, choice, _, sides = node(self.terms, signs)
         _, _, plus, minus = node(self.terms, sides)
         zeros = [self.terms.values[n][1] for n in (plus, minus) if n in self.terms.values]
-        if name != "select" or choice is not of or len(zeros) != 2 or np.signbit(zeros[0]) or not np.signbit(zeros[1]):
+        if len(zeros) != 2 or any(zeros) or np.signbit(zeros[0]) or not np.signbit(zeros[1]):
             return 0
-        _, _, some, _ = node(self.terms, signs)
         return self._table_extreme(of, plain, some)
 
     def _table_extreme(self, of: Any, plain: int, some: int) -> int:
