@@ -12,9 +12,9 @@ from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Not
 from assay.verify.operator_terms import KernelProof, prove_kernel
 from assay.verify.trials.batch import stores
 
-MOST = 3_000
+MOST = 2_000
 """Stores of a kernel that is run over terms."""
-MOST_OF_ALL = 30_000
+MOST_OF_ALL = 20_000
 """Stores of all kernels of one check that are."""
 
 

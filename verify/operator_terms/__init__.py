@@ -123,7 +123,7 @@ def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray], now: Out
     both = np.concatenate([wanted[apart], given[apart]])
     why = ""
     for notion, floats in ((exact, False), (REASSOCIATED, True), (REAL, True)):
-        both = resolved(run, both, floats, notion is REAL)
+        both = resolved(run, both, floats and run.in_any_order, notion is REAL)
         left, right = np.split(normal(run.terms, both, floats), 2)
         same = left == right
         if same.all():

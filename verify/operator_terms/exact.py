@@ -44,14 +44,17 @@ class ExactTerms(Terms):
         """Floats that are NaN or have no sign bit, whatever the data."""
         self.unsigned_zero = np.zeros(1 << 12, bool)
         """Floats that are never -0."""
+        self.closed = np.zeros(1 << 12, np.int64)
+        """Of an open maximum the same by the scalar table, all the way down: equal but for the sign of a zero. Of other
+        terms 0."""
         super().__init__()
 
     def reserve(self, more: int) -> None:
         super().reserve(more)
-        for name in ("plus", "unsigned_zero"):
+        for name in ("plus", "unsigned_zero", "closed"):
             old = getattr(self, name)
             if len(old) < len(self.keys):
-                setattr(self, name, np.concatenate([old, np.zeros(len(self.keys) - len(old), bool)]))
+                setattr(self, name, np.concatenate([old, np.zeros(len(self.keys) - len(old), old.dtype)]))
 
     def _literal(self, value: Any, of: DType) -> int:
         number = super()._literal(value, of)
@@ -134,6 +137,9 @@ class ExactTerms(Terms):
         if not of.is_float or sure.all():
             return self.apply(OPEN[name], of, of, a, b)
         made = np.asarray(self.intern(self.code(name, of), np.minimum(a, b), np.maximum(a, b)))
+        left, right = (np.where(self.closed[x], self.closed[x], x) for x in (a, b))
+        closed = self.apply(OPEN[name], of, of, left, right)
+        self.closed[made] = closed
         if sure.any():
             made[sure] = self.apply(OPEN[name], of, of, a[sure], b[sure])
         return made[()]

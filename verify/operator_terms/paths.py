@@ -17,7 +17,7 @@ from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.operator_terms.array import Array, Run
 from assay.verify.operator_terms.exact import OPEN, ExactTerms
 
-MOST_REBUILT = 20_000
+MOST_REBUILT = 60_000
 """Terms that are made anew for one run of a value."""
 
 
@@ -32,6 +32,8 @@ def resolved(run: Run, numbers: Array, blind: bool = False, real: bool = False) 
     answers. With `blind` but for signs of zeros; with `real` as functions of real numbers, with inverses for
     divisors."""
     flat = numbers.reshape(-1)
+    if not run.asked and not (blind or real):
+        return numbers
     found = _Known(run, real).rebuilt(flat, blind)
     return np.array([found[int(n), blind] for n in flat], np.int64).reshape(numbers.shape)
 
@@ -63,15 +65,25 @@ def node(terms: ExactTerms, number: int) -> tuple[str, DType | None, int, int]:
 class _Known:
     def __init__(self, run: Run, real: bool) -> None:
         self.terms, self.real = run.terms, real
+        self.codes, self.left, self.right = (x.tolist() for x in run.terms.parts(np.arange(run.terms.count)))
         self.facts = facts_of(run.terms, run.asked)
         self.not_minus = {t for n, holds in self.facts.items() if not holds and (t := self._minus_zero(n))}
         """Terms that are not -0."""
+        self.not_zero = {t for n, holds in self.facts.items() if not holds and (t := self._is_zero_test(n))}
+        """Terms that are no zero."""
         self.new: dict[tuple[int, bool], int] = {}
         """By the old term, and whether the sign of a zero matters where it stands."""
 
+    def node(self, number: int) -> tuple[str, DType | None, int, int]:
+        """A term taken apart."""
+        if number >= len(self.codes):
+            return node(self.terms, number)
+        name, of = self.terms.names[self.codes[number]]
+        return name, of, self.left[number], self.right[number]
+
     def _is_zero_test(self, number: int) -> int:
         """x of a term x == 0, else 0."""
-        name, _, a, b = node(self.terms, number)
+        name, _, a, b = self.node(number)
         if name == "eq":
             for x, y in ((a, b), (b, a)):
                 if y in self.terms.values and self.terms.values[y][1] == 0:
@@ -80,15 +92,15 @@ class _Known:
 
     def _signed_zero(self, number: int) -> tuple[int, bool]:
         """x, and whether it is -0, of a term that says that it is a zero of one sign; else 0."""
-        name, _, a, b = node(self.terms, number)
+        name, _, a, b = self.node(number)
         if name != "and":
             return 0, False
         for x, y in ((a, b), (b, a)):
             of = self._is_zero_test(x)
-            sign, _, inner, _ = node(self.terms, y)
+            sign, _, inner, _ = self.node(y)
             minus = sign == "signbit"
             if sign == "not":
-                sign, _, inner, _ = node(self.terms, inner)
+                sign, _, inner, _ = self.node(inner)
             if of and sign == "signbit" and inner == of:
                 return of, minus
         return 0, False
@@ -108,6 +120,9 @@ class _Known:
             if number in self.facts:
                 self.new[number, blind] = self.terms.true if self.facts[number] else self.terms.false
                 continue
+            if signed := self._signed(number):
+                self.new[number, blind] = signed
+                continue
             parts = self._parts(number, blind)
             missing = [p for p in parts if p not in self.new]
             if missing:
@@ -120,7 +135,7 @@ class _Known:
 
     def _parts(self, number: int, blind: bool) -> list[tuple[int, bool]]:
         """The operands, and whether the sign of a zero matters in each."""
-        name, _, a, b = node(self.terms, number)
+        name, _, a, b = self.node(number)
         if not name:
             return []
         if name in SETTLING:
@@ -133,7 +148,7 @@ class _Known:
 
     def _made(self, number: int, parts: list[int], blind: bool) -> int:
         terms = self.terms
-        name, of, a, b = node(terms, number)
+        name, of, a, b = self.node(number)
         left, right = parts
         if name in OPEN and of is not None:
             if blind:
@@ -141,9 +156,8 @@ class _Known:
             return self._extreme(number, name, of, left, right)
         if name == "select":
             assert of is not None
-            _, _, then, otherwise = node(terms, right)
-            signed = self._signed(number)
-            return signed or int(terms.select(of, left, then, otherwise))
+            _, _, then, otherwise = self.node(right)
+            return int(terms.select(of, left, then, otherwise))
         if name == "div" and self.real and of is not None:
             inverse = terms.intern(terms.code("inverse", of), right)
             return int(terms.apply("mul", of, of, left, inverse))
@@ -158,11 +172,9 @@ class _Known:
 
     def _extreme(self, number: int, name: str, of: Any, left: int, right: int) -> int:
         """An open maximum or minimum: the table's where it is no zero, or no operand is -0."""
-        zero = self.terms.constant(of.numpy.type(0.0), of)
-        asked = int(self.terms.apply("eq", of, BOOL, number, zero))
         sure = all(self.terms.unsigned_zero[n] or n in self.not_minus for n in (left, right))
-        if self.facts.get(asked) is False or sure:
-            made = int(self.terms.apply(OPEN[name], of, of, left, right))
+        if number in self.not_zero or sure:
+            made = int(self.terms.closed[number])
             if sure:
                 self.not_minus.add(made)
             return made
@@ -171,33 +183,32 @@ class _Known:
     def _signed(self, number: int) -> int:
         """The table's maximum where a term is an open one M whose zero is given its sign: if M == 0, +0 where one of
         the elements is +0, else -0; else M. And the same of a minimum; 0 where it is no such term."""
-        _, of, condition, pair = node(self.terms, number)
-        _, _, signs, plain = node(self.terms, pair)
+        outer, of, condition, pair = self.node(number)
+        if outer != "select":
+            return 0
+        _, _, signs, plain = self.node(pair)
         tested = self._is_zero_test(condition)
-        name, choice, some, sides = node(self.terms, signs)
+        name, choice, some, sides = self.node(signs)
         if not tested or tested != plain or name != "select" or choice is not of:
             return 0
-        _, _, plus, minus = node(self.terms, sides)
+        _, _, plus, minus = self.node(sides)
         zeros = [self.terms.values[n][1] for n in (plus, minus) if n in self.terms.values]
         if len(zeros) != 2 or any(zeros) or np.signbit(zeros[0]) or not np.signbit(zeros[1]):
             return 0
-        return self._table_extreme(of, plain, some)
+        return self._table_extreme(plain, some)
 
-    def _table_extreme(self, of: Any, plain: int, some: int) -> int:
+    def _table_extreme(self, plain: int, some: int) -> int:
         for name, op in OPEN.items():
             leaves = self._leaves(plain, (name, op))
             what, inner = some, name == "smaller"
             if inner:
-                negated, _, what, _ = node(self.terms, some)
+                negated, _, what, _ = self.node(some)
                 if negated != "not":
                     continue
             told = [self._signed_zero(n) for n in self._leaves(what, ("or",))]
             wanted = {n for n in leaves if not self._never_zero(n)}
             if {n for n, _ in told} == wanted and all(minus == inner for _, minus in told):
-                made = leaves[0]
-                for n in leaves[1:]:
-                    made = int(self.terms.apply(op, of, of, made, n))
-                return made
+                return int(self.terms.closed[plain]) or plain
         return 0
 
     def _never_zero(self, number: int) -> bool:
@@ -208,7 +219,7 @@ class _Known:
         work = [number]
         while work:
             n = work.pop()
-            name, _, a, b = node(self.terms, n)
+            name, _, a, b = self.node(n)
             if name in names:
                 work += [b, a]
             else:
