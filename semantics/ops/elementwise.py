@@ -31,7 +31,7 @@ from assay.semantics.bounds import (
 from assay.semantics.dtypes import BOOL, DTYPES, DType, dtype
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import broadcast_shapes, require_kind, same_dtype
-from assay.semantics.scalar import ANY, NUMERIC, WHOLE, convert, operation
+from assay.semantics.scalar import ANY, NUMERIC, WHOLE, operation
 from assay.semantics.types import TensorType
 
 FLOAT = ("float",)

@@ -15,7 +15,7 @@ from assay.semantics.bounds import Bounded, whole_division
 from assay.semantics.dtypes import BOOL, DTYPES, dtype
 from assay.semantics.operator import Attr, Attrs, Operator
 from assay.semantics.ops.elementwise import ELEMENTARY, EXACT, FLOAT, Value, binary, documents, unary
-from assay.semantics.scalar import WHOLE, convert, operation
+from assay.semantics.scalar import WHOLE, convert
 from assay.semantics.types import TensorType
 
 TRIGONOMETRY: dict[str, tuple[Any, str, str]] = {

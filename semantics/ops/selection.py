@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounding.model import gammas
 from assay.semantics.arrays import as_array
+from assay.semantics.bounding.model import gammas
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Trap, Unpredictable

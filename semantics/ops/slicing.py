@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.arrays import as_array
 from assay.semantics.bounding.logic import certain_and_possible
 from assay.semantics.bounding.movement import taken
-from assay.semantics.arrays import as_array
 from assay.semantics.bounds import Bounded, hull, off_place, steps
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap

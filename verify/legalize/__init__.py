@@ -203,7 +203,12 @@ def _place(before: Expr, back: Expr) -> str:
 
 
 def check_use(
-    kernel: PrimFunc, use: KernelUse, seed: int, tried: KernelTrials, sizes: SizesTried, proofs: KernelProofs | None = None
+    kernel: PrimFunc,
+    use: KernelUse,
+    seed: int,
+    tried: KernelTrials,
+    sizes: SizesTried,
+    proofs: KernelProofs | None = None,
 ) -> Evidence:
     """Whether the tensor function gives what the operator's definition allows, at each of some sizes where it has
     symbols: all numbers of small types at the first. What was tried is added to `tried` and `sizes`."""

@@ -69,7 +69,11 @@ class KernelProofs:
     def data(self) -> dict[str, object]:
         """The same for programs."""
         return {
-            "proved": {"bit-exact": self.count(BIT_EXACT), "reassociated": self.count(REASSOCIATED) - self.count(BIT_EXACT),
-                       "real": self.count(REAL) - self.count(REASSOCIATED), "kernels": len(self.found)},
+            "proved": {
+                "bit-exact": self.count(BIT_EXACT),
+                "reassociated": self.count(REASSOCIATED) - self.count(BIT_EXACT),
+                "real": self.count(REAL) - self.count(REASSOCIATED),
+                "kernels": len(self.found),
+            },
             "not_proved": {n: self.why.get(n, "") for n, notion in self.found.items() if notion is UNKNOWN},
-        }  # fmt: skip
+        }

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Trap, Unsupported
 from assay.semantics.operator import Attrs, Operator
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.walk import Worklist
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
 from assay.verify.equivalence.evaluate import OutputTerms, outcome
 from assay.verify.equivalence.normal import normal
@@ -79,13 +79,11 @@ def _paths(
     kernel: PrimFunc, op: Operator, attrs: Attrs, terms: ExactTerms, first: Sequence[int], shapes: Sequence[Any]
 ) -> Iterator[tuple[Run, list[TermArray]]]:
     """The value's results, in a run for each way to answer its questions about data."""
-    waiting: list[tuple[bool, ...]] = [()]
-    count = 0
-    while waiting:
-        count += 1
-        if count > MOST_PATHS:
+    nothing: tuple[bool, ...] = ()
+    waiting = Worklist([nothing])
+    for count, given in enumerate(waiting):
+        if count >= MOST_PATHS:
             raise UndecidedTrace(f"the value has more than {MOST_PATHS} ways through it")
-        given = waiting.pop()
         run = Run(terms, first, given)
         operands = [
             TermArray(run, start + np.arange(int(np.prod(s)), dtype=np.int64).reshape(s), b.dtype)
@@ -99,8 +97,10 @@ def _paths(
         except (Crash, TypeError, AttributeError, ValueError) as unknown:
             raise UndecidedTrace(f"the value does what has no rule for terms: {unknown}") from None
         answers = [holds for _, holds in run.asked]
-        waiting += [(*answers[:k], False) for k in range(len(given), len(answers)) if answers[k]]
-        results = [x if isinstance(x, TermArray) else run.array(x) for x in (made if isinstance(made, tuple) else (made,))]
+        waiting.add((*answers[:k], False) for k in range(len(given), len(answers)) if answers[k])
+        results = [
+            x if isinstance(x, TermArray) else run.array(x) for x in (made if isinstance(made, tuple) else (made,))
+        ]
         yield run, results
 
 
@@ -129,11 +129,6 @@ def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray], now: Out
         if same.all():
             return KernelProof(notion, why or order)
         both = np.concatenate([part[~same] for part in np.split(both, 2)])
-        a, b = first_difference(run.terms, *(int(part[~same][0]) for part in (left, right)))
-        why = why or f"{show_term(run.terms, b)} instead of {show_term(run.terms, a)}"
+        was, is_now = first_difference(run.terms, int(left[~same][0]), int(right[~same][0]))
+        why = why or f"{show_term(run.terms, is_now)} instead of {show_term(run.terms, was)}"
     return KernelProof(UNKNOWN, why)
-
-
-def operand_types(kernel: PrimFunc) -> list[str]:
-    """What a kernel takes, in words."""
-    return [f"{dtype(b.dtype.numpy)}{list(b.shape)}" for b in kernel.inputs]

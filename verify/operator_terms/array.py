@@ -118,7 +118,7 @@ class TermArray(NDArrayOperatorsMixin):
     def __array__(self, *args: Any, **kwargs: Any) -> Array:
         raise UndecidedTrace("the value asks for the numbers of its operands")
 
-    __float__ = __int__ = __index__ = __array__  # type: ignore[assignment]
+    __float__ = __int__ = __index__ = __array__
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:

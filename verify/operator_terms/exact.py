@@ -50,6 +50,7 @@ class ExactTerms(Terms):
         super().__init__()
 
     def reserve(self, more: int) -> None:
+        """Make room, here too."""
         super().reserve(more)
         for name in ("plus", "unsigned_zero", "closed"):
             old = getattr(self, name)
@@ -152,6 +153,7 @@ class ExactTerms(Terms):
         return found
 
     def select(self, of: DType, condition: Words, then: Words, otherwise: Words) -> Words:
+        """As in any table; a choice between true and false is the condition."""
         made = np.asarray(super().select(of, condition, then, otherwise))
         if of is BOOL:
             made = np.where((then == self.true) & (otherwise == self.false), condition, made)
@@ -161,6 +163,7 @@ class ExactTerms(Terms):
         return made[()]
 
     def cast(self, of: DType, to: DType, arg: Words) -> Words:
+        """As in any table; there and back is what it was."""
         if of is to:
             return arg
         made = np.asarray(super().cast(of, to, arg))

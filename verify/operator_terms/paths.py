@@ -1,7 +1,7 @@
 """What is known of data in one run of a value, used in its terms (specs/verify.md, "legalize").
 
-A value may ask of its data, "is there a -0 among them?", and take a shorter way where there is none. Each answer is a run
-of its own. What was answered says more of the terms: of an open maximum of no zeros which one it is.
+A value may ask of its data, "is there a -0 among them?", and take a shorter way where there is none. Each answer is a
+run of its own. What was answered says more of the terms: of an open maximum of no zeros which one it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, DTYPES, DType
 from assay.semantics.scalar.arithmetic import OPERATIONS
+from assay.semantics.walk import Worklist, needed_first
 from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.operator_terms.array import Array, Run
 from assay.verify.operator_terms.exact import OPEN, ExactTerms
@@ -41,17 +42,16 @@ def resolved(run: Run, numbers: Array, blind: bool = False, real: bool = False) 
 def facts_of(terms: ExactTerms, asked: Iterable[tuple[int, bool]]) -> dict[int, bool]:
     """The conditions that hold or do not, taken apart where `and`, `or` and `not` allow."""
     facts: dict[int, bool] = {}
-    work = list(asked)
-    while work:
-        number, holds = work.pop()
+    work = Worklist(asked)
+    for number, holds in work:
         if number in facts:
             continue
         facts[number] = holds
         name, _, a, b = node(terms, number)
         if name == "not":
-            work.append((a, not holds))
+            work.add([(a, not holds)])
         elif name == ("and" if holds else "or"):
-            work += [(a, holds), (b, holds)]
+            work.add([(a, holds), (b, holds)])
     return facts
 
 
@@ -71,6 +71,7 @@ class _Known:
         """Terms that are not -0."""
         self.not_zero = {t for n, holds in self.facts.items() if not holds and (t := self._is_zero_test(n))}
         """Terms that are no zero."""
+        self.signed: dict[int, int] = {}
         self.new: dict[tuple[int, bool], int] = {}
         """By the old term, and whether the sign of a zero matters where it stands."""
 
@@ -111,27 +112,23 @@ class _Known:
 
     def rebuilt(self, roots: Array, blind: bool) -> dict[tuple[int, bool], int]:
         """The new terms of what the roots are made of."""
-        work = [(int(n), blind) for n in np.unique(roots)]
-        while work:
-            number, blind = work[-1]
-            if (number, blind) in self.new:
-                work.pop()
-                continue
-            if number in self.facts:
-                self.new[number, blind] = self.terms.true if self.facts[number] else self.terms.false
-                continue
-            if signed := self._signed(number):
-                self.new[number, blind] = signed
-                continue
-            parts = self._parts(number, blind)
-            missing = [p for p in parts if p not in self.new]
-            if missing:
-                work += missing
-                continue
-            self.new[number, blind] = self._made(number, [self.new[p] for p in parts], blind) if parts else number
+        for number, sign in needed_first([(int(n), blind) for n in np.unique(roots)], self._needs):
             if len(self.new) > MOST_REBUILT:
                 raise UndecidedTrace(f"more than {MOST_REBUILT} terms with what is known of data put in")
+            self.new[number, sign] = self._decided(number) or self._made(number, sign)
         return self.new
+
+    def _decided(self, number: int) -> int:
+        """The new term where it takes none of its operands: of a condition that is known, or a maximum whose zeros are
+        given their signs; else 0."""
+        if number in self.facts:
+            return self.terms.true if self.facts[number] else self.terms.false
+        if number not in self.signed:
+            self.signed[number] = self._signed(number)
+        return self.signed[number]
+
+    def _needs(self, at: tuple[int, bool]) -> list[tuple[int, bool]]:
+        return [] if self._decided(at[0]) else self._parts(*at)
 
     def _parts(self, number: int, blind: bool) -> list[tuple[int, bool]]:
         """The operands, and whether the sign of a zero matters in each."""
@@ -146,10 +143,12 @@ class _Known:
             sides = (blind and name in BLIND,) * 2
         return [(a, sides[0]), (b, sides[1])]
 
-    def _made(self, number: int, parts: list[int], blind: bool) -> int:
+    def _made(self, number: int, blind: bool) -> int:
         terms = self.terms
         name, of, a, b = self.node(number)
-        left, right = parts
+        if not name:
+            return number
+        left, right = (self.new[p] for p in self._parts(number, blind))
         if name in OPEN and of is not None:
             if blind:
                 return int(terms.apply(OPEN[name], of, of, left, right))
@@ -216,12 +215,11 @@ class _Known:
 
     def _leaves(self, number: int, names: tuple[str, ...]) -> list[int]:
         found: dict[int, None] = {}
-        work = [number]
-        while work:
-            n = work.pop()
+        work = Worklist([number])
+        for n in work:
             name, _, a, b = self.node(n)
             if name in names:
-                work += [b, a]
+                work.add([a, b])
             else:
                 found[n] = None
         return list(found)

@@ -277,7 +277,7 @@ def matmul(a: Any, b: Any) -> TermArray:
     right = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     shape = (*batch, left.shape[-2], right.shape[-1])
-    made = a.run.array(np.zeros(shape, a.dtype))
+    made: TermArray = a.run.array(np.zeros(shape, a.dtype))
     for k in range(left.shape[-1]):
         made = made + left[..., :, k, None] * right[..., None, k, :]
     if a.of.is_float and left.shape[-1]:
@@ -285,5 +285,3 @@ def matmul(a: Any, b: Any) -> TermArray:
     if a.ndim == 1:
         made = made[..., 0, :]
     return made[..., 0] if b.ndim == 1 else made
-
-
