@@ -26,7 +26,7 @@ from assay.verify.equivalence.trace import trace_of
 from assay.verify.operator_terms import rules as rules
 from assay.verify.operator_terms.array import Run, TermArray
 from assay.verify.operator_terms.exact import ExactTerms
-from assay.verify.operator_terms.paths import resolved
+from assay.verify.operator_terms.paths import always_traps, never_traps, resolved
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -77,8 +77,8 @@ def prove_kernel(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
 
 def _paths(
     kernel: PrimFunc, op: Operator, attrs: Attrs, terms: ExactTerms, first: Sequence[int], shapes: Sequence[Any]
-) -> Iterator[tuple[Run, list[TermArray]]]:
-    """The value's results, in a run for each way to answer its questions about data."""
+) -> Iterator[tuple[Run, list[TermArray] | Trap]]:
+    """The value's results, or its trap, in a run for each way to answer its questions about data."""
     nothing: tuple[bool, ...] = ()
     waiting = Worklist([nothing])
     for count, given in enumerate(waiting):
@@ -93,27 +93,35 @@ def _paths(
             with np.errstate(all="ignore"):
                 made = op.value(attrs, *operands)
         except Trap as trap:
-            raise UndecidedTrace(f"the value traps on some data: {trap.message}") from None
+            made = trap
         except (Crash, TypeError, AttributeError, ValueError) as unknown:
             raise UndecidedTrace(f"the value does what has no rule for terms: {unknown}") from None
         answers = [holds for _, holds in run.asked]
         waiting.add((*answers[:k], False) for k in range(len(given), len(answers)) if answers[k])
+        if isinstance(made, Trap):
+            yield run, made
+            continue
         results = [
             x if isinstance(x, TermArray) else run.array(x) for x in (made if isinstance(made, tuple) else (made,))
         ]
         yield run, results
 
 
-def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray], now: OutputTerms) -> KernelProof:
+def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray] | Trap, now: OutputTerms) -> KernelProof:
     """One run's results against the kernel's."""
+    if isinstance(results, Trap):
+        if always_traps(run, now.traps):
+            return KernelProof(BIT_EXACT)
+        return KernelProof(UNKNOWN, f"the value traps where the kernel need not: {results.message}")
     for r, b in zip(results, kernel.outputs, strict=True):
         if r.shape != tuple(b.shape) or r.of is not b.dtype:
             return KernelProof(UNKNOWN, f"the value is {r.of}{list(r.shape)}, the kernel gives {b}")
     wanted = np.concatenate([r.numbers.reshape(-1) for r in results])
     given = np.concatenate(now.outputs)
     traps = np.unique(np.concatenate([np.zeros(0, np.int64), *run.symbols.traps]))
-    if not np.array_equal(traps, now.traps):
-        apart = np.setxor1d(traps, now.traps)
+    apart = np.setxor1d(traps, now.traps)
+    more = np.isin(apart, now.traps)
+    if not more.all() or not never_traps(run, apart).all():
         return KernelProof(UNKNOWN, f"one may trap where the other does not: {show_term(run.terms, int(apart[0]))}")
     exact = REASSOCIATED if run.in_any_order else BIT_EXACT
     order = "NumPy chooses the order of a sum" if run.in_any_order else ""

@@ -23,7 +23,7 @@ Words: TypeAlias = Any
 
 OPEN = {"larger": "max", "smaller": "min"}
 """NumPy's maximum and minimum: those of the scalar table, but which zero of two they give is open."""
-CLASSES = {"eq": True, "le": True, "ne": False, "lt": False}
+CLASSES = {"eq": True, "ne": False, "lt": False}
 """What a comparison gives of an integer and itself."""
 
 
@@ -67,6 +67,9 @@ class ExactTerms(Terms):
     # --- operations ----------------------------------------------------------------------------------------------
 
     def _operation(self, op: str, of: DType, args: Sequence[Words]) -> Words:
+        if op in ("le", "ge") and not of.is_float:  # an order in which one of two holds
+            a, b = args
+            return self.negation(self.apply("lt", of, BOOL, *((b, a) if op == "le" else (a, b))))
         made = np.asarray(super()._operation(op, of, args))
         lanes = [np.broadcast_to(a, made.shape) for a in args]
         if len(lanes) == 2:

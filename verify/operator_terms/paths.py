@@ -39,6 +39,28 @@ def resolved(run: Run, numbers: Array, blind: bool = False, real: bool = False) 
     return np.array([found[int(n), blind] for n in flat], np.int64).reshape(numbers.shape)
 
 
+def always_traps(run: Run, traps: Array) -> bool:
+    """Whether, with the answers of the run, one of these assertions fails whatever the data are."""
+    held = [(a, True) for name, _, a, b in (node(run.terms, int(n)) for n in traps) if _is_sure(run, name, b)]
+    known = _Known(run, False)
+    known.facts = facts_of(run.terms, held)
+    asked = np.array([n for n, _ in run.asked], np.int64)
+    found = known.rebuilt(asked, False)
+    truth = {True: run.terms.true, False: run.terms.false}
+    return any(found[n, False] == truth[not holds] for n, holds in run.asked)
+
+
+def never_traps(run: Run, traps: Array) -> Array:
+    """Of these traps the assertions that hold with the answers of the run."""
+    parts = [node(run.terms, int(n)) for n in traps]
+    conditions = [a if name == "trap assert" else run.terms.false for name, _, a, _ in parts]
+    return np.asarray(resolved(run, np.array(conditions, np.int64)) == run.terms.true)
+
+
+def _is_sure(run: Run, name: str, guard: int) -> bool:
+    return name == "trap assert" and guard == run.terms.true
+
+
 def facts_of(terms: ExactTerms, asked: Iterable[tuple[int, bool]]) -> dict[int, bool]:
     """The conditions that hold or do not, taken apart where `and`, `or` and `not` allow."""
     facts: dict[int, bool] = {}

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.semantics.dtypes import BOOL
+from assay.semantics.dtypes import BOOL, INT64
 from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.operator_terms.array import Run, TermArray, coerce, implements, operate
 
@@ -150,9 +150,28 @@ def pad(x: TermArray, pad_width: Any, mode: Any = "constant", constant_values: A
 
 @implements(np.take)
 def take(x: TermArray, indices: Any, axis: int | None = None, **kwargs: Any) -> TermArray:
-    """Elements at places that are numbers."""
+    """Elements at places that are numbers, or of an operand as it is at places that are data."""
+    if isinstance(indices, TermArray) and not x.run.terms.literal[indices.numbers].all():
+        return _gathered(x, indices, axis)
     places = indices.known() if isinstance(indices, TermArray) else indices
     return x.moved(lambda a: np.take(a, places, axis=axis, **kwargs))
+
+
+def _gathered(x: TermArray, indices: TermArray, axis: int | None) -> TermArray:
+    """Elements of an operand at places that are data along one axis."""
+    run = x.run
+    flat, places = x.numbers.reshape(-1), np.arange(x.size)
+    number = next((k for k, first in enumerate(run.symbols.first) if np.array_equal(flat, first + places)), -1)
+    if axis is None or number < 0 or not x.size:
+        raise UndecidedTrace("places that are data, of what is no operand")
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    last = axis + indices.ndim
+    grid = np.indices((*x.shape[:axis], *(1,) * indices.ndim, *x.shape[axis + 1 :]), np.int64, sparse=True)
+    at = [np.broadcast_to(run.terms.constant(g, INT64), shape) for g in grid]
+    own = indices.numbers.reshape((1,) * axis + indices.shape + (1,) * (len(shape) - last))
+    made = run.terms.gather(run.symbols.names[number], x.of, [*at[:axis], np.broadcast_to(own, shape), *at[last:]])
+    run.symbols.note("bounds", made, run.terms.true, np.ones(shape, bool))
+    return TermArray(run, made, x.of)
 
 
 @implements(np.full_like)

@@ -17,7 +17,7 @@ from assay.lower.legalize.kernels.elementwise import elementwise
 from assay.semantics.dtypes import FLOAT16, FLOAT32, dtype
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Expr, apply, cast, const, select
-from assay.semantics.tensor import Buffer, PrimFunc, Stmt, seq, store
+from assay.semantics.tensor import Assert, Buffer, PrimFunc, Stmt, seq, store
 from assay.semantics.types import TensorType
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN
 from assay.verify.operator_terms import KernelProof, prove_kernel
@@ -56,6 +56,7 @@ def proof(name: str, types: Types, made: Kernel | None = None, value: Any = None
         ("nn.max_pool2d", (((1, 2, 5, 4), "float32"),), {"pool_size": (2, 3), "padding": (1, 0, 0, 1)}, BIT_EXACT),
         ("nn.softmax", (((2, 4), "float32"),), {}, REASSOCIATED),
         ("nn.layer_norm", (((2, 4), "float32"), ((4,), "float32")), {"axes": (-1,)}, REAL),
+        ("take", (((2, 7, 3), "float32"), ((4,), "int32")), {"axis": -2}, BIT_EXACT),
         ("sin", F32, {}, UNKNOWN),
     ],
 )
@@ -113,8 +114,23 @@ def largest(last: int) -> Kernel:
     return kernel("x", body)
 
 
+def taken(inside: Callable[[Expr], Expr]) -> Kernel:
+    """Rows at places, each of which is asserted to be `inside`."""
+
+    def body(name: str, attrs: Any, x: Buffer, indices: Buffer, out: Buffer) -> Stmt:
+        def row(i: Expr, j: Expr) -> Stmt:
+            index = indices[i]
+            return store(out, (i, j), x[select(index < 0, index + 5, index), j])
+
+        checks = nest("j", indices.shape, lambda j: Assert(inside(indices[j]), "outside", "out of bounds"))
+        return seq(checks, nest("i", out.shape, row))
+
+    return kernel("x indices", body)
+
+
 X11: Types = (((3, 3), "float32"),)
 AB: Types = (((3, 3), "float32"), ((3, 3), "float32"))
+ROWS: Types = (((5, 2), "float32"), ((3,), "int64"))
 FAULTS: dict[str, tuple[str, Types, Kernel, dict[str, Any], bool]] = {
     "arms of a select exchanged at equality": (
         "nn.leakyrelu", F32, one(lambda x: select(x > 0, x, x * 0.01)), {}, True
@@ -155,6 +171,13 @@ FAULTS: dict[str, tuple[str, Types, Kernel, dict[str, Any], bool]] = {
     "padding with 0": ("nn.max_pool1d", (((1, 1, 3), "float32"),), pooled(0.0), {"pool_size": (2,), "padding": (1, 0)},
                        True),
     "a row less": ("max", X11, largest(2), {"axis": (0,)}, False),
+    "an index that may be the size": (
+        "take", ROWS, taken(lambda i: apply("and", i >= -5, i <= 5)), {"axis": 0}, True
+    ),
+    "an index that is not asserted": ("take", ROWS, taken(lambda i: i < 5), {"axis": 0}, True),
+    "an assertion of too much": (
+        "take", ROWS, taken(lambda i: apply("and", i >= 0, i < 5)), {"axis": 0}, True
+    ),
     "axes not exchanged": ("permute_dims", X11, moved(lambda i, j: (i, j)), {}, False),
     "a flip of the other axis": (
         "strided_slice", X11, moved(lambda i, j: (i, 2 - j)),
@@ -171,6 +194,8 @@ def test_what_is_right_passes() -> None:
     pool = {"pool_size": (2,), "padding": (1, 0)}
     assert proof("nn.max_pool1d", (((1, 1, 3), "float32"),), pooled(-np.inf), **pool).notion is BIT_EXACT
     assert proof("max", X11, largest(3), axis=(0,)).notion is BIT_EXACT
+    inside = taken(lambda i: apply("and", i >= -5, i < 5))
+    assert proof("take", ROWS, inside, axis=0).notion is BIT_EXACT
     assert proof("permute_dims", X11, moved(lambda i, j: (j, i))).notion is BIT_EXACT
 
 
