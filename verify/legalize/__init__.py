@@ -228,10 +228,7 @@ def check_use(
             return refuted("tested", f"{_where(point)}{verdict.detail}")
         exact &= verdict.data["exact"]
         if proofs is not None:
-            proofs.add(fixed, call_)
-    if proofs is not None and chosen.points != ({},):
-        proofs.with_symbols.add(kernel.name)
-        proofs.sizes = max(proofs.sizes, len(chosen.points))
+            proofs.add(fixed, call_, point)
     tried.add(first)
     sizes.add(kernel.name, chosen)
     return checked("", exact=exact)

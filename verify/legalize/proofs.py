@@ -11,10 +11,13 @@ from assay.semantics.tensor import PrimFunc
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
 from assay.verify.operator_terms import KernelProof, prove_kernel
 from assay.verify.trials.batch import stores
+from assay.verify.trials.sizes import Sizes
 
-MOST = 2_000
+MOST = 1_500
 """Stores of a kernel that is run over terms."""
-MOST_OF_ALL = 20_000
+ORDINARY = 2
+"""Sizes of a kernel with symbols beside a 0 and a 1."""
+MOST_OF_ALL = 10_000
 """Stores of all kernels of one check that are."""
 
 
@@ -26,12 +29,18 @@ class KernelProofs:
     found: dict[str, Notion] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
     """Of what was not shown, or only up to something: the reason."""
-    with_symbols: set[str] = field(default_factory=set)
-    sizes: int = 0
-    """At how many sizes one was tried at most."""
+    tried: dict[str, list[Sizes]] = field(default_factory=dict)
+    """Of kernels with symbols the sizes."""
 
-    def add(self, kernel: PrimFunc, call: Call) -> None:
-        """Try one kernel at numbers; what is shown of it is the least of all its sizes."""
+    def add(self, kernel: PrimFunc, call: Call, sizes: Sizes) -> None:
+        """Try one kernel at numbers; what is shown of it is the least of all its sizes. Of a kernel with symbols these
+        are the first two, of which no two are alike, and the first with a 0 and with a 1."""
+        if sizes:
+            known = self.tried.setdefault(kernel.name, [])
+            special = {0, 1} & set(sizes.values()) - {n for at in known for n in at.values()}
+            if len(known) >= ORDINARY and not special:
+                return
+            known.append(sizes)
         if self.found.get(kernel.name) is UNKNOWN:
             return
         proof = self._tried(kernel, call)
@@ -55,13 +64,14 @@ class KernelProofs:
     def holds(self) -> bool:
         """Whether all kernels are shown to be their operators at all sizes that the program has, in an order that rule
         M9 allows."""
-        return not self.with_symbols and self.count(REASSOCIATED) == len(self.found)
+        return not self.tried and self.count(REASSOCIATED) == len(self.found)
 
     def __str__(self) -> str:
         shown, exact, order = self.count(REAL), self.count(BIT_EXACT), self.count(REASSOCIATED)
         less = [f"{order - exact} of them up to the order of additions"] if order > exact else []
         less += [f"{shown - order} as functions of real numbers"] if shown > order else []
-        at = f" at up to {self.sizes} sizes" if self.sizes > 1 else ""
+        sizes = max(map(len, self.tried.values()), default=0)
+        at = f" at up to {sizes} sizes" if sizes > 1 else ""
         said = f"{shown} of {len(self.found)} proved equal for every input{at}"
         return said + "".join(f", {part}" for part in less)
 

@@ -47,6 +47,7 @@ class ExactTerms(Terms):
         self.closed = np.zeros(1 << 12, np.int64)
         """Of an open maximum the same by the scalar table, all the way down: equal but for the sign of a zero. Of other
         terms 0."""
+        self.units: dict[tuple[str, DType], int] = {}
         super().__init__()
 
     def reserve(self, more: int) -> None:
@@ -81,6 +82,12 @@ class ExactTerms(Terms):
             self._mark(op, lanes, made)
         return made[()]
 
+    def unit(self, op: str, of: DType) -> int:
+        """The literal that changes nothing as an operand."""
+        if (op, of) not in self.units:
+            self.units[op, of] = int(self.constant(neutral(op, of).value, of))
+        return self.units[op, of]
+
     def _simpler(self, op: str, of: DType, a: Array, b: Array, made: Array) -> Array:
         for x, y in ((a, b), (b, a)):
             if op == "add" and of.is_float:
@@ -89,7 +96,7 @@ class ExactTerms(Terms):
                 made = np.where(zero & self.unsigned_zero[x], x, made)
                 made = self._settled(of, zero, x, y, made)
             elif op in OPERATIONS and OPERATIONS[op].unit is not None:
-                made = np.where(y == self.constant(neutral(op, of).value, of), x, made)
+                made = np.where(y == self.unit(op, of), x, made)
             if of is BOOL and op in ("and", "or"):
                 last = self.true if op == "or" else self.false
                 made = np.where(y == last, last, made)
