@@ -18,7 +18,7 @@ MOST = 20_000
 WORDS = {
     BIT_EXACT: "proved bit for bit",
     REASSOCIATED: "proved up to the order in which floats are added and multiplied",
-    REAL: "proved as a function of real numbers, its bits tested by runs,",
+    REAL: "proved as a function of real numbers (its bits are tested by runs)",
     UNKNOWN: "tested by runs",
 }
 
