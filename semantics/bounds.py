@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from assay.semantics.arrays import is_plain
 from assay.semantics.bounding import (
     affine_rules as affine_rules,
     affine_sums as affine_sums,
@@ -81,7 +82,7 @@ def contains(bounds: Bounded, array: Any) -> npt.NDArray[np.bool_]:
 
 def erf(x: Any) -> Any:
     """The error function of an array, in its dtype, or of intervals."""
-    if isinstance(x, Bounded):
+    if not is_plain(x):
         return x.by("erf")
     x = np.asarray(x)
     return pointwise.erf_array(x).astype(x.dtype)
@@ -97,6 +98,8 @@ def windows(x: Any, size: Sequence[int], strides: Sequence[int], dilation: Seque
         value = windows(x.raw, size, strides, dilation)
         made = Bounded(value, 0 if x.is_exact else windows(x.radius, size, strides, dilation), x.of)
         return x.placed(made, lambda a: windows(a, size, strides, dilation))
+    if not is_plain(x):
+        return x.moved(lambda a: windows(a, size, strides, dilation))
     n = len(size)
     lead, spatial = x.shape[: x.ndim - n], x.shape[x.ndim - n :]
     spans = [d * (k - 1) + 1 for k, d in zip(size, dilation, strict=True)]

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounds import Bounded, widen, windows
+from assay.semantics.arrays import is_plain
+from assay.semantics.bounds import widen, windows
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Operator
@@ -35,8 +36,8 @@ BOUND = (
 
 
 def matmul_product(a: Any, b: Any) -> Any:
-    """numpy.matmul of arrays or intervals, in their own dtype."""
-    if isinstance(a, Bounded) or isinstance(b, Bounded):
+    """numpy.matmul of arrays, intervals or terms, in their own dtype."""
+    if not is_plain(a) or not is_plain(b):
         return np.matmul(a, b)
     of = dtype(a.dtype)
     if of.is_integer:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.semantics.arrays import as_array, by_table, converted, is_plain
 from assay.semantics.bits import quiet
 from assay.semantics.bounds import (
     Bounded,
@@ -30,7 +31,7 @@ from assay.semantics.bounds import (
 from assay.semantics.dtypes import BOOL, DTYPES, DType, dtype
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import broadcast_shapes, require_kind, same_dtype
-from assay.semantics.scalar import ANY, NUMERIC, WHOLE, convert, operation
+from assay.semantics.scalar import ANY, NUMERIC, WHOLE, operation
 from assay.semantics.types import TensorType
 
 FLOAT = ("float",)
@@ -54,7 +55,7 @@ def _own(value: Value) -> Value:
         result = value(attrs, *operands)
         if isinstance(result, Bounded):
             return result
-        result = np.asarray(result)
+        result = as_array(result)
         return result.astype(like) if narrow and result.dtype in (np.int8, np.uint8) else result
 
     return run
@@ -65,7 +66,7 @@ def extreme(name: str, a: Any, b: Any) -> Any:
     result = np.maximum(a, b) if name == "max" else np.minimum(a, b)
     if isinstance(result, Bounded) or not dtype(result.dtype).is_float or not np.any(result == 0):
         return result
-    return operation(name).meaning(a, b)
+    return by_table(name, a, b)
 
 
 def relu(attrs: Attrs, x: Any) -> Any:
@@ -77,7 +78,7 @@ def relu(attrs: Attrs, x: Any) -> Any:
 
 
 def _power(attrs: Attrs, a: Any, b: Any) -> Any:
-    return np.power(a, b) if isinstance(a, Bounded) or isinstance(b, Bounded) else np.power(quiet(a), quiet(b))
+    return np.power(quiet(a), quiet(b)) if is_plain(a) and is_plain(b) else np.power(a, b)
 
 
 def _sigmoid(attrs: Attrs, x: Any) -> Any:
@@ -141,16 +142,16 @@ def _astype(attrs: Attrs, x: Any) -> Any:
     """Where there is no such number and `open` is set, anything is right, and an array has 0."""
     to = dtype(attrs["dtype"])
     if not attrs.get("open"):
-        return x.astype(to.numpy) if isinstance(x, Bounded) else np.asarray(convert(x, to))
+        return converted(x, to)
     of = dtype(x.dtype)
     if not of.is_float or not to.is_integer:
         return _astype({**attrs, "open": False}, x)
     if isinstance(x, Bounded):
         with np.errstate(all="ignore"):
             return to_integer(x, to, trapping=False)
-    whole = np.trunc(np.asarray(x).astype(np.float64))
+    whole = np.trunc(as_array(x, np.float64))
     held = (whole >= float(to.min)) & (whole < float(to.max) + 1.0)
-    return np.asarray(convert(np.where(held, x, np.zeros((), of.numpy)).astype(of.numpy), to))
+    return converted(np.where(held, x, np.zeros((), of.numpy)).astype(of.numpy), to)
 
 
 def _whole(name: str) -> Value:
@@ -161,11 +162,11 @@ def _whole(name: str) -> Value:
         if isinstance(a, Bounded) or isinstance(b, Bounded):
             return whole_division(name, a, b, trapping=not attrs.get("open"))
         if not attrs.get("open"):
-            return operation(name).meaning(a, b)
-        none = np.asarray(b) == 0
+            return by_table(name, a, b)
+        none = as_array(b) == 0
         if not none.any():
-            return operation(name).meaning(a, b)
-        quotient = np.asarray(operation(name).meaning(a, np.where(none, b.dtype.type(1), b)))
+            return by_table(name, a, b)
+        quotient = as_array(by_table(name, a, np.where(none, b.dtype.type(1), b)))
         return np.where(none, quotient.dtype.type(0), quotient)
 
     return value

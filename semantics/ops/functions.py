@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.arrays import as_array, by_table
 from assay.semantics.bounds import Bounded, whole_division
 from assay.semantics.dtypes import BOOL, DTYPES, dtype
 from assay.semantics.operator import Attr, Attrs, Operator
 from assay.semantics.ops.elementwise import ELEMENTARY, EXACT, FLOAT, Value, binary, documents, unary
-from assay.semantics.scalar import WHOLE, convert, operation
+from assay.semantics.scalar import WHOLE, convert
 from assay.semantics.types import TensorType
 
 TRIGONOMETRY: dict[str, tuple[Any, str, str]] = {
@@ -43,7 +44,7 @@ def _exactly(name: str) -> Value:
         with np.errstate(all="ignore"):
             if isinstance(a, Bounded) or isinstance(b, Bounded):
                 return whole_division(name, a, b)
-            return np.asarray(operation(name).meaning(a, b))
+            return as_array(by_table(name, a, b))
 
     return value
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.arrays import as_array
 from assay.semantics.bounds import Bounded, as_a_whole, cut_at_zero, rounded_literal, widen
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import normalize_axis, require_kind, same_dtype
@@ -35,7 +36,7 @@ def mean(x: Any, axes: tuple[int, ...]) -> Any:
         return x.mean(axis=axes, keepdims=True)
     wide = accumulator(x.dtype)
     result = np.sum(x, axis=axes, keepdims=True, dtype=wide)
-    return np.asarray(result / wide.type(prod(x.shape[a] for a in axes))).astype(x.dtype, copy=False)
+    return as_array(result / wide.type(prod(x.shape[a] for a in axes)), x.dtype)
 
 
 def _infinite(x: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.arrays import is_plain
 from assay.semantics.bounds import Bounded, windows
 from assay.semantics.budget import claim
 from assay.semantics.dtypes import DType, dtype
@@ -151,7 +152,7 @@ def _max_pool(name: str, attrs: Attrs, x: Any) -> Any:
         # -0 is below +0 (rule M5), which NumPy's maximum leaves open
         positive = windowed((x == 0) & ~np.signbit(x), False, np.logical_or)
         result = signed_zeros(result, positive)
-    return np.ascontiguousarray(result, x.dtype)
+    return np.ascontiguousarray(result, x.dtype) if is_plain(result) else result
 
 
 def _avg_pool(name: str, attrs: Attrs, x: Any) -> Any:

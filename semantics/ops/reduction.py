@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.arrays import as_array
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
@@ -53,14 +54,14 @@ def total(x: Any, axis: Axes, keepdims: bool = False) -> Any:
     if isinstance(x, Bounded):
         return x.sum(axis=axis, keepdims=keepdims)
     result = np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype), initial=0)
-    return np.asarray(result, x.dtype)
+    return as_array(result, x.dtype)
 
 
 def _prod(x: Any, axis: Axes, keepdims: bool) -> Any:
     if isinstance(x, Bounded):
         return x.prod(axis=axis, keepdims=keepdims)
     result = np.prod(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype), initial=1)
-    return np.asarray(result, x.dtype)
+    return as_array(result, x.dtype)
 
 
 def _mean(x: Any, axis: Axes, keepdims: bool) -> Any:
@@ -68,7 +69,7 @@ def _mean(x: Any, axis: Axes, keepdims: bool) -> Any:
         return x.mean(axis=axis, keepdims=keepdims)
     wide = accumulator(x.dtype)
     result = np.sum(x, axis=axis, keepdims=keepdims, dtype=wide, initial=0)
-    return np.asarray(result / wide.type(elements(x.shape, axis)), x.dtype)
+    return as_array(result / wide.type(elements(x.shape, axis)), x.dtype)
 
 
 def elements(shape: tuple[int, ...], axis: Axes) -> int:
@@ -97,7 +98,7 @@ def _extreme(name: str, x: Any, axis: Axes, keepdims: bool) -> Any:
     result = reduce(x, axis=axis, keepdims=keepdims)
     if isinstance(x, Bounded):
         return result
-    result = np.asarray(result).astype(x.dtype, copy=False)  # 4-bit integers come out as int8
+    result = as_array(result, x.dtype)  # 4-bit integers come out as int8
     if negative_zeros(x):
         # -0 is below +0 (rule M5): the larger zero is +0 where there is one, the smaller where there is no -0
         zero, sign = x == 0, np.signbit(x)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.arrays import as_array
 from assay.semantics.bounding.model import gammas
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import INT64, dtype
@@ -20,7 +21,7 @@ from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import require_kind, same_dtype, show_shapes
 from assay.semantics.ops.elementwise import extreme
 from assay.semantics.ops.sizes import is_dim, product
-from assay.semantics.ops.slicing import as_array, record
+from assay.semantics.ops.slicing import record
 from assay.semantics.scalar import provably_equal, simplify
 from assay.semantics.types import TensorType, TupleType
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.arrays import as_array, is_plain
 from assay.semantics.bounding.logic import certain_and_possible
 from assay.semantics.bounding.movement import taken
 from assay.semantics.bounds import Bounded, hull, off_place, steps
@@ -40,11 +41,6 @@ def record(
 def is_tuple(value: object, accepts: Callable[[Any], bool]) -> bool:
     """Whether `value` is a tuple of elements that `accepts` takes."""
     return isinstance(value, tuple) and all(map(accepts, value))
-
-
-def as_array(x: Any) -> Any:
-    """`x` as an array: NumPy gives a scalar instead where nothing is left to index."""
-    return x if isinstance(x, Bounded) else np.asarray(x)
 
 
 # --- strided_slice ----------------------------------------------------------------------------------------------------
@@ -144,9 +140,9 @@ def _take(attrs: Attrs, x: Any, indices: Any) -> Any:
     # unsigned 64-bit indices are compared as such: as int64 the large ones would count from the end
     outside = indices >= size if indices.dtype == np.uint64 else _outside(indices.astype(np.int64), size)
     if np.any(outside):
-        centres = indices.value if isinstance(indices, Bounded) else np.asarray(indices)
-        first = int(centres[certain_and_possible(outside)[0]].reshape(-1)[0])
-        raise Trap("out of bounds", f"take: index {first} into axis {axis} of size {size}", label="take.T1")
+        raise Trap(
+            "out of bounds", f"take: {_first(indices, outside)} into axis {axis} of size {size}", label="take.T1"
+        )
     places = indices.astype(np.int64)
     places = np.where(places < 0, places + size, places)
     found = taken(x, places, axis)
@@ -159,6 +155,14 @@ def _take(attrs: Attrs, x: Any, indices: Any) -> Any:
         beside: Any = np.take(x, other, axis=axis)
         return hull(found, beside, np.ones(found.shape, bool))
     return as_array(found)
+
+
+def _first(indices: Any, outside: Any) -> str:
+    """The first index that is outside, in words."""
+    if not isinstance(indices, Bounded) and not is_plain(indices):
+        return "an index"
+    centres = indices.value if isinstance(indices, Bounded) else np.asarray(indices)
+    return f"index {int(centres[certain_and_possible(outside)[0]].reshape(-1)[0])}"
 
 
 def _near_rule(near: Any) -> bool:

@@ -9,6 +9,7 @@ from assay.semantics.errors import Crash
 from assay.semantics.operator import REQUIRED, Example, Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.types import TensorType
+from assay.verify.operator_terms.examples import prove_examples, told
 
 FAMILIES = {
     "elementwise": "one scalar function at every index, operands broadcast",
@@ -35,7 +36,8 @@ def operators_page() -> str:
             "The meaning of an operator is its value in NumPy (semantics/ops/) and, independently, its kernel in the"
             " tensor"
         ),
-        "IR (lower/legalize/kernels/); both are compared. See semantics.md for the rules that all operators share.",
+        "IR (lower/legalize/kernels/); both are compared: by runs, and over terms, which shows it for every input",
+        'at the sizes of the examples (verify.md, "legalize"). See semantics.md for the rules that all share.',
         "",
         "| family | what | operators |",
         "|---|---|---|",
@@ -64,6 +66,8 @@ def entry(op: Operator) -> list[str]:
     if op.can_trap:
         lines.append("- A well-typed use can trap.")
     lines.append(f"- Record: semantics/ops/{file}" + ("." if op.view else f"; kernel: lower/legalize/kernels/{file}."))
+    if not op.view:
+        lines.append(f"- That the kernel is the value: {_sentence(told(prove_examples(op)))}")
     if op.source:
         lines.append(f"- Source: {_sentence(op.source)}")
     if op.attrs:

@@ -34,8 +34,9 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import calls_of
 from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted, tested
+from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
 from assay.verify.kept import changed_beside, count_calls
+from assay.verify.legalize.proofs import KernelProofs
 from assay.verify.legalize.uses import KernelUse, SizesTried, instance_at
 from assay.verify.trials.kernels import KernelTrials, compare, lift, try_kernel
 from assay.verify.trials.sizes import Sizes, claimed_attributes, declared_bounds, told_point
@@ -84,10 +85,10 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
             return refuted("checked", f"definition {name} is new, and no tensor function for an operator")
         if name not in samples:
             return refuted("checked", f"tensor function {name} is never called")
-    exact, tried, sizes = 0, KernelTrials(), SizesTried()
+    exact, tried, sizes, proofs = 0, KernelTrials(), SizesTried(), KernelProofs()
     for i, (name, sample) in enumerate(samples.items()):
         progress(i, len(samples))
-        verdict = check_use(target.kernel(name), sample, seed, tried, sizes)
+        verdict = check_use(target.kernel(name), sample, seed, tried, sizes, proofs)
         if not verdict.holds:
             return refuted("tested", f"{name} at {sample.call.span}: {verdict.detail}")
         exact += verdict.data["exact"]
@@ -100,7 +101,11 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
     said = f"{len(samples)} kernels within their operator's bounds, {exact} of them bit for bit"
     if sizes.kernels:
         said += f"; {'all' if sizes.kernels == len(samples) else f'{sizes.kernels} of them'} {sizes}"
-    return tested(said + (f"; {tried}" if samples else ""), **sizes.data)
+    if not samples:
+        return tested(said)
+    alone = not calling and not any("operator" in k.attrs for n, k in target.kernels.items() if n in source.definitions)
+    how = proved if proofs.holds and alone else tested
+    return how(f"{said}; {proofs}; {tried}", **sizes.data, **proofs.data)
 
 
 def _calls(func: PrimFunc) -> bool:
@@ -197,7 +202,14 @@ def _place(before: Expr, back: Expr) -> str:
     return ""
 
 
-def check_use(kernel: PrimFunc, use: KernelUse, seed: int, tried: KernelTrials, sizes: SizesTried) -> Evidence:
+def check_use(
+    kernel: PrimFunc,
+    use: KernelUse,
+    seed: int,
+    tried: KernelTrials,
+    sizes: SizesTried,
+    proofs: KernelProofs | None = None,
+) -> Evidence:
     """Whether the tensor function gives what the operator's definition allows, at each of some sizes where it has
     symbols: all numbers of small types at the first. What was tried is added to `tried` and `sizes`."""
     chosen = use.sizes_to_try(kernel)
@@ -215,6 +227,8 @@ def check_use(kernel: PrimFunc, use: KernelUse, seed: int, tried: KernelTrials, 
         if not verdict.holds:
             return refuted("tested", f"{_where(point)}{verdict.detail}")
         exact &= verdict.data["exact"]
+        if proofs is not None:
+            proofs.add(fixed, call_, point)
     tried.add(first)
     sizes.add(kernel.name, chosen)
     return checked("", exact=exact)

@@ -40,7 +40,7 @@ def test_a_function_for_all_sizes_beside_main(
     assert assay(monkeypatch, "check", path, "--stop-after", "pool") == 0
     table = capsys.readouterr().out
     assert "not lowered, for main does not reach it: other, kernel;" in table, table
-    assert re.search(r"legalize +tested .* 0 calls of 1 kernel;", table), table  # the call is in the other function
+    assert re.search(r"legalize +proved .* 0 calls of 1 kernel;", table), table  # the call is in the other function
 
 
 def test_a_function_for_all_sizes_that_main_calls(

@@ -1,0 +1,143 @@
+"""Whether a kernel is its operator, for every input at given sizes (specs/verify.md, "legalize").
+
+The operator's value runs on arrays of terms, the kernel over the same table of terms, and the results are compared as
+those of two tensor functions are ("equivalence"): bit for bit, or up to the order of floats that are added and
+multiplied, which rule M9 leaves open. Both may trap on the same data only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.errors import Crash, Trap, Unsupported
+from assay.semantics.operator import Attrs, Operator
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.walk import Worklist
+from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
+from assay.verify.equivalence.evaluate import OutputTerms, outcome
+from assay.verify.equivalence.normal import normal
+from assay.verify.equivalence.order import UndecidedTrace
+from assay.verify.equivalence.show import first_difference, show_term
+from assay.verify.equivalence.trace import trace_of
+from assay.verify.operator_terms import rules as rules
+from assay.verify.operator_terms.array import Run, TermArray
+from assay.verify.operator_terms.exact import ExactTerms
+from assay.verify.operator_terms.paths import always_traps, never_traps, resolved
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+MOST_PATHS = 8
+"""Runs of a value, one for each way to answer what it asks of its data."""
+
+
+@dataclass(frozen=True)
+class KernelProof:
+    """The strongest notion in which a kernel was shown to be its operator, and why it is no stronger one."""
+
+    notion: Notion
+    reason: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything was shown."""
+        return self.notion >= REAL
+
+    def __str__(self) -> str:
+        words = {BIT_EXACT: "proved bit-exact", REASSOCIATED: "proved, reassociated", REAL: "proved over the reals"}
+        return words.get(self.notion, f"not shown: {self.reason}")
+
+
+def prove_kernel(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
+    """Whether a kernel, whose sizes are numbers, gives the operator's value for every input, and traps where that
+    does."""
+    terms = ExactTerms()
+    shapes = [tuple(int(d) for d in b.shape) for b in kernel.inputs]  # type: ignore[arg-type]
+    try:
+        if kernel.scalars:
+            raise UndecidedTrace("the kernel takes scalars")
+        first = [terms.input(b.name, s) for b, s in zip(kernel.inputs, shapes, strict=True)]
+        runs = list(_paths(kernel, op, attrs, terms, first, shapes))  # first: what has no rule is soon known
+        now = outcome(trace_of(kernel, {}), terms, first, [])
+        notion, reason = BIT_EXACT, ""
+        for run, results in runs:
+            found = _compared(kernel, run, results, now)
+            if not found.holds:
+                return found
+            if found.notion < notion:
+                notion, reason = found.notion, found.reason
+        return KernelProof(notion, reason)
+    except (UndecidedTrace, Unsupported) as undecided:
+        return KernelProof(UNKNOWN, str(undecided))
+    except Trap as trap:
+        return KernelProof(UNKNOWN, f"the kernel traps for all data: {trap.message}")
+
+
+def _paths(
+    kernel: PrimFunc, op: Operator, attrs: Attrs, terms: ExactTerms, first: Sequence[int], shapes: Sequence[Any]
+) -> Iterator[tuple[Run, list[TermArray] | Trap]]:
+    """The value's results, or its trap, in a run for each way to answer its questions about data."""
+    nothing: tuple[bool, ...] = ()
+    waiting = Worklist([nothing])
+    for count, given in enumerate(waiting):
+        if count >= MOST_PATHS:
+            raise UndecidedTrace(f"the value has more than {MOST_PATHS} ways through it")
+        run = Run(terms, first, given)
+        operands = [
+            TermArray(run, start + np.arange(int(np.prod(s)), dtype=np.int64).reshape(s), b.dtype)
+            for b, s, start in zip(kernel.inputs, shapes, first, strict=True)
+        ]
+        try:
+            with np.errstate(all="ignore"):
+                made = op.value(attrs, *operands)
+        except Trap as trap:
+            made = trap
+        except (Crash, TypeError, AttributeError, ValueError) as unknown:
+            raise UndecidedTrace(f"the value does what has no rule for terms: {unknown}") from None
+        answers = [holds for _, holds in run.asked]
+        waiting.add((*answers[:k], False) for k in range(len(given), len(answers)) if answers[k])
+        if isinstance(made, Trap):
+            yield run, made
+            continue
+        results = [
+            x if isinstance(x, TermArray) else run.array(x) for x in (made if isinstance(made, tuple) else (made,))
+        ]
+        yield run, results
+
+
+def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray] | Trap, now: OutputTerms) -> KernelProof:
+    """One run's results against the kernel's."""
+    if isinstance(results, Trap):
+        if always_traps(run, now.traps):
+            return KernelProof(BIT_EXACT)
+        return KernelProof(UNKNOWN, f"the value traps where the kernel need not: {results.message}")
+    for r, b in zip(results, kernel.outputs, strict=True):
+        if r.shape != tuple(b.shape) or r.of is not b.dtype:
+            return KernelProof(UNKNOWN, f"the value is {r.of}{list(r.shape)}, the kernel gives {b}")
+    wanted = np.concatenate([r.numbers.reshape(-1) for r in results])
+    given = np.concatenate(now.outputs)
+    traps = np.unique(np.concatenate([np.zeros(0, np.int64), *run.symbols.traps]))
+    apart = np.setxor1d(traps, now.traps)
+    more = np.isin(apart, now.traps)
+    if not more.all() or not never_traps(run, apart).all():
+        return KernelProof(UNKNOWN, f"one may trap where the other does not: {show_term(run.terms, int(apart[0]))}")
+    exact = REASSOCIATED if run.in_any_order else BIT_EXACT
+    order = "NumPy chooses the order of a sum" if run.in_any_order else ""
+    apart = np.flatnonzero(wanted != given)
+    if not len(apart):
+        return KernelProof(exact, order)
+    both = np.concatenate([wanted[apart], given[apart]])
+    why = ""
+    for notion, floats in ((exact, False), (REASSOCIATED, True), (REAL, True)):
+        both = resolved(run, both, floats and run.in_any_order, notion is REAL)
+        left, right = np.split(normal(run.terms, both, floats), 2)
+        same = left == right
+        if same.all():
+            return KernelProof(notion, why or order)
+        both = np.concatenate([part[~same] for part in np.split(both, 2)])
+        was, is_now = first_difference(run.terms, int(left[~same][0]), int(right[~same][0]))
+        why = why or f"{show_term(run.terms, is_now)} instead of {show_term(run.terms, was)}"
+    return KernelProof(UNKNOWN, why)
