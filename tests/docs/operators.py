@@ -9,7 +9,7 @@ from assay.semantics.errors import Crash
 from assay.semantics.operator import REQUIRED, Example, Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.types import TensorType
-from assay.verify.operator_terms.examples import prove_examples, told
+from assay.verify.operator_terms.examples import prove_examples, told_proofs
 
 FAMILIES = {
     "elementwise": "one scalar function at every index, operands broadcast",
@@ -67,7 +67,7 @@ def entry(op: Operator) -> list[str]:
         lines.append("- A well-typed use can trap.")
     lines.append(f"- Record: semantics/ops/{file}" + ("." if op.view else f"; kernel: lower/legalize/kernels/{file}."))
     if not op.view:
-        lines.append(f"- That the kernel is the value: {_sentence(told(prove_examples(op)))}")
+        lines.append(f"- That the kernel is the value: {_sentence(told_proofs(prove_examples(op)))}")
     if op.source:
         lines.append(f"- Source: {_sentence(op.source)}")
     if op.attrs:

@@ -24,9 +24,9 @@ from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.equivalence.show import first_difference, show_term
 from assay.verify.equivalence.trace import trace_of
 from assay.verify.operator_terms import rules as rules
-from assay.verify.operator_terms.array import Run, TermArray
+from assay.verify.operator_terms.array import TermArray, TermRun
 from assay.verify.operator_terms.exact import ExactTerms
-from assay.verify.operator_terms.paths import always_traps, never_traps, resolved
+from assay.verify.operator_terms.paths import always_traps, never_traps, resolved_numbers
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -78,14 +78,14 @@ def prove_kernel(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
 
 def _paths(
     kernel: PrimFunc, op: Operator, attrs: Attrs, terms: ExactTerms, first: Sequence[int], shapes: Sequence[Any]
-) -> Iterator[tuple[Run, list[TermArray] | Trap]]:
+) -> Iterator[tuple[TermRun, list[TermArray] | Trap]]:
     """The value's results, or its trap, in a run for each way to answer its questions about data."""
     nothing: tuple[bool, ...] = ()
     waiting = Worklist([nothing])
     for count, given in enumerate(waiting):
         if count >= MOST_PATHS:
             raise UndecidedTrace(f"the value has more than {MOST_PATHS} ways through it")
-        run = Run(terms, first, given)
+        run = TermRun(terms, first, given)
         operands = [
             TermArray(run, start + np.arange(int(np.prod(s)), dtype=np.int64).reshape(s), b.dtype)
             for b, s, start in zip(kernel.inputs, shapes, first, strict=True)
@@ -108,7 +108,7 @@ def _paths(
         yield run, results
 
 
-def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray] | Trap, now: OutputTerms) -> KernelProof:
+def _compared(kernel: PrimFunc, run: TermRun, results: Sequence[TermArray] | Trap, now: OutputTerms) -> KernelProof:
     """One run's results against the kernel's."""
     if isinstance(results, Trap):
         if always_traps(run, now.traps):
@@ -132,7 +132,7 @@ def _compared(kernel: PrimFunc, run: Run, results: Sequence[TermArray] | Trap, n
     both = np.concatenate([wanted[apart], given[apart]])
     why = ""
     for notion, floats in ((exact, False), (REASSOCIATED, True), (REAL, True)):
-        both = resolved(run, both, floats and run.in_any_order, notion is REAL)
+        both = resolved_numbers(run, both, floats and run.in_any_order, notion is REAL)
         left, right = np.split(normal(run.terms, both, floats), 2)
         same = left == right
         if same.all():

@@ -37,7 +37,7 @@ def implements(*functions: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-class Run:
+class TermRun:
     """One run of a value over terms: the table, what may trap, and how each question about data was answered."""
 
     def __init__(self, terms: ExactTerms, first: Sequence[int], answers: Sequence[bool] = ()) -> None:
@@ -72,7 +72,7 @@ class TermArray(NDArrayOperatorsMixin):
 
     __array_priority__ = 2000
 
-    def __init__(self, run: Run, numbers: Array, of: DType) -> None:
+    def __init__(self, run: TermRun, numbers: Array, of: DType) -> None:
         self.run, self.numbers, self.of = run, np.asarray(numbers, np.int64), of
 
     # --- as an array ---------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def coerce(*operands: Any) -> list[TermArray]:
     return made
 
 
-def operate(run: Run, name: str, *operands: Any) -> TermArray:
+def operate(run: TermRun, name: str, *operands: Any) -> TermArray:
     """An operation of the scalar table, element by element, with its trap."""
     terms = [x if isinstance(x, TermArray) else run.array(x) for x in operands]
     of = terms[-1].of

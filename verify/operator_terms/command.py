@@ -10,7 +10,7 @@ from assay.semantics.ops import OPERATORS
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, Notion
 from assay.verify.exits import Exit
-from assay.verify.operator_terms.examples import ExampleProof, least, prove_examples, told
+from assay.verify.operator_terms.examples import ExampleProof, least, prove_examples, told_proofs
 
 NOTIONS = {BIT_EXACT: "bit for bit", REASSOCIATED: "up to order", REAL: "over the reals"}
 
@@ -30,7 +30,7 @@ def show_operator(name: str, console: Screen) -> int:
     for p in proofs:
         made.add_row(*_row(p))
     console.print(made)
-    console.print(cell(f"{name}: {told(proofs)}"))
+    console.print(cell(f"{name}: {told_proofs(proofs)}"))
     return Exit.HOLDS if least(proofs) >= REAL else Exit.UNKNOWN
 
 

@@ -51,7 +51,7 @@ def least(proofs: list[ExampleProof]) -> Notion:
     return min((p.proof.notion for p in proofs), default=BIT_EXACT)
 
 
-def told(proofs: list[ExampleProof]) -> str:
+def told_proofs(proofs: list[ExampleProof]) -> str:
     """In one sentence what is proved, at which sizes, and why not more."""
     shown = [p for p in proofs if p.proof.holds]
     if not shown:

@@ -15,7 +15,7 @@ from assay.semantics.dtypes import BOOL, DTYPES, DType
 from assay.semantics.scalar.arithmetic import OPERATIONS
 from assay.semantics.walk import Worklist, needed_first
 from assay.verify.equivalence.order import UndecidedTrace
-from assay.verify.operator_terms.array import Array, Run
+from assay.verify.operator_terms.array import Array, TermRun
 from assay.verify.operator_terms.exact import OPEN, ExactTerms
 
 MOST_REBUILT = 60_000
@@ -28,7 +28,7 @@ SETTLING = ("exp", "eq", "ne", "lt", "le")
 """Operations that give the same of zeros of both signs."""
 
 
-def resolved(run: Run, numbers: Array, blind: bool = False, real: bool = False) -> Array:
+def resolved_numbers(run: TermRun, numbers: Array, blind: bool = False, real: bool = False) -> Array:
     """The terms with what the answers of the run say put in: equal to the given ones for all data with these
     answers. With `blind` but for signs of zeros; with `real` as functions of real numbers, with inverses for
     divisors."""
@@ -39,29 +39,29 @@ def resolved(run: Run, numbers: Array, blind: bool = False, real: bool = False) 
     return np.array([found[int(n), blind] for n in flat], np.int64).reshape(numbers.shape)
 
 
-def always_traps(run: Run, traps: Array) -> bool:
+def always_traps(run: TermRun, traps: Array) -> bool:
     """Whether, with the answers of the run, one of these assertions fails whatever the data are."""
     held = [(a, True) for name, _, a, b in (node(run.terms, int(n)) for n in traps) if _is_sure(run, name, b)]
     known = _Known(run, False)
-    known.facts = facts_of(run.terms, held)
+    known.facts = facts_of_way(run.terms, held)
     asked = np.array([n for n, _ in run.asked], np.int64)
     found = known.rebuilt(asked, False)
     truth = {True: run.terms.true, False: run.terms.false}
     return any(found[n, False] == truth[not holds] for n, holds in run.asked)
 
 
-def never_traps(run: Run, traps: Array) -> Array:
+def never_traps(run: TermRun, traps: Array) -> Array:
     """Of these traps the assertions that hold with the answers of the run."""
     parts = [node(run.terms, int(n)) for n in traps]
     conditions = [a if name == "trap assert" else run.terms.false for name, _, a, _ in parts]
-    return np.asarray(resolved(run, np.array(conditions, np.int64)) == run.terms.true)
+    return np.asarray(resolved_numbers(run, np.array(conditions, np.int64)) == run.terms.true)
 
 
-def _is_sure(run: Run, name: str, guard: int) -> bool:
+def _is_sure(run: TermRun, name: str, guard: int) -> bool:
     return name == "trap assert" and guard == run.terms.true
 
 
-def facts_of(terms: ExactTerms, asked: Iterable[tuple[int, bool]]) -> dict[int, bool]:
+def facts_of_way(terms: ExactTerms, asked: Iterable[tuple[int, bool]]) -> dict[int, bool]:
     """The conditions that hold or do not, taken apart where `and`, `or` and `not` allow."""
     facts: dict[int, bool] = {}
     work = Worklist(asked)
@@ -85,10 +85,10 @@ def node(terms: ExactTerms, number: int) -> tuple[str, DType | None, int, int]:
 
 
 class _Known:
-    def __init__(self, run: Run, real: bool) -> None:
+    def __init__(self, run: TermRun, real: bool) -> None:
         self.terms, self.real = run.terms, real
         self.codes, self.left, self.right = (x.tolist() for x in run.terms.parts(np.arange(run.terms.count)))
-        self.facts = facts_of(run.terms, run.asked)
+        self.facts = facts_of_way(run.terms, run.asked)
         self.not_minus = {t for n, holds in self.facts.items() if not holds and (t := self._minus_zero(n))}
         """Terms that are not -0."""
         self.not_zero = {t for n, holds in self.facts.items() if not holds and (t := self._is_zero_test(n))}

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, INT64
 from assay.verify.equivalence.order import UndecidedTrace
-from assay.verify.operator_terms.array import Run, TermArray, coerce, implements, operate
+from assay.verify.operator_terms.array import TermArray, TermRun, coerce, implements, operate
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ TABLE: dict[Any, str] = {
 BITWISE = {np.bitwise_and: ("and", "bitand"), np.bitwise_or: ("or", "bitor"), np.bitwise_xor: ("ne", "bitxor")}
 
 
-def _run_of(operands: Sequence[Any]) -> Run:
+def _run_of(operands: Sequence[Any]) -> TermRun:
     return next(x.run for x in operands if isinstance(x, TermArray))
 
 
@@ -199,7 +199,7 @@ def ndim(x: TermArray) -> int:
 
 
 @implements(np.size)
-def size(x: TermArray) -> int:
+def element_count(x: TermArray) -> int:
     """As `np.size`."""
     return x.size
 

@@ -232,7 +232,7 @@ def test_what_cannot_be_cut_is_refused_by_name(name: str) -> None:
     text, label, said = REFUSED[name]
     with pytest.raises(Unsupported, match=re.escape(said)) as wrong:
         frame_recursion(normal(text))
-    assert wrong.value.label == label and "assay run" in wrong.value.message and wrong.value.where is not None
+    assert wrong.value.label == label and "--vm" in wrong.value.message and wrong.value.where is not None
 
 
 def test_functions_on_several_devices_are_refused() -> None:
