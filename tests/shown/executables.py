@@ -42,6 +42,18 @@ SHOWN: tuple[Shown, ...] = (
         code=2,
     ),
     Shown(
+        "R11 J2 J6",
+        "build --vm FILE.py -o DIR/m.assay\n"
+        "run DIR/m.assay --kernels matmul=buckets:n=4,specialized --stream n=1,3,3,5",
+        GROWING,
+        (
+            r"n = 3: output_0 \(6, 2\)",
+            r"matmul buckets:n=4 4 [123] ",
+            r"concat specialized 4 1 3 3 0 3 ",
+            "n = 5 is more than 4: generic",
+        ),
+    ),
+    Shown(
         "R11 R27",
         "build --vm FILE.py -o DIR/m.assay\n"
         "run DIR/m.assay --text\n"

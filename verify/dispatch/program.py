@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp import graph as evaluator, vector
+from assay.interp import graph as evaluator, vector, vm
 from assay.interp.graph.kernel_calls import flat
 from assay.interp.graph.memory_limits import memory_traps
 from assay.interp.values import Event, Externs, Value
+from assay.semantics.bytecode import Bytecode, InvokeKernel
 from assay.semantics.errors import Trap
 from assay.semantics.graph import CallTIR, Function
 from assay.semantics.instance import sizes_of
@@ -40,15 +41,24 @@ Array = np.ndarray[Any, Any]
 
 
 def called_functions(module: Module) -> dict[str, PrimFunc]:
-    """The tensor functions that the graph functions call which are reached from main."""
+    """The tensor functions that the graph functions call which are reached from main, or that bytecode invokes."""
+    if is_bytecode(module):
+        bodies = [f.body for f in module.bytecode.functions.values()]
+        invoked = dict.fromkeys(i.kernel for body in bodies for i in body if isinstance(i, InvokeKernel))
+        return {n: module.kernel(n) for n in invoked}
     functions = [d for n, d in module.definitions.items() if isinstance(d, Function) and not n.startswith("group_")]
     names = dict.fromkeys(n.func for f in functions for n in post_order(f) if isinstance(n, CallTIR))
     return {n: module.kernel(n) for n in names}
 
 
+def is_bytecode(module: Module) -> bool:
+    """Whether the module's main is bytecode."""
+    return isinstance(module.definitions.get(MAIN), Bytecode)
+
+
 @dataclass(eq=False)
 class DispatchedProgram:
-    """A lowered module, run any number of times, from any number of threads."""
+    """A lowered module, or bytecode on the virtual machine, run any number of times, from any number of threads."""
 
     module: Module
     dispatcher: Dispatcher
@@ -65,12 +75,14 @@ class DispatchedProgram:
         """The proof that main may be padded as a whole; None, with a note, where there is none."""
         if self.choice is None:
             return None
-        names = frozenset(n for n, _ in self.choice.sizes)
-        with PROVING:
-            found = WholeProof(self.module, names, self.dispatcher.why_not_neutral)
-            refused = found.refused
-        if not refused:
-            return found
+        refused = "it is bytecode"
+        if not is_bytecode(self.module):
+            names = frozenset(n for n, _ in self.choice.sizes)
+            with PROVING:
+                found = WholeProof(self.module, names, self.dispatcher.why_not_neutral)
+                refused = found.refused
+            if not refused:
+                return found
         rest = "function by function" if self.choice.pattern != MAIN else "as it is"
         self.dispatcher.statistics.note(self.statistics, f"not padded as a whole, {refused}: {rest}")
         return None
@@ -95,6 +107,8 @@ class DispatchedProgram:
                 if found is not None:
                     return found
             with memory_traps():
+                if is_bytecode(self.module):
+                    return vm.run(self.module, inputs, execute=self.dispatcher, externs=externs, trace=trace)
                 return evaluator.run(self.module, inputs, kernel=self.dispatcher, externs=externs, trace=trace)
         finally:
             with self.lock:

@@ -1,8 +1,10 @@
-"""Exported models by every way to run their kernels, beside the C that is built of them, bit for bit."""
+"""Exported models by every way to run their kernels, as graphs and on the virtual machine, beside the C that is built
+of them, bit for bit."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from assay.lower.c import emit
 from assay.verify.api.run import ran
 from assay.verify.app.kernel_run import _lowered, _module
-from assay.verify.app.stages import lowering_passes
+from assay.verify.app.stages import TO_BYTECODE, lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.dispatch.choice import parse_choices
 from assay.verify.dispatch.dispatcher import Dispatcher
@@ -47,14 +49,17 @@ def check_model(path: Path, sizes: list[dict[str, int]], ways: tuple[str, ...]) 
         planned = run(planned)
     native = compile_c(emit(planned, "native"), reproducible=True)
     wanted = [outputs(native.run(p).values()) for p in points]
-    lowered = _lowered(module, parse_choices("auto"))
+    virtual = module
+    for run in lowering_passes(stages=TO_BYTECODE).values():
+        virtual = run(virtual)
+    forms = {"graph": _lowered(module, parse_choices("auto")), "bytecode": _lowered(virtual, parse_choices("auto"))}
     compiler = KernelCompiler()
-    for way in ways:
-        program = DispatchedProgram(lowered, Dispatcher(parse_choices(way), compiler))
+    for way, form in product(ways, forms):
+        program = DispatchedProgram(forms[form], Dispatcher(parse_choices(way), compiler))
         program.beforehand()
         with ThreadPoolExecutor(4) as pool:
             found = list(pool.map(program.run, points * 3))
-        assert [outputs(f.values()) for f in found] == wanted * 3, f"{path.name} by {way}"
+        assert [outputs(f.values()) for f in found] == wanted * 3, f"{path.name} as {form} by {way}"
 
 
 def test_a_model_by_some_ways() -> None:
