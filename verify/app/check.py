@@ -312,14 +312,19 @@ class CheckRun:
         """The program at some sizes on inputs that are given or drawn, and how it traps on them, if it does. Invalid:
         no run has these sizes. Where only the model that it came from has none, the run says so: what is said of sizes
         has to be the same of a certificate, which has no model."""
-        there, tensors = program_at(module, sizes)
-        refused = ""
+        plain, tensors = program_at(module, sizes)
+        there, refused = plain, ""
         try:
             there, tensors = self.origin.sized(module, sizes)
         except Invalid as wrong:
             refused = wrong.message.rpartition(BREAKS_A_RULE)[2]
         require_time(there.main, there)
         inputs, trap = self.drawn(there, self.given_at(module.main, sizes))
+        if trap is not None and there is not plain:
+            try:
+                graph.run(plain, inputs)
+            except Trap as same:
+                trap = same  # in the words of what a certificate has
         return SizedRun(sizes, there, tensors, inputs, refused), trap
 
     def as_kept(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:

@@ -152,3 +152,14 @@ int main(void)
 }
 """)
     assert run_c(tmp_path) == ("all is done, 3: (0 1) (1 0) (1 2); 1 y: int64[2][count_1_0] in int64[n * 6] or larger")
+
+
+def test_why_no_run_has_some_sizes_is_told_as_a_certificate_tells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At n = 0 it traps; at numbers the model is imported anew, and what it says of the trap has other dims."""
+    model = "topk (float[3,n] x, int64[1] k) => (float[3,m] y, int64[3,m] i) { y, i = TopK <axis: int = 1> (x, k) }"
+    path = write(tmp_path / "topk.onnx", model)
+    assert assay(monkeypatch, "build", path, "-o", tmp_path / "built") == 0
+    assert "not run at n = 0" in " ".join(capsys.readouterr().out.split())
+    assert assay(monkeypatch, "verify", tmp_path / "built") == 0
