@@ -9,9 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from hypothesis import Phase, given, settings, strategies as st
 
 from assay.lower.c import emit
+from assay.semantics.errors import Invalid
+from assay.semantics.scalar import Var
+from assay.semantics.types import symbols
 from assay.verify.api.run import ran
 from assay.verify.app.kernel_run import _lowered, _module
 from assay.verify.app.stages import TO_BYTECODE, lowering_passes
@@ -20,6 +25,7 @@ from assay.verify.dispatch.choice import parse_choices
 from assay.verify.dispatch.dispatcher import Dispatcher
 from assay.verify.dispatch.objects import KernelCompiler
 from assay.verify.dispatch.program import DispatchedProgram, tensors_in
+from tests.exported.test_exported_check import exports
 from tests.places import ROOT
 
 pytestmark = pytest.mark.row("J2", "J4", "J5", "J6", "J8", "J9")
@@ -70,3 +76,47 @@ def test_a_model_by_some_ways() -> None:
 @pytest.mark.parametrize("name", SIZES)
 def test_a_model_by_every_way(name: str) -> None:
     check_model(MODELS / f"{name}.onnx", SIZES[name], WAYS)
+
+
+def drawn_sizes(path: Path, count: int) -> list[dict[str, int]]:
+    """Sizes that Hypothesis draws, as many as there are, at which the model runs; 0 and 1 are among what is drawn."""
+    names = list(SIZES.get(path.stem, [{}])[0]) or [s.name for s in symbols_of_inputs(path)]
+    found: list[dict[str, int]] = []
+
+    @settings(max_examples=10 * count, phases=[Phase.generate], database=None, deadline=None)
+    @given(st.fixed_dictionaries({n: st.sampled_from((0, 1, 2, 3, 5, 7)) for n in names}))
+    def draw(sizes: dict[str, int]) -> None:
+        if len(found) < count and sizes not in found:
+            try:
+                if ran(path, None, sizes, {}, 0).trap is None:
+                    found.append(sizes)
+            except Invalid:
+                pass  # no run has these sizes
+
+    draw()
+    return found
+
+
+def symbols_of_inputs(path: Path) -> list[Var]:
+    types = [p.type for p in _module(path, [], {"dims": {}}).main.params]
+    return list(dict.fromkeys(s for t in types for s in symbols(t)))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", SIZES)
+def test_a_model_at_drawn_sizes(name: str) -> None:
+    path = MODELS / f"{name}.onnx"
+    sizes = drawn_sizes(path, 3)
+    assert sizes
+    check_model(path, sizes, WAYS)
+
+
+@pytest.mark.campaign
+def test_what_pytorch_exports_at_drawn_sizes(tmp_path: Path) -> None:
+    for extra in ("torch", "transformers"):
+        pytest.importorskip(extra, reason=f"{extra} is not installed")
+    for name, model in exports():
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(model, path)
+        if sizes := drawn_sizes(path, 2):
+            check_model(path, sizes, WAYS)
