@@ -62,6 +62,9 @@ class Writer:
         self.number = Interner()
         self.local: dict[graph.Expr, graph.Function] = {}
         """The functions that variables surely are."""
+        self.unseen: set[graph.Var] = set()
+        """Variables whose values come out of a cell or a data value, in which nobody has looked at the sizes that their
+        types say."""
 
     def run(self) -> list[Routine]:
         """Each function as a routine, main first."""
@@ -103,7 +106,7 @@ class Writer:
             at.held[let.var] = held
         found = at.look(end) if isinstance(end, ATOMS) else (yield from self.value(at, end, "", duties))
         if found is not None and duties is not None:
-            self.leave(at, found, end.type, duties, end.span)
+            self.leave(at, found, end, duties)
             return None
         return found
 
@@ -118,18 +121,31 @@ class Writer:
         if held is None:
             return None
         at.call(held, var.name)
-        if symbols(var.type) and not self.is_established(value):
+        if symbols(var.type) and isinstance(value, graph.RefRead):
             at.meet([(held, var.type, "the value")], "call.T1", value.span)
+        elif self.is_unseen(value):
+            self.unseen.add(var)
         return held
 
-    def is_established(self, value: graph.Expr) -> bool:
-        """Whether what is written for a value makes sure that it has its type."""
-        return not isinstance(value, graph.RefRead)
+    def is_unseen(self, value: graph.Expr) -> bool:
+        """Whether nothing that is written for a value may have made sure that it has its type."""
+        match value:
+            case graph.Var():
+                return value in self.unseen
+            case graph.RefRead():
+                return True
+            case graph.If() | graph.Match():
+                return not symbols(value.type)
+            case graph.Tuple() | graph.TupleGetItem() | graph.OnDevice():
+                return not self.unseen.isdisjoint(c for c in value.children if isinstance(c, graph.Var))
+            case _:
+                return False
 
-    def leave(self, at: Routine, held: Held, of: Type, duties: Sequence[Duty], span: Span | None) -> None:
-        """The function is left with a value of a type."""
+    def leave(self, at: Routine, held: Held, end: graph.Expr, duties: Sequence[Duty]) -> None:
+        """The function is left with the value of an expression."""
+        unseen, span = self.is_unseen(end), end.span
         for want, label, what, where in duties:
-            if not surely(of, want, lambda s: at.size(s) is not None):
+            if unseen or not surely(end.type, want, lambda s: at.size(s) is not None):
                 at.meet([(held, want, what)], label, where)
         at.add(Return(at.register(held, span), span=span))
 
@@ -305,6 +321,9 @@ class Writer:
         """Whether what is called surely gives a value of the call's type, for it checks its own (rule M4.3)."""
         if isinstance(node.op, graph.GlobalVar):
             found = evidence(node, self.module)
+            callee = self.module.definitions[node.op.name]
+            if isinstance(callee, graph.Function) and callee.func_type.type_params:
+                return False  # a size in what a type parameter stands for is not compared there
             return found is not None and surely(found, node.type, lambda s: at.size(s) is not None)
         return node.op in self.local or not isinstance(node.type, (TensorType, ShapeType, TupleType))
 
@@ -370,6 +389,8 @@ class Writer:
             at.call(held, var.name)
             if symbols(var.type):
                 at.meet([(held, var.type, "the value")], "call.T1", node.span)
+            else:
+                self.unseen.add(var)
         return tested
 
     def merge(self, at: Routine, arms: Sequence[tuple[list[Instruction], Held]], span: Span | None) -> Task[Held]:

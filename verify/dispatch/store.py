@@ -65,10 +65,11 @@ class KernelStore:
             handle = os.open(self.path(text, flags), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or not _own(found) or found.st_size > LARGEST + LONGEST:
+            os.close(handle)
+            return None
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode) or not _own(found) or found.st_size > LARGEST + LONGEST:
-                return None
             head, data = file.readline(LONGEST), file.read(LARGEST + 1)
         try:
             said = parse_json(head.decode("ascii"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from assay.interp import graph
 from assay.lower.vm import to_bytecode
 from assay.semantics.bytecode import (
     AllocateStorage,
@@ -26,7 +27,7 @@ from assay.semantics.bytecode import (
     target,
 )
 from assay.semantics.bytecode.listing import function_listing, listing
-from assay.semantics.errors import Unsupported
+from assay.semantics.errors import Trap, Unsupported
 from assay.semantics.text.module_text import parse
 from tests.interp.vm.test_vm_programs import read
 from tests.interp.vm.vm_runs import difference, front, text
@@ -235,3 +236,36 @@ def test_a_size_that_has_no_name_is_refused() -> None:
     with pytest.raises(Unsupported) as unnamed:
         to_bytecode(low)
     assert unnamed.value.label == "vm.C2"
+
+
+LYING = """    @A.data(a)
+    class Box:
+        box = (a,)
+    @R.function(type_params=(a,))
+    def get(b: Box[a]) -> a:
+        match b:
+            case Box.box(v):
+                r = v
+        return r
+    @R.function
+    def main(x: R.Tensor((n,), "float32"), y: R.Tensor((m,), "float32")) -> R.Tensor((m,), "float32"):
+        b = Box.box(x)
+        c = R.match_cast(b, Box[R.Tensor((m,), "float32")])
+        return RESULT
+"""
+"""Nobody looks into a data value: a cast of it may say other sizes than there are."""
+
+
+@pytest.mark.parametrize("result", ["get(c)", "R.exp(get(c))", "inside"])
+def test_what_comes_out_of_data_is_looked_at(result: str) -> None:
+    body = LYING.replace("return RESULT", f"return {result}")
+    if result == "inside":
+        body = LYING.replace(
+            "        return RESULT\n",
+            "        match c:\n            case Box.box(w):\n                r = w\n        return r\n",
+        )
+    module = front(parse('a = A.typevar("a")\nn = TypeVar("n")\nm = TypeVar("m")\n' + HEAD + body))
+    x, y = np.ones(2, np.float32), np.ones(3, np.float32)
+    assert difference(module, {"x": x, "y": x}) == difference(module, {"x": x, "y": y}) == ""
+    with pytest.raises(Trap, match="shape"):
+        graph.run(module, {"x": x, "y": y})

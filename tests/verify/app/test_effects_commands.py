@@ -57,8 +57,12 @@ def test_what_is_printed_and_asserted_goes_through(
     assert assay(monkeypatch, "check", path, "--inputs", tmp_path / "in.npz") == 2
     assert "more than -1. [assert_op.T1]" in held_errors(capsys)
     path.write_text(SPEAKING.replace('print(i, format="round {}")', 'print((i, i), format="round {}")'))
-    assert assay(monkeypatch, "check", path) == 2
+    assert assay(monkeypatch, "build", path, "-o", tmp_path / "built") == 2
     assert "a plan shows tensors" in (said := held_errors(capsys)) and "[liveness.C2]" in said
+    assert assay(monkeypatch, "check", path, "--inputs", tmp_path / "in.npz") == 2
+    np.savez(tmp_path / "in.npz", most=np.float32(9.0))
+    assert assay(monkeypatch, "check", path, "--inputs", tmp_path / "in.npz") == 0
+    assert "no plan can have it" in (said := held(capsys)) and "[liveness.C2]" in said and "vm proved" in said
 
 
 def held_errors(capsys: pytest.CaptureFixture[str]) -> str:

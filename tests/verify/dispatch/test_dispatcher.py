@@ -275,6 +275,9 @@ def test_a_store_serves_the_next_process_and_trusts_nobody(tmp_path: Path) -> No
     file.symlink_to(tmp_path / "elsewhere")
     (tmp_path / "elsewhere").write_bytes(whole)
     assert counts() == (1, 0)
+    file.unlink()
+    file.mkdir()
+    assert counts() == (1, 0)
     assert not list(place.glob(".*"))
 
 

@@ -118,7 +118,7 @@ w) { d = Identity(c) w = Exp(v) }> }
 == Loop whose body captures what is computed | 0
 (int64 n, float[2] x) => (float[2] y, float[2] k) { k = Exp(x) y = Loop (n, , x) <body = b (int64 i, bool c, float[2] \
 v) => (bool d, float[2] w) { d = Identity(c) w = Add(v, k) }> }
-== Loop that carries a sequence | liveness.C2
+== Loop that carries a sequence | vm liveness.C2
 (float[2] x) => (float[2] y) <int64 n = {3}, bool t = {1}, int64 one = {1}> { e = SequenceEmpty() s = Loop (n, t, e) \
 <body = b (int64 i, bool c, seq(float[2]) v) => (bool d, seq(float[2]) w) { d = Identity(c) w = SequenceInsert(v, x) \
 }> y = SequenceAt(s, one) }
@@ -165,13 +165,13 @@ int32[2] l = {2, 4}> { s = Constant <value_ints = [1, 6]> () k = Reshape(b, s) y
 l) }
 == a sequence inside | 0
 (float[2] x) => (float[2] y) <int64 i = {1}> { n = Neg(x) s = SequenceConstruct(x, n) y = SequenceAt(s, i) }
-== a sequence at a place that is given | liveness.C2
+== a sequence at a place that is given | vm liveness.C2
 (float[2] x, int64 i) => (float[2] y) { n = Neg(x) s = SequenceConstruct(x, n) y = SequenceAt(s, i) }
 == a sequence made one tensor | 0
 (float[2] x) => (float[4] y) { n = Neg(x) s = SequenceConstruct(x, n) y = ConcatFromSequence <axis = 0> (s) }
 == the length of a sequence | 0
 (float[2] x) => (int64 y) { s = SequenceConstruct(x, x) y = SequenceLength(s) }
-== a sequence of an If | liveness.C2
+== a sequence of an If | vm liveness.C2
 (bool c, float[2] x) => (float[2] y) <int64 i = {0}> { n = Neg(x) s = If (c) <then_branch = t () => (seq(float[2]) a) \
 { a = SequenceConstruct(x, n) }, else_branch = e () => (seq(float[2]) b) { b = SequenceConstruct(n) }> y = \
 SequenceAt(s, i) }
@@ -182,7 +182,7 @@ SequenceAt(s, i) }
 == a split as a sequence | 0
 (float[4] x) => (float[2] y) <int64 i = {1}, int64 two = {2}> { s = SplitToSequence <axis = 0> (x, two) y = \
 SequenceAt(s, i) }
-== a sequence map | liveness.C2
+== a sequence map | vm liveness.C2
 (float[2] x) => (float[2] y) <int64 i = {1}> { n = Neg(x) s = SequenceConstruct(x, n) m = SequenceMap (s) <body = b \
 (float[2] v) => (float[2] w) { w = Exp(v) }> y = SequenceAt(m, i) }
 == an optional value inside | 0
