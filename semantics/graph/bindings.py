@@ -17,6 +17,7 @@ from assay.semantics.graph.scopes import Forest
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TypeVar, free_type_vars, open_symbols
+from assay.semantics.walk import post_order
 
 
 def broken_bindings(function: graph.Function, order: Sequence[graph.Expr]) -> Iterator[Invalid]:
@@ -26,7 +27,12 @@ def broken_bindings(function: graph.Function, order: Sequence[graph.Expr]) -> It
     yield from found.twice()
     yield from found.uses()
     yield from found.sizes()
-    yield from found.arms()
+
+
+def sizes_of_arms(function: graph.Function) -> Iterator[Invalid]:
+    """Sizes that get their value in an arm of a choice and outside of it (graph.C14). Asked of what a person wrote: a
+    pass may copy a cast into an arm, of one value, and then the two agree."""
+    yield from _Bindings(function, list(post_order(function))).arms()
 
 
 class _Bindings:

@@ -63,6 +63,7 @@ def region(name: str) -> graph.Function:
 
 BROKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "no main": ("module.C1", lambda: Module({}).main),
+    "no bytecode": ("module.C13", lambda: Module({}).bytecode),
     "an input without a slot": ("program.C1", lambda: check(with_program(inputs=("x", "nothing")))),
     "a step on no slot": ("program.C1", lambda: check(steps(0, reads=("nothing",)))),
     "a step of too few slots": ("program.C2", lambda: check(steps(1, scratch=()))),

@@ -224,3 +224,18 @@ def test_a_wrong_annotation_is_found_by_the_rules(tmp_path: Path) -> None:
     module = decode(json.dumps(data), ArrayReader(tmp_path / "t"))
     with pytest.raises(Invalid, match="its parts make"):
         check(module)
+
+
+def test_a_tensor_that_is_kept_elsewhere_has_to_be_given(tmp_path: Path) -> None:
+    array = np.arange(3, dtype=np.float32)
+    with (tmp_path / "t").open("wb") as file:
+        reference = ArrayWriter(file).add(array)["array"]
+    digest = reference[3]
+    with (tmp_path / "u").open("wb") as file:
+        left_out = ArrayWriter(file, (digest,)).add(array)["array"]
+    reader = ArrayReader(tmp_path / "u")
+    with pytest.raises(Invalid) as caught:
+        reader.get(left_out)
+    assert caught.value.label == "store.C5" and digest in caught.value.message
+    reader.elsewhere[digest] = np.frombuffer(array.tobytes(), np.uint8)
+    assert reader.get(left_out).tolist() == [0.0, 1.0, 2.0]

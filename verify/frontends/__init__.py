@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from assay.semantics.analyses.variables import reachable
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, Function
+from assay.semantics.graph.bindings import sizes_of_arms
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.rules import check as check_rules
@@ -15,6 +17,9 @@ from assay.verify.evidence import Context, Did, Evidence, checked, listed, plura
 def check(before: Module, after: Module, context: Context) -> Evidence:
     """Invalid: the module is not well-formed. That refutes no step of ours: there is no program that one could take."""
     check_rules(after)
+    for name, function in after.graphs.items():
+        for wrong in sizes_of_arms(function):
+            raise Invalid(wrong.message, where=wrong.where or name, label=wrong.label)
     return checked("well-formed, every type derived anew")
 
 

@@ -11,7 +11,7 @@ from assay.semantics.errors import Trap
 from assay.semantics.instance import run_bounds, symbols_of
 from assay.semantics.memory import Plan, Problem, chosen, lower_bound, range_of
 from assay.semantics.module import Program
-from assay.semantics.scalar import Var, evaluate_dim
+from assay.semantics.scalar import Expr, Var, evaluate_dim
 from assay.verify.evidence import Did, plural
 
 DRAWN = 40
@@ -44,7 +44,10 @@ def told_plan(plan: Plan, program: Program, problem: Problem, symbols: str) -> D
     if plan.others:
         data["arrangements"] = len(plan.others) + 1
         about = f"{about}; the smallest of {data['arrangements']} arrangements is taken"
-    if (ratio := drawn_ratio(program, problem, plan)) is not None:
+    if (
+        any(isinstance(s, Expr) for s in plan.sizes.values())
+        and (ratio := drawn_ratio(program, problem, plan)) is not None
+    ):
         about = f"{about}; {ratio}"
         data |= {"ratio": round(ratio.ratio, 4), "ratio_at": dict(ratio.at), "sizes_drawn": ratio.points}
     return about, data

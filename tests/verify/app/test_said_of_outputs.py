@@ -227,7 +227,7 @@ RIGHT: dict[str, Any] = {"output_0.0": X, "output_0.1": X + X, "output_1": -X, "
 @pytest.mark.parametrize(
     ("changed", "code", "words"),
     [
-        ({}, 5, "right: 5 outputs"),
+        ({}, 0, "5 outputs"),
         ({"output_0.1": X}, 1, "output_0.1 element (1,) is 2.0, allowed is 4.0"),
         ({"output_0.2": X}, 1, "output_0.length is 3, must be 2"),
         ({"output_2.none": None, "output_2": X}, 1, "output_2.none is False, must be True"),
@@ -236,7 +236,7 @@ RIGHT: dict[str, Any] = {"output_0.0": X, "output_0.1": X + X, "output_1": -X, "
     ],
 )
 def test_sequences_and_optional_values_of_a_text(changed: dict[str, Any], code: int, words: str, said: Any) -> None:
-    """They are judged by their elements; 5, for the lowering takes no such program, which is a line of its own."""
+    """They are judged by their elements; the lowering goes on to bytecode, for no plan has such a program."""
     found, text = said(LISTS, {"x": X}, {n: a for n, a in {**RIGHT, **changed}.items() if a is not None})
     assert found == code and words in text, text
 
