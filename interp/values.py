@@ -177,7 +177,7 @@ def parts(value: Value) -> Sequence[Value]:
             return ()
 
 
-def _contents(value: Value) -> Sequence[Value]:
+def contents(value: Value) -> Sequence[Value]:
     """What is directly inside a value, a cell's too."""
     return (value.value,) if isinstance(value, Cell) else parts(value)
 
@@ -187,34 +187,49 @@ def plain(value: Value) -> Value:
     return value.raw.astype(value.of.numpy, copy=False) if isinstance(value, Bounded) and value.is_exact else value
 
 
-def copied(root: Value) -> Value:
-    """A copy of a value with its own cells, as they are now: later writes are not seen in it. Exact intervals become
-    arrays."""
-    cells = {id(v): (v, Cell(None)) for v in pre_order(root, _contents) if isinstance(v, Cell)}
+def rebuilt(root: Value, leaf: Callable[[Value], Value]) -> Value:
+    """A value with others in place of what is neither a tuple nor a data value."""
 
-    def rebuilt(value: Value, inside: list[Value]) -> Value:
+    def made(value: Value, inside: Sequence[Value]) -> Value:
         match value:
             case tuple():
                 return tuple(inside)
             case Data():
                 return Data(value.type, value.constructor, tuple(inside))
-            case Cell():
-                return cells[id(value)][1]
-            case np.ndarray() | Bounded(is_exact=True):
-                view = plain(value).view()
-                view.flags.writeable = False  # who is shown it cannot change it
-                return view
             case _:
-                return value
+                return leaf(value)
+
+    return fold(root, made, parts)
+
+
+def with_own_cells(root: Value, leaf: Callable[[Value], Value]) -> Value:
+    """The same with cells of its own, as they are now: later writes are not seen in it."""
+    cells = {id(v): (v, Cell(None)) for v in pre_order(root, contents) if isinstance(v, Cell)}
+
+    def own(value: Value) -> Value:
+        return cells[id(value)][1] if isinstance(value, Cell) else leaf(value)
 
     for old, new in cells.values():
-        new.value = fold(old.value, rebuilt, parts)
-    return fold(root, rebuilt, parts)
+        new.value = rebuilt(old.value, own)
+    return rebuilt(root, own)
+
+
+def copied(root: Value) -> Value:
+    """A copy of a value with its own cells. Exact intervals become arrays."""
+
+    def shown(value: Value) -> Value:
+        if not isinstance(value, np.ndarray) and not (isinstance(value, Bounded) and value.is_exact):
+            return value
+        view = plain(value).view()
+        view.flags.writeable = False  # who is shown it cannot change it
+        return view
+
+    return with_own_cells(root, shown)
 
 
 def is_open(root: Value) -> bool:
     """Whether some number in a value is not known exactly."""
-    return any(isinstance(v, Bounded) and not v.is_exact for v in pre_order(root, _contents))
+    return any(isinstance(v, Bounded) and not v.is_exact for v in pre_order(root, contents))
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -287,6 +287,11 @@ class Module(Readable):
         return entry
 
     @property
+    def is_bytecode(self) -> bool:
+        """Whether the entry is bytecode."""
+        return isinstance(self.definitions.get("main"), Bytecode)
+
+    @property
     def bytecode(self) -> Bytecode:
         """The entry as bytecode."""
         entry = self.definitions.get("main")

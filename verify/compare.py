@@ -25,11 +25,9 @@ from assay.semantics.graph import CallTIR, Expr
 from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
-from assay.semantics.scalar import TRANSCENDENTAL, Apply
 from assay.semantics.steps import PrintValues, Step
-from assay.semantics.tensor import PrimFunc, program_order
-from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import post_order
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.elementary import elementary_functions
 from assay.verify.c.compiled import Compiled, Look, SeenEnough, compile_c
 from assay.verify.c.tools import SizesRefused
 from assay.verify.evidence import Evidence, plural, refuted, tested
@@ -52,13 +50,7 @@ NO_ROOM = "machine.T13"
 
 def is_transcendental(module: Module) -> bool:
     """Whether some tensor function uses an operation whose value is a choice within a bound."""
-    return any(
-        isinstance(e, Apply) and e.op in TRANSCENDENTAL
-        for kernel in module.kernels.values()
-        for stmt in program_order(without_blocks(kernel).body)
-        for root in stmt.expressions
-        for e in post_order(root)
-    )
+    return any(elementary_functions(kernel) for kernel in module.kernels.values())
 
 
 @dataclass

@@ -18,12 +18,12 @@ from assay.semantics.graph import CallTIR
 from assay.semantics.linked import with_linked
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
-from assay.semantics.scalar import TRANSCENDENTAL, Apply, Expr as Scalar, Var as Symbol
-from assay.semantics.tensor import PrimFunc, program_order
-from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.scalar import Expr as Scalar, Var as Symbol
+from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import calls_of
+from assay.semantics.tensor.elementary import elementary_functions
 from assay.semantics.types import TupleType, flatten
-from assay.semantics.walk import occurrences, post_order
+from assay.semantics.walk import occurrences
 
 
 class Kernel(Protocol):
@@ -88,9 +88,7 @@ class Filler:
         if calls_of(func):
             return True  # what it calls is not looked at
         if func not in self.choosing:
-            roots = (e for stmt in program_order(without_blocks(func).body) for e in stmt.expressions)
-            found = (isinstance(e, Apply) and e.op in TRANSCENDENTAL for root in roots for e in post_order(root))
-            self.choosing[func] = any(found)
+            self.choosing[func] = bool(elementary_functions(func))
         return self.choosing[func]
 
     def claimed(self, node: CallTIR, func: PrimFunc, given: Sequence[Value]) -> Value:

@@ -15,7 +15,6 @@ from assay.interp.graph.contents import check_contents
 from assay.interp.values import Event, Externs, Shape, Value
 from assay.interp.vm.saving import with_saved_call
 from assay.semantics import graph
-from assay.semantics.bytecode import Bytecode
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Function, GlobalVar, ShapeExpr, Var
 from assay.semantics.graph.matching import instantiate
@@ -64,7 +63,7 @@ class Session:
         inputs: Mapping[str, Any] = self.inputs
         if function != "main" or values or named:
             inputs = self.by_name(list(types_of_entry(self.module, function)), function, values, named)
-        if is_bytecode(self.module):
+        if self.module.is_bytecode:
             self.outputs = vm.run(self.module, inputs, externs=self.externs, trace=self.trace, entry=function)
         else:
             target = self.function(function)
@@ -97,7 +96,7 @@ class Session:
         name is taken (session.C4); a value that no module can hold, such as a closure or a reference (session.C5).
         """
         taken = {*self.module.definitions, *self.module.constants}
-        taken |= {*self.module.bytecode.functions} if is_bytecode(self.module) else set()
+        taken |= {*self.module.bytecode.functions} if self.module.is_bytecode else set()
         if saved in taken or not saved:
             raise Invalid(f"the module has a {saved!r} already; save the call under another name", label="session.C4")
         types = types_of_entry(self.module, function)
@@ -106,7 +105,7 @@ class Session:
         plain = {s for n in made for s in open_symbols(types[n])}
         sizes: dict[Symbol, int] = {}
         bind([(types[n], v, f"input {n!r}") for n, v in made.items() if plain.issuperset(symbols(types[n]))], sizes, {})
-        if is_bytecode(self.module):
+        if self.module.is_bytecode:
             self.module = with_saved_call(self.module, saved, function, made, sizes)
             return
         target = self.function(function)
@@ -129,11 +128,6 @@ class Session:
         return self.outputs[which]
 
 
-def is_bytecode(module: Module) -> bool:
-    """Whether what runs is bytecode."""
-    return isinstance(module.definitions.get("main"), Bytecode)
-
-
 def function_of(module: Module, name: str) -> Function:
     """The module's graph function of that name; Invalid (session.C3) where there is none."""
     found = module.definitions.get(name)
@@ -146,7 +140,7 @@ def function_of(module: Module, name: str) -> Function:
 def types_of_entry(module: Module, name: str) -> dict[str, Type]:
     """The types of what a function takes, by name. Invalid: there is none of that name that can be called from
     outside."""
-    if is_bytecode(module):
+    if module.is_bytecode:
         return dict(module.bytecode.entry(name).inputs)
     return {p.name: p.type for p in function_of(module, name).params}
 

@@ -32,7 +32,9 @@ def broken_bindings(function: graph.Function, order: Sequence[graph.Expr]) -> It
 def sizes_of_arms(function: graph.Function) -> Iterator[Invalid]:
     """Sizes that get their value in an arm of a choice and outside of it (graph.C14). Asked of what a person wrote: a
     pass may copy a cast into an arm, of one value, and then the two agree."""
-    yield from _Bindings(function, list(post_order(function))).arms()
+    order = list(post_order(function))
+    if any(isinstance(n, graph.If | graph.Match) for n in order):
+        yield from _Bindings(function, order).arms()
 
 
 class _Bindings:

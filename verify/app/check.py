@@ -357,7 +357,8 @@ class CheckRun:
     def _lines(self) -> Generator[Line, None, bool]:
         """The lines of our own, up to `stop_after`; whether all of them hold."""
         before: Module | None = None
-        while left := [s for s in self.stages if s.name not in self.modules]:
+        done: set[str] = set()
+        while left := [s for s in self.stages if s.name not in done]:
             stage = left[0]
             self.begin(stage.name)
             with named(f"the stage {stage.name}"):
@@ -368,6 +369,7 @@ class CheckRun:
                     self.go_to_bytecode(stage, wrong)
                     continue
                 self.modules[stage.name] = module
+                done.add(stage.name)
                 if stage.name in ("import", "legalize"):  # where values and buffers come in
                     require_countable(module)
                 if before is None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from assay.semantics import store
 from assay.semantics.bits import frozen, raw
-from assay.semantics.bytecode import Bytecode
 from assay.semantics.bytecode.decode import decode_bytecode
 from assay.semantics.bytecode.encode import encode_bytecode
 from assay.semantics.bytecode.listing import listing
@@ -135,11 +134,6 @@ def save_executable(module: Module, path: Path) -> None:
             pack_folder(place, temporary)
 
     replace_file(path, packed)
-
-
-def is_executable(module: Module) -> bool:
-    """Whether a module is bytecode."""
-    return isinstance(module.definitions.get("main"), Bytecode)
 
 
 def assembly(module: Module) -> str:

@@ -36,7 +36,7 @@ from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.dispatch.choice import Choices, parse_choices
 from assay.verify.dispatch.dispatcher import Dispatcher
 from assay.verify.dispatch.objects import KernelCompiler
-from assay.verify.dispatch.program import DispatchedProgram, is_bytecode
+from assay.verify.dispatch.program import DispatchedProgram
 from assay.verify.dispatch.store import KernelStore
 
 Array = np.ndarray[Any, Any]
@@ -152,7 +152,7 @@ def _module(program: Module | Path, inputs: Sequence[Path], how: Mapping[str, An
 def _lowered(module: Module, choices: Choices) -> Module:
     """The module as tensor functions. Groups of them are fused, but where a library is asked for, which knows single
     operators. Bytecode is lowered."""
-    if is_bytecode(module):
+    if module.is_bytecode:
         return module
     for name, run in lowering_passes().items():
         if name in ("devices", "anf", "legalize") or (name == "fuse" and not choices.uses("library")):

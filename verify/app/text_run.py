@@ -21,7 +21,7 @@ from assay.interp.values import Event, Externs, Shape, Value
 from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
-from assay.semantics.bytecode import Bytecode, EntryPoint
+from assay.semantics.bytecode import EntryPoint
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
@@ -157,7 +157,7 @@ Target: TypeAlias = Function | PrimFunc | EntryPoint
 
 def target_of(module: Module, function: str | None) -> tuple[str, Target]:
     """The function that is meant, and its name. Invalid: there is none of that name, or it is none that can be run."""
-    if isinstance(module.definitions.get("main"), Bytecode):
+    if module.is_bytecode:
         return function or "main", module.bytecode.entry(function or "main")
     name = entry_name(module, function)
     target = module.definitions[name]

@@ -19,7 +19,7 @@ from assay.interp import graph as evaluator, vector, vm
 from assay.interp.graph.kernel_calls import flat
 from assay.interp.graph.memory_limits import memory_traps
 from assay.interp.values import Event, Externs, Value
-from assay.semantics.bytecode import Bytecode, InvokeKernel
+from assay.semantics.bytecode import InvokeKernel
 from assay.semantics.errors import Trap
 from assay.semantics.graph import CallTIR, Function
 from assay.semantics.instance import sizes_of
@@ -42,18 +42,13 @@ Array = np.ndarray[Any, Any]
 
 def called_functions(module: Module) -> dict[str, PrimFunc]:
     """The tensor functions that the graph functions call which are reached from main, or that bytecode invokes."""
-    if is_bytecode(module):
+    if module.is_bytecode:
         bodies = [f.body for f in module.bytecode.functions.values()]
         invoked = dict.fromkeys(i.kernel for body in bodies for i in body if isinstance(i, InvokeKernel))
         return {n: module.kernel(n) for n in invoked}
     functions = [d for n, d in module.definitions.items() if isinstance(d, Function) and not n.startswith("group_")]
     names = dict.fromkeys(n.func for f in functions for n in post_order(f) if isinstance(n, CallTIR))
     return {n: module.kernel(n) for n in names}
-
-
-def is_bytecode(module: Module) -> bool:
-    """Whether the module's main is bytecode."""
-    return isinstance(module.definitions.get(MAIN), Bytecode)
 
 
 @dataclass(eq=False)
@@ -76,7 +71,7 @@ class DispatchedProgram:
         if self.choice is None:
             return None
         refused = "it is bytecode"
-        if not is_bytecode(self.module):
+        if not self.module.is_bytecode:
             names = frozenset(n for n, _ in self.choice.sizes)
             with PROVING:
                 found = WholeProof(self.module, names, self.dispatcher.why_not_neutral)
@@ -107,7 +102,7 @@ class DispatchedProgram:
                 if found is not None:
                     return found
             with memory_traps():
-                if is_bytecode(self.module):
+                if self.module.is_bytecode:
                     return vm.run(self.module, inputs, execute=self.dispatcher, externs=externs, trace=trace)
                 return evaluator.run(self.module, inputs, kernel=self.dispatcher, externs=externs, trace=trace)
         finally:

@@ -15,10 +15,9 @@ import numpy as np
 
 from assay.semantics.errors import Crash, Trap, Unsupported
 from assay.semantics.operator import Attrs, Operator
-from assay.semantics.scalar import TRANSCENDENTAL, Apply
-from assay.semantics.tensor import PrimFunc, program_order
-from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import Worklist, post_order
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.elementary import elementary_functions
+from assay.semantics.walk import Worklist
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
 from assay.verify.equivalence.evaluate import OutputTerms, outcome
 from assay.verify.equivalence.normal import normal
@@ -71,20 +70,14 @@ def prove_kernel(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
                 return found
             if found.notion < notion:
                 notion, reason = found.notion, found.reason
-        if (names := elementary(kernel)) and notion > REAL:
+        if (names := elementary_functions(kernel)) and notion > REAL:
+            # terms have one function of each name, and NumPy's are not the scalar rules'
             return KernelProof(REAL, f"the last bits of {', '.join(names)} may be others in NumPy")
         return KernelProof(notion, reason)
     except (UndecidedTrace, Unsupported) as undecided:
         return KernelProof(UNKNOWN, str(undecided))
     except Trap as trap:
         return KernelProof(UNKNOWN, f"the kernel traps for all data: {trap.message}")
-
-
-def elementary(kernel: PrimFunc) -> list[str]:
-    """The elementary functions that a kernel uses. Terms have one function of each name, and there are several: of
-    correct ones each may have its own last bits (rule M10.4), and NumPy's are not the scalar rules'."""
-    roots = (e for s in program_order(without_blocks(kernel).body) for e in s.expressions)
-    return sorted({e.op for r in roots for e in post_order(r) if isinstance(e, Apply) and e.op in TRANSCENDENTAL})
 
 
 def _paths(

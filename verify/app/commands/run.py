@@ -302,14 +302,14 @@ def _write_text(module: Any, output: Path | None) -> None:
 
     from assay.semantics.errors import EnvironmentFailure
     from assay.semantics.text.module_text import show as show_module, write_module
-    from assay.verify.app.executable import assembly, is_executable
+    from assay.verify.app.executable import assembly
     from assay.verify.app.terminal import Stream
     from assay.verify.border.files import replace_text
 
     if output is not None:
-        replace_text(output, assembly(module)) if is_executable(module) else write_module(module, output)
+        replace_text(output, assembly(module)) if module.is_bytecode else write_module(module, output)
         return
-    text = assembly(module) if is_executable(module) else show_module(module)
+    text = assembly(module) if module.is_bytecode else show_module(module)
     if isinstance(sys.stdout, Stream) and not sys.stdout.encodes(text):
         raise EnvironmentFailure(
             f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module:"
