@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash
@@ -24,6 +25,7 @@ FAMILIES = {
 }
 
 
+@cache
 def operators_page() -> str:
     """The page: a table of contents, then the operators by family."""
     families = {f: [op for op in OPERATORS.values() if op.family == f] for f in FAMILIES}

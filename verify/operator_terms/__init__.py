@@ -7,9 +7,9 @@ multiplied, which rule M9 leaves open. Both may trap on the same data only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,10 +26,12 @@ from assay.verify.equivalence.show import first_difference, show_term
 from assay.verify.equivalence.trace import trace_of
 from assay.verify.operator_terms import rules as rules
 from assay.verify.operator_terms.array import TermArray, TermRun
+from assay.verify.operator_terms.cases import equal_in_all_cases
 from assay.verify.operator_terms.exact import ExactTerms
 from assay.verify.operator_terms.paths import always_traps, never_traps, resolved_numbers
 
 Array: TypeAlias = np.ndarray[Any, Any]
+Made = TypeVar("Made")
 
 MOST_PATHS = 8
 """Runs of a value, one for each way to answer what it asks of its data."""
@@ -84,32 +86,44 @@ def _paths(
     kernel: PrimFunc, op: Operator, attrs: Attrs, terms: ExactTerms, first: Sequence[int], shapes: Sequence[Any]
 ) -> Iterator[tuple[TermRun, list[TermArray] | Trap]]:
     """The value's results, or its trap, in a run for each way to answer its questions about data."""
+
+    def value(run: TermRun) -> list[TermArray]:
+        operands = [
+            TermArray(run, start + np.arange(int(np.prod(s)), dtype=np.int64).reshape(s), b.dtype)
+            for b, s, start in zip(kernel.inputs, shapes, first, strict=True)
+        ]
+        return results_of(run, op, attrs, operands)
+
+    return ways(terms, first, value)
+
+
+def results_of(run: TermRun, op: Operator, attrs: Attrs, operands: Sequence[Any]) -> list[TermArray]:
+    """What an operator's value gives of arrays of terms. UndecidedTrace where it does what has no rule."""
+    try:
+        with np.errstate(all="ignore"):
+            made = op.value(attrs, *operands)
+    except (Crash, TypeError, AttributeError, ValueError) as unknown:
+        raise UndecidedTrace(f"the value does what has no rule for terms: {unknown}") from None
+    return [x if isinstance(x, TermArray) else run.array(x) for x in (made if isinstance(made, tuple) else (made,))]
+
+
+def ways(
+    terms: ExactTerms, first: Sequence[int], value: Callable[[TermRun], Made]
+) -> Iterator[tuple[TermRun, Made | Trap]]:
+    """What `value` gives, or its trap, in a run for each way to answer what it asks of data."""
     nothing: tuple[bool, ...] = ()
     waiting = Worklist([nothing])
     for count, given in enumerate(waiting):
         if count >= MOST_PATHS:
             raise UndecidedTrace(f"the value has more than {MOST_PATHS} ways through it")
         run = TermRun(terms, first, given)
-        operands = [
-            TermArray(run, start + np.arange(int(np.prod(s)), dtype=np.int64).reshape(s), b.dtype)
-            for b, s, start in zip(kernel.inputs, shapes, first, strict=True)
-        ]
         try:
-            with np.errstate(all="ignore"):
-                made = op.value(attrs, *operands)
+            made: Made | Trap = value(run)
         except Trap as trap:
             made = trap
-        except (Crash, TypeError, AttributeError, ValueError) as unknown:
-            raise UndecidedTrace(f"the value does what has no rule for terms: {unknown}") from None
         answers = [holds for _, holds in run.asked]
         waiting.add((*answers[:k], False) for k in range(len(given), len(answers)) if answers[k])
-        if isinstance(made, Trap):
-            yield run, made
-            continue
-        results = [
-            x if isinstance(x, TermArray) else run.array(x) for x in (made if isinstance(made, tuple) else (made,))
-        ]
-        yield run, results
+        yield run, made
 
 
 def _compared(kernel: PrimFunc, run: TermRun, results: Sequence[TermArray] | Trap, now: OutputTerms) -> KernelProof:
@@ -128,9 +142,18 @@ def _compared(kernel: PrimFunc, run: TermRun, results: Sequence[TermArray] | Tra
     more = np.isin(apart, now.traps)
     if not more.all() or not never_traps(run, apart).all():
         return KernelProof(UNKNOWN, f"one may trap where the other does not: {show_term(run.terms, int(apart[0]))}")
+    return equal_terms(run, wanted, given)
+
+
+def equal_terms(run: TermRun, wanted: Array, given: Array) -> KernelProof:
+    """The strongest notion in which terms are equal, each to each, with the answers of the run."""
     exact = REASSOCIATED if run.in_any_order else BIT_EXACT
     order = "NumPy chooses the order of a sum" if run.in_any_order else ""
     apart = np.flatnonzero(wanted != given)
+    if not len(apart):
+        return KernelProof(exact, order)
+    unlike = ~equal_in_all_cases(run, wanted[apart], given[apart])
+    apart = apart[unlike]
     if not len(apart):
         return KernelProof(exact, order)
     both = np.concatenate([wanted[apart], given[apart]])

@@ -100,6 +100,8 @@ class ExactTerms(Terms):
             if of is BOOL and op in ("and", "or"):
                 last = self.true if op == "or" else self.false
                 made = np.where(y == last, last, made)
+            if op == "or":
+                made = self._less_or_equal(x, y, made)
         if op in ("sub", "div"):
             unit = of.numpy.type(0.0 if op == "sub" else 1.0)
             made = np.where(b == self.constant(unit, of), a, made)
@@ -109,6 +111,21 @@ class ExactTerms(Terms):
         if op in CLASSES and not of.is_float:
             made = np.where(same, self.true if CLASSES[op] else self.false, made)
         return np.asarray(made)
+
+    def _less_or_equal(self, x: Array, y: Array, made: Array) -> Array:
+        """`a < b or a == b` as `a <= b`, which holds of NaN too."""
+        codes, a, b = self.parts(x)
+        others, c, d = self.parts(y)
+        for code in np.unique(codes):
+            name, of = self.names[code]
+            if name != "lt" or of is None:
+                continue
+            pair = ((a == c) & (b == d)) | ((a == d) & (b == c))
+            some = (codes == code) & (others == self.code("eq", of)) & pair
+            if some.any():
+                made = np.array(made)
+                made[some] = self.apply("le", of, BOOL, a[some], b[some])
+        return made
 
     def _settled(self, of: DType, zero: Array, x: Array, y: Array, made: Array) -> Array:
         """+0 added to a maximum of which the sign of a zero is open: it is +0 whichever it was."""

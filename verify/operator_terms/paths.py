@@ -27,6 +27,9 @@ BLIND = ("add", "sub", "mul", "neg", "abs", "max", "min", "larger", "smaller", "
 SETTLING = ("exp", "eq", "ne", "lt", "le")
 """Operations that give the same of zeros of both signs."""
 
+OF_NAN = ("exp", "log", "tanh", "erf", "sigmoid", "sin", "cos", "tan", "sinh", "cosh", "atan")
+"""Functions that are not computed of literals here, and give NaN of NaN."""
+
 
 def resolved_numbers(run: TermRun, numbers: Array, blind: bool = False, real: bool = False) -> Array:
     """The terms with what the answers of the run say put in: equal to the given ones for all data with these
@@ -37,6 +40,15 @@ def resolved_numbers(run: TermRun, numbers: Array, blind: bool = False, real: bo
         return numbers
     found = _Known(run, real).rebuilt(flat, blind)
     return np.array([found[int(n), blind] for n in flat], np.int64).reshape(numbers.shape)
+
+
+def known_numbers(run: TermRun, numbers: Array, facts: dict[int, bool], given: dict[int, int]) -> Array:
+    """The terms where these conditions hold or do not, and what is `given` another term is that."""
+    known = _Known(run, False)
+    known.facts.update(facts)
+    known.given = given
+    found = known.rebuilt(numbers, False)
+    return np.array([found[int(n), False] for n in numbers], np.int64)
 
 
 def always_traps(run: TermRun, traps: Array) -> bool:
@@ -93,6 +105,8 @@ class _Known:
         """Terms that are not -0."""
         self.not_zero = {t for n, holds in self.facts.items() if not holds and (t := self._is_zero_test(n))}
         """Terms that are no zero."""
+        self.given: dict[int, int] = {}
+        """Terms that are other terms here."""
         self.signed: dict[int, int] = {}
         self.new: dict[tuple[int, bool], int] = {}
         """By the old term, and whether the sign of a zero matters where it stands."""
@@ -143,6 +157,8 @@ class _Known:
     def _decided(self, number: int) -> int:
         """The new term where it takes none of its operands: of a condition that is known, or a maximum whose zeros are
         given their signs; else 0."""
+        if number in self.given:
+            return self.given[number]
         if number in self.facts:
             return self.terms.true if self.facts[number] else self.terms.false
         if number not in self.signed:
@@ -182,6 +198,8 @@ class _Known:
         if name == "div" and self.real and of is not None:
             inverse = terms.intern(terms.code("inverse", of), right)
             return int(terms.apply("mul", of, of, left, inverse))
+        if name in OF_NAN and of is not None and self._is_nan(left):
+            return left
         if (left, right) == (a, b):
             return number
         if name.startswith("cast ") and of is not None:
@@ -190,6 +208,9 @@ class _Known:
             to = BOOL if OPERATIONS[name].result == "bool" else of
             return int(terms.apply(name, of, to, left, *((right,) if OPERATIONS[name].arity == 2 else ())))
         return int(terms.intern(terms.code(name, of), left, right))
+
+    def _is_nan(self, number: int) -> bool:
+        return number in self.terms.values and bool(np.isnan(self.terms.values[number][1]))
 
     def _extreme(self, number: int, name: str, of: Any, left: int, right: int) -> int:
         """An open maximum or minimum: the table's where it is no zero, or no operand is -0."""

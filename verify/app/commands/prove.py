@@ -30,11 +30,27 @@ def prove(
         str | None,
         typer.Option("--operator", help="in place of FILE: that the operator's kernel gives what its definition does"),
     ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(
+            "--rule",
+            metavar="NAME",
+            help="in place of FILE: that ONNX's operator NAME is imported as the body that the standard gives",
+        ),
+    ] = None,
+    rules: Annotated[
+        bool, typer.Option("--rules", help="how the rule of each operator of FILE, an ONNX model, is known")
+    ] = False,
 ) -> None:
     """Prove tensor functions of FILE for all sizes: bounds, races, initialisation. Exit code 4: something is
     unknown."""
-    if operator is not None or file is None:
-        raise typer.Exit(_operator(file, operator))
+    if operator is not None or rule is not None or file is None:
+        raise typer.Exit(_named(file, operator, rule))
+    if rules:
+        from assay.verify.app.terminal import Screen
+        from assay.verify.frontends.rules_command import show_rules
+
+        raise typer.Exit(show_rules(file, Screen()))
     from assay.verify.api.prove import prove as prove_program
     from assay.verify.app.terminal import Screen
     from assay.verify.symbolic.command import CODES, require_evidence, show_again, show_proofs
@@ -50,13 +66,21 @@ def prove(
     raise typer.Exit(CODES[made.verdict])
 
 
-def _operator(file: Path | None, name: str | None) -> int:
-    """Show what is proved of an operator's kernel."""
+def _named(file: Path | None, operator: str | None, rule: str | None) -> int:
+    """Show what is proved of an operator's kernel, or of the rule of an operator of ONNX's."""
     from assay.semantics.errors import Invalid
     from assay.verify.app.terminal import Screen
+
+    given = {"FILE": file, "--operator": operator, "--rule": rule}
+    said = [name for name, value in given.items() if value is not None]
+    if len(said) != 1:
+        wrong = " and ".join(said) + " were given" if said else "none of FILE, --operator and --rule was given"
+        raise Invalid(f"{wrong}: one of them says what is to be proved", label="prove.C1")
+    if rule is not None:
+        from assay.verify.frontends.rules_command import show_rule
+
+        return show_rule(rule, Screen())
     from assay.verify.operator_terms.command import show_operator
 
-    if name is None or file is not None:
-        wrong = "both FILE and --operator were given" if file is not None else "neither FILE nor --operator was given"
-        raise Invalid(f"{wrong}: one of the two says what is to be proved", label="prove.C1")
-    return show_operator(name, Screen())
+    assert operator is not None
+    return show_operator(operator, Screen())
