@@ -22,6 +22,8 @@ COMPARED = ("lt", "le", "eq", "ne")
 MOST_VALUES = 2
 """Values of one element whose cases are told apart."""
 MOST_ELEMENTS = 256
+MOST_FAILED = 3
+"""Elements that are not shown to be equal, after which the others are left."""
 MOST_PARTS = 400
 """Terms of one element in which comparisons are looked for."""
 Split = tuple[dict[int, bool], dict[int, int]]
@@ -31,12 +33,16 @@ Split = tuple[dict[int, bool], dict[int, int]]
 def equal_in_all_cases(run: TermRun, left: Array, right: Array) -> Array:
     """Of pairs of terms those that are equal, bit for bit, in every case."""
     same = left == right
+    failed = 0
     for k in np.flatnonzero(~same)[:MOST_ELEMENTS]:
+        if failed == MOST_FAILED:
+            break
         pair = np.array([left[k], right[k]], np.int64)
         values = _compared_values(run, pair)
         if 0 < len(values) <= MOST_VALUES:
             cases = product(*(list(_cases(run, *v)) for v in values))
             same[k] = all(_equal(run, pair, case) for case in cases)
+        failed += not same[k]
     return np.asarray(same)
 
 

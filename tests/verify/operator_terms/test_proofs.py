@@ -132,8 +132,11 @@ X11: Types = (((3, 3), "float32"),)
 AB: Types = (((3, 3), "float32"), ((3, 3), "float32"))
 ROWS: Types = (((5, 2), "float32"), ((3,), "int64"))
 FAULTS: dict[str, tuple[str, Types, Kernel, dict[str, Any], bool]] = {
-    "arms of a select exchanged at equality": (
-        "nn.leakyrelu", F32, one(lambda x: select(x > 0, x, x * 0.01)), {}, True
+    "arms of a select exchanged at the least number": (
+        "nn.leakyrelu", F32, one(lambda x: select(x > const(1e-45, FLOAT32), x, x * 0.01)), {}, True
+    ),
+    "arms of a select exchanged for NaN": (
+        "nn.leakyrelu", F32, one(lambda x: select(x < 0, x * 0.01, apply("max", x, ZERO))), {}, True
     ),
     "relu: a comparison that drops NaN": ("nn.relu", F32, one(lambda x: select(x > 0, x, ZERO)), {}, True),
     "relu: -0 stays": ("nn.relu", F32, one(lambda x: select(x < 0, ZERO, x)), {}, True),
@@ -189,6 +192,7 @@ FAULTS: dict[str, tuple[str, Types, Kernel, dict[str, Any], bool]] = {
 
 def test_what_is_right_passes() -> None:
     """The same builders without the fault."""
+    assert proof("nn.leakyrelu", F32, one(lambda x: select(x > 0, x, x * 0.01))).notion is BIT_EXACT  # 0 * 0.01 is 0
     assert proof("nn.relu", F32, one(lambda x: apply("max", x, ZERO))).notion is BIT_EXACT
     assert proof("matmul", AB, product(lambda a, b, i, j, k: a[i, k] * b[k, j])).notion is REASSOCIATED
     pool = {"pool_size": (2,), "padding": (1, 0)}
