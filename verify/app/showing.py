@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from assay.verify.api.check import Report
 from assay.verify.app.answers import answering, write_answer
+from assay.verify.app.assumed import Assumption, assumed
 from assay.verify.app.check import Line
 from assay.verify.app.junit import TestCase, write_junit
 from assay.verify.app.terminal import Screen, cell
@@ -21,9 +22,11 @@ from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit
 
 
-def show_run(what: str, seed: int, as_json: bool, work: Callable[..., Report], junit: Path | None = None) -> Exit:
+def show_run(
+    what: str, seed: int, as_json: bool, work: Callable[..., Report], junit: Path | None = None, trust: bool = False
+) -> Exit:
     """Do the work, which tells its lines `on_line` and how far it is as `progress`: print each line as it comes, or all
-    as JSON at the end, and as JUnit's XML to `junit`; the exit code."""
+    as JSON at the end, and as JUnit's XML to `junit`; with `trust` what the lines rest on, too. The exit code."""
     if junit is not None:
         require_file_place(junit)
     out = Screen(stderr=as_json)
@@ -47,8 +50,13 @@ def show_run(what: str, seed: int, as_json: bool, work: Callable[..., Report], j
         found = work(on_line=on_line, progress=progress)
         if junit is not None:
             write_junit(junit, f"assay check {what}", map(line_case, found.lines))
+        if trust:
+            rests = assumed(found.lines)
+            answer["assumed"] = [a.as_data() for a in rests]
     if as_json:
         write_answer(answer)
+    elif trust:
+        print_assumed(out, rests)
     return found.exit
 
 
@@ -71,6 +79,16 @@ def print_line(out: Screen, line: Line) -> None:
     row.add_column(overflow="fold")
     row.add_row(Text(line.stage), line.evidence.word, f"{line.seconds:.2f} s", cell(said))
     out.print(row)
+
+
+def print_assumed(out: Screen, rests: Iterable[Assumption]) -> None:
+    """What the lines rest on, and where it stands."""
+    table = Table("assumed", "place", show_edge=False, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
+    for a in rests:
+        table.add_row(cell(a.sentence), cell(a.place))
+    out.print(table)
 
 
 @contextmanager

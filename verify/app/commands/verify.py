@@ -35,10 +35,10 @@ def verify(
     constants: Constants = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a certificate again, from nothing but the directory or the file."""
+    """Check a certificate again, from nothing but the directory or the file, and tell what that rests on."""
     from assay.verify.api.check import stored_at, verify as verify_certificate
     from assay.verify.app.showing import show_run
 
     stored = stored_at(directory, constants)
     work = partial(verify_certificate, stored, model=model, key=key, second=second)
-    raise typer.Exit(show_run(str(directory), stored.seed, as_json, work))
+    raise typer.Exit(show_run(str(directory), stored.seed, as_json, work, trust=True))
