@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
-from assay.lower.frontends.relay.lexer import Places
+from assay.lower.frontends.places import Places
 from assay.lower.frontends.stablehlo.reader import module_texts
 from assay.lower.frontends.stablehlo.translate import translate
 from assay.semantics.errors import Invalid
@@ -27,7 +28,7 @@ def stablehlo_modules(text: str, source: str = "<string>") -> list[tuple[str, Ca
     """The modules of a text, which lines of `// -----` divide: the name of each, and what makes it."""
     places = Places(Source.of(text, source))
     found = module_texts(places)
-    return [(m.name or str(k + 1), lambda m=m: translate(m, places)) for k, m in enumerate(found)]
+    return [(m.name or str(k + 1), partial(translate, m, places)) for k, m in enumerate(found)]
 
 
 def parse_stablehlo(text: str, source: str = "<string>", name: str | None = None) -> Module:

@@ -1,9 +1,8 @@
-"""Makes the bindings that a StableHLO program becomes, and remembers what is known of them (specs/lower.md,
-"StableHLO").
+"""Makes the bindings of a StableHLO program, and remembers what is known of them (specs/lower.md, "StableHLO").
 
 Every operation is a let, in the order of the text. A size that is computed by tensors is followed from where they are
-defined: `get_dimension_size`, arithmetic and `concatenate` give dims over the sizes of the parameters. What is not known
-is measured by the run, as for ONNX.
+defined: `get_dimension_size`, arithmetic and `concatenate` give dims over the sizes of the parameters. What is not
+known is measured by the run, as for ONNX.
 """
 
 from __future__ import annotations
@@ -111,7 +110,9 @@ class HloBuilder:
                 return objects(arg.type.shape, (arg.type.ndim,))
             case graph.Call(op=Operator() as op):
                 args = [self._contents.get(a) for a in node.args]
-                if not all(isinstance(a, np.ndarray) for a in args) or not isinstance(node.type, (TensorType, TupleType)):
+                if not all(isinstance(a, np.ndarray) for a in args) or not isinstance(
+                    node.type, (TensorType, TupleType)
+                ):
                     return None
                 return derive(op.name, node.attrs, [a for a in args if isinstance(a, np.ndarray)], node.type)
             case graph.TupleGetItem():

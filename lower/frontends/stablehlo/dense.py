@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.relay.lexer import Places
+from assay.lower.frontends.places import Places
 from assay.lower.frontends.stablehlo.syntax import Array, Dense, RefusedType, TensorText
 from assay.semantics.budget import claim
 from assay.semantics.digits import MOST

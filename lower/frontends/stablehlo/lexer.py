@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assay.lower.frontends.relay.lexer import Places, Token
+from assay.lower.frontends.places import Places, Token
 from assay.semantics.digits import MOST
 from assay.semantics.errors import Invalid
 

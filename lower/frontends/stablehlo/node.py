@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from assay.lower.frontends.stablehlo.build import HloBuilder
@@ -13,15 +13,13 @@ from assay.lower.frontends.stablehlo.syntax import (
     Dialect,
     Operation,
     QuantizedElement,
-    Region,
     TensorText,
     TypeText,
 )
 from assay.lower.frontends.stretching import claimed
-from assay.semantics.dtypes import BOOL, INT64, DType
+from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
-from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, provably_equal
 from assay.semantics.tasks import Task
 from assay.semantics.types import TensorType
@@ -40,12 +38,11 @@ class HloNode:
     arg_types: list[TypeText]
     run_region: Regions
     """The results of a region for values of its parameters."""
-    function: Callable[[str], Any]
+    function: Callable[[str, Sequence[Expr]], Task[list[Expr]]]
     """What calls a function of the module by its name, on values."""
     array: Callable[[Dense, object], Array]
     lifted: bool = False
     """Whether the operation stands for as many scalar ones: a region of scalars that is done on whole tensors."""
-    stack: list[Any] = field(default_factory=list)
 
     # --- failures --------------------------------------------------------------------------------------------------
 
@@ -181,7 +178,9 @@ class HloNode:
         """Invalid (`stablehlo.C6`) unless there are so many operands, tensors all of them."""
         most = least if most is None else most
         if not least <= len(self.args) <= most:
-            raise self.wrong(f"{least if least == most else f'{least} to {most}'} operands are wanted, not {len(self.args)}")
+            raise self.wrong(
+                f"{least if least == most else f'{least} to {most}'} operands are wanted, not {len(self.args)}"
+            )
         for a in self.args:
             if not isinstance(a.type, TensorType):
                 raise self.wrong(f"an operand is {a.type}; tensors are wanted")
@@ -218,12 +217,3 @@ def tensor(x: Expr) -> TensorType:
     if not isinstance(x.type, TensorType):
         raise Invalid(f"{x.type} is no tensor", label="stablehlo.C6")
     return x.type
-
-
-def is_call(x: Expr, name: str) -> bool:
-    """Whether an expression is a call of that operator."""
-    op = getattr(x, "op", None)
-    return isinstance(op, Operator) and op.name == name
-
-
-__all__ = ["BOOL", "HloNode", "HloRule", "is_call", "tensor"]

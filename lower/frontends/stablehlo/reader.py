@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from assay.lower.frontends.relay.lexer import Places, Token
+from assay.lower.frontends.places import Places, Token
 from assay.lower.frontends.stablehlo.lexer import tokenized
 from assay.lower.frontends.stablehlo.syntax import (
     FunctionText,
@@ -390,8 +390,8 @@ class ModuleReader(WordReader):
         self.need("window")
         self.need("=")
         window = yield self.dictionary()
-        known = {"stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation",
-                 "reverse": "window_reversal"}  # fmt: skip
+        known = {"stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation",
+                 "rhs_dilate": "rhs_dilation", "reverse": "window_reversal"}  # fmt: skip
         for name, value in window.items():
             if name not in known:
                 self.wrong(self.next, f"window has no {name}; it has {', '.join(known)}")

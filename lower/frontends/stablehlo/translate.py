@@ -11,10 +11,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from assay.lower.frontends.relay.lexer import Places
+from assay.lower.frontends.places import Places
 from assay.lower.frontends.stablehlo.build import HloBuilder, Scope
 from assay.lower.frontends.stablehlo.dense import dense_array
-from assay.lower.frontends.stablehlo.node import HloNode, tensor
+from assay.lower.frontends.stablehlo.node import HloNode
 from assay.lower.frontends.stablehlo.operators import rule_of
 from assay.lower.frontends.stablehlo.operators.quantized import in_expressed
 from assay.lower.frontends.stablehlo.syntax import (
@@ -22,8 +22,8 @@ from assay.lower.frontends.stablehlo.syntax import (
     ModuleText,
     Operation,
     Param,
-    Region,
     RefusedType,
+    Region,
     TensorText,
     TupleText,
     TypeText,
@@ -125,7 +125,7 @@ class Translator:
         limits: dict[str, int] = {}
         for k, p in enumerate(text.params):
             name = identifier(p.name or f"arg{k}")
-            params.append(graph.var(unused(name, [v.name for v in params]), self.type(p.type, name, p)))
+            params.append(graph.var(unused(name, [v.name for v in params]), self.typed(p.type, name, p)))
             scope_of = self.builder.params
             scope_of[params[-1]] = scope
             if isinstance(p.type, TensorText) and isinstance(of := params[-1].type, TensorType):
@@ -172,14 +172,14 @@ class Translator:
 
     # --- types -----------------------------------------------------------------------------------------------------
 
-    def type(self, of: TypeText, name: str, at: Param | Operation) -> Type:
+    def typed(self, of: TypeText, name: str, at: Param | Operation) -> Type:
         """A type; a size `?` is a fresh symbol."""
         match of:
             case TensorText():
                 shape: list[Dim] = [Symbol(f"{name}_{k}") if d is None else d for k, d in enumerate(of.shape)]
                 return TensorType(tuple(shape), of.dtype)
             case TupleText():
-                return TupleType(tuple(self.type(f, f"{name}_{k}", at) for k, f in enumerate(of.fields)))
+                return TupleType(tuple(self.typed(f, f"{name}_{k}", at) for k, f in enumerate(of.fields)))
             case RefusedType():
                 raise self.failure(Unsupported, at, f"{of.reason}: not handled", "stablehlo.C4")
 
@@ -219,9 +219,7 @@ class Translator:
                 raise self.failure(type(wrong), op, wrong.message, wrong.label) from None
         return []
 
-    def failure(
-        self, kind: type[Invalid], at: Param | Operation | FunctionText, message: str, label: str
-    ) -> Invalid:
+    def failure(self, kind: type[Invalid], at: Param | Operation | FunctionText, message: str, label: str) -> Invalid:
         """A failure with a place and its line."""
         return self.places.failure(kind, at.start, getattr(at, "end", at.start + 1), message, label)
 
@@ -236,11 +234,11 @@ class Translator:
 
     def operation(self, op: Operation, names: Names, lifted: bool) -> Task[list[Expr]]:
         """The results of an operation."""
-        rule = rule_of(op, lifted)
         values = [self.used(use, names) for use in op.operands]
         for of in (*op.types, *(t for _, t in values)):
             if isinstance(of, RefusedType):
                 raise Unsupported(f"{of.reason}: not handled", label="stablehlo.C4")
+        rule = rule_of(op, lifted)
         if op.operand_types is not None and len(op.operand_types) != len(values):
             raise Invalid(f"{len(values)} operands, {len(op.operand_types)} types for them", label="stablehlo.C6")
         if op.operand_types is not None and not lifted:
@@ -259,9 +257,7 @@ class Translator:
             made = yield made
         return [made] if isinstance(made, Expr) else list(made)
 
-    def region(
-        self, op: Operation, index: int, args: Sequence[Expr], names: Names, lifted: bool
-    ) -> Task[list[Expr]]:
+    def region(self, op: Operation, index: int, args: Sequence[Expr], names: Names, lifted: bool) -> Task[list[Expr]]:
         """The results of a region of an operation for values of its parameters, in the open scope."""
         if index >= len(op.regions):
             raise Invalid(f"{op.name}: its region {index} is missing", label="stablehlo.C6")
@@ -298,6 +294,3 @@ class Translator:
             pairs = list(zip(values[at : at + n], types[at : at + n], strict=True))
             names[name] = [(v if lifted else self.fitted(v, t, "the result"), t) for v, t in pairs]
             at += n
-
-
-_ = tensor

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any, NoReturn
 
-from assay.lower.frontends.relay.lexer import Places, Token
+from assay.lower.frontends.places import Places, Token
 from assay.lower.frontends.stablehlo.syntax import (
     Dense,
     Dialect,

@@ -50,7 +50,19 @@ def custom_call(node: HloNode) -> Any:
         return CALLED[target](node)
     if target in NOTES:
         return list(node.args)
+    if target == "shape_assertion":
+        return shape_assertion(node)
     raise Unsupported(f"the custom call @{target} is not handled", label="stablehlo.C3")
+
+
+def shape_assertion(node: HloNode) -> list[Expr]:
+    """What JAX says of sizes that are not written: a run in which it does not hold traps."""
+    if not node.args:
+        raise node.wrong("a bool is wanted")
+    text = node.op.attrs.get("error_message", "")
+    message = text if isinstance(text, str) else ""
+    node.builder.named(graph.assert_op(*node.args, format=message, span=node.builder.span), "asserted")
+    return []
 
 
 def tuple_(node: HloNode) -> Expr:

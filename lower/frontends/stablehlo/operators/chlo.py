@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-
-import numpy as np
+from dataclasses import replace
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
+from assay.lower.frontends.stablehlo.operators.calls import constant
 from assay.lower.frontends.stablehlo.operators.contraction import product_of
 from assay.lower.frontends.stablehlo.operators.elementwise import ELEMENTWISE as STABLEHLO, function, pair, unary
 from assay.lower.frontends.stablehlo.operators.functions import free, wide
 from assay.lower.frontends.stablehlo.operators.sorting import get_second
-from assay.lower.frontends.stablehlo.syntax import Dialect
 from assay.semantics import graph
 from assay.semantics.dtypes import DTYPES, INT64
 from assay.semantics.graph import Expr
@@ -36,7 +34,8 @@ def erfc(node: HloNode, x: Expr) -> Expr:
     """1 - erf(x): below 2 so, above by its continued fraction."""
     narrow_only(node, x)
     w = wide(node, x)
-    below = node.call("subtract", 1, node.call("erf", w)) if False else _complement(node, w)
+    one = node.constant(1, tensor(w).dtype)
+    below = node.call("subtract", one, node.call("erf", w))
     far = node.call("maximum", w, 2)
     square = node.call("multiply", far, far)
     tail: Expr = node.constant(0, tensor(w).dtype)
@@ -45,11 +44,6 @@ def erfc(node: HloNode, x: Expr) -> Expr:
     above = node.call("divide", node.call("exp", node.call("negative", square)), node.call("add", far, tail))
     above = node.call("multiply", above, 1 / math.sqrt(math.pi))
     return free(node, node.call("where", node.call("greater", w, 2), above, below), x)
-
-
-def _complement(node: HloNode, w: Expr) -> Expr:
-    one = node.constant(1, tensor(w).dtype)
-    return node.call("subtract", one, node.call("erf", w))
 
 
 def digamma(node: HloNode, x: Expr) -> Expr:
@@ -125,7 +119,9 @@ def next_after(node: HloNode) -> Expr:
     positive = node.call("greater", x, 0)
     away = node.call("equal", node.call("less", x, y), positive)
     next_ = node.call("where", away, node.call("add", raw, 1), node.call("subtract", raw, 1))
-    least = node.call("where", node.call("less", y, 0), node.constant((1 << (of.bits - 1)) + 1, uint), node.constant(1, uint))
+    least = node.call(
+        "where", node.call("less", y, 0), node.constant((1 << (of.bits - 1)) + 1, uint), node.constant(1, uint)
+    )
     next_ = node.call("where", node.call("equal", x, 0), least, next_)
     found = node.call("reinterpret", next_, dtype=of.name)
     found = node.call("where", node.call("equal", x, y), y, found)
@@ -193,8 +189,6 @@ def broadcasting(of: HloRule) -> HloRule:
     """An operation whose operands are stretched to one another, as NumPy does it."""
 
     def rule(node: HloNode) -> object:
-        from dataclasses import replace
-
         if "broadcast_dimensions" in node.op.attrs:
             raise node.unsupported("broadcast_dimensions")
         return of(replace(node, lifted=True))
@@ -202,19 +196,11 @@ def broadcasting(of: HloRule) -> HloRule:
     return rule
 
 
-def constant(node: HloNode) -> Expr:
-    """The elements as they are written."""
-    from assay.lower.frontends.stablehlo.operators.calls import constant as written
-
-    return written(node)
-
-
 DIRECT = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sinh", "tan")
 BROADCAST = {"add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "maximum": "maximum",
              "minimum": "minimum", "power": "power", "remainder": "remainder", "and": "and", "or": "or", "xor": "xor",
              "compare": "compare", "select": "select", "shift_left": "shift_left"}  # fmt: skip
 
-Composed = Callable[[HloNode, Expr], Expr]
 ELEMENTWISE: dict[str, HloRule] = {
     **{f"chlo.{name}": unary(name, "float") for name in DIRECT},
     **{f"chlo.broadcast_{n}": broadcasting(STABLEHLO[f"stablehlo.{m}"]) for n, m in BROADCAST.items()},
@@ -226,4 +212,3 @@ ELEMENTWISE: dict[str, HloRule] = {
     "chlo.square": function(square),
 }
 OTHERS: dict[str, HloRule] = {"chlo.constant": constant, "chlo.ragged_dot": ragged_dot, "chlo.top_k": top_k}
-_ = (Dialect, np)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.lower.frontends.stablehlo.node import BOOL, HloNode, HloRule, tensor
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
 from assay.lower.frontends.stablehlo.operators.movement import backwards, spread
 from assay.lower.frontends.stablehlo.operators.windows import padding
 from assay.lower.frontends.stablehlo.syntax import Dialect
-from assay.semantics.dtypes import DTYPES, DType
+from assay.semantics.dtypes import BOOL, DTYPES, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, simplify
@@ -93,7 +93,11 @@ class Layout:
 def layout(node: HloNode) -> Layout:
     """What `dimension_numbers` say."""
     found: Any = node.attr("dimension_numbers")
-    words = [w for w in (found if isinstance(found, tuple) else getattr(found, "words", ())) if w not in ("[", "]", "->", "x")]
+    words = [
+        w
+        for w in (found if isinstance(found, tuple) else getattr(found, "words", ()))
+        if w not in ("[", "]", "->", "x")
+    ]
     groups: list[list[str]] = [[]]
     if isinstance(found, tuple):
         for w in words:
@@ -174,9 +178,7 @@ def grouped_batches(node: HloNode, x: Expr, groups: int) -> Expr:
     return node.shaped(node.call("permute_dims", apart, axes=order), each, simplify(c * groups), *rest)
 
 
-def convolved(
-    node: HloNode, x: Expr, w: Expr, strides: Axes, dilation: Axes, groups: int
-) -> Expr:
+def convolved(node: HloNode, x: Expr, w: Expr, strides: Axes, dilation: Axes, groups: int) -> Expr:
     """A convolution of [n, c, ...] by an operator of ours; without spatial axes one of size 1 is added."""
     rank = len(strides)
     if rank > 3:

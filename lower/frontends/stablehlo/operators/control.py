@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.stablehlo.build import Scope
-from assay.lower.frontends.stablehlo.node import BOOL, HloNode, HloRule, tensor
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
 from assay.lower.frontends.stablehlo.operators.elementwise import map_
 from assay.lower.frontends.stablehlo.syntax import TensorText
 from assay.semantics import graph
+from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Var
 from assay.semantics.scalar import Dim, Var as Symbol

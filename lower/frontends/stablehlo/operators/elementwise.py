@@ -1,20 +1,20 @@
 """Elementwise operations of StableHLO (specs/lower.md, "StableHLO").
 
-Where StableHLO names one operation for numbers and bools, these are `or` and `and` for bools. What an elementary function
-gives is implementation-defined there; here it is within the bound of ours.
+Where StableHLO names one operation for numbers and bools, these are `or` and `and` for bools. What an elementary
+function gives is implementation-defined there; here it is within the bound of ours.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from assay.lower.frontends.stablehlo.node import BOOL, HloNode, HloRule, tensor
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
 from assay.lower.frontends.stablehlo.operators.functions import cbrt, expm1, log1p
-from assay.semantics.dtypes import DTYPES, DType, FLOAT64
+from assay.lower.frontends.stablehlo.syntax import Dialect
+from assay.semantics.dtypes import BOOL, DTYPES
 from assay.semantics.graph import Expr
-
-KINDS = ("bool", "int", "uint", "float")
 
 
 def unary(op: str, *kinds: str) -> HloRule:
@@ -271,8 +271,6 @@ COMPARED = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", 
 
 def compare(node: HloNode) -> Expr:
     """A comparison: of numbers, or in the total order of floats, -NaN < -inf < ... < -0 < 0 < ... < inf < NaN."""
-    from assay.lower.frontends.stablehlo.syntax import Dialect
-
     a, b = pair(node)
     words = [w for w in node.op.words if isinstance(w, str)]
     for name in ("comparison_direction", "compare_type"):
@@ -331,7 +329,6 @@ def reduce_precision(node: HloNode) -> Expr:
     if own_mantissa is None:
         raise node.unsupported(f"elements of {of}")
     raw = as_bits(node, x)
-    uint = tensor(raw).dtype
     own_exponent = of.bits - 1 - own_mantissa
     y = raw
     if mantissa < own_mantissa:
@@ -347,14 +344,11 @@ def reduce_precision(node: HloNode) -> Expr:
         y = node.call("where", node.call("greater", size, (bias + reduced) << own_mantissa), infinite, y)
         y = node.call("where", node.call("less_equal", size, (bias - reduced) << own_mantissa), top, y)
     out = node.call("reinterpret", y, dtype=of.name)
-    assert uint.kind == "uint"
     return node.call("where", node.call("equal", x, x), out, x)
 
 
 def precision(node: HloNode) -> tuple[int, int]:
     """The bits of exponent and mantissa."""
-    import re
-
     if "exponent_bits" in node.op.attrs:
         exponent, mantissa = node.number("exponent_bits"), node.number("mantissa_bits")
     else:
@@ -436,5 +430,3 @@ ELEMENTWISE: dict[str, HloRule] = {
     "stablehlo.xor": bits("logical_xor", "bitwise_xor"),
 }
 """The operations that do the same to each element: these may stand in a region that is done on whole tensors."""
-
-_ = (FLOAT64, DType)

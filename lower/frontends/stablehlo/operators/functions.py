@@ -1,8 +1,8 @@
 """Elementary functions that are composed of ours (specs/lower.md, "StableHLO").
 
 StableHLO leaves the accuracy of an elementary function to the implementation. A composition is computed in float64
-where the dtype is narrower, so that what is subtracted loses nothing, and rounded once. `free` gives the result the bound
-that our own elementary functions have.
+where the dtype is narrower, so that what is subtracted loses nothing, and rounded once. `free` gives the result the
+bound that our own elementary functions have.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.lower.frontends.stablehlo.node import BOOL, HloNode, HloRule, tensor
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
 from assay.lower.frontends.stablehlo.operators.reduction import recognised
 from assay.semantics import graph
-from assay.semantics.dtypes import DTYPES, INT64
+from assay.semantics.dtypes import BOOL, DTYPES, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, provably_equal, simplify

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assay.lower.frontends.stablehlo.node import BOOL, HloNode, HloRule, tensor
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
 from assay.lower.frontends.stablehlo.operators.elementwise import as_bits
-from assay.lower.frontends.stretching import stretched
-from assay.semantics.dtypes import DTYPES, INT64, DType
+from assay.lower.frontends.stretching import stretched, to_reshape
+from assay.semantics.dtypes import BOOL, DTYPES, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.scalar import Dim, provably_equal, simplify
@@ -60,7 +60,9 @@ def reshape(node: HloNode) -> Expr:
         return node.args[0]
     dynamic = node.op.name == "stablehlo.dynamic_reshape"
     node.operands(2 if dynamic else 1)
-    return node.shaped(node.args[0], *(computed_shape(node, 1) if dynamic else wanted_shape(node)))
+    shape = computed_shape(node, 1) if dynamic else wanted_shape(node)
+    x, shape = to_reshape(node.builder, node.args[0], shape, node.builder.span)
+    return node.shaped(x, *shape)
 
 
 def iota(node: HloNode) -> Expr:
@@ -285,4 +287,3 @@ TABLE: dict[str, HloRule] = {
     "stablehlo.slice": slice_,
     "stablehlo.transpose": transpose,
 }
-_ = INT64

@@ -8,14 +8,14 @@ neighbours: after log2(n) steps one is left.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from assay.lower.frontends.stablehlo.node import BOOL, HloNode, HloRule, tensor
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
 from assay.lower.frontends.stablehlo.operators.elementwise import ELEMENTWISE
 from assay.lower.frontends.stablehlo.operators.movement import known_number
 from assay.lower.frontends.stablehlo.syntax import Operation, Region
 from assay.semantics import graph
-from assay.semantics.dtypes import BOOL as _BOOL, INT64, DType
-from assay.semantics.errors import Invalid
+from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
@@ -70,8 +70,6 @@ def combined(node: HloNode, args: Sequence[Expr], shapes: Sequence[tuple[Dim, ..
         name = applied if "." in applied else f"stablehlo.{applied}"
         if name not in ELEMENTWISE or len(args) != 2:
             raise node.wrong(f"applies {applied}: an elementwise operation of two operands is wanted")
-        from dataclasses import replace
-
         inner = replace(node, op=Operation(name, node.op.start, node.op.end), args=list(args), lifted=True)
         found = [ELEMENTWISE[name](inner)]
     else:
@@ -129,7 +127,7 @@ def whole(node: HloNode, x: Expr, init: Expr, axes: Sequence[int], how: str) -> 
                "min": float("inf") if of.is_float else of.max}[how]  # fmt: skip
     if known_number(node, init) == neutral:
         return found
-    if of is _BOOL:
+    if of is BOOL:
         return node.call("logical_or" if how == "max" else "logical_and", init, found)
     names = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
     return node.call(names[how], init, found)
@@ -174,4 +172,3 @@ def folded(node: HloNode, xs: Sequence[Expr], inits: Sequence[Expr], size: Dim) 
 
 
 TABLE: dict[str, HloRule] = {"stablehlo.reduce": reduce}
-_ = Invalid

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.stablehlo.node import BOOL, HloNode, HloRule, tensor
-from assay.semantics.dtypes import INT64
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
+from assay.semantics import graph
+from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, simplify
@@ -49,8 +50,6 @@ def sort(node: HloNode) -> Task[list[Expr]]:
 
 def get_second(value: Expr) -> Expr:
     """The second field of a tuple."""
-    from assay.semantics import graph
-
     return graph.get(value, 1)
 
 

@@ -13,8 +13,7 @@ from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
 from assay.lower.frontends.stablehlo.operators.indexing import scattered
 from assay.lower.frontends.stablehlo.operators.movement import padded, spread
 from assay.lower.frontends.stablehlo.operators.reduction import reduced
-from assay.semantics import graph
-from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.dtypes import BOOL
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div, product
 from assay.semantics.scalar import Dim, simplify
@@ -145,4 +144,3 @@ TABLE: dict[str, HloRule] = {
     "stablehlo.reduce_window": reduce_window,
     "stablehlo.select_and_scatter": select_and_scatter,
 }
-_ = (graph, INT64)
