@@ -35,6 +35,7 @@ from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type
 from assay.verify.app.executable import load
+from assay.verify.app.mlir_bytecode import MAGIC, bytecode_text, is_bytecode
 from assay.verify.app.packed import is_packed
 from assay.verify.app.program_run import ProgramRun, by_name, first_run
 from assay.verify.app.size_choice import SizeChoice, drawn
@@ -70,6 +71,8 @@ def is_text(path: Path) -> bool:
             head = file.read(HEAD)
     except OSError:
         return False
+    if head.startswith(MAGIC):
+        return True
     text = head.decode("utf-8", errors="replace")
     return is_relay(text) or is_stablehlo(text)
 
@@ -81,6 +84,8 @@ def load_text(path: Path, name: str | None = None) -> Module:
         if name is not None:
             raise Invalid("an executable is one module: --module is for TVMScript", label="cli.C3")
         return load(path)
+    if is_bytecode(path):
+        return parse_stablehlo(bytecode_text(path), str(path), name)
     source = Source.read(path)
     if path.suffix in RELAY or (path.suffix != ".py" and is_relay(source.text)):
         if name is not None:

@@ -91,7 +91,7 @@ def checked_module(make: Any) -> tuple[Outcome, str]:
     except Invalid as wrong:
         return "wrong", _said(wrong)
     entries = [module.main] if "main" in module.definitions else list(module.graphs.values())
-    compares = any(isinstance(n, graph.AssertOp) for f in entries for n in post_order(f))
+    compares = any(isinstance(n, graph.AssertOp) for f in module.graphs.values() for n in post_order(f))
     try:
         for entry in entries:
             run(module, drawn_inputs(entry), entry=entry)
