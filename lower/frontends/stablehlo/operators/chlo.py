@@ -72,6 +72,68 @@ def digamma(node: HloNode, x: Expr) -> Expr:
     return loosened(node, found, w, x)
 
 
+def lgamma(node: HloNode, x: Expr) -> Expr:
+    """log(|gamma(x)|): by reflection below 1/2, then ten steps up, then Stirling's series."""
+    narrow_only(node, x)
+    w = wide(node, x)
+    of = tensor(w).dtype
+    reflect = node.call("less", w, 0.5)
+    y = node.call("where", reflect, node.call("subtract", node.constant(1, of), w), w)
+    steps: Expr = y
+    for k in range(1, 10):
+        steps = node.call("multiply", steps, node.call("add", node.call("minimum", y, 1e20), k))
+    far = node.call("add", y, 10)
+    inverse = node.call("reciprocal", node.call("multiply", far, far))
+    stirling = [1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360]
+    series = node.call("divide", polynomial(node, inverse, stirling[::-1]), far)
+    value = node.call("multiply", node.call("subtract", far, 0.5), node.call("log", far))
+    value = node.call("add", node.call("subtract", value, far), 0.5 * math.log(2 * math.pi))
+    value = node.call("subtract", node.call("add", value, series), node.call("log", steps))
+    value = node.call("where", node.call("greater", y, 1e15), _large_lgamma(node, y), value)
+    angle = node.call("multiply", node.call("subtract", w, node.call("round", w)), math.pi)
+    sine = node.call("log", node.call("divide", node.call("abs", node.call("sin", angle)), math.pi))
+    found = node.call("where", reflect, node.call("negative", node.call("add", sine, value)), value)
+    endless = node.call("equal", node.call("abs", w), float("inf"))
+    found = node.call("where", endless, node.constant(float("inf"), of), found)
+    return loosened(node, found, w, x)
+
+
+def _large_lgamma(node: HloNode, y: Expr) -> Expr:
+    """y (log(y) - 1), which is as near as the numbers are dense there."""
+    return node.call("multiply", y, node.call("subtract", node.call("log", y), 1))
+
+
+NEAR = [2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+        -0.00417768164, 0.246640727, 1.50140941]  # fmt: skip
+FAR = [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+       1.00167406, 2.83297682]  # fmt: skip
+"""M. Giles, Approximating the erfinv function (2010): polynomials that are right to about seven digits."""
+
+
+def erf_inv(node: HloNode, x: Expr) -> Expr:
+    """The number whose error function is x: Giles' polynomials, and two steps of Newton's method."""
+    narrow_only(node, x)
+    w = wide(node, x)
+    of = tensor(w).dtype
+    inner = node.call("maximum", node.call("minimum", w, 1 - 2.0**-40), -1 + 2.0**-40)
+    one = node.constant(1, of)
+    both = node.call("multiply", node.call("subtract", one, inner), node.call("add", inner, 1))
+    size = node.call("negative", node.call("log", both))
+    near = polynomial(node, node.call("subtract", size, 2.5), NEAR)
+    far = polynomial(node, node.call("subtract", node.call("sqrt", node.call("abs", size)), 3), FAR)
+    y = node.call("multiply", node.call("where", node.call("less", size, 5), near, far), inner)
+    for _ in range(2):
+        slope = node.call("multiply", node.call("exp", node.call("negative", node.call("multiply", y, y))),
+                          2 / math.sqrt(math.pi))  # fmt: skip
+        off = node.call("divide", node.call("subtract", node.call("erf", y), inner), slope)
+        y = node.call("subtract", y, off)
+    y = node.call("where", node.call("equal", w, 0), w, y)
+    edge = node.call("equal", node.call("abs", w), 1)
+    y = node.call("where", edge, node.call("multiply", w, float("inf")), y)
+    outside = node.call("logical_or", node.call("greater", node.call("abs", w), 1), node.call("not_equal", w, w))
+    return free(node, node.call("where", outside, node.constant(float("nan"), of), y), x)
+
+
 def loosened(node: HloNode, y: Expr, w: Expr, x: Expr) -> Expr:
     """`free`, and off by as much at a root too, where what meets there is rounded: a multiple of e^0 - 1, which is
     0."""
@@ -206,8 +268,10 @@ ELEMENTWISE: dict[str, HloRule] = {
     **{f"chlo.broadcast_{n}": broadcasting(STABLEHLO[f"stablehlo.{m}"]) for n, m in BROADCAST.items()},
     "chlo.bessel_i1e": function(bessel_i1e),
     "chlo.digamma": function(digamma),
+    "chlo.erf_inv": function(erf_inv),
     "chlo.erfc": function(erfc),
     "chlo.is_inf": function(is_inf),
+    "chlo.lgamma": function(lgamma),
     "chlo.next_after": next_after,
     "chlo.square": function(square),
 }

@@ -6,14 +6,15 @@ function gives is implementation-defined there; here it is within the bound of o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor
-from assay.lower.frontends.stablehlo.operators.functions import cbrt, expm1, log1p
+from assay.lower.frontends.stablehlo.operators.functions import cbrt, expm1, free, log1p, wide
 from assay.lower.frontends.stablehlo.syntax import Dialect
-from assay.semantics.dtypes import BOOL, DTYPES
+from assay.semantics.dtypes import BOOL, DTYPES, FLOAT64
 from assay.semantics.graph import Expr
 
 
@@ -193,15 +194,36 @@ def round_away(node: HloNode) -> Expr:
     return with_sign(node, whole, x)
 
 
+def is_minus(node: HloNode, x: Expr) -> Expr:
+    """Whether the sign of a number is minus, that of a zero too: then its reciprocal is below 0."""
+    zero = node.call("less", node.call("reciprocal", x), 0)
+    return node.call("where", node.call("equal", x, 0), zero, node.call("less", x, 0))
+
+
 def with_sign(node: HloNode, size: Expr, x: Expr) -> Expr:
-    """A number of at least 0 with the sign of another, that of a zero too."""
-    of = tensor(x).dtype
-    if of.bits < 8:
-        return node.call("where", node.call("less", x, 0), node.call("negative", size), size)
-    top = node.constant(1 << (of.bits - 1), DTYPES[f"uint{of.bits}"])
-    both = node.call("bitwise_or", as_bits(node, size), node.call("bitwise_and", as_bits(node, x), top))
-    signed = node.call("reinterpret", both, dtype=of.name)
+    """A number of at least 0 with the sign of another, that of a zero too; NaN where the other is."""
+    signed = node.call("where", is_minus(node, x), node.call("negative", size), size)
     return node.call("where", node.call("equal", x, x), signed, x)
+
+
+def atan2(node: HloNode) -> Expr:
+    """The angle of the point (x, y), from -pi to pi, with the sign of y, that of a zero too; by the arc tangent of the
+    smaller magnitude through the larger."""
+    a, b = pair(node)
+    require(node, a, "float")
+    y, x = wide(node, a), wide(node, b)
+    high, wide_side = node.call("abs", y), node.call("abs", x)
+    least, most = node.call("minimum", high, wide_side), node.call("maximum", high, wide_side)
+    ratio = node.call("where", node.call("equal", least, most), node.constant(1, FLOAT64),
+                      node.call("divide", least, most))  # fmt: skip
+    ratio = node.call("where", node.call("equal", least, 0), least, ratio)
+    angle = node.call("atan", ratio)
+    steep = node.call("subtract", node.constant(math.pi / 2, FLOAT64), angle)
+    angle = node.call("where", node.call("greater", high, wide_side), steep, angle)
+    angle = node.call("where", is_minus(node, x), node.call("subtract", node.constant(math.pi, FLOAT64), angle), angle)
+    nan = node.call("add", y, x)
+    known = node.call("logical_and", node.call("equal", y, y), node.call("equal", x, x))
+    return free(node, node.call("where", known, with_sign(node, angle, y), nan), a)
 
 
 def is_finite(node: HloNode) -> Expr:
@@ -386,6 +408,7 @@ ELEMENTWISE: dict[str, HloRule] = {
     "stablehlo.abs": unary("abs", "int", "uint", "float"),
     "stablehlo.add": binary("add", "logical_or"),
     "stablehlo.and": bits("logical_and", "bitwise_and"),
+    "stablehlo.atan2": atan2,
     "stablehlo.cbrt": function(cbrt),
     "stablehlo.ceil": unary("ceil", "float"),
     "stablehlo.clamp": clamp,
