@@ -35,7 +35,6 @@ from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type
 from assay.verify.app.executable import load
-from assay.verify.app.mlir_bytecode import MAGIC, bytecode_text, is_bytecode
 from assay.verify.app.packed import is_packed
 from assay.verify.app.program_run import ProgramRun, by_name, first_run
 from assay.verify.app.size_choice import SizeChoice, drawn
@@ -48,6 +47,7 @@ from assay.verify.border.inputs import (
     sizes_of,
     symbol_names,
 )
+from assay.verify.border.mlir_bytecode import MAGIC, bytecode_text, is_bytecode
 from assay.verify.border.values import form, from_arrays, to_value
 from assay.verify.trials.sizes import Sizes, declared_bounds, sizes_to_try
 

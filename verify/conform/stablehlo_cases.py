@@ -154,7 +154,7 @@ def conform_stablehlo(paths: Sequence[Path], pattern: str, junit: Path | None, o
         if r.outcome in ("wrong", "not handled"):
             part = f" ({r.good} of its {r.modules} modules pass)" if r.modules > 1 else ""
             out.print(f"{r.outcome}  {r.file}{part}: {'; '.join(r.reasons)}")
-    out.print(summary(results))
+    out.print(counts_told(results))
     return code
 
 
@@ -164,7 +164,7 @@ def counts_of(results: Sequence[FileResult]) -> Mapping[str, int]:
     return {o: counts[o] for o in OUTCOMES}
 
 
-def summary(results: Sequence[FileResult]) -> str:
+def counts_told(results: Sequence[FileResult]) -> str:
     """The counts in words."""
     counts = counts_of(results)
     passed = counts["as expected"] + counts["runs"]

@@ -14,7 +14,7 @@ from functools import partial
 
 from assay.lower.frontends.places import Places
 from assay.lower.frontends.stablehlo.reader import module_texts
-from assay.lower.frontends.stablehlo.translate import translate
+from assay.lower.frontends.stablehlo.translate import to_module
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.semantics.text.source import Source
@@ -28,7 +28,7 @@ def stablehlo_modules(text: str, source: str = "<string>") -> list[tuple[str, Ca
     """The modules of a text, which lines of `// -----` divide: the name of each, and what makes it."""
     places = Places(Source.of(text, source))
     found = module_texts(places)
-    return [(m.name or str(k + 1), partial(translate, m, places)) for k, m in enumerate(found)]
+    return [(m.name or str(k + 1), partial(to_module, m, places)) for k, m in enumerate(found)]
 
 
 def parse_stablehlo(text: str, source: str = "<string>", name: str | None = None) -> Module:

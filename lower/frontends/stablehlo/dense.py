@@ -38,11 +38,11 @@ def dense_array(dense: Dense, of: object, places: Places) -> Array:
     if text.startswith('"'):
         return _from_bytes(dense, text[1:-1], shape, of.dtype, places)
     values, found = _elements(dense, places)
-    is_splat = found == ()
-    if not is_splat and found != shape and not (prod(shape) == 0 and not values):
+    is_splat = found == () and len(values) == 1
+    if not is_splat and (found != shape or len(values) != prod(shape)) and not (prod(shape) == 0 and not values):
         raise _wrong(dense, places, f"the elements stand as {found}; the shape is {shape}")
     numbers = _numbers(dense, values, of.dtype, places)
-    return np.full(shape, numbers[0], of.dtype.numpy) if is_splat and values else numbers.reshape(shape)
+    return np.full(shape, numbers[0], of.dtype.numpy) if is_splat else numbers.reshape(shape)
 
 
 def _wrong(dense: Dense, places: Places, message: str) -> Invalid:

@@ -32,7 +32,7 @@ _WORDS = re.compile(
 _LONG = re.compile(rf"-?[0-9]{{{MOST}}}|[%\#@\w.]*\#[0-9]{{{MOST}}}")
 
 
-def tokenized(places: Places) -> list[Token]:
+def hlo_words(places: Places) -> list[Token]:
     """The words of a text, then one of kind `end`. Invalid (`stablehlo.C1`) where it is none of the language."""
     text, tokens, at = places.text, [], 0
     while at < len(text):

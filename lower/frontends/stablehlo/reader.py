@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from assay.lower.frontends.places import Places, Token
-from assay.lower.frontends.stablehlo.lexer import tokenized
+from assay.lower.frontends.stablehlo.lexer import hlo_words
 from assay.lower.frontends.stablehlo.syntax import (
     FunctionText,
     ModuleText,
@@ -28,7 +28,7 @@ UNPREFIXED = {"call": "func.call", "return": "func.return"}
 
 def module_texts(places: Places) -> list[ModuleText]:
     """The modules of a text; what stands outside of one is a module of its own. Invalid (`stablehlo.C1`)."""
-    return run_task(ModuleReader(places, tokenized(places)).modules())
+    return run_task(ModuleReader(places, hlo_words(places)).modules())
 
 
 class ModuleReader(WordReader):

@@ -49,7 +49,7 @@ Names: TypeAlias = tuple[dict[str, list[Value]], ...]
 """What names stand for, the outermost region first."""
 
 
-def translate(text: ModuleText, places: Places) -> Module:
+def to_module(text: ModuleText, places: Places) -> Module:
     """The module that a tree means, well-formed: `main` and what it calls, or all functions where there is no main."""
     module = run_task(Translator(text, places).module())
     try:
@@ -62,7 +62,7 @@ def translate(text: ModuleText, places: Places) -> Module:
     return module
 
 
-def identifier(name: str) -> str:
+def as_identifier(name: str) -> str:
     """A name of the text as one of ours."""
     plain = re.sub(r"\W", "_", name)
     return plain if re.match(r"[A-Za-z_]", plain) else f"v{plain}"
@@ -91,7 +91,7 @@ class Translator:
         """All functions that are asked for."""
         functions = self.text.functions
         for name in functions:
-            self.names[name] = unused(identifier(name), self.names.values())
+            self.names[name] = unused(as_identifier(name), self.names.values())
         wanted = ["main"] if "main" in functions else [n for n, f in functions.items() if f.body and not f.private]
         for name in wanted or [n for n, f in functions.items() if f.body]:
             if name not in self.done:
@@ -124,7 +124,7 @@ class Translator:
         params: list[Var] = []
         limits: dict[str, int] = {}
         for k, p in enumerate(text.params):
-            name = identifier(p.name or f"arg{k}")
+            name = as_identifier(p.name or f"arg{k}")
             params.append(graph.var(unused(name, [v.name for v in params]), self.typed(p.type, name, p)))
             scope_of = self.builder.params
             scope_of[params[-1]] = scope
@@ -165,7 +165,7 @@ class Translator:
         if name not in self.done:
             yield self.function(name)
         callee = GlobalVar(self.done[name].type, self.names[name])
-        made = self.builder.named(graph.call(callee, *args, span=self.builder.span), identifier(name))
+        made = self.builder.named(graph.call(callee, *args, span=self.builder.span), as_identifier(name))
         if len(text.results) == 1:
             return [made]
         return [self.builder.named(graph.get(made, k)) for k in range(len(text.results))]

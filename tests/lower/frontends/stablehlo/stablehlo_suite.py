@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable
 
-from assay.verify.conform.stablehlo_cases import FileResult, checked_files, stablehlo_files, summary
+from assay.verify.conform.stablehlo_cases import FileResult, checked_files, counts_told, stablehlo_files
 from tests.places import SHARED, SPECS
 
 LISTED = SPECS / "stablehlo_cases.csv"
@@ -41,7 +41,7 @@ def main(args: list[str]) -> None:
     """Run what was asked for."""
     patterns = [a for a in args if a != "--write"]
     found = results(patterns[0] if patterns else "")
-    print(summary(found))
+    print(counts_told(found))
     if "--write" not in args:
         return
     kept = {n: r for n, r in listed().items() if not re.search(patterns[0], n)} if patterns else {}

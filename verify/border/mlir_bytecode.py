@@ -1,7 +1,7 @@
 """MLIR bytecode of StableHLO as text, by jaxlib, where it is installed (specs/lower.md, "StableHLO").
 
-A file may come from a stranger, and the reader is C++: it runs in a process of its own, with limits, and only text comes
-back, which is then read as any other.
+A file may come from a stranger, and the reader is C++: it runs in a process of its own, with limits, and only text
+comes back, which is then read as any other.
 """
 
 from __future__ import annotations
