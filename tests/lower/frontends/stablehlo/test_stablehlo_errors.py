@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.interp.graph import run
 from assay.lower.frontends.stablehlo import is_stablehlo, parse_stablehlo, translate
 from assay.lower.frontends.stablehlo.words import MOST_DEPTH
 from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.semantics.text.module_text import show
 from tests.verify.app.test_cli import assay
 
 pytestmark = pytest.mark.row("R26")
@@ -34,10 +34,10 @@ CASES = [
     (body("%0 = stablehlo.add %x, %x : tensor<2xfoo>"), "stablehlo.C1", "foo", "an element type expected"),
     (body(f"%0 = stablehlo.slice %x [0:2 : ({T}) -> {T}"), "stablehlo.C1", "(", "a whole number expected"),
     ("func.func @main() { return }\nfunc.func @main() { return }", "stablehlo.C1", "func", "two functions"),
-    ("func.func @main(%x: tensor<2xf32>)", "stablehlo.C5", "func", "no function with a body"),
+    ("func.func @main(%x: tensor<2xf32>)", "stablehlo.C5", "func", "has no body"),
     (body(f"%0 = stablehlo.constant dense<{'1' * 301}> : {T}"), "stablehlo.C8", "1", "more than 300 digits"),
     (body(f"%0 = stablehlo.frobnicate %x : {T}"), "stablehlo.C3", "stablehlo.frobnicate", "frobnicate is not handled"),
-    (body(f'%0 = "tosa.add"(%x, %x) : ({T}, {T}) -> {T}'), "stablehlo.C3", '"tosa', "those of stablehlo, chlo and func"),
+    (body(f'%0 = "tosa.add"(%x, %x) : ({T}, {T}) -> {T}'), "stablehlo.C3", '"tosa', "those of stablehlo"),
     (body(f"%0 = stablehlo.custom_call @foo(%x) : ({T}) -> {T}"), "stablehlo.C3", "stablehlo.c", "custom call @foo"),
     (body(f'%0 = "stablehlo.all_gather"(%x) : ({T}) -> {T}'), "stablehlo.C3", '"stablehlo', "several processes"),
     (body(f'%0 = "stablehlo.rng"(%x) : ({T}) -> {T}'), "stablehlo.C3", '"stablehlo', "random numbers"),
@@ -51,7 +51,7 @@ CASES = [
     (body(f"%0 = stablehlo.add %x : {T}"), "stablehlo.C6", "stablehlo.add", "2 operands are wanted, not 1"),
     (body(f"%0 = stablehlo.not %x : {T}"), "stablehlo.C6", "stablehlo.not", "bool or int or uint is wanted"),
     (body("%0 = stablehlo.abs %x : tensor<3xf32>"), "stablehlo.C6", "stablehlo.abs", "the text says tensor<3xfloat32>"),
-    (body(f"%0 = stablehlo.transpose %x, dims = [1] : ({T}) -> {T}"), "stablehlo.C6", "stablehlo.t", "axes from 0 to 0"),
+    (body(f"%0 = stablehlo.transpose %x, dims = [1] : ({T}) -> {T}"), "stablehlo.C6", "stablehlo.t", "from 0 to 0"),
     (body(f"%0 = stablehlo.reshape %x : ({T}) -> tensor<3xf32>"), "reshape.C2", "stablehlo.reshape", "one size"),
     (body(f'%0 = "stablehlo.iota"() : () -> {T}'), "stablehlo.C6", '"stablehlo', "iota_dimension is missing"),
     (body(f"%0 = stablehlo.constant dense<[1.0]> : {T}"), "stablehlo.C8", "[1.0]", "stand as (1,)"),
@@ -68,8 +68,6 @@ def test_a_wrong_text_is_refused_at_its_place(text: str, label: str, at: str, me
     with pytest.raises(Invalid) as told:
         parse_stablehlo(text, "bad.mlir")
     assert (told.value.label, message in told.value.message) == (label, True), str(told.value)
-    if label == "stablehlo.C5" and "with a body" in message and "@f" not in message:
-        return  # it is about the whole module
     line, caret = told.value.message.split("\n")[1:3]
     assert line[caret.index("^") :].startswith(at)
     assert re.match(r"bad\.mlir:\d+:\d+: ", str(told.value))
@@ -100,7 +98,7 @@ def test_brackets_inside_one_another_are_counted() -> None:
 
 def test_deep_regions_are_read_without_recursion() -> None:
     depth = MOST_DEPTH // 3
-    text = 'func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {\n'
+    text = "func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {\n"
     for k in range(depth):
         text += f'%a{k} = "stablehlo.if"(%p) ({{\n'
     text += "stablehlo.return %x : tensor<f32>\n"
@@ -126,11 +124,13 @@ def test_damaged_texts_are_refused_and_never_crash() -> None:
     rng = random.Random(1)
     texts = [p.read_text() for p in sorted(PROGRAMS.glob("*.mlir"))]
     words = re.compile(r"[A-Za-z_][\w.]*|\d+|[^\w\s]")
-    for _ in range(120):
+    for _ in range(60):
         text = rng.choice(texts)
         for _ in range(rng.randint(1, 3)):
             found = rng.choice(list(words.finditer(text)))
-            other = rng.choice(("", "0", "7", "-1", "true", "i32", "stablehlo.sort", "%x", rng.choice(words.findall(text))))
+            other = rng.choice(
+                ("", "0", "7", "-1", "true", "i32", "stablehlo.sort", "%x", rng.choice(words.findall(text)))
+            )
             text = text[: found.start()] + other + text[found.end() :]
         try:
             parse_stablehlo(text)
@@ -158,18 +158,20 @@ def test_one_of_several_modules_is_chosen_by_name_or_number() -> None:
 
 def test_a_text_is_known_by_how_it_begins() -> None:
     assert is_stablehlo("// RUN: x\n\nmodule @a {}") and is_stablehlo('"builtin.module"() ({}) : () -> ()')
-    assert is_stablehlo("func.func private @f()") and not is_stablehlo("def @main() { 1 }") and not is_stablehlo("x = 1")
+    assert (
+        is_stablehlo("func.func private @f()") and not is_stablehlo("def @main() { 1 }") and not is_stablehlo("x = 1")
+    )
 
 
 def test_the_generic_form_means_the_same() -> None:
     short = body(f"%c = stablehlo.constant dense<[1.0, 2.0]> : {T}\n  %0 = stablehlo.add %x, %c : {T}")
-    generic = f'''"builtin.module"() <{{sym_name = "m"}}> ({{
+    generic = f""""builtin.module"() <{{sym_name = "m"}}> ({{
   "func.func"() <{{function_type = ({T}) -> {T}, sym_name = "main"}}> ({{
   ^bb0(%x: {T}):
     %c = "stablehlo.constant"() <{{value = dense<[1.0, 2.0]> : {T}}}> : () -> {T}
     %0 = "stablehlo.add"(%x, %c) : ({T}, {T}) -> {T}
     "func.return"(%0) : ({T}) -> ()
   }}) : () -> ()
-}}) : () -> ()'''
-    found = [run(parse_stablehlo(t), {"x": [0.5, -2.0]})["output_0"].tolist() for t in (short, generic)]  # type: ignore[union-attr]
-    assert found == [[1.5, 0.0]] * 2
+}}) : () -> ()"""
+    first, second = (show(parse_stablehlo(t)) for t in (short, generic))
+    assert first == second
