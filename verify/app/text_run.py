@@ -89,7 +89,7 @@ def load_text(path: Path, name: str | None = None) -> Module:
     source = Source.read(path)
     if path.suffix in RELAY or (path.suffix != ".py" and is_relay(source.text)):
         if name is not None:
-            raise Invalid("a Relay text is one module: --module is for TVMScript", label="cli.C3")
+            raise Invalid("a Relay text is one module: --module is for TVMScript and StableHLO", label="cli.C3")
         return parse_relay(source.text, source.file)
     if path.suffix in STABLEHLO or (path.suffix != ".py" and is_stablehlo(source.text)):
         return parse_stablehlo(source.text, source.file, name)

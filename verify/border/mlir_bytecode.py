@@ -1,4 +1,4 @@
-"""MLIR bytecode of StableHLO as text, by jaxlib, where it is installed (specs/lower.md, "StableHLO").
+"""MLIR bytecode of StableHLO as text, by jaxlib (specs/verify.md, "Budgets"; specs/lower.md, "StableHLO").
 
 A file may come from a stranger, and the reader is C++: it runs in a process of its own, with limits, and only text
 comes back, which is then read as any other.

@@ -1,4 +1,4 @@
-"""StableHLO, the portable language of JAX and XLA, as text (row R26; specs/lower.md, "StableHLO").
+"""StableHLO, the portable language of JAX and XLA, as text (specs/lower.md, "StableHLO").
 
     module = parse_stablehlo(text, "model.mlir")
 

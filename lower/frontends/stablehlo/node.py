@@ -59,7 +59,7 @@ class HloNode:
     def call(self, op: str, *args: Any, **attrs: Any) -> Expr:
         """The call of an operator; a Python number is a constant of the dtype of the first tensor."""
         like = next((a for a in args if isinstance(a, Expr)), None)
-        of = None if like is None else tensor_type(like).dtype
+        of = None if like is None else tensor_of(like).dtype
         made = [a if isinstance(a, Expr) else self.constant(a, of or INT64) for a in args]
         return self.builder.call(op, *made, **attrs)
 
@@ -69,19 +69,19 @@ class HloNode:
 
     def cast(self, x: Expr, to: DType) -> Expr:
         """`x` in a dtype. A float that the dtype does not have becomes anything: StableHLO leaves it open."""
-        if tensor_type(x).dtype is to:
+        if tensor_of(x).dtype is to:
             return x
         return self.call("astype", x, dtype=to.name, open=True)
 
     def shaped(self, x: Expr, *shape: Dim) -> Expr:
         """`x` reshaped."""
-        if len(shape) == tensor_type(x).ndim and all(map(provably_equal, shape, tensor_type(x).shape)):
+        if len(shape) == tensor_of(x).ndim and all(map(provably_equal, shape, tensor_of(x).shape)):
             return x
         return self.call("reshape", x, shape=tuple(shape))
 
     def stretched(self, x: Expr, *shape: Dim) -> Expr:
         """`x` broadcast to a shape."""
-        if len(shape) == tensor_type(x).ndim and all(map(provably_equal, shape, tensor_type(x).shape)):
+        if len(shape) == tensor_of(x).ndim and all(map(provably_equal, shape, tensor_of(x).shape)):
             return x
         return self.call("broadcast_to", x, shape=tuple(shape))
 
@@ -89,12 +89,12 @@ class HloNode:
         """Operands that have one shape: sizes that are not shown to be equal are compared by the run."""
         if self.lifted:
             return list(args)
-        first = tensor_type(args[0])
+        first = tensor_of(args[0])
         return [args[0], *(self.claimed(a, first.shape) for a in args[1:])]
 
     def claimed(self, x: Expr, shape: Sequence[Dim]) -> Expr:
         """`x` with a shape that the run checks where it is not shown."""
-        if len(shape) != tensor_type(x).ndim:
+        if len(shape) != tensor_of(x).ndim:
             raise self.wrong(f"an operand is {x.type}; {len(shape)} axes are wanted")
         return claimed(self.builder, x, shape, self.builder.span)
 
@@ -212,7 +212,7 @@ HloRule: TypeAlias = Callable[[HloNode], Any]
 """What an operation means: the one expression of its result, a list of them, or a task that gives either."""
 
 
-def tensor_type(x: Expr) -> TensorType:
+def tensor_of(x: Expr) -> TensorType:
     """The type of an expression that is a tensor."""
     if not isinstance(x.type, TensorType):
         raise Invalid(f"{x.type} is no tensor", label="stablehlo.C6")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.elementwise import as_bits
 from assay.lower.frontends.stablehlo.syntax import Dense
 from assay.semantics import graph
@@ -45,10 +45,10 @@ def called(node: HloNode, name: str) -> bool:
 
 def negative(node: HloNode, x: Expr) -> Expr:
     """Whether the sign of a float is minus, that of a zero too."""
-    if tensor_type(x).dtype.bits < 8:
+    if tensor_of(x).dtype.bits < 8:
         return node.call("less", x, 0)
     raw = as_bits(node, x)
-    return node.call("greater_equal", raw, 1 << (tensor_type(raw).dtype.bits - 1))
+    return node.call("greater_equal", raw, 1 << (tensor_of(raw).dtype.bits - 1))
 
 
 def close(node: HloNode, a: Expr, b: Expr) -> Expr:
@@ -56,7 +56,7 @@ def close(node: HloNode, a: Expr, b: Expr) -> Expr:
     equal, and an infinity is near nothing else."""
     least = node.number("min_ulp_difference", default=0)
     most = node.number("max_ulp_difference", default=3)
-    of = tensor_type(a).dtype
+    of = tensor_of(a).dtype
     if not of.is_float or of.bits < 8:
         raise node.wrong(f"the operands are {a.type}; floats are wanted")
     uint = DTYPES[f"uint{of.bits}"]
@@ -76,7 +76,7 @@ def close(node: HloNode, a: Expr, b: Expr) -> Expr:
 
 def every(node: HloNode, holds: Expr) -> Expr:
     """Whether all elements hold, as a bool scalar."""
-    if 0 in tensor_type(holds).shape:
+    if 0 in tensor_of(holds).shape:
         return graph.constant(True, "bool")
     return node.call("min", holds, axis=None, keepdims=False)
 
@@ -86,9 +86,9 @@ def check(how: Compared, is_constant: bool = False) -> HloRule:
 
     def rule(node: HloNode) -> list[Expr]:
         a, b = sides(node, is_constant)
-        if tensor_type(a).dtype is not tensor_type(b).dtype:
+        if tensor_of(a).dtype is not tensor_of(b).dtype:
             raise node.wrong(f"{a.type} is compared with {b.type}; one type is wanted")
-        b = node.claimed(b, tensor_type(a).shape)
+        b = node.claimed(b, tensor_of(a).shape)
         holds = every(node, how(node, a, b))
         text = f"{node.op.name} does not hold"
         if node.builder.span is not None:
@@ -115,7 +115,7 @@ def sides(node: HloNode, is_constant: bool) -> tuple[Expr, Expr]:
 def check_eq(node: HloNode) -> Expr:
     """`check.eq`: equal, for floats almost; its result is true, since a run in which it does not hold fails."""
     node.operands(2)
-    how = almost if tensor_type(node.args[0]).dtype.is_float else equal
+    how = almost if tensor_of(node.args[0]).dtype.is_float else equal
     check(how)(node)
     return graph.constant(True, "bool")
 

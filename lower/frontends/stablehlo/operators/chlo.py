@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.calls import constant
 from assay.lower.frontends.stablehlo.operators.contraction import product_of
 from assay.lower.frontends.stablehlo.operators.elementwise import ELEMENTWISE as STABLEHLO, function, pair, unary
@@ -18,7 +18,7 @@ from assay.semantics.graph import Expr
 
 def polynomial(node: HloNode, x: Expr, coefficients: list[float]) -> Expr:
     """A polynomial by Horner's rule; the highest power first."""
-    total: Expr = node.constant(coefficients[0], tensor_type(x).dtype)
+    total: Expr = node.constant(coefficients[0], tensor_of(x).dtype)
     for c in coefficients[1:]:
         total = node.call("add", node.call("multiply", total, x), c)
     return total
@@ -26,21 +26,21 @@ def polynomial(node: HloNode, x: Expr, coefficients: list[float]) -> Expr:
 
 def narrow_only(node: HloNode, x: Expr) -> None:
     """Unsupported for float64, where the composition would be less accurate than the bound says."""
-    if tensor_type(x).dtype.bits > 32:
-        raise node.unsupported(f"elements of {tensor_type(x).dtype}")
+    if tensor_of(x).dtype.bits > 32:
+        raise node.unsupported(f"elements of {tensor_of(x).dtype}")
 
 
 def erfc(node: HloNode, x: Expr) -> Expr:
     """1 - erf(x): below 2 so, above by its continued fraction."""
     narrow_only(node, x)
     w = wide(node, x)
-    one = node.constant(1, tensor_type(w).dtype)
+    one = node.constant(1, tensor_of(w).dtype)
     below = node.call("subtract", one, node.call("erf", w))
     far = node.call("maximum", w, 2)
     square = node.call("multiply", far, far)
-    tail: Expr = node.constant(0, tensor_type(w).dtype)
+    tail: Expr = node.constant(0, tensor_of(w).dtype)
     for k in range(60, 0, -1):
-        tail = node.call("divide", node.constant(k / 2, tensor_type(w).dtype), node.call("add", far, tail))
+        tail = node.call("divide", node.constant(k / 2, tensor_of(w).dtype), node.call("add", far, tail))
     above = node.call("divide", node.call("exp", node.call("negative", square)), node.call("add", far, tail))
     above = node.call("multiply", above, 1 / math.sqrt(math.pi))
     return free(node, node.call("where", node.call("greater", w, 2), above, below), x)
@@ -51,7 +51,7 @@ def digamma(node: HloNode, x: Expr) -> Expr:
     the poles."""
     narrow_only(node, x)
     w = wide(node, x)
-    of = tensor_type(w).dtype
+    of = tensor_of(w).dtype
     reflect = node.call("less", w, 0.5)
     y = node.call("where", reflect, node.call("subtract", node.constant(1, of), w), w)
     steps: Expr = node.constant(0, of)
@@ -76,7 +76,7 @@ def lgamma(node: HloNode, x: Expr) -> Expr:
     """log(|gamma(x)|): by reflection below 1/2, then ten steps up, then Stirling's series."""
     narrow_only(node, x)
     w = wide(node, x)
-    of = tensor_type(w).dtype
+    of = tensor_of(w).dtype
     reflect = node.call("less", w, 0.5)
     y = node.call("where", reflect, node.call("subtract", node.constant(1, of), w), w)
     steps: Expr = y
@@ -114,7 +114,7 @@ def erf_inv(node: HloNode, x: Expr) -> Expr:
     """The number whose error function is x: Giles' polynomials, and two steps of Newton's method."""
     narrow_only(node, x)
     w = wide(node, x)
-    of = tensor_type(w).dtype
+    of = tensor_of(w).dtype
     inner = node.call("maximum", node.call("minimum", w, 1 - 2.0**-40), -1 + 2.0**-40)
     one = node.constant(1, of)
     both = node.call("multiply", node.call("subtract", one, inner), node.call("add", inner, 1))
@@ -137,7 +137,7 @@ def erf_inv(node: HloNode, x: Expr) -> Expr:
 def loosened(node: HloNode, y: Expr, w: Expr, x: Expr) -> Expr:
     """`free`, and off by as much at a root too, where what meets there is rounded: a multiple of e^0 - 1, which is
     0."""
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     unit = node.call("exp", node.constant(0, of))
     size = node.cast(node.call("minimum", node.call("add", node.call("abs", w), 4), 1000), of)
     size = node.call("where", node.call("equal", size, size), size, node.constant(1, of))
@@ -149,7 +149,7 @@ def bessel_i1e(node: HloNode, x: Expr) -> Expr:
     """e^-|x| I1(x): up to 20 by its power series, above by its asymptotic one."""
     narrow_only(node, x)
     w = wide(node, x)
-    of = tensor_type(w).dtype
+    of = tensor_of(w).dtype
     size = node.call("abs", w)
     near = node.call("minimum", size, 20)
     half = node.call("multiply", near, 0.5)
@@ -173,7 +173,7 @@ def bessel_i1e(node: HloNode, x: Expr) -> Expr:
 def next_after(node: HloNode) -> Expr:
     """The next number towards another; the other where they are equal, and NaN where one is."""
     x, y = pair(node)
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     if not of.is_float or of.bits < 16:
         raise node.unsupported(f"elements of {of}")
     uint = DTYPES[f"uint{of.bits}"]
@@ -205,7 +205,7 @@ def top_k(node: HloNode) -> list[Expr]:
     """The k largest along the last axis, and their places as int32; of equal ones the first comes first."""
     node.operands(1)
     (x,) = node.args
-    found = node.call("topk", x, k=node.number("k"), axis=tensor_type(x).ndim - 1, largest=True, sorted=True)
+    found = node.call("topk", x, k=node.number("k"), axis=tensor_of(x).ndim - 1, largest=True, sorted=True)
     values = node.builder.named(graph.get(found, 0))
     return [values, node.cast(node.builder.named(get_second(found)), DTYPES["int32"])]
 
@@ -216,14 +216,14 @@ def ragged_dot(node: HloNode) -> Expr:
     node.operands(3)
     x, w, sizes = node.args
     numbers = node.fields("ragged_dot_dimension_numbers")
-    ranks = tensor_type(x).ndim, tensor_type(w).ndim
+    ranks = tensor_of(x).ndim, tensor_of(w).ndim
     names = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
     lb, rb, lc, rc = (node.field(numbers, f"{n}_dimensions", ranks[k % 2]) for k, n in enumerate(names))
     ragged = node.field(numbers, "lhs_ragged_dimensions", ranks[0])
     groups = node.field(numbers, "rhs_group_dimensions", ranks[1])
-    if len(ragged) != 1 or len(groups) != 1 or tensor_type(sizes).ndim != 1 or ragged[0] in (*lb, *lc):
+    if len(ragged) != 1 or len(groups) != 1 or tensor_of(sizes).ndim != 1 or ragged[0] in (*lb, *lc):
         raise node.unsupported("a ragged axis that is summed over or batched, or group sizes for each batch")
-    count, rows = tensor_type(w).shape[groups[0]], tensor_type(x).shape[ragged[0]]
+    count, rows = tensor_of(w).shape[groups[0]], tensor_of(x).shape[ragged[0]]
     if not isinstance(count, int):
         raise node.unsupported("a number of groups that only a run knows")
     ends = node.call("cumsum", node.cast(sizes, INT64), axis=0)
@@ -235,7 +235,7 @@ def ragged_dot(node: HloNode) -> Expr:
         if g:
             above = node.call("greater_equal", line, node.take_axis(ends, g - 1, 0))
             below = node.call("logical_and", below, above)
-        part = node.call("where", below, x, node.constant(0, tensor_type(x).dtype))
+        part = node.call("where", below, x, node.constant(0, tensor_of(x).dtype))
         made = product_of(node, part, node.take_axis(w, g, groups[0]), numbers_of, node.result().dtype)
         total = made if total is None else node.call("add", total, made)
     if total is None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.movement import backwards, spread
 from assay.lower.frontends.stablehlo.operators.windows import padding
 from assay.lower.frontends.stablehlo.syntax import Dialect
@@ -46,17 +46,17 @@ def dot_general(node: HloNode) -> Expr:
     node.operands(2)
     a, b = node.args
     if node.op.name == "stablehlo.dot":
-        ranks = tensor_type(a).ndim, tensor_type(b).ndim
+        ranks = tensor_of(a).ndim, tensor_of(b).ndim
         if not all(1 <= r <= 2 for r in ranks):
             raise node.wrong(f"the operands are {a.type} and {b.type}; vectors and matrices are wanted")
         return product_of(node, a, b, ((), (), (ranks[0] - 1,), (0,)), node.result().dtype)
-    return product_of(node, a, b, numbers_of(node, (tensor_type(a).ndim, tensor_type(b).ndim)), node.result().dtype)
+    return product_of(node, a, b, numbers_of(node, (tensor_of(a).ndim, tensor_of(b).ndim)), node.result().dtype)
 
 
 def product_of(node: HloNode, a: Expr, b: Expr, numbers: tuple[Axes, Axes, Axes, Axes], to: DType) -> Expr:
     """The product of two tensors along axes."""
     lb, rb, lc, rc = numbers
-    shapes = tensor_type(a).shape, tensor_type(b).shape
+    shapes = tensor_of(a).shape, tensor_of(b).shape
     wanted = list(shapes[1])
     for p, q in zip((*lb, *lc), (*rb, *rc), strict=True):
         wanted[q] = shapes[0][p]
@@ -137,7 +137,7 @@ def convolution(node: HloNode) -> Expr:
     node.operands(3 if dynamic else 2)
     where, to = layout(node), node.result().dtype
     x, w = (node.cast(ordered(node, e, axes), to) for e, axes in zip(node.args, (where.x, where.w), strict=False))
-    if tensor_type(x).ndim != len(where.x) or tensor_type(w).ndim != len(where.x):
+    if tensor_of(x).ndim != len(where.x) or tensor_of(w).ndim != len(where.x):
         raise node.wrong(f"dimension_numbers of {len(where.x)} axes for {node.args[0].type} and {node.args[1].type}")
     rank = len(where.x) - 2
     low, high = dynamic_padding(node, rank) if dynamic else padding(node, rank)
@@ -169,7 +169,7 @@ def dynamic_padding(node: HloNode, rank: int) -> tuple[Axes, Axes]:
 
 def grouped_batches(node: HloNode, x: Expr, groups: int) -> Expr:
     """Images in groups, of which each has features of its own: [g * n, c, ...] as [n, g * c, ...]."""
-    n, c, *rest = tensor_type(x).shape
+    n, c, *rest = tensor_of(x).shape
     if isinstance(n, int) and n % groups:
         raise node.wrong(f"{n} images in {groups} groups")
     each: Dim = n // groups if isinstance(n, int) else simplify(n // groups)
@@ -184,9 +184,9 @@ def convolved(node: HloNode, x: Expr, w: Expr, strides: Axes, dilation: Axes, gr
     if rank > 3:
         raise node.unsupported(f"{rank} spatial axes")
     if rank == 0:
-        x, w = (node.shaped(e, *tensor_type(e).shape, 1) for e in (x, w))
+        x, w = (node.shaped(e, *tensor_of(e).shape, 1) for e in (x, w))
         y = node.call("nn.conv1d", x, w, groups=groups)
-        return node.shaped(y, *tensor_type(y).shape[:2])
+        return node.shaped(y, *tensor_of(y).shape[:2])
     return node.call(f"nn.conv{rank}d", x, w, strides=strides, dilation=dilation, groups=groups)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.stablehlo.build import Scope
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.elementwise import map_
 from assay.lower.frontends.stablehlo.syntax import TensorText
 from assay.semantics import graph
@@ -53,7 +53,7 @@ def if_(node: HloNode) -> Task[list[Expr]]:
 
 def case(node: HloNode) -> Task[list[Expr]]:
     """The region whose number the operand is; the last for every other number."""
-    if len(node.args) != 1 or tensor_type(node.args[0]).ndim or not node.op.regions:
+    if len(node.args) != 1 or tensor_of(node.args[0]).ndim or not node.op.regions:
         raise node.wrong("a scalar and regions are wanted")
     branches: list[tuple[Expr, int]] = []
     for k in range(len(node.op.regions)):
@@ -88,7 +88,7 @@ def while_(node: HloNode) -> Task[list[Expr]]:
     (test,) = yield node.run_region(0, states)
     builder.scope = inner
     again = yield node.run_region(1, states)
-    if len(again) != count or tensor_type(test).dtype is not BOOL:
+    if len(again) != count or tensor_of(test).dtype is not BOOL:
         raise node.wrong(f"its regions give a bool and {count} values")
     builder.scope = outer
     result = TupleType(tuple(opened(node, k, x) for k, x in enumerate(node.args)))

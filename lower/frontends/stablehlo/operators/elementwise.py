@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.functions import cbrt, expm1, free, log1p, wide
 from assay.lower.frontends.stablehlo.syntax import Dialect
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT64
@@ -32,7 +32,7 @@ def unary(op: str, *kinds: str) -> HloRule:
 
 def require(node: HloNode, x: Expr, *kinds: str) -> None:
     """Invalid unless an operand is of one of these kinds."""
-    if kinds and tensor_type(x).dtype.kind not in kinds:
+    if kinds and tensor_of(x).dtype.kind not in kinds:
         raise node.wrong(f"an operand is {x.type}; {' or '.join(kinds)} is wanted")
 
 
@@ -41,7 +41,7 @@ def binary(op: str, logical: str = "", *kinds: str) -> HloRule:
 
     def rule(node: HloNode) -> Expr:
         a, b = pair(node)
-        if tensor_type(a).dtype is BOOL and logical:
+        if tensor_of(a).dtype is BOOL and logical:
             return node.call(logical, a, b)
         require(node, a, *(kinds or ("int", "uint", "float")))
         return node.call(op, a, b)
@@ -52,7 +52,7 @@ def binary(op: str, logical: str = "", *kinds: str) -> HloRule:
 def pair(node: HloNode) -> list[Expr]:
     """Two operands of one type."""
     node.operands(2)
-    if tensor_type(node.args[0]).dtype is not tensor_type(node.args[1]).dtype:
+    if tensor_of(node.args[0]).dtype is not tensor_of(node.args[1]).dtype:
         raise node.wrong(f"the operands are {node.args[0].type} and {node.args[1].type}; one type is wanted")
     return node.alike(*node.args)
 
@@ -63,7 +63,7 @@ def bits(logical: str, whole: str) -> HloRule:
     def rule(node: HloNode) -> Expr:
         a, b = pair(node)
         require(node, a, "bool", "int", "uint")
-        return node.call(logical if tensor_type(a).dtype is BOOL else whole, a, b)
+        return node.call(logical if tensor_of(a).dtype is BOOL else whole, a, b)
 
     return rule
 
@@ -73,13 +73,13 @@ def not_(node: HloNode) -> Expr:
     node.operands(1)
     (x,) = node.args
     require(node, x, "bool", "int", "uint")
-    return node.call("logical_not" if tensor_type(x).dtype is BOOL else "bitwise_not", x)
+    return node.call("logical_not" if tensor_of(x).dtype is BOOL else "bitwise_not", x)
 
 
 def divide(node: HloNode) -> Expr:
     """Division by IEEE 754, or of whole numbers with the fraction discarded; by 0 StableHLO leaves it open."""
     a, b = pair(node)
-    if tensor_type(a).dtype.is_float:
+    if tensor_of(a).dtype.is_float:
         return node.call("divide", a, b)
     require(node, a, "int", "uint")
     return node.call("truncate_divide", a, b, open=True)
@@ -88,7 +88,7 @@ def divide(node: HloNode) -> Expr:
 def remainder(node: HloNode) -> Expr:
     """What is left of the quotient rounded towards 0; it has the sign of the dividend."""
     a, b = pair(node)
-    if tensor_type(a).dtype.is_float:
+    if tensor_of(a).dtype.is_float:
         return node.call("fmod", a, b)
     require(node, a, "int", "uint")
     quotient = node.call("truncate_divide", a, b, open=True)
@@ -99,7 +99,7 @@ def power(node: HloNode) -> Expr:
     """By IEEE 754 for floats; for whole numbers the product modulo 2^width. Of a negative exponent it is 0, but for the
     bases 1 and -1."""
     a, b = pair(node)
-    of = tensor_type(a).dtype
+    of = tensor_of(a).dtype
     if of.is_float:
         return node.call("power", a, b)
     require(node, a, "int", "uint")
@@ -121,13 +121,13 @@ def power(node: HloNode) -> Expr:
 
 def unsigned(node: HloNode, x: Expr) -> Expr:
     """The bits of whole numbers as unsigned ones of the same width."""
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     return x if of.kind == "uint" else node.call("reinterpret", x, dtype=f"uint{of.bits}")
 
 
 def as_bits(node: HloNode, x: Expr) -> Expr:
     """The bits of floats or whole numbers as unsigned ones of the same width."""
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     return x if of.kind == "uint" else node.call("reinterpret", x, dtype=f"uint{of.bits}")
 
 
@@ -138,13 +138,13 @@ def shift(op: str, logical: bool) -> HloRule:
     def rule(node: HloNode) -> Expr:
         a, b = pair(node)
         require(node, a, "int", "uint")
-        of = tensor_type(a).dtype
+        of = tensor_of(a).dtype
         amount = unsigned(node, b)
-        fits = node.call("less", amount, of.bits) if of.bits <= tensor_type(amount).dtype.max else None
+        fits = node.call("less", amount, of.bits) if of.bits <= tensor_of(amount).dtype.max else None
         moved = unsigned(node, a) if logical else a
         if op == "right_shift" and not logical and of.kind == "uint":
             moved = node.call("reinterpret", a, dtype=f"int{of.bits}")  # the highest bit is repeated all the same
-        to = tensor_type(moved).dtype
+        to = tensor_of(moved).dtype
         steps = amount if to.kind == "uint" else node.call("reinterpret", amount, dtype=to.name)
         if fits is not None:
             steps = node.call("where", fits, steps, node.constant(0, to))
@@ -163,7 +163,7 @@ def sign(node: HloNode) -> Expr:
     """-1, 0 or 1; a zero keeps its sign, and a NaN is one."""
     node.operands(1)
     (x,) = node.args
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     require(node, x, "int", "uint", "float")
     one: Expr = node.constant(1, of)
     if of.kind != "uint":
@@ -239,12 +239,12 @@ def popcnt(node: HloNode) -> Expr:
     node.operands(1)
     (x,) = node.args
     require(node, x, "int", "uint")
-    return node.cast(ones(node, unsigned(node, x)), tensor_type(x).dtype)
+    return node.cast(ones(node, unsigned(node, x)), tensor_of(x).dtype)
 
 
 def ones(node: HloNode, x: Expr) -> Expr:
     """How many bits of unsigned numbers are 1, added one bit after another."""
-    width = tensor_type(x).dtype.bits
+    width = tensor_of(x).dtype.bits
     wide = x if width >= 8 else node.cast(x, DTYPES["uint8"])
     total = node.call("bitwise_and", wide, 1)
     for k in range(1, width):
@@ -257,14 +257,14 @@ def count_leading_zeros(node: HloNode) -> Expr:
     node.operands(1)
     (x,) = node.args
     require(node, x, "int", "uint")
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     y = unsigned(node, x)
     step = 1
     while step < of.bits:
         y = node.call("bitwise_or", y, node.call("right_shift", y, step))
         step *= 2
     count = ones(node, y)
-    return node.cast(node.call("subtract", node.constant(of.bits, tensor_type(count).dtype), count), of)
+    return node.cast(node.call("subtract", node.constant(of.bits, tensor_of(count).dtype), count), of)
 
 
 def convert(node: HloNode) -> Expr:
@@ -285,7 +285,7 @@ def imag(node: HloNode) -> Expr:
     node.operands(1)
     (x,) = node.args
     require(node, x, "float")
-    return node.stretched(node.constant(0, tensor_type(x).dtype), *tensor_type(x).shape)
+    return node.stretched(node.constant(0, tensor_of(x).dtype), *tensor_of(x).shape)
 
 
 COMPARED = {"EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal"}
@@ -302,14 +302,14 @@ def compare(node: HloNode) -> Expr:
     direction = next((w for w in words if w in COMPARED), None)
     if direction is None:
         raise node.wrong(f"the direction is missing; it is one of {', '.join(COMPARED)}")
-    if "TOTALORDER" in words and tensor_type(a).dtype.is_float:
+    if "TOTALORDER" in words and tensor_of(a).dtype.is_float:
         a, b = total_order(node, a), total_order(node, b)
     return node.call(COMPARED[direction], a, b)
 
 
 def total_order(node: HloNode, x: Expr) -> Expr:
     """Whole numbers that are in the total order in which the floats are."""
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     if of.bits < 8:
         raise node.unsupported(f"TOTALORDER of {of}")
     as_int = node.call("reinterpret", x, dtype=f"int{of.bits}")
@@ -321,7 +321,7 @@ def select(node: HloNode) -> Expr:
     """The second operand where the first holds, else the third; a scalar decides for all."""
     node.operands(3)
     condition, a, b = node.args
-    if not node.lifted and tensor_type(condition).ndim != 0:
+    if not node.lifted and tensor_of(condition).ndim != 0:
         a, b, condition = node.alike(a, b, condition)
     else:
         a, b = node.alike(a, b)
@@ -333,8 +333,8 @@ def clamp(node: HloNode) -> Expr:
     node.operands(3)
     low, x, high = node.args
     if not node.lifted:
-        low, high = (e if tensor_type(e).ndim == 0 else node.claimed(e, tensor_type(x).shape) for e in (low, high))
-    if tensor_type(x).dtype is BOOL:
+        low, high = (e if tensor_of(e).ndim == 0 else node.claimed(e, tensor_of(x).shape) for e in (low, high))
+    if tensor_of(x).dtype is BOOL:
         return node.call("logical_and", node.call("logical_or", x, low), high)
     return node.call("minimum", node.call("maximum", low, x), high)
 
@@ -345,7 +345,7 @@ def reduce_precision(node: HloNode) -> Expr:
     node.operands(1)
     (x,) = node.args
     require(node, x, "float")
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     exponent, mantissa = precision(node)
     own_mantissa = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}.get(of.name)
     if own_mantissa is None:

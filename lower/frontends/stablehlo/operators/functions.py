@@ -7,14 +7,14 @@ bound that our own elementary functions have.
 
 from __future__ import annotations
 
-from assay.lower.frontends.stablehlo.node import HloNode, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, tensor_of
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.graph import Expr
 
 
 def free(node: HloNode, y: Expr, to: Expr) -> Expr:
     """`y` in the dtype of `to`, times e^0: the number itself, with the bound of an elementary function."""
-    of = tensor_type(to).dtype
+    of = tensor_of(to).dtype
     return node.call("multiply", node.cast(y, of), node.call("exp", node.constant(0, of)))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.movement import computed_shape
 from assay.lower.frontends.stablehlo.operators.reduction import recognised
 from assay.semantics import graph
@@ -26,7 +26,7 @@ FAR = 1 << 61
 
 def as_place(node: HloNode, index: Expr) -> Expr:
     """Indices of any type of whole numbers as int64."""
-    of = tensor_type(index).dtype
+    of = tensor_of(index).dtype
     if not of.is_integer:
         raise node.wrong(f"an index is {index.type}; whole numbers are wanted")
     if of.bits < 64:
@@ -50,10 +50,10 @@ def dynamic_slice(node: HloNode) -> Expr:
     node.operands(1, 64)
     x, *starts = node.args
     sizes = node.ints("slice_sizes", "sizes")
-    if not len(starts) == len(sizes) == tensor_type(x).ndim:
+    if not len(starts) == len(sizes) == tensor_of(x).ndim:
         raise node.wrong(f"{len(starts)} starts and {len(sizes)} sizes for an operand {x.type}")
     for a, (start, size) in enumerate(zip(starts, sizes, strict=True)):
-        whole = tensor_type(x).shape[a]
+        whole = tensor_of(x).shape[a]
         if size < 0 or (isinstance(whole, int) and size > whole):
             raise node.wrong(f"{size} elements of an axis of size {whole}")
         if not provably_equal(size, whole):
@@ -66,12 +66,12 @@ def dynamic_update_slice(node: HloNode) -> Expr:
     """The operand with an update from computed starts on, which are moved so that all of it lies within the operand."""
     node.operands(2, 64)
     x, update, *starts = node.args
-    shape = tensor_type(x).shape
-    if not len(starts) == len(shape) == tensor_type(update).ndim:
+    shape = tensor_of(x).shape
+    if not len(starts) == len(shape) == tensor_of(update).ndim:
         raise node.wrong(f"{len(starts)} starts for an operand {x.type} and an update {update.type}")
     inside: Expr | None = None
     for a, start in enumerate(starts):
-        size, part = shape[a], tensor_type(update).shape[a]
+        size, part = shape[a], tensor_of(update).shape[a]
         if isinstance(part, int) and part == 0:
             return x
         if provably_equal(size, part):
@@ -106,7 +106,7 @@ class Window:
 
 def index_places(node: HloNode, w: Window, indices: Expr, shape: Sequence[Dim], clamp: bool) -> list[Expr]:
     """For each axis of the operand the place that each element of a result or an update of that shape is at."""
-    rank, of = len(shape), tensor_type(indices)
+    rank, of = len(shape), tensor_of(indices)
     batch = [a for a in range(rank) if a not in w.at]
     kept = [d for a, d in enumerate(of.shape) if a != w.vector]
     if len(kept) != len(batch):
@@ -157,30 +157,30 @@ def gather(node: HloNode) -> Expr:
     dynamic = node.op.name == "stablehlo.dynamic_gather"
     node.operands(3 if dynamic else 2)
     x, indices = node.args[:2]
-    numbers, of = node.fields("dimension_numbers"), tensor_type(x)
+    numbers, of = node.fields("dimension_numbers"), tensor_of(x)
     sizes: tuple[Dim, ...] = computed_shape(node, 2) if dynamic else node.ints("slice_sizes")
     collapsed = node.field(numbers, "collapsed_slice_dims", of.ndim, sort=True)
     batching = node.field(numbers, "operand_batching_dims", of.ndim, sort=True)
     axes = tuple(a for a in range(of.ndim) if a not in (*collapsed, *batching))
-    rank = len(tensor_type(indices).shape) + len(axes)
+    rank = len(tensor_of(indices).shape) + len(axes)
     at = node.field(numbers, "offset_dims", rank, sort=True)
     vector = numbers.fields.get("index_vector_dim", 0)
     if len(sizes) != of.ndim or len(at) != len(axes) or not isinstance(vector, int):
         raise node.wrong(f"slice_sizes {sizes} and offset_dims {at} for an operand {of}")
-    if not 0 <= vector <= tensor_type(indices).ndim:
+    if not 0 <= vector <= tensor_of(indices).ndim:
         raise node.wrong(f"index_vector_dim is {vector} for indices {indices.type}")
     for s, d in zip(sizes, of.shape, strict=True):
         if isinstance(s, int) and isinstance(d, int) and not 0 <= s <= d:
             raise node.wrong(f"slice_sizes {sizes} for an operand {of}")
     window = Window(
         of.shape, axes, at, tuple(sizes[a] for a in axes), node.field(numbers, "start_index_map", of.ndim), batching,
-        node.field(numbers, "start_indices_batching_dims", tensor_type(indices).ndim), vector,
+        node.field(numbers, "start_indices_batching_dims", tensor_of(indices).ndim), vector,
     )  # fmt: skip
     if len(window.batching) != len(window.index_batching):
         raise node.wrong("operand_batching_dims and start_indices_batching_dims are as many")
-    kept = iter([d for a, d in enumerate(tensor_type(indices).shape) if a != vector])
+    kept = iter([d for a, d in enumerate(tensor_of(indices).shape) if a != vector])
     offsets = dict(zip(at, window.sizes, strict=True))
-    count = len(at) + tensor_type(indices).ndim - (vector < tensor_type(indices).ndim)
+    count = len(at) + tensor_of(indices).ndim - (vector < tensor_of(indices).ndim)
     shape = [offsets[a] if a in offsets else next(kept) for a in range(count)]
     places = index_places(node, window, indices, shape, clamp=True)
     where = node.stretched(flat(node, places, of.shape), *shape)
@@ -200,22 +200,22 @@ def scatter(node: HloNode) -> Task[list[Expr]]:
         raise node.wrong("as many updates as operands, and indices between them, are wanted")
     node.operands(2 * count + 1)
     xs, indices, updates = node.alike(*node.args[:count]), node.args[count], node.alike(*node.args[count + 1 :])
-    numbers, of = node.fields("scatter_dimension_numbers"), tensor_type(xs[0])
+    numbers, of = node.fields("scatter_dimension_numbers"), tensor_of(xs[0])
     inserted = node.field(numbers, "inserted_window_dims", of.ndim, sort=True)
     batching = node.field(numbers, "input_batching_dims", of.ndim, sort=True)
     axes = tuple(a for a in range(of.ndim) if a not in (*inserted, *batching))
-    shape = tensor_type(updates[0]).shape
+    shape = tensor_of(updates[0]).shape
     at = node.field(numbers, "update_window_dims", len(shape), sort=True)
     vector = numbers.fields.get("index_vector_dim", 0)
-    if len(at) != len(axes) or not isinstance(vector, int) or not 0 <= vector <= tensor_type(indices).ndim:
+    if len(at) != len(axes) or not isinstance(vector, int) or not 0 <= vector <= tensor_of(indices).ndim:
         raise node.wrong(f"update_window_dims {at} and inserted_window_dims {inserted} for an operand {of}")
     window = Window(
         of.shape, axes, at, tuple(shape[a] for a in at), node.field(numbers, "scatter_dims_to_operand_dims", of.ndim),
-        batching, node.field(numbers, "scatter_indices_batching_dims", tensor_type(indices).ndim), vector,
+        batching, node.field(numbers, "scatter_indices_batching_dims", tensor_of(indices).ndim), vector,
     )  # fmt: skip
     if len(window.batching) != len(window.index_batching):
         raise node.wrong("input_batching_dims and scatter_indices_batching_dims are as many")
-    kept = iter([d for a, d in enumerate(tensor_type(indices).shape) if a != vector])
+    kept = iter([d for a, d in enumerate(tensor_of(indices).shape) if a != vector])
     wanted = [d if a in at else next(kept, d) for a, d in enumerate(shape)]
     updates = [node.claimed(u, wanted) for u in updates]
     places = index_places(node, window, indices, wanted, clamp=False)
@@ -238,15 +238,15 @@ def scattered(
     node: HloNode, xs: Sequence[Expr], where: Expr, updates: Sequence[Expr], region: int = 0
 ) -> Task[list[Expr]]:
     """Tensors with updates at places in row-major order, of which one may be behind all elements."""
-    shape = tensor_type(xs[0]).shape
-    total, count = product(shape), product(tensor_type(where).shape)
+    shape = tensor_of(xs[0]).shape
+    total, count = product(shape), product(tensor_of(where).shape)
     where = node.shaped(where, count)
-    extra = [node.call("concat", node.shaped(x, total), node.constant([0], tensor_type(x).dtype), axis=0) for x in xs]
+    extra = [node.call("concat", node.shaped(x, total), node.constant([0], tensor_of(x).dtype), axis=0) for x in xs]
     given = [node.shaped(u, count) for u in updates]
     for x, u in zip(xs, updates, strict=True):
-        if tensor_type(x).dtype is not tensor_type(u).dtype:
+        if tensor_of(x).dtype is not tensor_of(u).dtype:
             raise node.wrong(f"an update is {u.type} for an operand {x.type}")
-    how = recognised(node, tensor_type(xs[0]).dtype, region) if len(xs) == 1 else ""
+    how = recognised(node, tensor_of(xs[0]).dtype, region) if len(xs) == 1 else ""
     if how:
         done = [at_once(node, extra[0], where, given[0], how)]
     else:
@@ -256,8 +256,8 @@ def scattered(
 
 def at_once(node: HloNode, x: Expr, where: Expr, update: Expr, how: str) -> Expr:
     """The updates of a vector by an operator of ours."""
-    of = tensor_type(x).dtype
-    index = node.shaped(where, *tensor_type(where).shape, 1)
+    of = tensor_of(x).dtype
+    index = node.shaped(where, *tensor_of(where).shape, 1)
     if how == "second":
         return node.call("scatter_nd", x, index, update, reduction="none")
     if of is BOOL:

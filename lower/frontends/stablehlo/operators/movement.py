@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.elementwise import as_bits
 from assay.lower.frontends.stretching import stretched, to_reshape
 from assay.semantics.dtypes import BOOL, DTYPES, DType
@@ -22,7 +22,7 @@ def wanted_shape(node: HloNode) -> tuple[Dim, ...]:
 
 def computed_shape(node: HloNode, index: int) -> tuple[Dim, ...]:
     """The sizes that an operand holds."""
-    of = tensor_type(node.args[index]) if index < len(node.args) else None
+    of = tensor_of(node.args[index]) if index < len(node.args) else None
     if of is None or of.ndim != 1 or not of.is_static or not of.dtype.is_integer:
         raise node.wrong(f"operand {index} is a vector of sizes, whole numbers, of known length")
     return node.builder.dims(node.args[index], "size")
@@ -38,7 +38,7 @@ def broadcast_in_dim(node: HloNode) -> Expr:
         return x
     shape = computed_shape(node, 1) if dynamic else wanted_shape(node)
     axes = node.axes(len(shape), "broadcast_dimensions", "dims")
-    if len(axes) != tensor_type(x).ndim:
+    if len(axes) != tensor_of(x).ndim:
         raise node.wrong(f"dims is {axes} for an operand {x.type}")
     return along(node, x, axes, shape)
 
@@ -48,10 +48,10 @@ def along(node: HloNode, x: Expr, axes: Sequence[int], shape: Sequence[Dim]) -> 
     order = sorted(range(len(axes)), key=lambda i: axes[i])
     if order != list(range(len(axes))):
         x = node.call("permute_dims", x, axes=tuple(order))
-    for a, d in zip(sorted(axes), tensor_type(x).shape, strict=True):
+    for a, d in zip(sorted(axes), tensor_of(x).shape, strict=True):
         if isinstance(d, int) and d != 1 and isinstance(shape[a], int) and d != shape[a]:
             raise node.wrong(f"an axis of {d} elements does not become one of {shape[a]}")
-    sizes = dict(zip(sorted(axes), tensor_type(x).shape, strict=True))
+    sizes = dict(zip(sorted(axes), tensor_of(x).shape, strict=True))
     x = node.shaped(x, *(sizes.get(a, 1) for a in range(len(shape))))
     x = stretched(node.builder, x, tuple(shape), node.builder.span)
     return node.stretched(x if isinstance(x, Var) else node.builder.named(x), *shape)
@@ -79,8 +79,8 @@ def iota(node: HloNode) -> Expr:
 def transpose(node: HloNode) -> Expr:
     """The axes in another order."""
     node.operands(1)
-    axes = node.axes(tensor_type(node.args[0]).ndim, "permutation", "dims")
-    if len(axes) != tensor_type(node.args[0]).ndim:
+    axes = node.axes(tensor_of(node.args[0]).ndim, "permutation", "dims")
+    if len(axes) != tensor_of(node.args[0]).ndim:
         raise node.wrong(f"dims is {axes} for an operand {node.args[0].type}")
     return node.call("permute_dims", node.args[0], axes=axes)
 
@@ -88,7 +88,7 @@ def transpose(node: HloNode) -> Expr:
 def reverse(node: HloNode) -> Expr:
     """Some axes backwards."""
     node.operands(1)
-    return backwards(node, node.args[0], node.axes(tensor_type(node.args[0]).ndim, "dimensions", "dims"))
+    return backwards(node, node.args[0], node.axes(tensor_of(node.args[0]).ndim, "dimensions", "dims"))
 
 
 def backwards(node: HloNode, x: Expr, axes: Sequence[int]) -> Expr:
@@ -103,13 +103,13 @@ def backwards(node: HloNode, x: Expr, axes: Sequence[int]) -> Expr:
 def concatenate(node: HloNode) -> Expr:
     """The operands behind one another along an axis."""
     node.operands(1, 1 << 16)
-    first = tensor_type(node.args[0])
+    first = tensor_of(node.args[0])
     axis = node.axis(first.ndim, "dimension", "dim")
     parts = [node.args[0]]
     for a in node.args[1:]:
-        if tensor_type(a).ndim != first.ndim or tensor_type(a).dtype is not first.dtype:
+        if tensor_of(a).ndim != first.ndim or tensor_of(a).dtype is not first.dtype:
             raise node.wrong(f"the operands are {first} and {a.type}")
-        size = tensor_type(a).shape[axis]
+        size = tensor_of(a).shape[axis]
         parts.append(node.claimed(a, (*first.shape[:axis], size, *first.shape[axis + 1 :])))
     return parts[0] if len(parts) == 1 else node.call("concat", *parts, axis=axis)
 
@@ -119,7 +119,7 @@ def slice_(node: HloNode) -> Expr:
     node.operands(1)
     x = node.args[0]
     begin, end, strides = (node.ints(n) for n in ("start_indices", "limit_indices", "strides"))
-    for b, e, s, d in zip(begin, end, strides, tensor_type(x).shape, strict=False):
+    for b, e, s, d in zip(begin, end, strides, tensor_of(x).shape, strict=False):
         if s < 1 or not 0 <= b <= e or (isinstance(d, int) and e > d):
             raise node.wrong(f"[{b}:{e}:{s}] of an axis of size {d}")
     return sliced(node, x, begin, end, strides)
@@ -127,7 +127,7 @@ def slice_(node: HloNode) -> Expr:
 
 def sliced(node: HloNode, x: Expr, begin: Sequence[Dim], end: Sequence[Dim], strides: Sequence[int]) -> Expr:
     """A slice along all axes."""
-    if not len(begin) == len(end) == len(strides) == tensor_type(x).ndim:
+    if not len(begin) == len(end) == len(strides) == tensor_of(x).ndim:
         raise node.wrong(f"{len(begin)} starts for an operand {x.type}")
     axes = tuple(range(len(begin)))
     return node.call("strided_slice", x, axes=axes, begin=tuple(begin), end=tuple(end), strides=tuple(strides))
@@ -151,7 +151,7 @@ def known_number(node: HloNode, x: Expr) -> float | int | bool | None:
     if not isinstance(found, Constant) or found.data.size != 1:
         return None
     value = found.data.reshape(-1)[0]
-    kind = tensor_type(found).dtype.kind
+    kind = tensor_of(found).dtype.kind
     return bool(value) if kind == "bool" else float(value) if kind == "float" else int(value)
 
 
@@ -169,7 +169,7 @@ def pad(node: HloNode) -> Expr:
         names = (("edge_padding_low", "low"), ("edge_padding_high", "high"), ("interior_padding", "interior"))
         low, high, interior = (node.ints(*n) for n in names)
     x, value = node.args[:2]
-    if not len(low) == len(high) == len(interior) == tensor_type(x).ndim or min(interior, default=0) < 0:
+    if not len(low) == len(high) == len(interior) == tensor_of(x).ndim or min(interior, default=0) < 0:
         raise node.wrong(f"low {low}, high {high} and interior {interior} for an operand {x.type}")
     return padded(node, x, value, low, high, interior)
 
@@ -180,13 +180,13 @@ def padded(
     """`x` padded with a scalar."""
     if not any((*low, *high, *interior)):
         return x
-    of = tensor_type(x).dtype
+    of = tensor_of(x).dtype
     number = known_number(node, value)
     if of is not BOOL and number is not None and np.isfinite(number):
         if number != 0 or not np.signbit(number):
             return spread(node, x, number, low, high, interior)
     whole = spread(node, x, 0, low, high, interior) if of is not BOOL else x
-    everywhere = node.stretched(node.constant(1, DTYPES["uint8"]), *tensor_type(x).shape)
+    everywhere = node.stretched(node.constant(1, DTYPES["uint8"]), *tensor_of(x).shape)
     inside = node.call("equal", spread(node, everywhere, 0, low, high, interior), 1)
     if of is BOOL:
         bits = spread(node, node.cast(x, DTYPES["uint8"]), 0, low, high, interior)
@@ -200,7 +200,7 @@ def spread(
     """`x` padded with a number."""
     for a, between in enumerate(interior):
         if between:
-            shape = tensor_type(x).shape
+            shape = tensor_of(x).shape
             apart = node.shaped(x, *shape[: a + 1], 1, *shape[a + 1 :])
             widths = [0] * (2 * len(shape) + 2)
             widths[len(shape) + 1 + a + 1] = between
@@ -215,7 +215,7 @@ def spread(
 def get_dimension_size(node: HloNode) -> Expr:
     """The size of an axis, as an int32."""
     node.operands(1)
-    axis = node.axis(tensor_type(node.args[0]).ndim, "dimension", "dim")
+    axis = node.axis(tensor_of(node.args[0]).ndim, "dimension", "dim")
     size = node.take_axis(node.call("shape_of", node.args[0]), axis, 0)
     return node.call("astype", size, dtype="int32", open=False)
 
@@ -223,7 +223,7 @@ def get_dimension_size(node: HloNode) -> Expr:
 def set_dimension_size(node: HloNode) -> Expr:
     """The first elements of an axis, as many as the operand says."""
     node.operands(2)
-    axis = node.axis(tensor_type(node.args[0]).ndim, "dimension", "dim")
+    axis = node.axis(tensor_of(node.args[0]).ndim, "dimension", "dim")
     (size,) = node.builder.dims(node.shaped(node.args[1], 1), "size")
     return node.cut(node.args[0], axis, 0, size)
 
@@ -232,7 +232,7 @@ def bitcast_convert(node: HloNode) -> Expr:
     """The bits as other elements: as many, or each as several, the lowest bits first, or several as one."""
     node.operands(1)
     (x,) = node.args
-    of, to = tensor_type(x).dtype, node.result().dtype
+    of, to = tensor_of(x).dtype, node.result().dtype
     if of is to:
         return x
     for d in (of, to):
@@ -248,15 +248,15 @@ def bitcast_convert(node: HloNode) -> Expr:
 
 def split_bits(node: HloNode, raw: Expr, wide: int, narrow: int) -> Expr:
     """Each element as several, along a new last axis."""
-    uint = tensor_type(raw).dtype
+    uint = tensor_of(raw).dtype
     shifts = node.constant(np.arange(wide // narrow) * narrow, uint)
-    parts = node.call("right_shift", node.shaped(raw, *tensor_type(raw).shape, 1), shifts)
+    parts = node.call("right_shift", node.shaped(raw, *tensor_of(raw).shape, 1), shifts)
     return node.call("bitwise_and", parts, (1 << narrow) - 1)
 
 
 def joined_bits(node: HloNode, raw: Expr, narrow: int, wide: int) -> Expr:
     """The last axis as one element."""
-    shape, uint = tensor_type(raw).shape, DTYPES[f"uint{wide}"]
+    shape, uint = tensor_of(raw).shape, DTYPES[f"uint{wide}"]
     if not shape or not provably_equal(shape[-1], wide // narrow):
         raise node.wrong(f"the operand's last axis is of size {wide // narrow}")
     shifts = node.constant(np.arange(wide // narrow) * narrow, uint)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.syntax import QuantizedElement, TensorText, TypeText
 from assay.semantics.graph import Expr
 from assay.semantics.tasks import Task
@@ -66,7 +66,7 @@ def _along(node: HloNode, x: Expr, values: tuple[float, ...], q: QuantizedElemen
     """Scales or zero points, along the axis that they belong to."""
     if q.axis is None:
         return node.constant(values[0], q.expressed)
-    shape = tensor_type(x).shape
+    shape = tensor_of(x).shape
     if not 0 <= q.axis < len(shape) or shape[q.axis] != len(values):
         raise node.wrong(f"{len(values)} scales along axis {q.axis} of {x.type}")
     return node.constant(np.reshape(values, [-1 if a == q.axis else 1 for a in range(len(shape))]), q.expressed)

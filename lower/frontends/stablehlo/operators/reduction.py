@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.elementwise import ELEMENTWISE
 from assay.lower.frontends.stablehlo.operators.movement import known_number
 from assay.lower.frontends.stablehlo.syntax import Operation, Region
@@ -86,22 +86,22 @@ def reduce(node: HloNode) -> Task[list[Expr]]:
         raise node.wrong("as many initial values as operands are wanted")
     node.operands(2 * count)
     xs = node.alike(*node.args[:count])
-    axes = node.axes(tensor_type(xs[0]).ndim, "dimensions")
+    axes = node.axes(tensor_of(xs[0]).ndim, "dimensions")
     return (yield from reduced(node, xs, node.args[count:], tuple(sorted(axes))))
 
 
 def reduced(node: HloNode, xs: Sequence[Expr], inits: Sequence[Expr], axes: Sequence[int]) -> Task[list[Expr]]:
     """Tensors of one shape, reduced along axes by the region."""
-    shape = tensor_type(xs[0]).shape
+    shape = tensor_of(xs[0]).shape
     for x, init in zip(xs, inits, strict=True):
-        if tensor_type(init).ndim and not node.lifted or tensor_type(init).dtype is not tensor_type(x).dtype:
+        if tensor_of(init).ndim and not node.lifted or tensor_of(init).dtype is not tensor_of(x).dtype:
             raise node.wrong(f"an initial value is {init.type} for an operand {x.type}")
     kept = [d for a, d in enumerate(shape) if a not in axes]
     if not axes:
         return (yield from combined(node, [*inits, *xs], [shape] * len(xs)))
     if any(isinstance(shape[a], int) and shape[a] == 0 for a in axes):
         return [node.stretched(i, *kept) for i in inits]
-    how = recognised(node, tensor_type(xs[0]).dtype) if len(xs) == 1 else ""
+    how = recognised(node, tensor_of(xs[0]).dtype) if len(xs) == 1 else ""
     if how in REDUCED:
         return [whole(node, xs[0], inits[0], axes, how)]
     size = product([shape[a] for a in axes])
@@ -118,7 +118,7 @@ def _moved(node: HloNode, x: Expr, axes: Sequence[int]) -> Expr:
 
 def whole(node: HloNode, x: Expr, init: Expr, axes: Sequence[int], how: str) -> Expr:
     """A reduction that is an operator of ours, and the initial value where it changes something."""
-    of, shape = tensor_type(x).dtype, tensor_type(x).shape
+    of, shape = tensor_of(x).dtype, tensor_of(x).shape
     if how in ("max", "min") and not all(isinstance(shape[a], int) for a in axes):
         start = node.stretched(init, *(1 if a == axes[0] else d for a, d in enumerate(shape)))
         return node.call(how, node.call("concat", start, x, axis=axes[0]), axis=tuple(axes), keepdims=False)
@@ -140,19 +140,19 @@ def halved(node: HloNode, xs: Sequence[Expr], inits: Sequence[Expr], size: int) 
         half = size // 2
         firsts = [node.cut(x, 0, 0, 2 * half, 2) for x in xs]
         seconds = [node.cut(x, 0, 1, 2 * half, 2) for x in xs]
-        met = yield combined(node, [*firsts, *seconds], [tensor_type(f).shape for f in firsts])
+        met = yield combined(node, [*firsts, *seconds], [tensor_of(f).shape for f in firsts])
         if size % 2:
             met = [node.call("concat", m, node.cut(x, 0, size - 1, size), axis=0) for m, x in zip(met, xs, strict=True)]
         xs, size = met, half + size % 2
-    last = [node.shaped(x, *tensor_type(x).shape[1:]) for x in xs]
-    return (yield from combined(node, [*inits, *last], [tensor_type(x).shape for x in last]))
+    last = [node.shaped(x, *tensor_of(x).shape[1:]) for x in xs]
+    return (yield from combined(node, [*inits, *last], [tensor_of(x).shape for x in last]))
 
 
 def folded(node: HloNode, xs: Sequence[Expr], inits: Sequence[Expr], size: Dim) -> Task[list[Expr]]:
     """Elements along the first axis, one after another: a local function that calls itself. For sizes that are not
     known."""
     builder = node.builder
-    starts = [node.stretched(i, *tensor_type(x).shape[1:]) for i, x in zip(inits, xs, strict=True)]
+    starts = [node.stretched(i, *tensor_of(x).shape[1:]) for i, x in zip(inits, xs, strict=True)]
     end = node.amount(size)
     place = graph.var("i", TensorType((), INT64))
     sofar = [graph.var(f"so_far{k}", s.type) for k, s in enumerate(starts)]
@@ -161,7 +161,7 @@ def folded(node: HloNode, xs: Sequence[Expr], inits: Sequence[Expr], size: Dim) 
     outer, scope = builder.scope, type(builder.scope)()
     builder.scope = scope
     items = [node.call("take", x, place, axis=0) for x in xs]
-    met = yield combined(node, [*sofar, *items], [tensor_type(s).shape for s in starts])
+    met = yield combined(node, [*sofar, *items], [tensor_of(s).shape for s in starts])
     again = builder.around(graph.call(loop, node.call("add", place, 1), *met), scope)
     builder.scope = outer
     body = graph.if_(graph.call("less", place, end), again, graph.tuple_of(*sofar))

@@ -6,7 +6,7 @@ leaves the accuracy to it.
 
 from __future__ import annotations
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.syntax import Dialect
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Expr
@@ -17,7 +17,7 @@ MOST_ROWS = 256
 
 def square(node: HloNode, a: Expr) -> int:
     """The rows of square matrices of floats."""
-    of = tensor_type(a)
+    of = tensor_of(a)
     if of.ndim < 2 or not of.dtype.is_float or not isinstance(of.shape[-1], int) or of.shape[-2] != of.shape[-1]:
         raise node.wrong(f"the operand is {of}; square matrices of floats are wanted")
     size = of.shape[-1]
@@ -28,20 +28,20 @@ def square(node: HloNode, a: Expr) -> int:
 
 def swapped(node: HloNode, a: Expr) -> Expr:
     """Transposed matrices."""
-    rank = tensor_type(a).ndim
+    rank = tensor_of(a).ndim
     return node.call("permute_dims", a, axes=(*range(rank - 2), rank - 1, rank - 2))
 
 
 def at(node: HloNode, a: Expr, row: int, column: int) -> Expr:
     """An element of each matrix, as a matrix of one."""
-    return node.cut(node.cut(a, tensor_type(a).ndim - 2, row, row + 1), tensor_type(a).ndim - 1, column, column + 1)
+    return node.cut(node.cut(a, tensor_of(a).ndim - 2, row, row + 1), tensor_of(a).ndim - 1, column, column + 1)
 
 
 def triangular_solve(node: HloNode) -> Expr:
     """x where op(a) x = b, or x op(a) = b: of `a` only the triangle is read."""
     node.operands(2)
     a, b = node.args
-    of = tensor_type(b).dtype
+    of = tensor_of(b).dtype
     size = square(node, a)
     transpose = node.attr("transpose_a", "NO_TRANSPOSE")
     word = transpose.words[-1] if isinstance(transpose, Dialect) and transpose.words else str(transpose)
@@ -58,7 +58,7 @@ def triangular_solve(node: HloNode) -> Expr:
 
 def substituted(node: HloNode, a: Expr, b: Expr, size: int, lower: bool, unit: bool) -> Expr:
     """x where a x = b, row after row."""
-    axis = tensor_type(b).ndim - 2
+    axis = tensor_of(b).ndim - 2
     rows: dict[int, Expr] = {}
     order = range(size) if lower else range(size - 1, -1, -1)
     for i in order:
@@ -76,7 +76,7 @@ def cholesky(node: HloNode) -> Expr:
     where the specification leaves open what stands."""
     node.operands(1)
     (a,) = node.args
-    size, rank = square(node, a), tensor_type(a).ndim
+    size, rank = square(node, a), tensor_of(a).ndim
     lower = bool(node.attr("lower", False))
     if not lower:
         a = swapped(node, a)
@@ -90,7 +90,7 @@ def cholesky(node: HloNode) -> Expr:
             cells[i, j] = node.call("sqrt", rest) if i == j else node.call("divide", rest, cells[j, j])
     if not size:
         return a
-    zero = node.call("where", node.call("equal", zero, zero), zero, node.constant(0, tensor_type(a).dtype))
+    zero = node.call("where", node.call("equal", zero, zero), zero, node.constant(0, tensor_of(a).dtype))
     rows = [node.call("concat", *(cells.get((i, j), zero) for j in range(size)), axis=rank - 1) for i in range(size)]
     out = node.call("concat", *rows, axis=rank - 2) if size > 1 else rows[0]
     return out if lower else swapped(node, out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.graph import Expr
@@ -24,14 +24,14 @@ def sort(node: HloNode) -> Task[list[Expr]]:
     """The operands with the elements of an axis in the order of the region."""
     node.operands(1, 1 << 10)
     xs = node.alike(*node.args)
-    rank = tensor_type(xs[0]).ndim
+    rank = tensor_of(xs[0]).ndim
     axis = node.number("dimension", default=-1)
     axis = axis + rank if axis < 0 else axis
     if not 0 <= axis < rank:
         raise node.wrong(f"dimension is {axis} of {rank} axes")
     order = (*(a for a in range(rank) if a != axis), axis)
     moved = [node.call("permute_dims", x, axes=order) for x in xs]
-    *outer, size = tensor_type(moved[0]).shape
+    *outer, size = tensor_of(moved[0]).shape
     if isinstance(size, int) and size <= 1:
         return xs
     largest = known_order(node, xs)
@@ -61,7 +61,7 @@ def known_order(node: HloNode, xs: Sequence[Expr]) -> bool | None:
         return None
     op, last = region.body
     names = [p.name for p in region.params[:2]]
-    if op.name != "stablehlo.compare" or not tensor_type(xs[0]).dtype.is_integer:
+    if op.name != "stablehlo.compare" or not tensor_of(xs[0]).dtype.is_integer:
         return None
     if [u.name for u in last.operands] != [n for n, _ in op.results] or [u.name for u in op.operands] != names:
         return None
@@ -75,7 +75,7 @@ def from_pairs(node: HloNode, xs: Sequence[Expr], outer: Sequence[Dim], size: in
     for x in xs:
         sides += [node.shaped(x, *outer, size, 1), node.shaped(x, *outer, 1, size)]
     (before,) = yield node.run_region(0, sides, True)
-    if tensor_type(before).dtype is not BOOL:
+    if tensor_of(before).dtype is not BOOL:
         raise node.wrong("its region gives a bool")
     before = node.stretched(before, *outer, size, size)  # [i, j]: whether i stands before j
     rank = len(outer)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_type
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.indexing import scattered
 from assay.lower.frontends.stablehlo.operators.movement import padded, spread
 from assay.lower.frontends.stablehlo.operators.reduction import reduced
@@ -72,11 +72,11 @@ def counts_of(node: HloNode, shape: Sequence[Dim], w: Windows) -> list[Dim]:
 
 def windowed(node: HloNode, x: Expr, w: Windows) -> Expr:
     """The windows of a padded tensor: for each of its axes the windows, then the elements of one."""
-    rank = tensor_type(x).ndim
-    counts = counts_of(node, tensor_type(x).shape, w)
+    rank = tensor_of(x).ndim
+    counts = counts_of(node, tensor_of(x).shape, w)
     for a in reversed(range(rank)):
         if w.sizes[a] == 1 and w.strides[a] == 1:
-            x = node.shaped(x, *tensor_type(x).shape[: a + 1], 1, *tensor_type(x).shape[a + 1 :])
+            x = node.shaped(x, *tensor_of(x).shape[: a + 1], 1, *tensor_of(x).shape[a + 1 :])
             continue
         starts = node.shaped(node.call("multiply", node.line(counts[a]), w.strides[a]), counts[a], 1)
         places = node.call("add", starts, node.call("multiply", node.line(w.sizes[a]), w.dilation[a]))
@@ -91,7 +91,7 @@ def reduce_window(node: HloNode) -> Task[list[Expr]]:
         raise node.wrong("as many initial values as operands are wanted")
     node.operands(2 * count)
     xs, inits = node.alike(*node.args[:count]), node.args[count:]
-    rank = tensor_type(xs[0]).ndim
+    rank = tensor_of(xs[0]).ndim
     w = windows_of(node, rank)
     between = tuple(b - 1 for b in w.base)
     parts = [windowed(node, padded(node, x, i, w.low, w.high, between), w) for x, i in zip(xs, inits, strict=True)]
@@ -103,19 +103,19 @@ def select_and_scatter(node: HloNode) -> Task[list[Expr]]:
     the window that the first region selects. Windows are over the elements that there are."""
     node.operands(3)
     x, source, init = node.args
-    rank, shape = tensor_type(x).ndim, tensor_type(x).shape
+    rank, shape = tensor_of(x).ndim, tensor_of(x).shape
     w = windows_of(node, rank)
     total = product(shape)
     place = node.shaped(node.line(total), *shape)
     nowhere = [0] * rank
-    values = spread(node, node.cast(x, tensor_type(x).dtype), 0, w.low, w.high, nowhere)
+    values = spread(node, node.cast(x, tensor_of(x).dtype), 0, w.low, w.high, nowhere)
     there = spread(node, node.call("add", place, 1), 0, w.low, w.high, nowhere)
     size = prod(w.sizes)
     flat = [_first(node, windowed(node, t, w), rank, size) for t in (values, there)]
     _, selected = yield _selected(node, flat[0], flat[1], size)
     where = node.call("subtract", selected, 1)
     where = node.call("where", node.call("less", where, 0), node.amount(total), where)
-    source = node.claimed(source, tensor_type(where).shape)
+    source = node.claimed(source, tensor_of(where).shape)
     return (yield from scattered(node, [node.stretched(init, *shape)], where, [source], 1))
 
 
@@ -123,7 +123,7 @@ def _first(node: HloNode, x: Expr, rank: int, size: int) -> Expr:
     """The elements of a window along the first axis."""
     axes = (*range(rank, 2 * rank), *range(rank))
     x = node.call("permute_dims", x, axes=axes)
-    return node.shaped(x, size, *tensor_type(x).shape[rank:])
+    return node.shaped(x, size, *tensor_of(x).shape[rank:])
 
 
 def _selected(node: HloNode, value: Expr, place: Expr, size: int) -> Task[tuple[Expr, Expr]]:
@@ -132,7 +132,7 @@ def _selected(node: HloNode, value: Expr, place: Expr, size: int) -> Task[tuple[
     for k in range(1, size):
         b, q = (node.take_axis(t, k, 0) for t in (value, place))
         (keep,) = yield node.run_region(0, [a, b], True)
-        if tensor_type(keep).dtype is not BOOL:
+        if tensor_of(keep).dtype is not BOOL:
             raise node.wrong("its first region gives a bool")
         keep = node.call("logical_or", keep, node.call("equal", q, 0))
         keep = node.call("logical_and", keep, node.call("not_equal", p, 0))

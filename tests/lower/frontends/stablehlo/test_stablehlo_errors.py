@@ -1,4 +1,4 @@
-"""What is wrong in a StableHLO text is said with its line and a caret (row R26)."""
+"""What is wrong in a StableHLO text is said with its line and a caret."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from assay.lower.frontends.stablehlo.words import MOST_DEPTH
 from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.semantics.text.module_text import show
 from tests.verify.app.test_cli import assay
-
-pytestmark = pytest.mark.row("R26")
 
 PROGRAMS = Path(__file__).parent / "programs"
 T = "tensor<2xf32>"

@@ -1,4 +1,4 @@
-"""StableHLO programs through the commands: what JAX printed, comparisons that fail, and bytecode (row R26)."""
+"""StableHLO programs through the commands: what JAX printed, comparisons that fail, and bytecode."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from assay.semantics.bounds import Bounded
 from assay.semantics.errors import Trap
 from assay.verify.border.mlir_bytecode import MAGIC
 from tests.verify.app.test_cli import assay
-
-pytestmark = pytest.mark.row("R26")
 
 PROGRAMS = Path(__file__).parent / "programs"
 

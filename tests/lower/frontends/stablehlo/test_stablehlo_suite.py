@@ -1,12 +1,10 @@
-"""StableHLO's own test programs pass, but for those that are listed (row R26)."""
+"""StableHLO's own test programs pass, but for those that are listed."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.lower.frontends.stablehlo.stablehlo_suite import DATA, MISSING, listed, reasons, results
-
-pytestmark = pytest.mark.row("R26")
 
 
 def test_what_is_listed_is_for_complex_numbers_processes_and_floats_of_6_bits() -> None:
