@@ -12,12 +12,8 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from assay.lower.frontends.places import Places
-from assay.lower.frontends.stablehlo.reader import module_texts
-from assay.lower.frontends.stablehlo.translate import to_module
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
-from assay.semantics.text.source import Source
 
 __all__ = ["is_stablehlo", "parse_stablehlo", "stablehlo_modules"]
 
@@ -26,6 +22,12 @@ _HEAD = re.compile(r'(?:[\s\ufeff]|//[^\n]*|#loc[^\n]*)*(?:module\b|"?builtin\.m
 
 def stablehlo_modules(text: str, source: str = "<string>") -> list[tuple[str, Callable[[], Module]]]:
     """The modules of a text, which lines of `// -----` divide: the name of each, and what makes it."""
+    # what reads a file of another kind asks here how one begins, and needs none of this
+    from assay.lower.frontends.places import Places
+    from assay.lower.frontends.stablehlo.reader import module_texts
+    from assay.lower.frontends.stablehlo.translate import to_module
+    from assay.semantics.text.source import Source
+
     places = Places(Source.of(text, source))
     found = module_texts(places)
     return [(m.name or str(k + 1), partial(to_module, m, places)) for k, m in enumerate(found)]
