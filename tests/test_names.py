@@ -12,11 +12,13 @@ from tests.test_repository import ROOMS, sources, tree_of
 
 OPERATORS = (
     "lower/frontends/onnx/operators/",
+    "lower/frontends/stablehlo/operators/",
     "lower/onnx_export/",
     "semantics/bounding/",
     "semantics/ops/",
 )
-"""Their functions have the names of the operators that they are about, of ours, of ONNX's or of NumPy's."""
+"""Their functions have the names of the operators that they are about, of ours, of ONNX's, of StableHLO's or of
+NumPy's."""
 
 INTERFACE = ("check", "describe")
 """What a stage's module offers under just this name (`verify/app/stages.py`)."""

@@ -27,7 +27,7 @@ from assay.verify.border.onnx_defaults import with_given_defaults
 
 Array = np.ndarray[Any, Any]
 Program: TypeAlias = str | Path | onnx.ModelProto | Module
-"""A file (MODEL.onnx; FILE.py, TVMScript; FILE.relay), an ONNX model, or a module."""
+"""A file (MODEL.onnx; FILE.py, TVMScript; FILE.relay; FILE.mlir, StableHLO), an ONNX model, or a module."""
 Inputs: TypeAlias = Mapping[str, Any] | str | Path | None
 """Arrays by name, or an .npz file of them. A value that is no tensor is named by its parts, as in a file."""
 Model = TypeVar("Model", onnx.ModelProto, Module)

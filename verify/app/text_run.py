@@ -1,4 +1,4 @@
-"""`assay run FILE.py`: a module written as text, TVMScript or Relay, on inputs from files or from a seed
+"""`assay run FILE.py`: a module written as text, TVMScript, Relay or StableHLO, on inputs from files or from a seed
 (specs/verify.md, "Command line").
 """
 
@@ -21,6 +21,7 @@ from assay.interp.values import Event, Externs, Shape, Value
 from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
+from assay.lower.frontends.stablehlo import is_stablehlo, parse_stablehlo
 from assay.semantics.bytecode import EntryPoint
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.files import open_regular
@@ -46,41 +47,52 @@ from assay.verify.border.inputs import (
     sizes_of,
     symbol_names,
 )
+from assay.verify.border.mlir_bytecode import MAGIC, bytecode_text, is_bytecode
 from assay.verify.border.values import form, from_arrays, to_value
 from assay.verify.trials.sizes import Sizes, declared_bounds, sizes_to_try
 
 RELAY = (".relay", ".rly")
 """The names of files that hold Relay."""
 
+STABLEHLO = (".mlir", ".stablehlo")
+"""The names of files that hold StableHLO."""
+
 HEAD = 1 << 16
-"""How many bytes of a file say whether it is Relay."""
+"""How many bytes of a file say whether it is Relay or StableHLO."""
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file holds a module of ours, as text or as an executable: by its name, or because it begins as Relay
-    does, or as an executable."""
-    if path.suffix in (".py", *RELAY) or is_packed(path):
+    """Whether a file holds a module of ours, as text or as an executable: by its name, or because it begins as Relay or
+    StableHLO does, or as an executable."""
+    if path.suffix in (".py", *RELAY, *STABLEHLO) or is_packed(path):
         return True
     try:
         with open_regular(path) as file:
             head = file.read(HEAD)
     except OSError:
         return False
-    return is_relay(head.decode("utf-8", errors="replace"))
+    if head.startswith(MAGIC):
+        return True
+    text = head.decode("utf-8", errors="replace")
+    return is_relay(text) or is_stablehlo(text)
 
 
 def load_text(path: Path, name: str | None = None) -> Module:
-    """The module in a file, well-formed: a text, or an executable. `name` says which one is meant, where TVMScript has
-    several."""
+    """The module in a file, well-formed: a text, or an executable. `name` says which one is meant, where TVMScript or
+    StableHLO has several."""
     if is_packed(path):
         if name is not None:
             raise Invalid("an executable is one module: --module is for TVMScript", label="cli.C3")
         return load(path)
+    if is_bytecode(path):
+        return parse_stablehlo(bytecode_text(path), str(path), name)
     source = Source.read(path)
     if path.suffix in RELAY or (path.suffix != ".py" and is_relay(source.text)):
         if name is not None:
-            raise Invalid("a Relay text is one module: --module is for TVMScript", label="cli.C3")
+            raise Invalid("a Relay text is one module: --module is for TVMScript and StableHLO", label="cli.C3")
         return parse_relay(source.text, source.file)
+    if path.suffix in STABLEHLO or (path.suffix != ".py" and is_stablehlo(source.text)):
+        return parse_stablehlo(source.text, source.file, name)
     module = parse(source.text, source.file, name)
     check(module)
     return module

@@ -27,6 +27,7 @@ from assay.verify.conform.kept import KeptResults
 from assay.verify.conform.onnx_cases import onnx_cases
 from assay.verify.conform.program_cases import OURS, text_cases
 from assay.verify.conform.scoreboard import Scoreboard, about_stored, badge, disagreements
+from assay.verify.conform.stablehlo_cases import conform_stablehlo, stablehlo_files
 from assay.verify.conform.worker import CaseWorkers, case_task, judge_cases, results_of
 from assay.verify.evidence import plural
 from assay.verify.exits import Exit, gravest
@@ -60,6 +61,9 @@ def conform(request: ConformRequest, out: Screen, as_json: bool, workers: CaseWo
     """Judge what was asked for, and show and write it; the exit code. `workers` are those that do it, by default
     processes."""
     _require(request)
+    files = stablehlo_files(request.programs)
+    if files:
+        return conform_stablehlo(files, request.only, request.junit, out, as_json)
     names = list(dict.fromkeys(request.backends))
     versions = {n: version_of(n) for n in names}
     cases, faults = _cases(request)
@@ -113,6 +117,11 @@ def _require(request: ConformRequest) -> None:
         raise Invalid("--suite names suites, and files are given instead: give one of the two", label="cli.C3")
     if not request.backends and "onnx" in _suites(request) and not request.programs:
         raise Invalid("who is judged? Give --backend NAME, or --suite assay for our own definition", label="cli.C3")
+    if request.backends and stablehlo_files(request.programs):
+        raise Invalid(
+            "StableHLO files hold their own comparisons, to which our definition is held: no --backend goes with them",
+            label="cli.C3",
+        )
     if request.badge is not None and len(set(request.backends)) != 1:
         raise Invalid("--badge is of one backend: give --backend once", label="cli.C3")
     if request.jobs is not None and not 1 <= request.jobs <= MOST_JOBS:

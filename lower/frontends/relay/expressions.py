@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from assay.lower.frontends.places import Places, Token
 from assay.lower.frontends.relay import syntax
-from assay.lower.frontends.relay.lexer import Places, Token
 from assay.lower.frontends.relay.metadata import Metadata
 from assay.lower.frontends.relay.reader import TokenReader
 from assay.lower.frontends.relay.syntax import Binder, Fn, RelayNode, RelayPattern

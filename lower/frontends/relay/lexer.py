@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from itertools import accumulate
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
+from assay.lower.frontends.places import Places, Token
 from assay.semantics.digits import MOST
-from assay.semantics.errors import Invalid, Span, Unsupported
-from assay.semantics.text.source import Source
+from assay.semantics.errors import Invalid, Unsupported
 
 _NAME = r"[A-Za-z_]\w*(?:/\w+)*"
 _WORDS = re.compile(
@@ -35,46 +33,6 @@ _LONG = re.compile(rf"[%.]?(?:[0-9]{{1,{MOST}}}\.)?[0-9]{{{MOST}}}|meta\[[^\]]{{
 _MARK = re.compile(r"/\*|\*/")
 
 VERSIONS = ("0.0.4", "0.0.5")
-
-
-class Token(NamedTuple):
-    """A word: its kind, its text, and where it starts and ends in the text, in characters."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
-class Places:
-    """A text whose places are offsets; failures show the line."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.text = source.text
-        self.starts = [0, *accumulate(len(line) + 1 for line in source.lines)]
-
-    def at(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 1."""
-        line = min(bisect_right(self.starts, offset), len(self.source.lines))
-        return line, offset - self.starts[line - 1] + 1
-
-    def span(self, offset: int, place: str = "") -> Span:
-        """The span of an offset: file, place, line and column."""
-        line, column = self.at(offset)
-        return Span(self.source.file, place, line, column)
-
-    def failure(self, kind: type[Invalid], start: int, end: int, message: str, label: str) -> Invalid:
-        """A failure of the words from `start` to `end`; only the first line of them is shown."""
-        line, column = self.at(start)
-        last = min(end, self.starts[line] - 1 if line < len(self.starts) else end)
-        return self.source.failure(kind, line, column, column + max(last - start, 1), message, label)
-
-    def shown(self, wrong: Invalid, line: int, column: int) -> Invalid:
-        """A failure that has a place in this text, with its line and a caret below."""
-        return type(wrong)(
-            f"{wrong.message}\n{self.source.excerpt(line, column, column + 1)}", where=wrong.where, label=wrong.label
-        )
 
 
 def tokenized(places: Places) -> tuple[list[Token], str | None]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.relay.lexer import Places, Token
+from assay.lower.frontends.places import Places, Token
 from assay.semantics.devices import DLPACK, VirtualDevice
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.strict_json import typed

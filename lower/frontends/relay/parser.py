@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from assay.lower.frontends.places import Places
 from assay.lower.frontends.relay.expressions import Expressions
-from assay.lower.frontends.relay.lexer import Places, tokenized
+from assay.lower.frontends.relay.lexer import tokenized
 from assay.lower.frontends.relay.metadata import Metadata
 from assay.lower.frontends.relay.syntax import Fn, RelayProgram, Shared
 from assay.semantics.builder.prelude import prelude

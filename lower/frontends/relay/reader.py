@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from assay.lower.frontends.relay.lexer import Places, Token
+from assay.lower.frontends.places import Places, Token
 from assay.lower.frontends.relay.metadata import Metadata
 from assay.lower.frontends.relay.syntax import RelayProgram
 from assay.semantics.dtypes import DTYPES, DType

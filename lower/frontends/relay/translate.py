@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from assay.lower.frontends.places import Places
 from assay.lower.frontends.relay import syntax
 from assay.lower.frontends.relay.infer import TypeInference
-from assay.lower.frontends.relay.lexer import Places
 from assay.lower.frontends.relay.operators import from_relay, named
 from assay.lower.frontends.relay.parser import syntax_tree
 from assay.lower.frontends.relay.prelude import MORE

@@ -6,8 +6,8 @@ number that the value is not shown to have is checked by the run (rule M4).
 
 from __future__ import annotations
 
+from assay.lower.frontends.places import Places
 from assay.lower.frontends.relay.infer import TypeInference
-from assay.lower.frontends.relay.lexer import Places
 from assay.lower.frontends.relay.reader import Hole
 from assay.lower.frontends.relay.syntax import Binder, Fn, RelayNode, RelayProgram
 from assay.semantics import graph, types

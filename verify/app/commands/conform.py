@@ -16,7 +16,8 @@ def conform(
         list[Path] | None,
         typer.Argument(
             metavar="[FILES]",
-            help="programs with cases, FILE.py, and directories of them, instead of the suites",
+            help="programs with cases, FILE.py, StableHLO's tests, FILE.mlir, or directories of them, instead of the"
+            " suites",
             show_default=False,
         ),
     ] = None,

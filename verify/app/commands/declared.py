@@ -23,7 +23,7 @@ Model = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay",
+        help="an ONNX model, or a module as text: FILE.py (TVMScript), FILE.relay or FILE.mlir (StableHLO)",
         show_default=False,
     ),
 ]

@@ -16,7 +16,7 @@ def reduce(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="an ONNX model, a module as text (FILE.py, FILE.relay), or a directory of failures that fuzz has kept",
+            help="an ONNX model, a module as text (FILE.py, FILE.relay, FILE.mlir), or a directory of failures of fuzz",
             show_default=False,
         ),
     ],

@@ -29,7 +29,7 @@ def run(
         Path,
         typer.Argument(
             metavar="MODEL",
-            help="an ONNX model, a module as text: FILE.py (TVMScript) or FILE.relay, or FILE.assay of build --vm",
+            help="an ONNX model, a module as text (FILE.py, FILE.relay, FILE.mlir), or FILE.assay of build --vm",
             show_default=False,
         ),
     ],
@@ -187,7 +187,7 @@ def run(
         raise Invalid("--engine goes with --passes: an engine runs the regions that a partition makes", label="cli.C3")
     if not is_text(model) and (function is not None or module_name is not None or as_text or extern or save_as):
         raise Invalid(
-            "--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay",
+            "--function, --module, --extern, --save and --text are for a module as text: FILE.py, .relay or .mlir",
             label="cli.C3",
         )
     program = _program(model, module_name, constants)

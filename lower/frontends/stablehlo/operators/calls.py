@@ -1,0 +1,94 @@
+"""Constants, calls, tuples and tokens (specs/lower.md, "StableHLO")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule
+from assay.lower.frontends.stablehlo.operators.checks import CALLED
+from assay.lower.frontends.stablehlo.syntax import Dense, Symbolic
+from assay.semantics import graph
+from assay.semantics.errors import Unsupported
+from assay.semantics.graph import Expr
+from assay.semantics.tasks import Task
+
+NOTES = ("Sharding", "annotate_device_placement")
+"""Custom calls that only say where a value lives."""
+
+
+def constant(node: HloNode) -> Expr:
+    """The elements as they are written."""
+    value = node.attr("value")
+    if not isinstance(value, Dense):
+        raise node.wrong("the value is dense<...>")
+    return graph.constant(node.array(value, value.type or node.op.types[0]), span=node.builder.span)
+
+
+def name_of(node: HloNode, *names: str) -> str:
+    """The name of a function or of a custom call, by the first attribute that is there."""
+    for name in names:
+        found = node.op.attrs.get(name)
+        if isinstance(found, (str, Symbolic)):
+            return found.name if isinstance(found, Symbolic) else found
+    raise node.wrong(f"the attribute {names[0]} is missing")
+
+
+def call(node: HloNode) -> Task[list[Expr]]:
+    """The results of a function of the module."""
+    return node.function(name_of(node, "callee"), node.args)
+
+
+def composite(node: HloNode) -> Task[list[Expr]]:
+    """What its decomposition gives: the specification says that both are the same."""
+    return node.function(name_of(node, "decomposition"), node.args)
+
+
+def custom_call(node: HloNode) -> Any:
+    """A comparison of StableHLO's own tests. Another is implementation-defined, and refused by name."""
+    target = name_of(node, "call_target_name", "callee")
+    if target in CALLED:
+        return CALLED[target](node)
+    if target in NOTES:
+        return list(node.args)
+    if target == "shape_assertion":
+        return shape_assertion(node)
+    raise Unsupported(f"the custom call @{target} is not handled", label="stablehlo.C3")
+
+
+def shape_assertion(node: HloNode) -> list[Expr]:
+    """What JAX says of sizes that are not written: a run in which it does not hold traps."""
+    if not node.args:
+        raise node.wrong("a bool is wanted")
+    text = node.op.attrs.get("error_message", "")
+    message = text if isinstance(text, str) else ""
+    node.builder.named(graph.assert_op(*node.args, format=message, span=node.builder.span), "asserted")
+    return []
+
+
+def tuple_(node: HloNode) -> Expr:
+    """The operands as one value."""
+    return node.builder.named(graph.tuple_of(*node.args))
+
+
+def get_tuple_element(node: HloNode) -> Expr:
+    """A field of a tuple."""
+    if len(node.args) != 1:
+        raise node.wrong("one operand is wanted")
+    return node.builder.named(graph.get(node.args[0], node.number("index")))
+
+
+def token(node: HloNode) -> Expr:
+    """A token: lets are in the order of the text, so there is nothing in it."""
+    return node.builder.named(graph.tuple_of(), "token")
+
+
+TABLE: dict[str, HloRule] = {
+    "func.call": call,
+    "stablehlo.after_all": token,
+    "stablehlo.composite": composite,
+    "stablehlo.constant": constant,
+    "stablehlo.create_token": token,
+    "stablehlo.custom_call": custom_call,
+    "stablehlo.get_tuple_element": get_tuple_element,
+    "stablehlo.tuple": tuple_,
+}

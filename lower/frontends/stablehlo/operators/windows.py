@@ -1,0 +1,146 @@
+"""Operations of StableHLO on windows of a tensor (specs/lower.md, "StableHLO")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
+from assay.lower.frontends.stablehlo.operators.indexing import scattered
+from assay.lower.frontends.stablehlo.operators.movement import padded, spread
+from assay.lower.frontends.stablehlo.operators.reduction import reduced
+from assay.semantics.dtypes import BOOL
+from assay.semantics.graph import Expr
+from assay.semantics.ops.sizes import floor_div, product
+from assay.semantics.scalar import Dim, simplify
+from assay.semantics.tasks import Task
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Sizes, distances between starts and between elements of windows; padding before and after each axis, and between
+    elements."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    base: tuple[int, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+
+def padding(node: HloNode, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The padding before each axis, and that after each: none where none is said, one number for all where one is."""
+    found: Any = node.op.attrs.get("padding", node.op.attrs.get("pad"))
+    if found is None:
+        return (0,) * rank, (0,) * rank
+    try:
+        table = np.asarray(found if isinstance(found, tuple) else node.array(found, found.type), dtype=np.int64)
+    except (AttributeError, ValueError, TypeError, OverflowError):
+        raise node.wrong("padding is two whole numbers for each axis") from None
+    if table.shape != (rank, 2) and not (rank == 0 and table.size == 0):
+        raise node.wrong(f"padding is of shape {table.shape}; two numbers for each of {rank} axes are wanted")
+    return tuple(map(int, table[:, 0])) if rank else (), tuple(map(int, table[:, 1])) if rank else ()
+
+
+def windows_of(node: HloNode, rank: int) -> Windows:
+    """What the attributes say."""
+    ones = (1,) * rank
+    names = ("window_dimensions", "window_strides", "window_dilations", "base_dilations")
+    lists = [node.ints(n, default=ones) for n in names]
+    if any(len(v) != rank or min(v, default=1) < 1 for v in lists):
+        raise node.wrong(f"{', '.join(names)} are positive numbers, one for each of {rank} axes")
+    sizes, strides, dilation, base = lists
+    return Windows(sizes, strides, dilation, base, *padding(node, rank))
+
+
+def counts_of(node: HloNode, shape: Sequence[Dim], w: Windows) -> list[Dim]:
+    """How many windows there are along each axis of a padded tensor."""
+    counts: list[Dim] = []
+    for d, size, stride, step in zip(shape, w.sizes, w.strides, w.dilation, strict=True):
+        span = (size - 1) * step + 1
+        if isinstance(d, int):
+            counts.append(max((d - span) // stride + 1, 0))
+        else:
+            counts.append(simplify(floor_div(simplify(d - span), stride) + 1))
+    return counts
+
+
+def windowed(node: HloNode, x: Expr, w: Windows) -> Expr:
+    """The windows of a padded tensor: for each of its axes the windows, then the elements of one."""
+    rank = tensor_of(x).ndim
+    counts = counts_of(node, tensor_of(x).shape, w)
+    for a in reversed(range(rank)):
+        if w.sizes[a] == 1 and w.strides[a] == 1:
+            x = node.shaped(x, *tensor_of(x).shape[: a + 1], 1, *tensor_of(x).shape[a + 1 :])
+            continue
+        starts = node.shaped(node.call("multiply", node.line(counts[a]), w.strides[a]), counts[a], 1)
+        places = node.call("add", starts, node.call("multiply", node.line(w.sizes[a]), w.dilation[a]))
+        x = node.call("take", x, places, axis=a)
+    return node.call("permute_dims", x, axes=(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)))
+
+
+def reduce_window(node: HloNode) -> Task[list[Expr]]:
+    """The elements of each window as one, the initial value where a window is over the border."""
+    count = len(node.args) // 2
+    if not count or len(node.args) % 2:
+        raise node.wrong("as many initial values as operands are wanted")
+    node.operands(2 * count)
+    xs, inits = node.alike(*node.args[:count]), node.args[count:]
+    rank = tensor_of(xs[0]).ndim
+    w = windows_of(node, rank)
+    between = tuple(b - 1 for b in w.base)
+    parts = [windowed(node, padded(node, x, i, w.low, w.high, between), w) for x, i in zip(xs, inits, strict=True)]
+    return (yield from reduced(node, parts, inits, tuple(range(rank, 2 * rank))))
+
+
+def select_and_scatter(node: HloNode) -> Task[list[Expr]]:
+    """An initial value everywhere, with each element of the source scattered, by the second region, to the element of
+    the window that the first region selects. Windows are over the elements that there are."""
+    node.operands(3)
+    x, source, init = node.args
+    rank, shape = tensor_of(x).ndim, tensor_of(x).shape
+    w = windows_of(node, rank)
+    total = product(shape)
+    place = node.shaped(node.line(total), *shape)
+    nowhere = [0] * rank
+    values = spread(node, node.cast(x, tensor_of(x).dtype), 0, w.low, w.high, nowhere)
+    there = spread(node, node.call("add", place, 1), 0, w.low, w.high, nowhere)
+    size = prod(w.sizes)
+    flat = [_first(node, windowed(node, t, w), rank, size) for t in (values, there)]
+    _, selected = yield _selected(node, flat[0], flat[1], size)
+    where = node.call("subtract", selected, 1)
+    where = node.call("where", node.call("less", where, 0), node.amount(total), where)
+    source = node.claimed(source, tensor_of(where).shape)
+    return (yield from scattered(node, [node.stretched(init, *shape)], where, [source], 1))
+
+
+def _first(node: HloNode, x: Expr, rank: int, size: int) -> Expr:
+    """The elements of a window along the first axis."""
+    axes = (*range(rank, 2 * rank), *range(rank))
+    x = node.call("permute_dims", x, axes=axes)
+    return node.shaped(x, size, *tensor_of(x).shape[rank:])
+
+
+def _selected(node: HloNode, value: Expr, place: Expr, size: int) -> Task[tuple[Expr, Expr]]:
+    """The selected element, and its place; 0 for no place."""
+    a, p = (node.take_axis(t, 0, 0) for t in (value, place))
+    for k in range(1, size):
+        b, q = (node.take_axis(t, k, 0) for t in (value, place))
+        (keep,) = yield node.run_region(0, [a, b], True)
+        if tensor_of(keep).dtype is not BOOL:
+            raise node.wrong("its first region gives a bool")
+        keep = node.call("logical_or", keep, node.call("equal", q, 0))
+        keep = node.call("logical_and", keep, node.call("not_equal", p, 0))
+        a, p = node.call("where", keep, a, b), node.call("where", keep, p, q)
+    return a, p
+
+
+TABLE: dict[str, HloRule] = {
+    "stablehlo.reduce_window": reduce_window,
+    "stablehlo.select_and_scatter": select_and_scatter,
+}

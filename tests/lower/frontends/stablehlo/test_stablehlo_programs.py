@@ -1,0 +1,230 @@
+"""StableHLO programs through the commands: what JAX printed, comparisons that fail, and bytecode."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.interp.graph import run
+from assay.lower.frontends.stablehlo import parse_stablehlo
+from assay.semantics.bounds import Bounded
+from assay.semantics.errors import Trap
+from assay.verify.border.mlir_bytecode import MAGIC
+from tests.verify.app.test_cli import assay
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def arrays(path: Path) -> dict[str, Any]:
+    """The arrays in a file."""
+    with np.load(path) as file:
+        return dict(file)
+
+
+# --- what JAX printed -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["attention", "cnn", "embed_grad", "mlp", "scan", "sorting"])
+def test_a_run_gives_what_jax_gave(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = arrays(PROGRAMS / f"{name}.npz")
+    given, out = tmp_path / "in.npz", tmp_path / "out.npz"
+    np.savez(given, **{k: stored[k] for k in stored if k.startswith("arg")})
+    assert assay(monkeypatch, "run", PROGRAMS / f"{name}.mlir", "--inputs", given, "--output", out) == 0
+    found = arrays(out)
+    wanted = [stored[k] for k in stored if k.startswith("o")]
+    assert len(found) == len(wanted)
+    for file, want in zip(found, wanted, strict=True):
+        assert (found[file].dtype, found[file].shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(found[file], want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_size_that_is_not_written_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored, out = arrays(PROGRAMS / "mlp.npz"), tmp_path / "out.npz"
+    np.savez(tmp_path / "in.npz", arg0=stored["arg0"])
+    path = PROGRAMS / "mlp_dynamic.mlir"
+    assert assay(monkeypatch, "run", path, "--inputs", tmp_path / "in.npz", "--output", out) == 0
+    np.testing.assert_allclose(arrays(out)["output_0"], stored["o0"], rtol=1e-5)
+    assert assay(monkeypatch, "run", path, "--dim", "arg0_0=0") == 1  # the assertion that JAX has written
+    assert "Expected value >= 1" in capsys.readouterr().err
+
+
+def test_a_backend_is_judged(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    assert assay(monkeypatch, "judge", PROGRAMS / "mlp.mlir", "--backend", "onnxruntime") == 0
+    assert "onnxruntime is right on" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["attention", "cnn", "mlp_dynamic", "scan"])
+def test_every_stage_of_the_lowering_is_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert assay(monkeypatch, "check", PROGRAMS / f"{name}.mlir") == 0
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def compared(check: str, a: str, b: str, of: str = "tensor<f32>") -> str:
+    """A module that compares two constants."""
+    return f"""func.func @main() {{
+  %a = stablehlo.constant dense<{a}> : {of}
+  %b = stablehlo.constant dense<{b}> : {of}
+  {check} : {of}, {of}
+  return
+}}"""
+
+
+HOLD = [
+    ("check.expect_eq %a, %b", "0.0", "-0.0"),
+    ("check.expect_almost_eq %a, %b", "1.0", "1.0000999"),
+    ("check.expect_almost_eq %a, %b", "0x7FC00000", "0xFFC00001"),
+    ("check.expect_almost_eq %a, %b", "0x7F800000", "0x7F800000"),
+    ("check.expect_almost_eq %a, %b, tolerance = 0.1", "5.0", "5.09"),
+    ("check.expect_close %a, %b", "1.0", "0x3F800003"),
+    ("check.expect_close %a, %b", "0x80000001", "0x00000002"),
+    ("check.expect_close %a, %b", "0x7FC00000", "0x7F800001"),
+    ("check.expect_close %a, %b, max_ulp_difference = 5", "1.0", "0x3F800005"),
+]
+FAIL = [
+    ("check.expect_eq %a, %b", "1.0", "0x3F800001"),
+    ("check.expect_eq %a, %b", "0x7FC00000", "0x7FC00000"),
+    ("check.expect_almost_eq %a, %b", "1.0", "1.00012"),
+    ("check.expect_almost_eq %a, %b", "0.00001", "-0.00001"),
+    ("check.expect_almost_eq %a, %b", "0x7F800000", "3.4e38"),
+    ("check.expect_almost_eq %a, %b", "0x7FC00000", "0.0"),
+    ("check.expect_close %a, %b", "1.0", "0x3F800004"),
+    ("check.expect_close %a, %b", "0x80000002", "0x00000002"),
+    ("check.expect_close %a, %b", "0x7F800000", "0x7F7FFFFF"),
+    ("check.expect_close %a, %b, min_ulp_difference = 1", "1.0", "1.0"),
+]
+
+
+@pytest.mark.parametrize(("check", "a", "b"), HOLD)
+def test_a_comparison_holds(check: str, a: str, b: str) -> None:
+    assert run(parse_stablehlo(compared(check, a, b)), {}) == {}
+
+
+@pytest.mark.parametrize(("check", "a", "b"), FAIL)
+def test_a_comparison_that_does_not_hold_traps(check: str, a: str, b: str) -> None:
+    with pytest.raises(Trap, match=f"{check.split()[0]} does not hold in line 4"):
+        run(parse_stablehlo(compared(check, a, b)), {})
+
+
+def test_the_custom_calls_compare_as_well() -> None:
+    text = compared("stablehlo.custom_call @check.eq(%a, %b)", "1.0", "VALUE").replace(
+        ", tensor<f32>\n", ", tensor<f32>) -> tensor<i1>\n"
+    )
+    text = text.replace("stablehlo.custom", "%0 = stablehlo.custom").replace(") : t", ") : (t")
+    assert run(parse_stablehlo(text.replace("VALUE", "1.0")), {}) == {}
+    with pytest.raises(Trap):
+        run(parse_stablehlo(text.replace("VALUE", "1.1")), {})
+
+
+# --- conform ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """A file that is as expected, one that compares nothing, and one that is not handled."""
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    (folder / "good.mlir").write_text(compared("check.expect_eq %a, %b", "1.0", "1.0"))
+    plain = "func.func @main(%n: tensor<i64>, %x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }"
+    (folder / "plain.mlir").write_text(plain)
+    (folder / "complex.mlir").write_text("func.func @main(%x: tensor<complex<f32>>) { return }")
+    return folder
+
+
+def test_the_files_of_a_directory_are_run(
+    three: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert assay(monkeypatch, "conform", three) == 5
+    told = capsys.readouterr().out
+    assert "not handled  suite/complex.mlir: complex numbers: not handled [stablehlo.C4]" in told
+    assert "passes 2 of 3 files: 1 meet their own comparisons, 1 compare nothing" in told
+    assert assay(monkeypatch, "conform", three / "good.mlir", three / "plain.mlir") == 0
+    capsys.readouterr()
+    assert assay(monkeypatch, "conform", three, "--only", "nothing") == 2
+    assert assay(monkeypatch, "conform", three, "--backend", "onnxruntime") == 2
+
+
+def test_a_planted_fault_is_told(
+    three: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (three / "bad.mlir").write_text(compared("check.expect_eq %a, %b", "1.0", "1.5"))
+    report = tmp_path / "report.xml"
+    assert assay(monkeypatch, "conform", three, "--json", "--junit", report) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["counts"] == {"as expected": 1, "runs": 1, "not handled": 1, "wrong": 1}
+    (bad,) = [f for f in answer["files"] if f["outcome"] == "wrong"]
+    assert bad["file"] == "suite/bad.mlir" and "check.expect_eq does not hold in line 4" in bad["reasons"][0]
+    assert 'failures="1"' in report.read_text()
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+FREE = ("stablehlo.cbrt", "stablehlo.exponential_minus_one", "stablehlo.log_plus_one", "stablehlo.rsqrt",
+        "chlo.bessel_i1e", "chlo.digamma", "chlo.erf_inv", "chlo.erfc", "chlo.lgamma")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_a_composed_function_leaves_the_freedom_of_an_elementary_one(name: str) -> None:
+    of = "tensor<3xf32>"
+    types = f"{of} -> {of}" if name.startswith("chlo") else of
+    text = f"func.func @main(%x: {of}) -> {of} {{ %0 = {name} %x : {types}\n return %0 : {of} }}"
+    found = run(parse_stablehlo(text), {"x": np.array([0.3, 0.7, 1e-4], np.float32)}, bounds=True)["output_0"]
+    assert isinstance(found, Bounded)
+    steps = found.radius / np.spacing(np.abs(found.value).astype(np.float32))
+    assert np.all(steps >= (2 if name == "stablehlo.rsqrt" else 4)) and np.all(np.isfinite(steps))
+
+
+def test_a_reduce_of_unknown_size_by_a_region_of_its_own() -> None:
+    text = """func.func @main(%x: tensor<?xi32>) -> tensor<i32> {
+  %c = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = "stablehlo.reduce"(%x, %x, %c, %c) ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>, %p: tensor<i32>, %q: tensor<i32>):
+    %s = stablehlo.subtract %a, %p : tensor<i32>
+    %m = stablehlo.maximum %b, %q : tensor<i32>
+    stablehlo.return %s, %m : tensor<i32>, tensor<i32>
+  }) {dimensions = array<i64: 0>} : (tensor<?xi32>, tensor<?xi32>, tensor<i32>, tensor<i32>)
+    -> (tensor<i32>, tensor<i32>)
+  %0 = stablehlo.add %r#0, %r#1 : tensor<i32>
+  return %0 : tensor<i32>
+}"""
+    found = run(parse_stablehlo(text), {"x": np.array([5, 2, 9], np.int32)})
+    assert found["output_0"] == (1 - 5 - 2 - 9) + 9
+
+
+# --- bytecode ---------------------------------------------------------------------------------------------------------
+
+
+def test_bytecode_that_cannot_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.mlirbc"
+    path.write_bytes(MAGIC + b"\r nothing")
+    assert assay(monkeypatch, "run", path) == 2
+    told = capsys.readouterr().err
+    installed = importlib.util.find_spec("jaxlib") is not None
+    assert ("jaxlib cannot read the bytecode" if installed else "install assay[stablehlo]") in told
+    assert "[stablehlo.C9]" in told
+
+
+def test_bytecode_is_read_as_its_text(tmp_path: Path) -> None:
+    pytest.importorskip("jaxlib")
+    from jaxlib.mlir.dialects import stablehlo
+
+    from assay.semantics.text.module_text import show
+    from assay.verify.app.text_run import load_text
+
+    text = (PROGRAMS / "mlp.mlir").read_text()
+    data = stablehlo.serialize_portable_artifact_str(text, stablehlo.get_current_version())
+    path = tmp_path / "made.mlirbc"
+    path.write_bytes(data)
+    assert show(load_text(path)) == show(parse_stablehlo(text))
