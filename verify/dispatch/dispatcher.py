@@ -10,10 +10,10 @@ It stands where `interp.vector.run` does, in every runner. All of it may be call
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from math import prod
 from threading import Lock
 from typing import Any
@@ -132,7 +132,7 @@ class Dispatcher:
             else:
                 made = self.run(known, call, arrays, numbers)
         finally:
-            self.statistics.count(known.statistics, "calls", running=time.perf_counter() - started)
+            self.statistics.count(known.statistics, running=time.perf_counter() - started)
         if outputs is None:
             return made
         for given, result in zip(outputs, made, strict=True):
@@ -250,37 +250,37 @@ class Dispatcher:
         values: Sizes,
     ) -> tuple[Array, ...]:
         """The results by a kernel that has these values for its symbols."""
-        found = self.kernel(known, values)
+        found, outcome = self.kernel(known, values)
         if not isinstance(found, str) and not found.takes(own_sizes(known, found, call.sizes)):
             found = "its sizes are more than the C for all sizes takes"
         if isinstance(found, str):
             return self.interpreted(known, known.func, arrays, numbers, found)
-        return self.called(known, found, call.sizes, arrays, numbers)
+        made = self.called(known, found, call.sizes, arrays, numbers)
+        self.statistics.count(known.statistics, "calls", outcome)
+        return made
 
-    def kernel(self, known: KnownFunction, values: Sizes) -> KernelObject | str:
-        """A kernel; or why there is none."""
+    def kernel(self, known: KnownFunction, values: Sizes) -> tuple[KernelObject | str, str]:
+        """A kernel, and whether it is a hit or a miss; or why there is none."""
         key = ObjectKey.of(known.digest, known.order, values)
         if key in known.has_no_c:
-            return known.has_no_c[key]
+            return known.has_no_c[key], ""
         try:
             found, hit = self.objects.get(
                 key, lambda: self.compiler.make(with_numbers(known.func, values), known.order)
             )
         except Unsupported as wrong:
             known.has_no_c[key] = f"it has no C: {wrong.message}"
-            return known.has_no_c[key]
+            return known.has_no_c[key], ""
         except EnvironmentFailure as wrong:
             if wrong.label != "compiled.C1":
                 raise
             self.statistics.note(None, f"interpreted where no kernel was stored: {wrong.message}")
-            return ""
-        if hit:
-            self.statistics.count(known.statistics, "hits")
-        else:
+            return "", ""
+        if not hit:
             how = "stored" if found.stored else "compiled"
-            self.statistics.count(known.statistics, "misses", how, seconds=found.seconds, nbytes=found.nbytes)
+            self.statistics.count(known.statistics, how, seconds=found.seconds, nbytes=found.nbytes)
             self.statistics.count(self.compiled, how, seconds=found.seconds)
-        return found
+        return found, "hits" if hit else "misses"
 
     def called(
         self, known: KnownFunction, kernel: KernelObject, sizes: Sizes, arrays: Sequence[Array], numbers: Sequence[int]
@@ -338,7 +338,7 @@ class Dispatcher:
         more: Mapping[str, Any] | None = None,
     ) -> tuple[Array, ...]:
         """The results by the interpreter."""
-        self.statistics.count(known.statistics, "interpreted")
+        self.statistics.count(known.statistics, "calls", "interpreted")
         if why:
             self.statistics.note(known.statistics, f"interpreted, {why}")
         with PROVING:
@@ -356,7 +356,7 @@ class Dispatcher:
         func = known.func
         large = [padded(a, shape_at(b, target)) for a, b in zip(arrays, func.inputs, strict=True)]
         scalars = [target[s] for s in func.scalars]
-        found = self.kernel(known, target)
+        found, outcome = self.kernel(known, target)
         if isinstance(found, str):
             return self.interpreted(known, func, arrays, numbers, found)
         try:
@@ -368,10 +368,11 @@ class Dispatcher:
         if not call.compared:
             wanted = reference.by_definition(func, arrays, numbers)
             reference.require_equal(func, f"{func.name}, padded,", wanted, results)
+            self.statistics.count(known.statistics, "checked")
             call.compared = True
         whole = sum(a.size for a in (*large, *made))
         wasted = whole - sum(a.size for a in (*arrays, *results))
-        self.statistics.count(known.statistics, "padded", elements=whole, wasted=wasted)
+        self.statistics.count(known.statistics, "calls", outcome, "padded", elements=whole, wasted=wasted)
         return results
 
     def run_library(self, known: KnownFunction, call: KnownCall, arrays: Sequence[Array]) -> tuple[Array, ...]:
@@ -382,36 +383,43 @@ class Dispatcher:
             self.statistics.note(known.statistics, "by NumPy's product: within the operator's bound, not bit for bit")
             self.statistics.count(known.statistics, "checked")
             call.compared = True
-        self.statistics.count(known.statistics, "library")
+        self.statistics.count(known.statistics, "calls", "library")
         return (made,)
 
     # --- beforehand ------------------------------------------------------------------------------------------------
 
     def beforehand(self, functions: Mapping[str, PrimFunc]) -> None:
-        """Compile what is asked for before a run: the sizes of ranges, and those that were recorded."""
+        """Make what is asked for before a run: the sizes of ranges, and those that were recorded. They are no more than
+        may be loaded at once; the others are made when they are wanted."""
+        left = self.most
         for func in functions.values():
             hidden = hidden_symbols(func)
             known = self.function(replace(func, scalars=(*func.scalars, *hidden)) if hidden else func)
             if known.unfit:
                 continue
-            if known.choice.way == "range":
-                self.make_range(known)
-            elif known.choice.way == "recorded":
-                for values in self.recording.of(known.digest, known.order):
-                    self.kernel(known, values)
+            count, wanted = self.wanted_beforehand(known)
+            for values in islice(wanted, left):
+                self.kernel(known, values)
+            if count > left:
+                made = f"{left} of its {count} kernels are made before the run: --kernel-cache {self.most} is full"
+                self.statistics.note(known.statistics, made)
+            left = max(left - count, 0)
 
-    def make_range(self, known: KnownFunction) -> None:
-        """All kernels of a range."""
+    def wanted_beforehand(self, known: KnownFunction) -> tuple[int, Iterator[Sizes]]:
+        """How many kernels of a function are asked for before a run, and at which sizes."""
+        if known.choice.way == "recorded":
+            recorded = self.recording.of(known.func.name, known.digest, known.order)
+            return len(recorded), iter(recorded)
+        if known.choice.way != "range":
+            return 0, iter(())
         given = dict(known.choice.sizes)
         symbols = [v for v in known.order if v.name in given]
         if not symbols:
             self.statistics.note(known.statistics, "no size of it is in the range: generic")
-            return
-        if prod(len(given[v.name]) for v in symbols) > self.most:
-            self.statistics.note(known.statistics, f"more than {self.most} kernels: compiled when they are wanted")
-            return
-        for numbers in product(*(given[v.name] for v in symbols)):
-            self.kernel(known, dict(zip(symbols, numbers, strict=True)))
+            return 0, iter(())
+        rows = product(*(given[v.name] for v in symbols))
+        every = (dict(zip(symbols, numbers, strict=True)) for numbers in rows)
+        return prod(len(given[v.name]) for v in symbols), every
 
 
 def own_sizes(known: KnownFunction, kernel: KernelObject, sizes: Sizes) -> dict[Var, int]:

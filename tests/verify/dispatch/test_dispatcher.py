@@ -316,7 +316,7 @@ def test_an_object_of_other_text_is_not_loaded(tmp_path: Path) -> None:
     [
         ("main=buckets:batch=1,4,16,matmul*=library,auto", "main=buckets:batch=1,4,16,matmul*=library,auto"),
         ("buckets:n=16,4,4,m=2", "buckets:n=4,16,m=2"),
-        ("range:n=1..3,generic", "range:n=1..3,generic"),
+        ("exp=range:n=1..3,generic", "exp=range:n=1..3,generic"),
         ("padded:n=8,m=2", "padded:n=8,m=2"),
     ],
 )
@@ -327,7 +327,7 @@ def test_options_are_read(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "fast", "generic:n=1", "range:n=3", "range:n=5..2", "padded:n=1,2", "padded:n", "buckets", "buckets:4",
-     "buckets:n=4,n=8", "range:n=1..1000", "buckets:n=99999999999", "x=", "generic,,auto"],
+     "buckets:n=4,n=8", "range:n=1..3,generic", "range:n=1..1000", "buckets:n=99999999999", "x=", "generic,,auto"],
 )  # fmt: skip
 def test_options_that_say_nothing_are_refused(text: str) -> None:
     with pytest.raises(Invalid) as refused:
