@@ -27,13 +27,13 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.types import symbols
 from assay.verify.api.run import ran
-from assay.verify.app.kernel_options import KernelOptions
 from assay.verify.app.program_run import ProgramRun
 from assay.verify.app.stages import lowering_passes
 from assay.verify.border.inputs import import_with, load_npz
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.dispatch.choice import Choices, parse_choices
 from assay.verify.dispatch.dispatcher import Dispatcher
+from assay.verify.dispatch.kernel_options import KernelOptions
 from assay.verify.dispatch.objects import KernelCompiler
 from assay.verify.dispatch.program import DispatchedProgram, called_functions
 from assay.verify.dispatch.store import KernelStore

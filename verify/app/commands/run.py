@@ -20,7 +20,7 @@ from assay.verify.app.commands.declared import (
 )
 
 if TYPE_CHECKING:
-    from assay.verify.app.kernel_options import KernelOptions
+    from assay.verify.dispatch.kernel_options import KernelOptions
 
 
 @held
@@ -150,10 +150,10 @@ def run(
 
     from assay.semantics.errors import Invalid
     from assay.verify.app.foreign import load_externs
-    from assay.verify.app.kernel_options import KernelOptions
     from assay.verify.app.packed import is_packed
     from assay.verify.app.terminal import Screen
     from assay.verify.app.text_run import is_text
+    from assay.verify.dispatch.kernel_options import KernelOptions
 
     sizes, bounds = parse_dims(dim), parse_bounds(bound)
     more = KernelOptions(kernels, store, cache, tuple(stream), repeat, threads)
