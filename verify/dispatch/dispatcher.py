@@ -39,7 +39,7 @@ from assay.verify.dispatch.padding import cut_back, padded, targets
 from assay.verify.dispatch.recording import RecordedSizes
 from assay.verify.dispatch.sized import with_numbers
 from assay.verify.dispatch.statistics import FunctionStatistics, KernelStatistics
-from assay.verify.dispatch.tiers import USUAL, Horizon, Kind, Tier, Tiers
+from assay.verify.dispatch.tiers import USUAL, Horizon, Kind, Results, Tier, Tiers
 
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[Var, int]
@@ -219,10 +219,9 @@ class Dispatcher:
             case "recorded":
                 return again(call.sizes if self.recording.seen(known.digest, known.order, call.sizes) else {})
             case "auto":
-                cost = self.cost(known)
-                return call.tier.run(
-                    known.tiers, self.horizon, cost, partial(self.by_kind, known, call, arrays, numbers)
-                )
+                by_kind = partial(self.by_kind, known, call, arrays, numbers)
+                adopt = partial(self.adopt, known, call, arrays, numbers)
+                return call.tier.run(known.tiers, self.horizon, self.cost(known), by_kind, adopt)
             case _:
                 return again({})
 
@@ -233,6 +232,14 @@ class Dispatcher:
         if kind == "interpreted":
             return self.interpreted(known, known.func, arrays, numbers, "")
         return self.plain(known, call, arrays, numbers, call.sizes if kind == "special" else {})
+
+    def adopt(
+        self, known: KnownFunction, call: KnownCall, arrays: Sequence[Array], numbers: Sequence[int], made: Results
+    ) -> None:
+        """Have the kernel for all sizes made, and its first use compared with what the interpreter has given."""
+        found, _ = self.kernel(known, {})
+        if not isinstance(found, str) and found.takes(own_sizes(known, found, call.sizes)):
+            self.called(known, found, call.sizes, arrays, numbers, made)
 
     def cost(self, known: KnownFunction) -> float:
         """What compiling a kernel of this function takes, as far as it is known: as its last one, or as others."""
@@ -283,13 +290,20 @@ class Dispatcher:
         return found, "hits" if hit else "misses"
 
     def called(
-        self, known: KnownFunction, kernel: KernelObject, sizes: Sizes, arrays: Sequence[Array], numbers: Sequence[int]
+        self,
+        known: KnownFunction,
+        kernel: KernelObject,
+        sizes: Sizes,
+        arrays: Sequence[Array],
+        numbers: Sequence[int],
+        wanted: Results | None = None,
     ) -> tuple[Array, ...]:
-        """The results of a kernel. The first use is compared, while other threads that want it wait."""
+        """The results of a kernel. The first use is compared, with `wanted` if that is known, while other threads that
+        want it wait."""
         if not kernel.checked:
             with kernel.lock:
                 if not kernel.checked:
-                    made = self.first_use(known, kernel, sizes, arrays, numbers)
+                    made = self.first_use(known, kernel, sizes, arrays, numbers, wanted)
                     kernel.checked = True
                     return made
         func = known.func
@@ -304,7 +318,13 @@ class Dispatcher:
         return kernel.call(arrays, outputs, scratch, sizes)
 
     def first_use(
-        self, known: KnownFunction, kernel: KernelObject, sizes: Sizes, arrays: Sequence[Array], numbers: Sequence[int]
+        self,
+        known: KnownFunction,
+        kernel: KernelObject,
+        sizes: Sizes,
+        arrays: Sequence[Array],
+        numbers: Sequence[int],
+        wanted: Results | None,
     ) -> tuple[Array, ...]:
         """The results, compared with those of the function for all sizes; and the sizes that its shape function gives
         with what the kernel wrote."""
@@ -315,7 +335,7 @@ class Dispatcher:
             return self.trapped(known, arrays, numbers)
         told = ", ".join(f"{v.name} = {sizes[v]}" for v in known.order) or "no sizes"
         try:
-            wanted = reference.by_definition(func, arrays, numbers)
+            wanted = reference.by_definition(func, arrays, numbers) if wanted is None else wanted
         except Trap as trap:
             raise reference.KernelDiffers(f"{func.name} at {told} gives a value where it has to trap: {trap}") from None
         reference.compare_guarded(func, f"{func.name} at {told}", wanted, guarded)
