@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import log1p
 from threading import Lock
 from typing import Any, Literal, TypeAlias
@@ -92,16 +93,22 @@ class Tiers:
 
 def new_sizes(seen: int, calls: int, left: float) -> float:
     """How many sizes are new among the calls that are left, where so many of the calls had one: as by Ewens' formula,
-    by which the n-th call has one with the odds t to n. Half a size less than was seen counts, for one call in one size
-    and two in two say little."""
+    by which the n-th call has one with the odds t to n."""
+    t = _odds(seen, calls)
+    return t * log1p(left / (t + calls))
+
+
+@lru_cache(4096)
+def _odds(seen: int, calls: int) -> float:
+    """The t by which as many sizes as were seen are expected: half of one less, for two in two calls say little."""
     low, high = 0.0, 1e6
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
         if middle * log1p(calls / max(middle, 1e-9)) < seen - 0.5:
             low = middle
         else:
             high = middle
-    return high * log1p(left / (high + calls))
+    return high
 
 
 @dataclass(eq=False)

@@ -9,15 +9,14 @@ from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, show_shapes
 from assay.semantics.ops.meeting import meeting
-from assay.semantics.ops.sizes import ceil_div, floor_div, missing_dim, product
+from assay.semantics.ops.sizes import ceil_div, floor_div, product
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
 
 # --- the same elements in another shape ---------------------------------------------------------------------------
 
 
 def reshape(node: Node) -> Expr:
-    """0 takes the size over from the operand, unless `allowzero`; -1 stands for what is missing. Sizes that are taken
-    over cancel, so that beside a size 0 it is what it is where that size is a symbol."""
+    """0 takes the size over from the operand, unless `allowzero`; -1 stands for what is missing."""
     x = tensor(node[0])
     wanted: Sequence[Dim] | None = node.attrs["shape"] if "shape" in node.attrs else node.dims(1)
     if wanted is None:
@@ -32,8 +31,7 @@ def reshape(node: Node) -> Expr:
         else:
             target.append(x.shape[i])
     known = [d for d in target if not (isinstance(d, int) and d == -1)]
-    nothing = any(isinstance(d, int) and d == 0 for d in known)
-    if len(known) < len(target) and nothing and (zero or missing_dim(x.shape, known) is None):
+    if len(known) < len(target) and any(isinstance(d, int) and d == 0 for d in known):
         raise node.wrong(f"the shape is {show_shapes([tuple(target)])}: beside a size 0 nothing tells what -1 is")
     return node.shaped(node[0], target)
 
