@@ -6,12 +6,85 @@ does so here: conversion to a plain array, the scalar table, casts.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from assay.semantics.dtypes import DType
 from assay.semantics.scalar import convert, operation
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class ArrayFace(NDArrayOperatorsMixin):
+    """What an array of other things than numbers shows of an array: its sizes, and the same elements placed elsewhere.
+    What is computed with it the heir says, in `__array_ufunc__` and `__array_function__`."""
+
+    __slots__ = ()
+    of: DType
+    """The dtype of what its elements stand for."""
+
+    @property
+    def held(self) -> Array:
+        """An array with an element for each of its own."""
+        raise NotImplementedError
+
+    def moved(self, move: Callable[[Array], Array]) -> Self:
+        """The same elements placed elsewhere by `move`."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As NumPy's: the number of elements along each axis."""
+        return self.held.shape
+
+    @property
+    def ndim(self) -> int:
+        """As NumPy's: the number of axes."""
+        return self.held.ndim
+
+    @property
+    def size(self) -> int:
+        """As NumPy's: the number of elements."""
+        return self.held.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of what its elements stand for."""
+        return self.of.numpy
+
+    @property
+    def T(self) -> Self:
+        """The axes in reverse order."""
+        return self.transpose()
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def reshape(self, *shape: Any) -> Self:
+        """The same elements in another shape."""
+        return self.moved(lambda a: a.reshape(*shape))
+
+    def ravel(self) -> Self:
+        """The same elements along one axis."""
+        return self.reshape(-1)
+
+    def copy(self) -> Self:
+        """The same elements in memory of their own."""
+        return self.moved(lambda a: a.copy())
+
+    def transpose(self, *axes: Any) -> Self:
+        """The axes in the order `axes`, reversed where none is given."""
+        return self.moved(lambda a: a.transpose(*axes))
+
+    def squeeze(self, axis: Any = None) -> Self:
+        """Without the axes of size 1, or without `axis` alone."""
+        return self.moved(lambda a: a.squeeze(axis))
 
 
 def is_plain(x: Any) -> bool:

@@ -6,7 +6,7 @@ made, and only where it had nothing to say; a test that names a compiler of its 
 
 That the C is right when it is optimised as far as it goes is what the folders of `OPTIMISED` show, of every kernel and
 every construct, and every test in a campaign. Elsewhere C is made on the way to something else, and -O1 does, which
-warns of the same and takes half the time.
+warns of the same and takes half the time. A benchmark's compiler runs each time: what it takes is measured.
 """
 
 from __future__ import annotations
@@ -46,10 +46,14 @@ def key(words: Sequence[str], place: Path, output: Path) -> str:
     return found.hexdigest()
 
 
+MEASURED = Path(__file__).parent / "bench"
+
+
 class Level:
-    """How far the compiler optimises: as it is told, or no further than -O1."""
+    """How far the compiler optimises: as it is told, or no further than -O1; and whether what it makes is kept."""
 
     full = True
+    keeps = True
 
     def of(self, words: Sequence[str]) -> list[str]:
         """The words with this level."""
@@ -58,6 +62,7 @@ class Level:
     def choose(self, test: Path, campaign: bool) -> None:
         """The level for the tests of a file."""
         self.full = campaign or any(folder in test.parents for folder in OPTIMISED)
+        self.keeps = MEASURED not in test.parents
 
 
 def keeping(real: Compiler, kept: Path, level: Level) -> Compiler:
@@ -65,7 +70,7 @@ def keeping(real: Compiler, kept: Path, level: Level) -> Compiler:
     at_first = surroundings()
 
     def compiler(words: Sequence[str], place: Path) -> subprocess.CompletedProcess[bytes]:
-        if "-o" not in words or surroundings() != at_first:
+        if "-o" not in words or surroundings() != at_first or not level.keeps:
             return real(words, place)
         words = level.of(words)
         at = words.index("-o") + 1

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from assay.semantics.arrays import ArrayFace
 from assay.semantics.dtypes import BOOL, DType, dtype
 from assay.semantics.errors import Crash, Unpredictable
 
@@ -37,7 +37,7 @@ def implements(*functions: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-class Bounded(NDArrayOperatorsMixin):
+class Bounded(ArrayFace):
     """An interval [value - radius, value + radius] for each element of a tensor of dtype `of`.
 
     Every correct implementation's element lies in its interval. `value` and `radius` are float64 arrays of one shape.
@@ -133,32 +133,13 @@ class Bounded(NDArrayOperatorsMixin):
     # --- as an array ---------------------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """As NumPy's: the number of elements along each axis."""
-        return self._raw.shape
+    def held(self) -> Array:
+        """The array whose elements these bounds are of."""
+        return self._raw
 
-    @property
-    def ndim(self) -> int:
-        """As NumPy's: the number of axes."""
-        return self._raw.ndim
-
-    @property
-    def size(self) -> int:
-        """As NumPy's: the number of elements."""
-        return self._raw.size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype in which implementations compute (not float64, in which the bounds are)."""
-        return self.of.numpy
-
-    @property
-    def T(self) -> Bounded:
-        """The axes in reverse order."""
-        return self.transpose()
-
-    def __len__(self) -> int:
-        return len(self._raw)
+    def moved(self, move: Callable[[Array], Array]) -> Bounded:
+        """The same elements placed elsewhere."""
+        return moved(self, move)
 
     def __getitem__(self, index: Any) -> Bounded:
         if isinstance(index, Bounded):
@@ -233,26 +214,6 @@ class Bounded(NDArrayOperatorsMixin):
         """The intervals converted to dtype `to`, by the rule for `astype`; `copy` is there for NumPy's sake."""
         return self.by("astype", dtype(to))
 
-    def reshape(self, *shape: Any) -> Bounded:
-        """The same elements in another shape."""
-        return moved(self, lambda a: a.reshape(*shape))
-
-    def ravel(self) -> Bounded:
-        """The same elements along one axis."""
-        return self.reshape(-1)
-
-    def copy(self) -> Bounded:
-        """The same intervals in memory of their own."""
-        return moved(self, lambda a: a.copy())
-
-    def transpose(self, *axes: Any) -> Bounded:
-        """The axes in the order `axes`, reversed where none is given."""
-        return moved(self, lambda a: a.transpose(*axes))
-
-    def squeeze(self, axis: Any = None) -> Bounded:
-        """Without the axes of size 1, or without `axis` alone."""
-        return moved(self, lambda a: a.squeeze(axis))
-
     def sum(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
         """The bound of a sum over `axis` in any order of its terms, as `np.sum`."""
         return self.by(np.sum, axis, dtype, keepdims, **more)
@@ -280,8 +241,6 @@ class Bounded(NDArrayOperatorsMixin):
     def all(self, axis: Axis = None, keepdims: bool = False) -> Any:
         """Whether every element over `axis` is true, undecided where the intervals leave it open."""
         return self.by(np.all, axis, keepdims)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 _REDUCTIONS = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}

@@ -25,12 +25,13 @@ SHOWN: tuple[Shown, ...] = (
         "R11 J20",
         "build --vm FILE.py -o DIR/m.assay --late-constants DIR/w.npz\n"
         "run DIR/m.assay --constants DIR/w.npz --dim n=3\n"
+        "run DIR/m.assay --constants DIR/w.npz --dim n=3 --kernels interpreted\n"
         "verify DIR/m.assay --constants DIR/w.npz",
         GROWING,
         (
             r"vm proved .*2 functions; \d+ instructions, \d+ registers",
             r"compare tested .*at n = 0, 1, 2, 7; .*bit for bit the run of the graph",
-            r"output_0: Tensor\(\(6, 2\), float32\)",
+            r"(output_0: Tensor\(\(6, 2\), float32\) \w+) .*\1 .*kernels: interpreted",
             "certificate checked",
         ),
     ),

@@ -16,27 +16,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
+from assay.interp.binding import hidden_symbols
 from assay.interp.graph import evaluate
 from assay.interp.values import Event, Externs, Value
+from assay.lower.c.single import symbols_of_kernel
 from assay.lower.frontends.onnx.model import load_model
 from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
+from assay.semantics.types import symbols
 from assay.verify.api.run import ran
-from assay.verify.app.kernel_options import KernelOptions
 from assay.verify.app.program_run import ProgramRun
-from assay.verify.app.run_shown import run_data, tell_run, tensor_data
 from assay.verify.app.stages import lowering_passes
-from assay.verify.app.terminal import Screen, cell
-from assay.verify.app.text_run import is_text, load_text
 from assay.verify.border.inputs import import_with, load_npz
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.dispatch.choice import Choices, parse_choices
 from assay.verify.dispatch.dispatcher import Dispatcher
+from assay.verify.dispatch.kernel_options import KernelOptions
 from assay.verify.dispatch.objects import KernelCompiler
-from assay.verify.dispatch.program import DispatchedProgram
+from assay.verify.dispatch.program import DispatchedProgram, called_functions
 from assay.verify.dispatch.store import KernelStore
 
 Array = np.ndarray[Any, Any]
@@ -61,18 +60,13 @@ class KernelRun:
 
 
 def run_kernels(
-    model: Path,
-    module_name: str | None,
-    inputs: Sequence[Path],
-    how: Mapping[str, Any],
-    options: KernelOptions,
+    program: Module | Path, inputs: Sequence[Path], how: Mapping[str, Any], options: KernelOptions
 ) -> KernelRun:
-    """Run a program with its kernels dispatched. `how` is what `ran` takes. Invalid: an option, the program or an input
-    cannot be used. KernelDiffers: a kernel does something else than its tensor function."""
-    choices = parse_choices(options.kernels)
+    """Run a module, or an ONNX model, with its kernels dispatched. `how` is what `ran` takes. Invalid: an option, the
+    program or an input cannot be used. KernelDiffers: a kernel does something else than its tensor function."""
+    choices = parse_choices(options.kernels or "")
     _check(options)
-    program = load_text(model, module_name) if is_text(model) else model
-    points = [ran(program, given, **at) for given, at in _points(inputs, how, options.stream)]
+    points = [ran(program, given, **at) for given, at in _points(inputs, how, options)]
     first = next((p for p in points if p.trap is not None), None)
     dispatcher = Dispatcher(
         choices, KernelCompiler(KernelStore(options.store) if options.store else None), options.cache
@@ -83,6 +77,7 @@ def run_kernels(
         dispatcher.recording.read(file)
     lowered = _lowered(_module(program, inputs, how), choices)
     made = KernelRun(DispatchedProgram(lowered, dispatcher), choices)
+    _require_use(choices, lowered)
     if first is not None:  # it traps by the definition
         made.runs = [first]
         return made
@@ -109,10 +104,16 @@ def _check(options: KernelOptions) -> None:
 
 
 def _points(
-    inputs: Sequence[Path], how: Mapping[str, Any], stream: Sequence[str]
+    inputs: Sequence[Path], how: Mapping[str, Any], options: KernelOptions
 ) -> Iterator[tuple[Mapping[str, Array] | None, dict[str, Any]]]:
     """The inputs of each run of the stream: each file at each choice of sizes."""
-    sizes = _stream(stream)
+    sizes = _stream(options.stream)
+    twice = sorted(set(how["dims"]) & set(sizes[0]))
+    if twice:
+        raise Invalid(f"--dim and --stream both say {', '.join(twice)}", label="kernels.C1")
+    count = max(len(inputs), 1) * len(sizes)
+    if options.is_written and count > 1:
+        raise Invalid(f"--output keeps the results of one run, and these are {count}", label="kernels.C1")
     for path, chosen in product(inputs or (None,), sizes):
         given = load_npz(path) if path is not None else None
         yield given, {**how, "dims": {**how["dims"], **chosen}}
@@ -160,6 +161,24 @@ def _lowered(module: Module, choices: Choices) -> Module:
     return module.resolved()
 
 
+def _require_use(choices: Choices, lowered: Module) -> None:
+    """Invalid (kernels.C1): an entry is for no function, or it names a size that nothing has."""
+    functions = called_functions(lowered)
+    for idle in choices.idle(functions.values()):
+        there = ", ".join(functions) or "none"
+        raise Invalid(
+            f"--kernels {choices}: {idle.entry} is for no function that an entry before it does not take;"
+            f" the functions are {there}",
+            label="kernels.C1",
+        )
+    known = {v.name for f in functions.values() for v in (*symbols_of_kernel(f), *hidden_symbols(f))}
+    if not lowered.is_bytecode:
+        known |= {s.name for p in lowered.main.params for s in symbols(p.type)}
+    for name in (n for c in choices.entries for n, _ in c.sizes if n not in known):
+        there = ", ".join(sorted(known)) or "none"
+        raise Invalid(f"--kernels {choices}: no size is called {name}; there are {there}", label="kernels.C1")
+
+
 def _turn(program: DispatchedProgram, points: Sequence[ProgramRun], externs: Externs, threads: int) -> list[ProgramRun]:
     """One run of the stream."""
 
@@ -177,58 +196,3 @@ def _turn(program: DispatchedProgram, points: Sequence[ProgramRun], externs: Ext
         return [run(p) for p in points]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(run, points))
-
-
-# --- what is told ------------------------------------------------------------------------------------------------
-
-
-def tell_kernels(done: KernelRun, out: Screen) -> None:
-    """Print the runs, and the table of the kernels; raises what ended a run."""
-    if len(done.runs) == 1:
-        tell_run(replace(done.runs[0], trap=None), out)
-    else:
-        for one in done.runs:
-            made = ", ".join(f"{t['name']} {tuple(t['shape'])} {t['digest'][:16]}" for t in _outputs(one))
-            sizes = ", ".join(f"{n} = {v}" for n, v in one.sizes.items())
-            out.print(f"{sizes or 'run'}: {made if one.trap is None else one.trap}")
-    statistics = done.program.dispatcher.statistics
-    out.print(f"kernels: {done.choices}")
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    head, *rows = statistics.rows()
-    for name in head:
-        is_text = name in ("function", "way")
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="fold")
-    for row in rows:
-        table.add_row(*(cell(text) for text in row))
-    out.print(table)
-    for note in statistics.said():
-        out.print(note)
-    if done.trap is not None:
-        raise done.trap
-
-
-def answer_kernels(done: KernelRun, answer: dict[str, Any]) -> None:
-    """Add what was found to the answer of the command; raises what ended a run."""
-    answer.update(run_data(done.runs[-1]))
-    answer["runs"] = [{"sizes": dict(r.sizes), "outputs": _outputs(r)} for r in done.runs]
-    answer["kernels"] = {
-        "choice": str(done.choices),
-        "seconds": round(done.seconds, 6),
-        "loaded": len(done.program.dispatcher.objects),
-        **done.program.dispatcher.statistics.data(),
-    }
-    answer["holds"] = done.trap is None
-    if done.trap is not None:
-        raise done.trap
-
-
-def _outputs(one: ProgramRun) -> list[dict[str, Any]]:
-    """The outputs of a run by name, shape and digest."""
-    if one.trap is not None:
-        return []
-    found = []
-    for name, array in one.outputs.items():
-        data = tensor_data(name, array)
-        data.pop("values", None)
-        found.append(data)
-    return found

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp.values import Cell, Closure, Data, External, Maker, Shape, Value, described, render
+from assay.semantics.bits import quiet
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.walk import Worklist
@@ -186,7 +187,9 @@ def element_type(array: Array) -> str:
 
 
 def digest(array: Array) -> str:
-    """SHA-256 of the elements: of their bytes in row-major order, or of strings as JSON."""
-    strings = array.dtype.kind == "O"
-    said = json.dumps(array.tolist()).encode() if strings else np.ascontiguousarray(array).tobytes()
-    return hashlib.sha256(said).hexdigest()
+    """SHA-256 of the elements: of their bytes in row-major order, or of strings as JSON. Every NaN
+    is one (rule M5.5)."""
+    if array.dtype.kind == "O":
+        return hashlib.sha256(json.dumps(array.tolist()).encode()).hexdigest()
+    said = quiet(array) if dtype(array.dtype).is_float else array
+    return hashlib.sha256(np.ascontiguousarray(said).tobytes()).hexdigest()

@@ -39,7 +39,7 @@ def with_tensors_only(
     inputs. Invalid (input.C6): a sequence or optional value is not given; with `all_given` it is empty."""
     stored = {t.name for t in model.graph.initializer}
     inside = [i for i in model.graph.input if not i.type.HasField("tensor_type") and i.name not in stored]
-    outside = [o for o in model.graph.output if not o.type.HasField("tensor_type")]
+    outside = [o for o in model.graph.output if is_container(o.type)]
     if not inside and not outside:
         return model, dict(given)
     types = {i.name: declared_type(f"input {i.name!r}", i.type) for i in inside}

@@ -10,10 +10,10 @@ It stands where `interp.vector.run` does, in every runner. All of it may be call
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from math import prod
 from threading import Lock
 from typing import Any
@@ -39,7 +39,7 @@ from assay.verify.dispatch.padding import cut_back, padded, targets
 from assay.verify.dispatch.recording import RecordedSizes
 from assay.verify.dispatch.sized import with_numbers
 from assay.verify.dispatch.statistics import FunctionStatistics, KernelStatistics
-from assay.verify.dispatch.tiers import USUAL, Horizon, Kind, Tier, Tiers
+from assay.verify.dispatch.tiers import USUAL, Horizon, Kind, Results, Tier, Tiers
 
 Array = np.ndarray[Any, Any]
 Sizes = Mapping[Var, int]
@@ -132,7 +132,7 @@ class Dispatcher:
             else:
                 made = self.run(known, call, arrays, numbers)
         finally:
-            self.statistics.count(known.statistics, "calls", running=time.perf_counter() - started)
+            self.statistics.count(known.statistics, running=time.perf_counter() - started)
         if outputs is None:
             return made
         for given, result in zip(outputs, made, strict=True):
@@ -219,10 +219,9 @@ class Dispatcher:
             case "recorded":
                 return again(call.sizes if self.recording.seen(known.digest, known.order, call.sizes) else {})
             case "auto":
-                cost = self.cost(known)
-                return call.tier.run(
-                    known.tiers, self.horizon, cost, partial(self.by_kind, known, call, arrays, numbers)
-                )
+                by_kind = partial(self.by_kind, known, call, arrays, numbers)
+                adopt = partial(self.adopt, known, call, arrays, numbers)
+                return call.tier.run(known.tiers, self.horizon, self.cost(known), by_kind, adopt)
             case _:
                 return again({})
 
@@ -233,6 +232,14 @@ class Dispatcher:
         if kind == "interpreted":
             return self.interpreted(known, known.func, arrays, numbers, "")
         return self.plain(known, call, arrays, numbers, call.sizes if kind == "special" else {})
+
+    def adopt(
+        self, known: KnownFunction, call: KnownCall, arrays: Sequence[Array], numbers: Sequence[int], made: Results
+    ) -> None:
+        """Have the kernel for all sizes made, and its first use compared with what the interpreter has given."""
+        found, _ = self.kernel(known, {})
+        if not isinstance(found, str) and found.takes(own_sizes(known, found, call.sizes)):
+            self.called(known, found, call.sizes, arrays, numbers, made)
 
     def cost(self, known: KnownFunction) -> float:
         """What compiling a kernel of this function takes, as far as it is known: as its last one, or as others."""
@@ -250,46 +257,53 @@ class Dispatcher:
         values: Sizes,
     ) -> tuple[Array, ...]:
         """The results by a kernel that has these values for its symbols."""
-        found = self.kernel(known, values)
+        found, outcome = self.kernel(known, values)
         if not isinstance(found, str) and not found.takes(own_sizes(known, found, call.sizes)):
             found = "its sizes are more than the C for all sizes takes"
         if isinstance(found, str):
             return self.interpreted(known, known.func, arrays, numbers, found)
-        return self.called(known, found, call.sizes, arrays, numbers)
+        made = self.called(known, found, call.sizes, arrays, numbers)
+        self.statistics.count(known.statistics, "calls", outcome)
+        return made
 
-    def kernel(self, known: KnownFunction, values: Sizes) -> KernelObject | str:
-        """A kernel; or why there is none."""
+    def kernel(self, known: KnownFunction, values: Sizes) -> tuple[KernelObject | str, str]:
+        """A kernel, and whether it is a hit or a miss; or why there is none."""
         key = ObjectKey.of(known.digest, known.order, values)
         if key in known.has_no_c:
-            return known.has_no_c[key]
+            return known.has_no_c[key], ""
         try:
             found, hit = self.objects.get(
                 key, lambda: self.compiler.make(with_numbers(known.func, values), known.order)
             )
         except Unsupported as wrong:
             known.has_no_c[key] = f"it has no C: {wrong.message}"
-            return known.has_no_c[key]
+            return known.has_no_c[key], ""
         except EnvironmentFailure as wrong:
             if wrong.label != "compiled.C1":
                 raise
             self.statistics.note(None, f"interpreted where no kernel was stored: {wrong.message}")
-            return ""
-        if hit:
-            self.statistics.count(known.statistics, "hits")
-        else:
+            return "", ""
+        if not hit:
             how = "stored" if found.stored else "compiled"
-            self.statistics.count(known.statistics, "misses", how, seconds=found.seconds, nbytes=found.nbytes)
+            self.statistics.count(known.statistics, how, seconds=found.seconds, nbytes=found.nbytes)
             self.statistics.count(self.compiled, how, seconds=found.seconds)
-        return found
+        return found, "hits" if hit else "misses"
 
     def called(
-        self, known: KnownFunction, kernel: KernelObject, sizes: Sizes, arrays: Sequence[Array], numbers: Sequence[int]
+        self,
+        known: KnownFunction,
+        kernel: KernelObject,
+        sizes: Sizes,
+        arrays: Sequence[Array],
+        numbers: Sequence[int],
+        wanted: Results | None = None,
     ) -> tuple[Array, ...]:
-        """The results of a kernel. The first use is compared, while other threads that want it wait."""
+        """The results of a kernel. The first use is compared, with `wanted` if that is known, while other threads that
+        want it wait."""
         if not kernel.checked:
             with kernel.lock:
                 if not kernel.checked:
-                    made = self.first_use(known, kernel, sizes, arrays, numbers)
+                    made = self.first_use(known, kernel, sizes, arrays, numbers, wanted)
                     kernel.checked = True
                     return made
         func = known.func
@@ -304,7 +318,13 @@ class Dispatcher:
         return kernel.call(arrays, outputs, scratch, sizes)
 
     def first_use(
-        self, known: KnownFunction, kernel: KernelObject, sizes: Sizes, arrays: Sequence[Array], numbers: Sequence[int]
+        self,
+        known: KnownFunction,
+        kernel: KernelObject,
+        sizes: Sizes,
+        arrays: Sequence[Array],
+        numbers: Sequence[int],
+        wanted: Results | None,
     ) -> tuple[Array, ...]:
         """The results, compared with those of the function for all sizes; and the sizes that its shape function gives
         with what the kernel wrote."""
@@ -315,7 +335,7 @@ class Dispatcher:
             return self.trapped(known, arrays, numbers)
         told = ", ".join(f"{v.name} = {sizes[v]}" for v in known.order) or "no sizes"
         try:
-            wanted = reference.by_definition(func, arrays, numbers)
+            wanted = reference.by_definition(func, arrays, numbers) if wanted is None else wanted
         except Trap as trap:
             raise reference.KernelDiffers(f"{func.name} at {told} gives a value where it has to trap: {trap}") from None
         reference.compare_guarded(func, f"{func.name} at {told}", wanted, guarded)
@@ -338,7 +358,7 @@ class Dispatcher:
         more: Mapping[str, Any] | None = None,
     ) -> tuple[Array, ...]:
         """The results by the interpreter."""
-        self.statistics.count(known.statistics, "interpreted")
+        self.statistics.count(known.statistics, "calls", "interpreted")
         if why:
             self.statistics.note(known.statistics, f"interpreted, {why}")
         with PROVING:
@@ -356,7 +376,7 @@ class Dispatcher:
         func = known.func
         large = [padded(a, shape_at(b, target)) for a, b in zip(arrays, func.inputs, strict=True)]
         scalars = [target[s] for s in func.scalars]
-        found = self.kernel(known, target)
+        found, outcome = self.kernel(known, target)
         if isinstance(found, str):
             return self.interpreted(known, func, arrays, numbers, found)
         try:
@@ -368,10 +388,11 @@ class Dispatcher:
         if not call.compared:
             wanted = reference.by_definition(func, arrays, numbers)
             reference.require_equal(func, f"{func.name}, padded,", wanted, results)
+            self.statistics.count(known.statistics, "checked")
             call.compared = True
         whole = sum(a.size for a in (*large, *made))
         wasted = whole - sum(a.size for a in (*arrays, *results))
-        self.statistics.count(known.statistics, "padded", elements=whole, wasted=wasted)
+        self.statistics.count(known.statistics, "calls", outcome, "padded", elements=whole, wasted=wasted)
         return results
 
     def run_library(self, known: KnownFunction, call: KnownCall, arrays: Sequence[Array]) -> tuple[Array, ...]:
@@ -382,36 +403,43 @@ class Dispatcher:
             self.statistics.note(known.statistics, "by NumPy's product: within the operator's bound, not bit for bit")
             self.statistics.count(known.statistics, "checked")
             call.compared = True
-        self.statistics.count(known.statistics, "library")
+        self.statistics.count(known.statistics, "calls", "library")
         return (made,)
 
     # --- beforehand ------------------------------------------------------------------------------------------------
 
     def beforehand(self, functions: Mapping[str, PrimFunc]) -> None:
-        """Compile what is asked for before a run: the sizes of ranges, and those that were recorded."""
+        """Make what is asked for before a run: the sizes of ranges, and those that were recorded. They are no more than
+        may be loaded at once; the others are made when they are wanted."""
+        left = self.most
         for func in functions.values():
             hidden = hidden_symbols(func)
             known = self.function(replace(func, scalars=(*func.scalars, *hidden)) if hidden else func)
             if known.unfit:
                 continue
-            if known.choice.way == "range":
-                self.make_range(known)
-            elif known.choice.way == "recorded":
-                for values in self.recording.of(known.digest, known.order):
-                    self.kernel(known, values)
+            count, wanted = self.wanted_beforehand(known)
+            for values in islice(wanted, left):
+                self.kernel(known, values)
+            if count > left:
+                made = f"{left} of its {count} kernels are made before the run: --kernel-cache {self.most} is full"
+                self.statistics.note(known.statistics, made)
+            left = max(left - count, 0)
 
-    def make_range(self, known: KnownFunction) -> None:
-        """All kernels of a range."""
+    def wanted_beforehand(self, known: KnownFunction) -> tuple[int, Iterator[Sizes]]:
+        """How many kernels of a function are asked for before a run, and at which sizes."""
+        if known.choice.way == "recorded":
+            recorded = self.recording.of(known.func.name, known.digest, known.order)
+            return len(recorded), iter(recorded)
+        if known.choice.way != "range":
+            return 0, iter(())
         given = dict(known.choice.sizes)
         symbols = [v for v in known.order if v.name in given]
         if not symbols:
             self.statistics.note(known.statistics, "no size of it is in the range: generic")
-            return
-        if prod(len(given[v.name]) for v in symbols) > self.most:
-            self.statistics.note(known.statistics, f"more than {self.most} kernels: compiled when they are wanted")
-            return
-        for numbers in product(*(given[v.name] for v in symbols)):
-            self.kernel(known, dict(zip(symbols, numbers, strict=True)))
+            return 0, iter(())
+        rows = product(*(given[v.name] for v in symbols))
+        every = (dict(zip(symbols, numbers, strict=True)) for numbers in rows)
+        return prod(len(given[v.name]) for v in symbols), every
 
 
 def own_sizes(known: KnownFunction, kernel: KernelObject, sizes: Sizes) -> dict[Var, int]:

@@ -135,9 +135,7 @@ class DispatchedProgram:
         results = cut_results(made, result, sizes)
         self.compared.get(tuple(sizes.values()), partial(self.compare, inputs, results, sizes))
         whole, own = elements(large.values()) + elements(made.values()), elements(inputs.values())
-        statistics.count(
-            self.statistics, "calls", "padded", elements=whole, wasted=whole - own - elements(results.values())
-        )
+        statistics.count(self.statistics, "padded", elements=whole, wasted=whole - own - elements(results.values()))
         return results
 
     def compare(self, inputs: Mapping[str, Any], results: Mapping[str, Value], sizes: Mapping[Var, int]) -> bool:

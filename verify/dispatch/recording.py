@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,11 +41,17 @@ class RecordedSizes:
                 here[numbers] = None
             return numbers in self.before.get(digest, {})
 
-    def of(self, digest: str, order: Sequence[Var]) -> Iterator[dict[Var, int]]:
-        """The sizes of a function that were recorded before."""
+    def of(self, name: str, digest: str, order: Sequence[Var]) -> list[dict[Var, int]]:
+        """The sizes of a function that were recorded before. Invalid (kernels.C2): they are not as many as it has."""
+        found = []
         for numbers in self.before.get(digest, {}):
-            if len(numbers) == len(order):
-                yield dict(zip(order, numbers, strict=True))
+            if len(numbers) != len(order):
+                told = ", ".join(v.name for v in order) or "none"
+                raise Invalid(
+                    f"recorded sizes of {name} are {len(numbers)} numbers, and its sizes are {told}", label="kernels.C2"
+                )
+            found.append(dict(zip(order, numbers, strict=True)))
+        return found
 
     def turn(self) -> None:
         """The first run is over: what it has seen was before."""
@@ -64,7 +70,8 @@ class RecordedSizes:
             raise Invalid(f"cannot be read: {why}", where=str(path), label="kernels.C2") from None
         if not isinstance(said, dict) or said.get("format") != FORMAT or not _is_table(said.get("sizes")):
             raise Invalid("this is no file of recorded sizes", where=str(path), label="kernels.C2")
-        self.before = {d: {tuple(numbers): None for numbers in some} for d, some in said["sizes"].items()}
+        for digest, some in said["sizes"].items():
+            self.before.setdefault(digest, {}).update(dict.fromkeys(map(tuple, some)))
         return True
 
     def write(self, path: Path) -> None:

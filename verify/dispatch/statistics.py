@@ -9,9 +9,12 @@ from threading import Lock
 from typing import Any
 
 COUNTS = ("calls", "hits", "misses", "compiled", "stored", "evicted", "checked", "padded", "interpreted", "library")
-"""What is counted of each function. A hit is a call whose kernel was there; a miss one that had to have it made, which
-was by the compiler or is from the store. An evicted kernel is gone, and made again when it is wanted. Checked are
-kernels whose first use was compared."""
+"""What is counted of each function. A call is a hit, whose kernel was there, a miss, which had to have it made, or by
+the interpreter, or by the library: calls are the sum of these four. Compiled and stored are kernels: made by the
+compiler, or taken from the store, for a call or before the run. An evicted kernel is gone, and made again when it is
+wanted. Checked are first uses that were compared: of a kernel, of padding at some sizes, of the library. Padded are
+calls that were padded by themselves; of main, which has no calls, runs that were padded as a whole. The row for all is
+the sum of the rows."""
 
 ALWAYS = ("calls", "hits", "misses", "compiled", "evicted")
 

@@ -42,6 +42,10 @@ class KernelStore:
         try:
             self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
             found = os.lstat(self.place)
+        except FileExistsError:
+            raise Invalid(
+                "is no directory, and kernels are stored in one", where=str(self.place), label="kernels.C3"
+            ) from None
         except OSError as wrong:
             raise Invalid(
                 f"cannot be made: {wrong.strerror or wrong}", where=str(self.place), label="kernels.C3"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from assay.semantics.arrays import ArrayFace
 from assay.semantics.dtypes import BOOL, DType, dtype
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import operation
@@ -67,7 +67,7 @@ class TermRun:
         return TermArray(self, np.asarray(self.terms.constant(value, of)), of)
 
 
-class TermArray(NDArrayOperatorsMixin):
+class TermArray(ArrayFace):
     """An array of terms of dtype `of`: their numbers in the table of a run."""
 
     __array_priority__ = 2000
@@ -78,32 +78,9 @@ class TermArray(NDArrayOperatorsMixin):
     # --- as an array ---------------------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """As NumPy's: the number of elements along each axis."""
-        return self.numbers.shape
-
-    @property
-    def ndim(self) -> int:
-        """As NumPy's: the number of axes."""
-        return self.numbers.ndim
-
-    @property
-    def size(self) -> int:
-        """As NumPy's: the number of elements."""
-        return self.numbers.size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype of what the terms stand for."""
-        return self.of.numpy
-
-    @property
-    def T(self) -> TermArray:
-        """The axes in reverse order."""
-        return self.transpose()
-
-    def __len__(self) -> int:
-        return len(self.numbers)
+    def held(self) -> Array:
+        """The numbers of the terms."""
+        return self.numbers
 
     def __getitem__(self, index: Any) -> TermArray:
         if isinstance(index, TermArray):
@@ -119,7 +96,6 @@ class TermArray(NDArrayOperatorsMixin):
         raise UndecidedTrace("the value asks for the numbers of its operands")
 
     __float__ = __int__ = __index__ = __array__
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"TermArray({self.shape}, {self.of})"
@@ -177,26 +153,6 @@ class TermArray(NDArrayOperatorsMixin):
     def moved(self, move: Callable[[Array], Array]) -> TermArray:
         """The same terms placed elsewhere."""
         return TermArray(self.run, move(self.numbers), self.of)
-
-    def reshape(self, *shape: Any) -> TermArray:
-        """The same terms in another shape."""
-        return self.moved(lambda a: a.reshape(*shape))
-
-    def ravel(self) -> TermArray:
-        """The same terms along one axis."""
-        return self.reshape(-1)
-
-    def copy(self) -> TermArray:
-        """The same terms in memory of their own."""
-        return self.moved(lambda a: a.copy())
-
-    def transpose(self, *axes: Any) -> TermArray:
-        """The axes in the order `axes`, reversed where none is given."""
-        return self.moved(lambda a: a.transpose(*axes))
-
-    def squeeze(self, axis: Any = None) -> TermArray:
-        """Without the axes of size 1, or without `axis` alone."""
-        return self.moved(lambda a: a.squeeze(axis))
 
     def sum(self, axis: Any = None, **more: Any) -> Any:
         """The sum of terms over `axis`."""

@@ -27,9 +27,10 @@ def operators(
     from assay.verify.app.answers import write_answer
     from assay.verify.app.terminal import Screen, cell
 
+    unknown = [p for p in patterns if not any(fnmatchcase(n, p) for n in OPERATORS)]
+    if unknown:
+        raise Invalid(f"no operator is called {' or '.join(unknown)}", label="kernels.C4")
     chosen = [op for n, op in OPERATORS.items() if not patterns or any(fnmatchcase(n, p) for p in patterns)]
-    if not chosen:
-        raise Invalid(f"no operator is called {' or '.join(patterns)}", label="kernels.C4")
     rows = [_row(op, bool(patterns)) for op in chosen]
     if as_json:
         write_answer({"operators": rows})

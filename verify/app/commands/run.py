@@ -20,7 +20,7 @@ from assay.verify.app.commands.declared import (
 )
 
 if TYPE_CHECKING:
-    from assay.verify.app.kernel_options import KernelOptions
+    from assay.verify.dispatch.kernel_options import KernelOptions
 
 
 @held
@@ -108,7 +108,7 @@ def run(
         ),
     ] = [],
     kernels: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--kernels",
             metavar="[PATTERN=]WAY,...",
@@ -119,7 +119,7 @@ def run(
             ),
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     store: Annotated[
         Path | None,
         typer.Option(
@@ -146,17 +146,19 @@ def run(
 ) -> None:
     """Evaluate MODEL by the definition of its operators, or its bytecode on shadowed memory, and show its values and
     effects. Sizes that are not given are chosen."""
+    from dataclasses import replace
+
     from assay.semantics.errors import Invalid
     from assay.verify.app.foreign import load_externs
-    from assay.verify.app.kernel_options import KernelOptions
     from assay.verify.app.packed import is_packed
     from assay.verify.app.terminal import Screen
     from assay.verify.app.text_run import is_text
+    from assay.verify.dispatch.kernel_options import KernelOptions
 
     sizes, bounds = parse_dims(dim), parse_bounds(bound)
     more = KernelOptions(kernels, store, cache, tuple(stream), repeat, threads)
-    if not kernels:
-        if more != KernelOptions("") or len(inputs) > 1:
+    if kernels is None:
+        if more != KernelOptions(None) or len(inputs) > 1:
             raise Invalid(
                 "--kernel-store, --kernel-cache, --stream, --repeat, --threads and several --inputs go with --kernels",
                 label="cli.C3",
@@ -210,8 +212,8 @@ def run(
         _write_text(program, output)
     else:
         how = {"dims": sizes, "bounds": bounds, "seed": seed, "function": function, "externs": load_externs(extern)}
-        if kernels:
-            _run_kernels(model, module_name, inputs, output, as_json, how, more)
+        if kernels is not None:
+            _run_kernels(model, program, inputs, output, as_json, how, replace(more, is_written=output is not None))
         else:
             _run(model, program, given, output, as_json, how)
 
@@ -258,7 +260,7 @@ def _run(
 
 def _run_kernels(
     model: Path,
-    module_name: str | None,
+    program: Any,
     inputs: list[Path],
     output: Path | None,
     as_json: bool,
@@ -267,13 +269,14 @@ def _run_kernels(
 ) -> None:
     """Run a program with its kernels dispatched, and show or write what came of it."""
     from assay.verify.app.answers import answering, write_answer
-    from assay.verify.app.kernel_run import answer_kernels, run_kernels, tell_kernels
+    from assay.verify.app.kernel_run import run_kernels
+    from assay.verify.app.kernel_shown import answer_kernels, tell_kernels
     from assay.verify.app.terminal import Screen
     from assay.verify.border.inputs import save
 
     answer: dict[str, Any] = {"model": str(model), "seed": how["seed"], "holds": None}
     with answering(answer):
-        done = run_kernels(model, module_name, inputs, how, options)
+        done = run_kernels(program, inputs, how, options)
         if as_json:
             answer_kernels(done, answer)
         else:

@@ -15,7 +15,7 @@ from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes
-from assay.semantics.ops.sizes import larger, product
+from assay.semantics.ops.sizes import larger, never_negative, product
 from assay.semantics.scalar import Dim
 
 
@@ -49,15 +49,23 @@ def mean(node: Node) -> Expr:
 
 def _extreme(op: str, node: Node) -> Expr:
     """Of no elements the result is the dtype's lowest or highest value, an infinity where it has one."""
-    x = tensor(node[0])
-    axes = axes_of(node)
-    keep = bool(node.attrs["keepdims"])
+    return extreme_of(node, op, node[0], axes_of(node), keep=bool(node.attrs["keepdims"]))
+
+
+def extreme_of(node: Node, op: str, given: Expr, axes: Sequence[int], *, keep: bool) -> Expr:
+    """The largest or smallest along some axes. Our operator has no value of no elements: that value is given where an
+    axis has size 0, and is one more element where a size may be 0, which changes no other result."""
+    x = tensor(given)
+    infinite = float("-inf" if op == "max" else "inf")
+    lowest = infinite if x.dtype.is_float else x.dtype.min if op == "max" else x.dtype.max
     if any(isinstance(x.shape[a], int) and x.shape[a] == 0 for a in axes):
         shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape) if keep or a not in axes)
-        infinite = float("-inf" if op == "max" else "inf")
-        lowest = infinite if x.dtype.is_float else x.dtype.min if op == "max" else x.dtype.max
         return node.full(shape, lowest, x.dtype)
-    return node.call(op, node[0], axis=axes, keepdims=keep)
+    more = tuple(int(a in axes and not never_negative(d - 1)) for a, d in enumerate(x.shape))
+    if any(more):
+        width = (0,) * x.ndim + more
+        given = node.call("nn.pad", given, pad_width=width, mode="constant", pad_value=lowest)
+    return node.call(op, given, axis=tuple(axes), keepdims=keep)
 
 
 def _squares(node: Node) -> Expr:
@@ -74,7 +82,7 @@ def log_sum_exp(node: Node) -> Expr:
     """ln(sum of exp(x - m)) + m with the largest m: exp(x) would overflow where the result does not."""
     of = tensor(node[0]).dtype
     x = node[0] if of.is_float else node.cast(node[0], FLOAT64)
-    peak = _extreme("max", node.with_(inputs=(x, *node.inputs[1:]), attrs={**node.attrs, "keepdims": 1}))
+    peak = extreme_of(node, "max", x, axes_of(node), keep=True)
     peak = node.call("where", node.call("equal", node.call("abs", peak), float("inf")), 0.0, peak)
     total = _reduced("sum", node, node.call("exp", node.call("subtract", x, peak)), keep=True)
     result = node.call("add", node.call("log", total), peak)
@@ -93,15 +101,22 @@ def places(node: Node, x: Expr, axis: int) -> Expr:
     return node.shaped(node.call("arange", size=size), (size, *ones))
 
 
-def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool = False) -> Expr:
-    """The first or last place of the largest or smallest element along an axis; that of a NaN, where there is one."""
-    found = node.call("equal", x, node.call(op, x, axis=(axis,), keepdims=True))
+def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool = False, or_none: bool = False) -> Expr:
+    """The first or last place of the largest or smallest element along an axis; that of a NaN, where there is one. Of
+    no elements there is none, and the run traps; with `or_none` it is anything."""
+
+    def extreme(op: str, of: Expr, keep: bool) -> Expr:
+        if or_none:
+            return extreme_of(node, op, of, (axis,), keep=keep)
+        return node.call(op, of, axis=(axis,), keepdims=keep)
+
+    found = node.call("equal", x, extreme(op, x, True))
     if tensor(x).dtype.is_float:
         found = node.call("logical_or", found, node.call("not_equal", x, x))
     size = tensor(x).shape[axis]
     beyond = -1 if last else size if isinstance(size, int) else 2**63 - 1
     marked = node.call("where", found, places(node, x, axis), beyond)
-    return node.call("max" if last else "min", marked, axis=(axis,), keepdims=keep)
+    return extreme("max" if last else "min", marked, keep)
 
 
 def _arg(op: str, node: Node) -> Expr:
@@ -121,7 +136,7 @@ def hardmax(node: Node) -> Expr:
     size = tensor(given).shape[axis]
     if isinstance(size, int) and size == 0:
         return node[0]  # no elements, and none that is the largest
-    place = place_of(node, "max", given, axis, keep=True)
+    place = place_of(node, "max", given, axis, keep=True, or_none=True)
     hot = node.call("equal", places(node, given, axis), place)
     return node.shaped(node.cast(hot, x.dtype), x.shape)
 

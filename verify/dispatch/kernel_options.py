@@ -11,9 +11,11 @@ from pathlib import Path
 class KernelOptions:
     """The options of `assay run` that are about kernels, as they were given."""
 
-    kernels: str
+    kernels: str | None
     store: Path | None = None
     cache: int = 256
     stream: Sequence[str] = ()
     repeat: int = 1
     threads: int = 1
+    is_written: bool = False
+    """Whether the results go to a file, which has those of one run."""
