@@ -63,6 +63,8 @@ from assay.semantics.scalar import Dim, Var as Size, evaluate_dim, show, variabl
 from assay.semantics.types import DataDef, TensorType, Type
 
 Observe: TypeAlias = Callable[[str, int, InvokeKernel, Sequence[Array]], None]
+Place: TypeAlias = tuple[str, int]
+"""An instruction: the function, and its number there."""
 GARBAGE = 1 << 16
 """Bytes of garbage, repeated through all memory that is not written yet."""
 OFTEN = 1 << 12
@@ -168,8 +170,10 @@ class Machine:
         trace: list[Event],
         observe: Observe | None,
         seed: int,
+        reached: set[Place] | None = None,
     ) -> None:
         self.module = module = module.resolved()
+        self.reached = set() if reached is None else reached
         self.code = module.bytecode
         self.externs = externs
         self.trace = trace
@@ -208,8 +212,8 @@ class Machine:
                 i.to, self.outside(at, i.name, at.all(i.arguments), i.type, acts=i.acts)
             ),
             Jump: lambda at, i: at.jump(i.target),
-            JumpUnless: self.jump_unless,
-            JumpUnlessMade: lambda at, i: at.jump(i.target) if at.made(i.of).constructor != i.constructor else None,
+            JumpUnless: lambda at, i: self.choose(at, self.holds(at, i.condition), i.target),
+            JumpUnlessMade: lambda at, i: self.choose(at, at.made(i.of).constructor == i.constructor, i.target),
             Return: lambda at, i: self.leave(at.get(i.of)),
             ReturnCall: self.return_call,
             ReturnCallClosure: self.return_call_closure,
@@ -234,7 +238,7 @@ class Machine:
         """The next instruction."""
         self.turns += 1
         if self.turns % OFTEN == 0 and budget.left() == 0.0:
-            raise BudgetSpent("the run has taken the time that it may; --timeout raises that", label="budget.C2")
+            raise BudgetSpent(budget.late(), label="budget.C2")
         if at.next >= len(at.function.body):
             raise Invalid(f"{at.function.name} ends without a return", label="vm.C4")
         at.next += 1
@@ -258,6 +262,7 @@ class Machine:
             )
         if len(self.stack) % OFTEN == OFTEN - 1:
             budget.claim(OFTEN * FRAME, f"{len(self.stack)} calls that wait for one another", function.name)
+        self.reached.add((function.name, 0))
         inherited = dict(zip(function.sizes[: function.inherited], sizes, strict=True))
         self.stack.append(Activation(function, dict(enumerate(arguments)), inherited, to))
 
@@ -400,10 +405,11 @@ class Machine:
             raise Invalid(f"{of.slot.name} is {of.type}, a condition is one boolean", label="vm.C4")
         return bool(self.seen(at, r, "a condition"))
 
-    def jump_unless(self, at: Activation, i: JumpUnless) -> None:
-        """A jump, unless a condition holds."""
-        if not self.holds(at, i.condition):
-            at.jump(i.target)
+    def choose(self, at: Activation, holds: bool, target: int) -> None:
+        """A jump, unless something holds."""
+        if not holds:
+            at.jump(target)
+        self.reached.add((at.function.name, at.next))
 
     def shown(self, at: Activation, some: Sequence[Register]) -> tuple[Value, ...]:
         """Values as they are now, for people."""

@@ -25,6 +25,7 @@ from assay.semantics.bytecode import (
     renumbered,
 )
 from assay.semantics.errors import Crash, Span, Unsupported
+from assay.semantics.graph.limits import declared_limits
 from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr as Scalar, Interner, Var as Symbol, show, substitute, variables
@@ -349,6 +350,7 @@ class Routine:
             len(self.inherited),
             self.function.func_type.type_params,
             {new(r): n for r, n in sorted(self.names.items(), key=lambda pair: new(pair[0]))},
+            tuple((self.sizes[s], least, most) for s, least, most in declared_limits(self.function)),
         )
 
     def closure(self, to: Register, inner: Routine, span: Span | None) -> None:

@@ -71,7 +71,8 @@ class BytecodeFunction:
     by a run.
 
     Its first `inherited` sizes are those that a closure brings; each of the others is bound by instructions. `names`
-    are what the source calls a register.
+    are what the source calls a register. `limits` are sizes of parameters that have a least and a greatest value, or
+    none, for whoever calls it from outside: what was shown of it was shown within them.
     """
 
     name: str
@@ -84,6 +85,7 @@ class BytecodeFunction:
     inherited: int = 0
     type_params: tuple[TypeVar, ...] = ()
     names: Mapping[Register, str] = field(default_factory=dict)
+    limits: tuple[tuple[Size, int, int | None], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from assay.semantics.bytecode import (
     target,
 )
 from assay.semantics.devices import ANYWHERE, VirtualDevice
-from assay.semantics.scalar import Dim, show
+from assay.semantics.scalar import Dim, Var as Size, show
 
 
 def listing(code: Bytecode) -> Iterator[str]:
@@ -66,6 +66,7 @@ def function_listing(function: BytecodeFunction) -> Iterator[str]:
     inherited = function.sizes[: function.inherited]
     over = f" over {', '.join(v.name for v in inherited)}" if inherited else ""
     yield f"function {function.name}{captured}({', '.join(params[function.captured :])}) -> {function.result}{over}"
+    yield from (f"  {told_limit(*limit)}" for limit in function.limits)
     targets = {target(i) for i in function.body}
     width = len(str(len(function.body)))
     for number, instruction in enumerate(function.body):
@@ -186,6 +187,11 @@ class Words:
                 return f"print {i.format!r} ({rs(i.shown)})"
             case _:
                 return None
+
+
+def told_limit(size: Size, least: int, most: int | None) -> str:
+    """A limit of a size: "n from 0 to 8"."""
+    return f"{size.name} from {least}{'' if most is None else f' to {most}'}"
 
 
 def _dims(some: Sequence[Dim]) -> str:

@@ -154,6 +154,11 @@ class _Function:
             yield Invalid("there are no instructions", label="bytecode.C12")
         for t in (*of.parameters, of.result):
             yield from self.type(t)
+        told = {v for t in of.parameters for v in symbols(t)}
+        for v, least, most in of.limits:
+            if v not in told or (most is not None and least > most):
+                what = f"{v.name} from {least} to {most} is no limit of a size of its parameters"
+                yield Invalid(what, label="bytecode.C14")
         for v in of.sizes:
             if v.dtype is not INT64:
                 yield Invalid(f"the size {v.name} is {v.dtype}, and must be int64", label="bytecode.C14")

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from assay.lower.devices import default_config
 from assay.semantics.bytecode import Bytecode
+from assay.semantics.bytecode.listing import told_limit
 from assay.semantics.devices import ANYWHERE, GLOBAL
 from assay.semantics.module import Module
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, unknown
@@ -62,4 +63,6 @@ def describe(before: Module, after: Module) -> Did:
     functions = after.bytecode.functions.values()
     instructions, registers = sum(len(f.body) for f in functions), sum(f.registers for f in functions)
     said = f"{plural(len(functions), 'function')}; {plural(instructions, 'instruction')}, {registers} registers"
+    if limits := after.bytecode.main.limits:
+        said += f"; for {', '.join(told_limit(*limit) for limit in limits)} alone"
     return said, {"functions": len(functions), "instructions": instructions, "registers": registers}

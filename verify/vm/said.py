@@ -12,7 +12,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.semantics import bytecode as vm, graph
+from assay.semantics.bytecode.listing import told_limit
 from assay.semantics.errors import Span
+from assay.semantics.graph.limits import declared_limits
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, dims, symbols
 from assay.semantics.walk import Worklist, post_order
@@ -96,6 +98,10 @@ def check_words(function: vm.BytecodeFunction, node: graph.Function, captured: i
         if function.names.get(captured + i) != p.name:
             raise Unsound(f"{function.name} calls its parameter {p.name} {function.names.get(captured + i, 'nothing')}")
     _check_sizes(function, node, captured, sizes)
+    wanted = [(s.name, least, most) for s, least, most in declared_limits(node)]
+    if [(s.name, least, most) for s, least, most in function.limits] != wanted:
+        told = [", ".join(told_limit(*limit) for limit in some) for some in (function.limits, declared_limits(node))]
+        raise Unsound(f"{function.name} is for {told[0] or 'all sizes'}, and the source for {told[1] or 'all sizes'}")
     names, places = _words(node)
     for r, name in function.names.items():
         if not any(name[:k] in names for k in (*(m.start() for m in re.finditer(r"[.]", name)), len(name))):
