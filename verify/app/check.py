@@ -386,7 +386,7 @@ class CheckRun:
                 evidence = stage.check(before or module, module, context)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
                 if stage is VM and self.unplanned:
-                    did += f"; no plan can have it: {self.unplanned}"
+                    did = "; ".join(filter(None, [did, f"no plan can have it: {self.unplanned}"]))
                 if before is None and self.defaults:
                     did = "; ".join(filter(None, [did, f"given in place of a default: {', '.join(self.defaults)}"]))
                     evidence.data["defaults"] = list(self.defaults)
