@@ -28,7 +28,9 @@ class Apart:
             names = [name + "'" * k for k in range(len(those))]
             self.change.update((v, Var(n, v.dtype)) for v, n in zip(those, names, strict=True) if n != name)
             told += [" and ".join(names)] if len(names) > 1 else []
-        self.note = f" ({'; '.join(told)}: sizes of one name, of which nothing says that they are equal)" if told else ""
+        self.note = (
+            f" ({'; '.join(told)}: sizes of one name, of which nothing says that they are equal)" if told else ""
+        )
         """What is said behind: which names are those of several sizes; "" if none is."""
 
     def renamed(self, of: Dim) -> Dim:

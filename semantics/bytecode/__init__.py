@@ -61,7 +61,7 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.names import unused
 from assay.semantics.scalar import Var as Size
-from assay.semantics.types import TensorType, TupleType, Type, TypeVar
+from assay.semantics.types import FuncType, TensorType, TupleType, Type, TypeVar
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,11 @@ class BytecodeFunction:
     type_params: tuple[TypeVar, ...] = ()
     names: Mapping[Register, str] = field(default_factory=dict)
     limits: tuple[tuple[Size, int, int | None], ...] = ()
+
+    @property
+    def type(self) -> FuncType:
+        """Its type as a value, its captured parameters filled."""
+        return FuncType(self.parameters[self.captured :], self.result, type_params=self.type_params)
 
 
 @dataclass(frozen=True)

@@ -259,7 +259,9 @@ def _leaves(
             alike = isinstance(got, Data) and got.constructor == want.constructor
             found[f"{name}.{MADE}"] = want.constructor, got.constructor if isinstance(got, Data) else None, path
             fields = got.fields if alike else (None,) * len(want.fields)
-            work.add((f"{name}.{i}", w, g, (*path, None)) for i, (w, g) in enumerate(zip(want.fields, fields, strict=True)))
+            work.add(
+                (f"{name}.{i}", w, g, (*path, None)) for i, (w, g) in enumerate(zip(want.fields, fields, strict=True))
+            )
         elif isinstance(want, Cell):
             if id(want) not in seen:
                 seen.add(id(want))

@@ -17,7 +17,7 @@ from assay.semantics.devices import ANYWHERE, GLOBAL
 from assay.semantics.module import Module
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, unknown
 from assay.verify.vm.flow import flow_of
-from assay.verify.vm.registers import check_registers
+from assay.verify.vm.registers import check_kinds, check_registers
 from assay.verify.vm.rooms import check_rooms
 from assay.verify.vm.storage import check_storage
 from assay.verify.vm.translation import check_parts, check_translation
@@ -29,10 +29,11 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     code = after.bytecode
     try:
         flows = {name: flow_of(f) for name, f in code.functions.items()}
-        for flow in flows.values():
-            wrong = check_registers(flow, after)
-            if wrong is not None:
-                return refuted("checked", wrong)
+        wrong = next(filter(None, (check_registers(flow, after) for flow in flows.values())), None)
+        if wrong is None:
+            wrong = next(filter(None, (check_kinds(f, after) for f in code.functions.values())), None)
+        if wrong is not None:
+            return refuted("checked", wrong)
         check_parts(before, after)
         _check_host(before, code, context)
         done = check_translation(before, code, flows)

@@ -48,7 +48,7 @@ class Said:
 
     def look(self, terms: ValueTerms, of: Type, value: int, by: Looks, known: Container[Symbol]) -> None:
         """A value is looked at as one of a type, where some symbols are known."""
-        for number, part, what in _parts(terms, of, value, by[1]):
+        for number, _, what in _parts(terms, of, value, by[1]):
             self.looks.setdefault(number, set()).add((by[0], what))
         for told, symbol, what in _told(terms, of, value, by[1]):
             into = self.again if symbol in known else self.first
@@ -112,9 +112,7 @@ def check_words(function: vm.BytecodeFunction, node: graph.Function, captured: i
             raise Unsound(f"{at(function, i)} is at no place of the source's function")
 
 
-def _check_sizes(
-    function: vm.BytecodeFunction, node: graph.Function, captured: int, sizes: Iterable[Symbol]
-) -> None:
+def _check_sizes(function: vm.BytecodeFunction, node: graph.Function, captured: int, sizes: Iterable[Symbol]) -> None:
     """Sizes in the types of a function have the names of the source's."""
     own = (*function.parameters[captured:], function.result)
     for mine, theirs in zip(own, (*(p.type for p in node.params), node.result_type), strict=True):

@@ -113,7 +113,9 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
         raise Unsound(f"{function.name} has {len(function.parameters)} parameters, the source's function {len(holds)}")
     _check_signature(pair)
     sizes = dict(zip(function.sizes[: function.inherited], pair.inherited, strict=True))
-    runner = Runner(flow, pairs.module, terms, Closures(pairs, read.sites, function.name), pairs.bytecode.host, read.said)
+    runner = Runner(
+        flow, pairs.module, terms, Closures(pairs, read.sites, function.name), pairs.bytecode.host, read.said
+    )
     try:
         found = runner.run(State(dict(holds), sizes, start))
     except NotThere as odd:
