@@ -50,8 +50,9 @@ def run(
     number of the instruction, the instruction and the arrays that it wrote, views which are good until it returns.
     `reached` gets the first instruction of each function that is called, and the one at which each choice goes on.
     Invalid: inputs or externs that are missing, unknown or of the wrong type; sizes for which it was not built
-    (vm.C12); a late constant that is not bound; what is no bytecode. Traps: those of the graph's run, and "unwritten read", "clobbered", "out of bounds", "misaligned",
-    "store to constant" and "wrong device" where the bytecode is wrong. `entry` is the function that is called.
+    (vm.C12); a late constant that is not bound; what is no bytecode. Traps: those of the graph's run, and "unwritten
+    read", "clobbered", "out of bounds", "misaligned", "store to constant" and "wrong device" where the bytecode is
+    wrong. `entry` is the function that is called.
     """
     code = module.bytecode
     called = code.entry(entry)

@@ -20,6 +20,10 @@ Held: TypeAlias = "vm.Register | tuple[Held, ...] | graph.Expr"
 is loaded where it is used. Captured values are in registers below 0 while a function is written."""
 
 
+NAMED = ": with explicit shapes a size is what a statement has named, and bytecode takes memory by it"
+"""Why a size is wanting in a function of which statements check and name the sizes."""
+
+
 @dataclass(frozen=True)
 class Label(vm.Instruction):
     """A place in the text to which jumps go by its number."""
@@ -211,14 +215,15 @@ class Routine:
         if self.explicit and not isinstance(d, Symbol):
             slot = self.slot(self.number(d))
             if slot is None:
-                raise Unsupported(f"the size {show(d)} has no name here", where=where, label="vm.C2")
+                raise Unsupported(f"the size {show(d)} has no name here{NAMED}", where=where, label="vm.C2")
             return self.dim(slot, where)
         change: dict[Symbol, Dim] = {}
         for v in variables(d):
             own = self.size(v)
             if own is None:
+                why = NAMED if self.explicit else ""
                 raise Unsupported(
-                    f"the size {v.name} of {show(d)} has no value before it is used", where=where, label="vm.C2"
+                    f"the size {v.name} of {show(d)} has no value before it is used{why}", where=where, label="vm.C2"
                 )
             if own is not v:
                 change[v] = own

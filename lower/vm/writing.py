@@ -58,8 +58,9 @@ class Writer:
         function = at.function
         if is_opaque(function):
             raise Unsupported(
-                f"{at.name} is a function for another compiler, which is kept whole: the interpreter runs it, and an"
-                " engine (assay run)",
+                f"{at.name} is a function for another compiler, which is kept whole, with operators inside: assay run"
+                " evaluates it, or an engine does (--engine); without its attribute 'compiler' or 'primitive', or"
+                " without the pass partition, it is bytecode as any other",
                 where=function.span,
                 label="vm.C3",
             )
@@ -78,7 +79,7 @@ class Writer:
         lets, end = graph.let_chain(body)
         for i, let in enumerate(lets):
             last = i == len(lets) - 1 and end is let.var
-            held = yield from self.bind(at, let.var, let.value, duties if last else None)
+            held = yield from self.bind(at, let, duties if last else None)
             if held is None:
                 return None
             at.held[let.var] = held
@@ -88,8 +89,9 @@ class Writer:
             return None
         return found
 
-    def bind(self, at: Routine, var: graph.Var, value: graph.Expr, duties: Sequence[Duty] | None) -> Task[Held | None]:
+    def bind(self, at: Routine, let: graph.Let, duties: Sequence[Duty] | None) -> Task[Held | None]:
         """The value of a let."""
+        var, value = let.var, let.value
         if isinstance(value, graph.Function):
             self.local[var] = value
             return (yield from self.closure(at, value, var))
@@ -100,7 +102,7 @@ class Writer:
             return None
         at.call(held, var.name)
         if symbols(var.type) and isinstance(value, graph.RefRead):
-            at.meet([(held, var.type, "the value")], "call.T1", value.span)
+            at.meet([(held, var.type, "the value")], "call.T1", let.span)
         elif self.is_unseen(value):
             self.unseen.add(var)
         return held

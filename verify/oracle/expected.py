@@ -275,11 +275,9 @@ def _leaves(
 
 def _at(module: Module, values: Any, path: tuple[Any, ...]) -> Any:
     """The part of the outputs of a run, or None where there was no such run."""
-    if isinstance(values, str):
+    if isinstance(values, str) or None in path:  # inside of a data value or a reference
         return None
     for step in path:
-        if step is None:  # inside of a data value or a reference
-            return None
         values = values[step]
         values = from_value(values, module) if isinstance(values, Data) else values
     return values

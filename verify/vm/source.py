@@ -91,7 +91,11 @@ class Reader:
     def read(self, env: Env, way: Trail) -> Read:
         """What the function does in a run that begins so: its parameters have values, and have met their types."""
         if has_explicit_shapes(self.function):
-            raise Undecided("functions with explicit shapes are not compared")
+            at = f" at {self.function.span}" if self.function.span else ""
+            raise Undecided(
+                f"bytecode of a function with explicit shapes{at} is not proved, for its sizes have names in statements"
+                " only: without the attribute explicit_shapes, and without the pass shapes, which sets it, it is"
+            )
         duties = (Obligation(self.function.result_type, "func.T1", self.function),)
         result: int = run_task(self.body(self.function.body, env, way, duties))
         return Read(result, way, self.sites, self.said)
@@ -328,7 +332,7 @@ class Reader:
     def closure(self, node: graph.Function, var: graph.Var | None, env: Env) -> int:
         """The number of a local function: which it is, and what its free variables and the sizes around it are."""
         if is_opaque(node):
-            raise Undecided(f"{graph.show_head(node)} is for another compiler")
+            raise Undecided(f"{graph.show_head(node)} is for another compiler, which knows what it does")
         own = var if var is not None and var in (names := graph.free_variables(node)) else None
         names = graph.free_variables(node)
         free = {v: self.atom(v, env) for v in names if v is not own}
