@@ -258,7 +258,7 @@ class _Kinds:
             parts = _fields(self.module, found, name)
         else:
             raise self.no(of.of, here, "tuple or data value")
-        if of.index >= len(parts):
+        if not 0 <= of.index < len(parts):
             raise Odd(f"{_word(self.function, of.of)} has {len(parts)} fields, and no field {of.index}")
         return parts[of.index]
 

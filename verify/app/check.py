@@ -49,7 +49,7 @@ from assay.verify.evidence import Context, Evidence, unknown
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.countable import require_countable
 from assay.verify.trials.planned import module_at
-from assay.verify.trials.sizes import Sizes, at_sizes, declared_bounds, told_point, told_sizes
+from assay.verify.trials.sizes import Sizes, declared_bounds, told_at, told_point, told_sizes
 
 Array = np.ndarray[Any, Any]
 
@@ -450,7 +450,7 @@ class CheckRun:
                 partial(self.progress, "compare"), self.seed, traced,
             )  # fmt: skip
             try:
-                with budget.while_doing(at_sizes(run.sizes)):
+                with budget.while_doing(told_at(run.sizes)):
                     did, evidence = comparison.run()
             except Invalid as wrong:
                 if wrong.label != "room.C1" or not run.sizes:

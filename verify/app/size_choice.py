@@ -23,7 +23,7 @@ from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
 from assay.semantics.types import TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
 from assay.verify.trials.fitting import facts_of, fitting_sizes
-from assay.verify.trials.sizes import Sizes, at_sizes, first_to_try, sizes_to_try, told_point
+from assay.verify.trials.sizes import Sizes, first_to_try, sizes_to_try, told_at, told_point
 
 Run = TypeVar("Run")
 
@@ -67,7 +67,7 @@ class SizeChoice(Generic[Run]):
     def excluded(self, sizes: Sizes) -> str | None:
         """Why the program does not run at some sizes; None if it does."""
         try:
-            with budget.while_doing(at_sizes(sizes)):
+            with budget.while_doing(told_at(sizes)):
                 run, trap = self.at(sizes)
         except Invalid as wrong:
             self.wrong.append(wrong)

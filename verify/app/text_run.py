@@ -113,7 +113,7 @@ def run_text(
     names = symbol_names(types.values())
     require_named(names.values(), [*dims, *(bounds or {})], name)
     fixed = sizes_of(types, values, names, dims)
-    declared = bounds_of(target)
+    declared = input_bounds(target)
     within = narrowed_bounds(names, declared, bounds or {}, fixed)
     act = partial(_run, module, target, name, externs or {})
 
@@ -178,7 +178,7 @@ def by_position(given: Mapping[str, Any], types: Mapping[str, Type]) -> Mapping[
     return dict(zip(types, (given[n] for n in order), strict=False))
 
 
-def bounds_of(target: Target) -> Bounds:
+def input_bounds(target: Target) -> Bounds:
     """What is declared of the sizes of a function's inputs."""
     if isinstance(target, EntryPoint):
         return {size: (least, most) for size, least, most in target.function.limits}

@@ -20,7 +20,7 @@ from assay.verify.app.judging_sizes import SizedRun
 from assay.verify.border.formless import arrays_of, functions_in, outside
 from assay.verify.compare import bits_digest
 from assay.verify.evidence import Evidence, plural, refuted, tested
-from assay.verify.trials.sizes import at_sizes, told_point, told_sizes
+from assay.verify.trials.sizes import told_at, told_point, told_sizes
 from assay.verify.vm.arms import told_arms
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ class BytecodeRuns:
         found: list[tuple[str, Evidence]] = []
         for i, run in enumerate(self.runs):
             self.progress(i, len(self.runs))
-            with budget.while_doing(at_sizes(run.sizes)):
+            with budget.while_doing(told_at(run.sizes)):
                 did, evidence, outputs = self.one(run)
             if not evidence.holds:
                 where = f"at {told_point(run.sizes)}: " if run.sizes else ""

@@ -310,7 +310,7 @@ def test_late_constants_and_the_file_are_both_written_or_neither(
     assert code == 2 and "are one file" in said
 
 
-# --- messages ----------------------------------------------------------------------------------------------------------
+# --- messages ---
 
 
 def test_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -378,7 +378,7 @@ ENDLESS = """
 """
 
 
-# --- kinds of registers ------------------------------------------------------------------------------------------------
+# --- kinds of registers ---
 
 
 def each_way(code: Bytecode) -> Bytecode:
