@@ -163,7 +163,15 @@ def described(value: Value) -> str:
 
 
 def _kind(value: Value) -> str:
-    return described(value) if isinstance(value, (np.ndarray, np.generic)) else f"a {type(value).__name__.lower()}"
+    match value:
+        case np.ndarray() | np.generic():
+            return described(value)
+        case Closure() | CodeClosure() | External() | Maker():
+            return "a function"
+        case Cell():
+            return "a reference"
+        case _:
+            return f"a {type(value).__name__.lower()}"
 
 
 def parts(value: Value) -> Sequence[Value]:

@@ -51,10 +51,26 @@ class Budget:
 
     def late(self) -> str:
         """The message that says that the run has taken its time."""
-        return f"the run has taken the {self.seconds:g} seconds that it may; --timeout raises that"
+        return f"the run has taken the {self.seconds:g} seconds that it may{doing()}; --timeout raises that"
 
 
 _current: list[Budget] = []
+_doing: list[str] = []
+
+
+@contextmanager
+def while_doing(what: str) -> Iterator[None]:
+    """What runs within is one of several tries: where the time is up, or memory, it is said in which."""
+    _doing.append(what)
+    try:
+        yield
+    finally:
+        _doing.pop()
+
+
+def doing() -> str:
+    """In which try a run is, for messages; "" where there is one only."""
+    return f", {_doing[-1]}" if _doing and _doing[-1] else ""
 
 
 @contextmanager
@@ -79,7 +95,7 @@ def claim(nbytes: int, what: str | Callable[[], str], where: Span | str | None =
     refused = None if found is None else found.refusal(nbytes)
     if refused is not None:
         raise BudgetSpent(
-            f"{what if isinstance(what, str) else what()} wants {refused}", where=where, label="budget.C1"
+            f"{what if isinstance(what, str) else what()} wants {refused}{doing()}", where=where, label="budget.C1"
         )
 
 
@@ -112,6 +128,12 @@ def left() -> float | None:
     """Seconds until the run is late; None: it never is."""
     found = current()
     return None if found is None else found.left()
+
+
+def late() -> str:
+    """The message that says that the run has taken its time."""
+    found = current()
+    return "the run has taken its time" if found is None else found.late()
 
 
 def patience(seconds: float) -> float:

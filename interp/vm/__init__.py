@@ -20,10 +20,12 @@ from assay.interp.graph.boundary import bind, given
 from assay.interp.graph.contents import check_contents
 from assay.interp.values import Event, Externs, Value
 from assay.interp.vm.kernel_runs import Execute
-from assay.interp.vm.machine import Machine, Observe
+from assay.interp.vm.limits import check_limits
+from assay.interp.vm.machine import Machine, Observe, Place as Place
 from assay.semantics.bytecode import InvokeExtern, LoadExtern
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.module import Module
+from assay.semantics.scalar import Var as Size
 from assay.semantics.tensor.calls import calls_of
 
 
@@ -37,6 +39,7 @@ def run(
     observe: Observe | None = None,
     seed: int = 0,
     entry: str = "main",
+    reached: set[Place] | None = None,
 ) -> dict[str, Value]:
     """The outputs of the module's bytecode by name, on inputs by name, as `assay.interp.graph.run` takes and gives
     them.
@@ -45,9 +48,11 @@ def run(
     on views of the machine's memory; "definition" runs it one element at a time, every access checked. Memory holds
     garbage from `seed` before it is written. After each call of a tensor function `observe` is told the function, the
     number of the instruction, the instruction and the arrays that it wrote, views which are good until it returns.
-    Invalid: inputs or externs that are missing, unknown or of the wrong type; a late constant that is not bound; what
-    is no bytecode. Traps: those of the graph's run, and "unwritten read", "clobbered", "out of bounds", "misaligned",
-    "store to constant" and "wrong device" where the bytecode is wrong. `entry` is the function that is called.
+    `reached` gets the first instruction of each function that is called, and the one at which each choice goes on.
+    Invalid: inputs or externs that are missing, unknown or of the wrong type; sizes for which it was not built
+    (vm.C12); a late constant that is not bound; what is no bytecode. Traps: those of the graph's run, and "unwritten
+    read", "clobbered", "out of bounds", "misaligned", "store to constant" and "wrong device" where the bytecode is
+    wrong. `entry` is the function that is called.
     """
     code = module.bytecode
     called = code.entry(entry)
@@ -57,13 +62,15 @@ def run(
     for name, at in _externs(module):
         if name not in (externs or {}):
             raise Invalid(f"no function was given for the extern {name}", where=at, label="extern.C1")
-    machine = Machine(module, execute, externs or {}, [] if trace is None else trace, observe, seed)
+    machine = Machine(module, execute, externs or {}, [] if trace is None else trace, observe, seed, reached)
     types = called.inputs
     check_names(types, inputs)
     what = {n: f"input {n!r}" for n in types}
     made = {n: given(inputs[n], t, what[n]) for n, t in types.items()}
     meetings = [(t, made[n], what[n]) for n, t in types.items()]
-    bind(meetings, {}, {})
+    sizes: dict[Size, int] = {}
+    bind(meetings, sizes, {})
+    check_limits(called.function, sizes)
     check_contents(meetings, {}, module, externs or {})
     arguments = [
         machine.border.inward(v, n, code.devices[n])

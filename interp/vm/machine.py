@@ -17,44 +17,7 @@ from assay.interp.values import Cell, CodeClosure, Data, Event, External, Extern
 from assay.interp.vm.kernel_runs import Execute, Kernels
 from assay.interp.vm.outside import Border
 from assay.interp.vm.storage import Tensor, VMStorage
-from assay.semantics import budget
-from assay.semantics.bytecode import (
-    AllocateStorage,
-    AllocateTensor,
-    BytecodeFunction,
-    Fail,
-    GetField,
-    Instruction,
-    InvokeClosure,
-    InvokeExtern,
-    InvokeFunction,
-    InvokeKernel,
-    Jump,
-    JumpUnless,
-    JumpUnlessMade,
-    Kill,
-    LoadConstant,
-    LoadConstructor,
-    LoadExtern,
-    MakeClosure,
-    MakeData,
-    MakeReference,
-    MakeShape,
-    MakeTuple,
-    MatchType,
-    Move,
-    PrintRegisters,
-    ReadReference,
-    ReadShape,
-    Register,
-    RequireTrue,
-    Return,
-    ReturnCall,
-    ReturnCallClosure,
-    ShapeOfTensor,
-    ViewTensor,
-    WriteReference,
-)
+from assay.semantics import budget, bytecode as vm
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import BudgetSpent, Invalid, Trap
 from assay.semantics.graph import ExternFunc, constructor
@@ -62,7 +25,9 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var as Size, evaluate_dim, show, variables
 from assay.semantics.types import DataDef, TensorType, Type
 
-Observe: TypeAlias = Callable[[str, int, InvokeKernel, Sequence[Array]], None]
+Observe: TypeAlias = Callable[[str, int, vm.InvokeKernel, Sequence[Array]], None]
+Place: TypeAlias = tuple[str, int]
+"""An instruction: the function, and its number there."""
 GARBAGE = 1 << 16
 """Bytes of garbage, repeated through all memory that is not written yet."""
 OFTEN = 1 << 12
@@ -77,52 +42,52 @@ FRAME = 1 << 10
 class Activation:
     """A call of a function: what its registers hold, and its sizes. `to` is the caller's register for its value."""
 
-    function: BytecodeFunction
-    registers: dict[Register, Value]
+    function: vm.BytecodeFunction
+    registers: dict[vm.Register, Value]
     sizes: dict[Size, int]
-    to: Register = -1
+    to: vm.Register = -1
     next: int = 0
     places: dict[Size, str] = field(default_factory=dict)
     """Where each size got its value, for messages."""
 
-    def name(self, r: Register) -> str:
+    def name(self, r: vm.Register) -> str:
         """What a register is called."""
         return self.function.names.get(r, f"%{r}")
 
-    def put(self, r: Register, value: Value) -> None:
+    def put(self, r: vm.Register, value: Value) -> None:
         """A register holds a value from now on."""
         self.registers[r] = value
 
-    def get(self, r: Register) -> Value:
+    def get(self, r: vm.Register) -> Value:
         """What a register holds; traps where it is nothing."""
         if r not in self.registers:
             what = f"register %{r} of {self.function.name} is read, and holds nothing: it is not written yet, or killed"
             raise Trap("unwritten read", what, label="vm.T3")
         return self.registers[r]
 
-    def all(self, some: Sequence[Register]) -> tuple[Value, ...]:
+    def all(self, some: Sequence[vm.Register]) -> tuple[Value, ...]:
         """What registers hold."""
         return tuple(self.get(r) for r in some)
 
-    def no(self, r: Register, what: str) -> Invalid:
+    def no(self, r: vm.Register, what: str) -> Invalid:
         """A register holds something of another kind than an instruction takes."""
         return Invalid(f"register %{r} of {self.function.name} holds no {what}", label="vm.C4")
 
-    def tensor(self, r: Register) -> Tensor:
+    def tensor(self, r: vm.Register) -> Tensor:
         """The tensor that a register holds."""
         found = self.get(r)
         if not isinstance(found, Tensor):
             raise self.no(r, "tensor")
         return found
 
-    def cell(self, r: Register) -> Cell:
+    def cell(self, r: vm.Register) -> Cell:
         """The reference that it holds."""
         found = self.get(r)
         if not isinstance(found, Cell):
             raise self.no(r, "reference")
         return found
 
-    def made(self, r: Register) -> Data:
+    def made(self, r: vm.Register) -> Data:
         """The data value that it holds."""
         found = self.get(r)
         if not isinstance(found, Data):
@@ -168,8 +133,10 @@ class Machine:
         trace: list[Event],
         observe: Observe | None,
         seed: int,
+        reached: set[Place] | None = None,
     ) -> None:
         self.module = module = module.resolved()
+        self.reached = set() if reached is None else reached
         self.code = module.bytecode
         self.externs = externs
         self.trace = trace
@@ -181,41 +148,41 @@ class Machine:
         self.stack: list[Activation] = []
         self.result: Value = None
         self.turns = 0
-        self.does: dict[type[Instruction], Callable[[Activation, Any], None]] = {
-            LoadConstant: self.load_constant,
-            LoadExtern: lambda at, i: at.put(i.to, External(ExternFunc(i.type, i.name), self.extern(i.name))),
-            LoadConstructor: lambda at, i: at.put(i.to, Maker(constructor(self.data(i.data), i.constructor))),
-            Move: lambda at, i: at.put(i.to, at.get(i.of)),
-            MakeTuple: lambda at, i: at.put(i.to, at.all(i.fields)),
-            GetField: get_field,
-            MakeData: self.make_data,
-            MakeClosure: self.make_closure,
-            MakeShape: lambda at, i: at.put(i.to, Shape(at.dims(i.dims, i.any_sign))),
-            ShapeOfTensor: lambda at, i: at.put(i.to, Shape(at.tensor(i.of).shape)),
-            ReadShape: self.read_shape,
-            MakeReference: lambda at, i: at.put(i.to, Cell(at.get(i.of))),
-            ReadReference: lambda at, i: at.put(i.to, at.cell(i.of).value),
-            WriteReference: self.write_reference,
-            Kill: kill,
-            MatchType: match_type,
-            AllocateStorage: self.allocate_storage,
-            AllocateTensor: allocate_tensor,
-            ViewTensor: lambda at, i: at.put(i.to, at.tensor(i.of).viewed(at.type(i.type))),
-            InvokeKernel: self.invoke_kernel,
-            InvokeFunction: lambda at, i: self.enter(self.function(i.function), at.all(i.arguments), (), i.to),
-            InvokeClosure: lambda at, i: self.call(at, i, i.to),
-            InvokeExtern: lambda at, i: at.put(
+        self.does: dict[type[vm.Instruction], Callable[[Activation, Any], None]] = {
+            vm.LoadConstant: self.load_constant,
+            vm.LoadExtern: lambda at, i: at.put(i.to, External(ExternFunc(i.type, i.name), self.extern(i.name))),
+            vm.LoadConstructor: lambda at, i: at.put(i.to, Maker(constructor(self.data(i.data), i.constructor))),
+            vm.Move: lambda at, i: at.put(i.to, at.get(i.of)),
+            vm.MakeTuple: lambda at, i: at.put(i.to, at.all(i.fields)),
+            vm.GetField: get_field,
+            vm.MakeData: self.make_data,
+            vm.MakeClosure: self.make_closure,
+            vm.MakeShape: lambda at, i: at.put(i.to, Shape(at.dims(i.dims, i.any_sign))),
+            vm.ShapeOfTensor: lambda at, i: at.put(i.to, Shape(at.tensor(i.of).shape)),
+            vm.ReadShape: self.read_shape,
+            vm.MakeReference: lambda at, i: at.put(i.to, Cell(at.get(i.of))),
+            vm.ReadReference: lambda at, i: at.put(i.to, at.cell(i.of).value),
+            vm.WriteReference: self.write_reference,
+            vm.Kill: kill,
+            vm.MatchType: match_type,
+            vm.AllocateStorage: self.allocate_storage,
+            vm.AllocateTensor: allocate_tensor,
+            vm.ViewTensor: lambda at, i: at.put(i.to, at.tensor(i.of).viewed(at.type(i.type))),
+            vm.InvokeKernel: self.invoke_kernel,
+            vm.InvokeFunction: lambda at, i: self.enter(self.function(i.function), at.all(i.arguments), (), i.to),
+            vm.InvokeClosure: lambda at, i: self.call(at, i, i.to),
+            vm.InvokeExtern: lambda at, i: at.put(
                 i.to, self.outside(at, i.name, at.all(i.arguments), i.type, acts=i.acts)
             ),
-            Jump: lambda at, i: at.jump(i.target),
-            JumpUnless: self.jump_unless,
-            JumpUnlessMade: lambda at, i: at.jump(i.target) if at.made(i.of).constructor != i.constructor else None,
-            Return: lambda at, i: self.leave(at.get(i.of)),
-            ReturnCall: self.return_call,
-            ReturnCallClosure: self.return_call_closure,
-            Fail: fail,
-            RequireTrue: self.require,
-            PrintRegisters: self.print,
+            vm.Jump: lambda at, i: at.jump(i.target),
+            vm.JumpUnless: lambda at, i: self.choose(at, self.holds(at, i.condition), i.target),
+            vm.JumpUnlessMade: lambda at, i: self.choose(at, at.made(i.of).constructor == i.constructor, i.target),
+            vm.Return: lambda at, i: self.leave(at.get(i.of)),
+            vm.ReturnCall: self.return_call,
+            vm.ReturnCallClosure: self.return_call_closure,
+            vm.Fail: fail,
+            vm.RequireTrue: self.require,
+            vm.PrintRegisters: self.print,
         }
 
     def run(self, name: str, arguments: Sequence[Value]) -> Value:
@@ -230,11 +197,11 @@ class Machine:
                 raise wrong.at(i.span or f"{at.function.name}, instruction {number}") from None
         return self.result
 
-    def fetch(self, at: Activation) -> Instruction:
+    def fetch(self, at: Activation) -> vm.Instruction:
         """The next instruction."""
         self.turns += 1
         if self.turns % OFTEN == 0 and budget.left() == 0.0:
-            raise BudgetSpent("the run has taken the time that it may; --timeout raises that", label="budget.C2")
+            raise BudgetSpent(budget.late(), label="budget.C2")
         if at.next >= len(at.function.body):
             raise Invalid(f"{at.function.name} ends without a return", label="vm.C4")
         at.next += 1
@@ -242,13 +209,15 @@ class Machine:
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
-    def function(self, name: str) -> BytecodeFunction:
+    def function(self, name: str) -> vm.BytecodeFunction:
         """The function of that name."""
         if name not in self.code.functions:
             raise Invalid(f"there is no function {name}", label="vm.C4")
         return self.code.functions[name]
 
-    def enter(self, function: BytecodeFunction, arguments: Sequence[Value], sizes: Sequence[int], to: Register) -> None:
+    def enter(
+        self, function: vm.BytecodeFunction, arguments: Sequence[Value], sizes: Sequence[int], to: vm.Register
+    ) -> None:
         """A fresh activation, its parameters and inherited sizes filled."""
         if len(arguments) != len(function.parameters) or len(sizes) != function.inherited:
             raise Invalid(
@@ -258,6 +227,7 @@ class Machine:
             )
         if len(self.stack) % OFTEN == OFTEN - 1:
             budget.claim(OFTEN * FRAME, f"{len(self.stack)} calls that wait for one another", function.name)
+        self.reached.add((function.name, 0))
         inherited = dict(zip(function.sizes[: function.inherited], sizes, strict=True))
         self.stack.append(Activation(function, dict(enumerate(arguments)), inherited, to))
 
@@ -269,7 +239,7 @@ class Machine:
         else:
             self.result = value
 
-    def call(self, at: Activation, i: InvokeClosure | ReturnCallClosure, to: Register) -> None:
+    def call(self, at: Activation, i: vm.InvokeClosure | vm.ReturnCallClosure, to: vm.Register) -> None:
         """Call what a register holds."""
         callee, arguments = at.get(i.closure), at.all(i.arguments)
         match callee:
@@ -285,13 +255,13 @@ class Machine:
             case _:
                 raise at.no(i.closure, "function")
 
-    def return_call(self, at: Activation, i: ReturnCall) -> None:
+    def return_call(self, at: Activation, i: vm.ReturnCall) -> None:
         """A call that takes the place of the function that runs."""
         arguments = at.all(i.arguments)
         self.stack.pop()
         self.enter(self.function(i.function), arguments, (), at.to)
 
-    def return_call_closure(self, at: Activation, i: ReturnCallClosure) -> None:
+    def return_call_closure(self, at: Activation, i: vm.ReturnCallClosure) -> None:
         """As that, of what a register holds."""
         if isinstance(at.get(i.closure), CodeClosure):
             self.stack.pop()
@@ -320,7 +290,7 @@ class Machine:
             raise Invalid(f"no function was given for the extern {name}", label="extern.C1")
         return self.externs[name]
 
-    def invoke_kernel(self, at: Activation, i: InvokeKernel) -> None:
+    def invoke_kernel(self, at: Activation, i: vm.InvokeKernel) -> None:
         """A tensor function on the memory of tensors."""
         reads, writes, scratch = (list(map(at.tensor, some)) for some in (i.reads, i.writes, i.scratch))
         made = self.kernels.run(i, reads, writes, scratch, at.dims(i.scalars, True), at.dims(i.hidden, True))
@@ -333,7 +303,7 @@ class Machine:
         """The data type of that name."""
         return self.module.data(name)
 
-    def load_constant(self, at: Activation, i: LoadConstant) -> None:
+    def load_constant(self, at: Activation, i: vm.LoadConstant) -> None:
         """A constant of the table, which is read-only and is not copied."""
         if i.name not in self.constants:
             if i.name not in self.module.constants:
@@ -343,7 +313,7 @@ class Machine:
             )
         at.put(i.to, self.constants[i.name])
 
-    def make_data(self, at: Activation, i: MakeData) -> None:
+    def make_data(self, at: Activation, i: vm.MakeData) -> None:
         """A value of a data type."""
         at.put(i.to, self.new_data(i.type.name, i.constructor, at.all(i.fields)))
 
@@ -354,7 +324,7 @@ class Machine:
             raise Invalid(f"{data} has no {name} of {len(fields)} fields", label="vm.C4")
         return Data(data, name, fields)
 
-    def make_closure(self, at: Activation, i: MakeClosure) -> None:
+    def make_closure(self, at: Activation, i: vm.MakeClosure) -> None:
         """A function with what it captures."""
         function = self.function(i.function)
         count = len(i.captured) + (i.itself is not None)
@@ -362,17 +332,17 @@ class Machine:
             raise Invalid(f"{i.function} captures {function.captured} values, {count} are given", label="vm.C4")
         at.put(i.to, CodeClosure(i.function, at.all(i.captured), at.dims(i.sizes, True), i.itself))
 
-    def write_reference(self, at: Activation, i: WriteReference) -> None:
+    def write_reference(self, at: Activation, i: vm.WriteReference) -> None:
         """A cell gets another value."""
         at.cell(i.of).value = at.get(i.value)
 
-    def seen(self, at: Activation, r: Register, what: str) -> Array:
+    def seen(self, at: Activation, r: vm.Register, what: str) -> Array:
         """A tensor that the host reads."""
         found = at.tensor(r)
         check_host(self.code.host, found.slot)
         return found.read(f"read as {what}")
 
-    def read_shape(self, at: Activation, i: ReadShape) -> None:
+    def read_shape(self, at: Activation, i: vm.ReadShape) -> None:
         """The elements of a vector as sizes."""
         of = at.tensor(i.of)
         if of.type.dtype is not INT64 or of.ndim != 1:
@@ -385,7 +355,7 @@ class Machine:
 
     # --- memory -------------------------------------------------------------------------------------------------------
 
-    def allocate_storage(self, at: Activation, i: AllocateStorage) -> None:
+    def allocate_storage(self, at: Activation, i: vm.AllocateStorage) -> None:
         """Fresh memory."""
         (nbytes,) = at.dims((i.nbytes,), False)
         with memory_traps():
@@ -393,35 +363,36 @@ class Machine:
 
     # --- control ------------------------------------------------------------------------------------------------------
 
-    def holds(self, at: Activation, r: Register) -> bool:
+    def holds(self, at: Activation, r: vm.Register) -> bool:
         """Whether a boolean holds."""
         of = at.tensor(r)
         if of.type.dtype is not BOOL or of.type.shape:
             raise Invalid(f"{of.slot.name} is {of.type}, a condition is one boolean", label="vm.C4")
         return bool(self.seen(at, r, "a condition"))
 
-    def jump_unless(self, at: Activation, i: JumpUnless) -> None:
-        """A jump, unless a condition holds."""
-        if not self.holds(at, i.condition):
-            at.jump(i.target)
+    def choose(self, at: Activation, holds: bool, target: int) -> None:
+        """A jump, unless something holds."""
+        if not holds:
+            at.jump(target)
+        self.reached.add((at.function.name, at.next))
 
-    def shown(self, at: Activation, some: Sequence[Register]) -> tuple[Value, ...]:
+    def shown(self, at: Activation, some: Sequence[vm.Register]) -> tuple[Value, ...]:
         """Values as they are now, for people."""
         found: tuple[Value, ...] = copied(self.border.shown(at.all(some), "shown"))
         return found
 
-    def require(self, at: Activation, i: RequireTrue) -> None:
+    def require(self, at: Activation, i: vm.RequireTrue) -> None:
         """A trap unless a condition holds."""
         if not self.holds(at, i.condition):
             message = render(i.format, self.shown(at, i.shown)) or "the condition does not hold"
             raise Trap("assertion", message, label="assert_op.T1")
 
-    def print(self, at: Activation, i: PrintRegisters) -> None:
+    def print(self, at: Activation, i: vm.PrintRegisters) -> None:
         """An entry in the trace."""
         self.trace.append(Event("print", i.format, self.shown(at, i.shown)))
 
 
-def get_field(at: Activation, i: GetField) -> None:
+def get_field(at: Activation, i: vm.GetField) -> None:
     """A field of a tuple or data value."""
     of = at.get(i.of)
     fields = of.fields if isinstance(of, Data) else of
@@ -430,13 +401,13 @@ def get_field(at: Activation, i: GetField) -> None:
     at.put(i.to, fields[i.index])
 
 
-def kill(at: Activation, i: Kill) -> None:
+def kill(at: Activation, i: vm.Kill) -> None:
     """Registers hold nothing any more."""
     for r in i.registers:
         at.registers.pop(r, None)
 
 
-def match_type(at: Activation, i: MatchType) -> None:
+def match_type(at: Activation, i: vm.MatchType) -> None:
     """A value has a type; sizes get their values from it (rule M4)."""
     for v in i.binds:
         at.sizes.pop(v, None)
@@ -450,7 +421,7 @@ def match_type(at: Activation, i: MatchType) -> None:
         raise Invalid(f"a match with {i.type} is to bind {bound}, and binds other sizes", label="vm.C4")
 
 
-def allocate_tensor(at: Activation, i: AllocateTensor) -> None:
+def allocate_tensor(at: Activation, i: vm.AllocateTensor) -> None:
     """A tensor in a storage."""
     storage = at.get(i.storage)
     if not isinstance(storage, VMStorage):
@@ -459,6 +430,6 @@ def allocate_tensor(at: Activation, i: AllocateTensor) -> None:
     at.put(i.to, storage.tensor(at.name(i.to), at.type(i.type), offset))
 
 
-def fail(at: Activation, i: Fail) -> None:
+def fail(at: Activation, i: vm.Fail) -> None:
     """The run ends in a trap."""
     raise Trap(i.kind, i.message, label=i.label)

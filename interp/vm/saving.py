@@ -9,13 +9,14 @@ import numpy as np
 
 from assay.interp.binding import Array
 from assay.interp.values import Shape, Value
+from assay.interp.vm.limits import check_limits
 from assay.semantics.bytecode import BytecodeFunction, Instruction, LoadConstant, MakeShape, MakeTuple, ReturnCall
 from assay.semantics.errors import Invalid
 from assay.semantics.graph.matching import instantiate
 from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Var as Symbol
-from assay.semantics.types import Type, TypeVar
+from assay.semantics.types import Type, TypeVar, symbols
 from assay.semantics.walk import post_order
 
 
@@ -28,6 +29,12 @@ def with_saved_call(
     entry = module.bytecode.entry(function)
     known: dict[Symbol | TypeVar, Dim | Type] = dict(sizes.items())
     left = [n for n in entry.inputs if n not in made]
+    check_limits(entry.function, sizes)
+    told = {s for n in left for s in symbols(entry.inputs[n])}
+    for size, _, _ in entry.function.limits:
+        if size not in sizes and size not in told:
+            what = f"{function} is built for some values of {size.name} alone, which nobody tells who calls {saved}"
+            raise Invalid(what, label="vm.C12")
     writer = _Writer(module, saved, len(left))
     place = {n: i for i, n in enumerate(left)} | {n: writer.value(v, n) for n, v in made.items()}
     result = instantiate(entry.function.result, known)
@@ -40,6 +47,7 @@ def with_saved_call(
         body,
         type_params=entry.function.type_params,
         names=dict(enumerate(left)),
+        limits=tuple(limit for limit in entry.function.limits if limit[0] not in sizes),
     )
     code = replace(module.bytecode, functions={**module.bytecode.functions, saved: own})
     return replace(module.with_(main=code), constants={**module.constants, **writer.constants})

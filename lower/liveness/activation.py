@@ -130,6 +130,19 @@ def refuse_recursion(callee: Callee, call: graph.Call, why: str) -> NoReturn:
     )
 
 
+def require_types(callee: Callee, call: graph.Call) -> None:
+    """Unsupported for a function of values of any type, which has no plan."""
+    names = ", ".join(t.name for t in callee.function.func_type.type_params)
+    if not names:
+        return
+    raise Unsupported(
+        f"{callee.name} has type parameters, {names}: a plan is of tensors and tuples of them, whose types are known."
+        " Functions of values of any type are run by the interpreter and the virtual machine only (--vm)",
+        where=call.span,
+        label="liveness.C2",
+    )
+
+
 def refuse_value(value: graph.Expr, where: str) -> NoReturn:
     """What has no plan, by name."""
     what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else graph.show_head(value)

@@ -10,7 +10,7 @@ from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 
-from assay.lower.liveness.activation import Activation, Callee, handed_on, refuse_recursion, refuse_value
+from assay.lower.liveness.activation import Activation, Callee, handed_on, refuse_recursion, refuse_value, require_types
 from assay.lower.liveness.items import (
     Again,
     Arm,
@@ -297,6 +297,7 @@ class _Reader:
         function = callee.function
         if is_opaque(function):
             raise _kept_whole(callee.name, call.span)
+        require_types(callee, call)
         given = self.arguments(function, call, at)
         inner = self.enter(callee, given, call, f"{at.prefix}{var.name}.", at)
         kept = handed_on(callee, self.module, self.active)

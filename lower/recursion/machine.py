@@ -21,6 +21,7 @@ from assay.semantics.graph import Call, Expr, Function, GlobalVar, Var
 from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.scalar import Expr as Scalar, apply
 from assay.semantics.tasks import Task, run_task
+from assay.semantics.telling import Apart
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, seq, store
 from assay.semantics.types import FuncType, TensorType, Type, same_type
 from assay.semantics.walk import post_order
@@ -148,7 +149,9 @@ class Machine:
         odd = next((a.type for p, a in zip(self.params, given, strict=True) if not same_type(p.type, a.type)), None)
         if odd is not None:
             where = self.group.members[0][1].span
-            self.group.refuse(f"it gives {odd} where {self.result} is declared", where, "recursion.C2")
+            words = Apart((self.result, odd))
+            why = f"it gives {words.type(odd)} where {words.type(self.result)} is declared{words.note}"
+            self.group.refuse(why, where, "recursion.C2")
         return Call(self.result, self.ref, given)
 
 

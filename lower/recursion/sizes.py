@@ -13,6 +13,7 @@ from assay.semantics.graph import Call, Expr, Function
 from assay.semantics.graph.bindings import introduced
 from assay.semantics.graph.matching import Bound
 from assay.semantics.scalar import Dim, Var as Symbol
+from assay.semantics.telling import Apart
 from assay.semantics.types import FuncType, Type, dims, same_type, symbols
 from assay.semantics.walk import post_order
 
@@ -71,17 +72,23 @@ def require_one_size(group: RecursiveGroup) -> None:
     results = [f.result_type for _, f in group.members]
     for (_, f), result in zip(group.members, results, strict=True):
         if not same_type(result, results[0]):
-            group.refuse(f"its functions give {results[0]} and {result}", f.span, "recursion.C3")
+            words = Apart((results[0], result))
+            why = f"its functions give {words.type(results[0])} and {words.type(result)}{words.note}"
+            group.refuse(why, f.span, "recursion.C3")
     for call, callee in calls(group):
         for p, a in zip(callee.params, call.args, strict=True):
             if not same_type(p.type, a.type):
+                words = Apart((p.type, a.type))
                 group.refuse(
-                    f"it is called with {a.type} for {p.name}, {p.type}: arguments keep the sizes that they began with",
+                    f"it is called with {words.type(a.type)} for {p.name}, {words.type(p.type)}: arguments keep the"
+                    f" sizes that they began with{words.note}",
                     call.span,
                     "recursion.C2",
                 )
         if not same_type(call.type, callee.result_type):
-            why = f"a call gives {call.type} where {callee.result_type} is declared"
+            words = Apart((callee.result_type, call.type))
+            given = f"a call gives {words.type(call.type)}"
+            why = f"{given} where {words.type(callee.result_type)} is declared{words.note}"
             group.refuse(why, call.span, "recursion.C2")
     told = told_inside(group)
     odd = [s for s in (*symbols(results[0]), *told) if s in told and (s in symbols(results[0]) or told[s] > 1)]

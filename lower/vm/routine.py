@@ -6,38 +6,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from assay.semantics import graph
-from assay.semantics.bytecode import (
-    BytecodeFunction,
-    GetField,
-    Instruction,
-    Jump,
-    JumpUnless,
-    JumpUnlessMade,
-    LoadConstant,
-    LoadConstructor,
-    LoadExtern,
-    MakeClosure,
-    MakeTuple,
-    MatchType,
-    Move,
-    Register,
-    renumbered,
-)
+from assay.semantics import bytecode as vm, graph
 from assay.semantics.errors import Crash, Span, Unsupported
+from assay.semantics.graph.limits import declared_limits
 from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr as Scalar, Interner, Var as Symbol, show, substitute, variables
 from assay.semantics.types import FuncType, ShapeType, TensorType, TupleType, Type, dims, open_symbols, with_dims
 from assay.semantics.walk import Worklist
 
-Held: TypeAlias = "Register | tuple[Held, ...] | graph.Expr"
+Held: TypeAlias = "vm.Register | tuple[Held, ...] | graph.Expr"
 """Where a value is: in a register; in parts, of a tuple that no instruction has made; or in a name of the module, which
 is loaded where it is used. Captured values are in registers below 0 while a function is written."""
 
 
+NAMED = ": with explicit shapes a size is what a statement has named, and bytecode takes memory by it"
+"""Why a size is wanting in a function of which statements check and name the sizes."""
+
+
 @dataclass(frozen=True)
-class Label(Instruction):
+class Label(vm.Instruction):
     """A place in the text to which jumps go by its number."""
 
     number: int
@@ -53,12 +41,12 @@ class Routine:
     itself: graph.Var | None = None
     number: Interner = field(default_factory=Interner)
     """Numbers for sizes by structure, the same in all functions."""
-    body: list[Instruction] = field(default_factory=list)
+    body: list[vm.Instruction] = field(default_factory=list)
     count: int = 0
     labels: int = 0
-    names: dict[Register, str] = field(default_factory=dict)
+    names: dict[vm.Register, str] = field(default_factory=dict)
     held: dict[graph.Expr, Held] = field(default_factory=dict)
-    captured: dict[Register, tuple[Held | None, Type]] = field(default_factory=dict)
+    captured: dict[vm.Register, tuple[Held | None, Type]] = field(default_factory=dict)
     """Of each captured register what it is outside (None: the closure itself), and its type."""
     sizes: dict[Symbol, Symbol] = field(default_factory=dict)
     """The sizes that have values here, by symbol; those of functions around are added when they are used."""
@@ -80,11 +68,11 @@ class Routine:
 
     # --- registers ----------------------------------------------------------------------------------------------------
 
-    def add(self, instruction: Instruction) -> None:
+    def add(self, instruction: vm.Instruction) -> None:
         """The next instruction."""
         self.body.append(instruction)
 
-    def fresh(self, name: str = "") -> Register:
+    def fresh(self, name: str = "") -> vm.Register:
         """A new register."""
         self.count += 1
         if name:
@@ -121,33 +109,33 @@ class Routine:
             return tuple(self.captures(h, t, name) for h, t in zip(outside, fields, strict=True))
         return self.capture(outside, of, name) if isinstance(outside, int) else outside
 
-    def capture(self, outside: Held | None, of: Type, name: str) -> Register:
+    def capture(self, outside: Held | None, of: Type, name: str) -> vm.Register:
         """A register that the closure fills."""
         found = -1 - len(self.captured)
         self.captured[found] = outside, of
         self.names[found] = name
         return found
 
-    def register(self, held: Held, span: Span | None = None, name: str = "") -> Register:
+    def register(self, held: Held, span: Span | None = None, name: str = "") -> vm.Register:
         """The register that holds a value, which is made one if it is in parts or in a name."""
         return held if isinstance(held, int) else self.load(held, self.fresh(name), span)
 
-    def load(self, held: Held, to: Register, span: Span | None = None) -> Register:
+    def load(self, held: Held, to: vm.Register, span: Span | None = None) -> vm.Register:
         """`to` holds the value."""
         match held:
             case int():
-                self.add(Move(to, held, span=span))
+                self.add(vm.Move(to, held, span=span))
             case tuple():
-                self.add(MakeTuple(to, tuple(self.register(h, span) for h in held), span=span))
+                self.add(vm.MakeTuple(to, tuple(self.register(h, span) for h in held), span=span))
             case graph.GlobalVar() if isinstance(held.type, FuncType):
-                self.add(MakeClosure(to, held.name, span=span))
+                self.add(vm.MakeClosure(to, held.name, span=span))
             case graph.GlobalVar():
-                self.add(LoadConstant(to, held.name, span=span))
+                self.add(vm.LoadConstant(to, held.name, span=span))
             case graph.ExternFunc():
                 assert isinstance(held.type, FuncType)
-                self.add(LoadExtern(to, held.name, held.type, span=span))
+                self.add(vm.LoadExtern(to, held.name, held.type, span=span))
             case graph.Constructor():
-                self.add(LoadConstructor(to, held.data, held.name, span=span))
+                self.add(vm.LoadConstructor(to, held.data, held.name, span=span))
             case _:
                 raise Crash(f"{graph.show_head(held)} is no operand", where=held.span)
         return to
@@ -157,12 +145,12 @@ class Routine:
         if isinstance(held, tuple):
             return held[index]
         to = self.fresh()
-        self.add(GetField(to, self.register(held, span), index, span=span))
+        self.add(vm.GetField(to, self.register(held, span), index, span=span))
         return to
 
-    def leaves(self, held: Held, of: Type, span: Span | None = None) -> list[Register]:
+    def leaves(self, held: Held, of: Type, span: Span | None = None) -> list[vm.Register]:
         """The registers of the tensors in a value, left to right."""
-        out: list[Register] = []
+        out: list[vm.Register] = []
         work = Worklist[tuple[Held, Type]]([(held, of)])
         for h, t in work:
             if isinstance(t, TupleType):
@@ -227,14 +215,15 @@ class Routine:
         if self.explicit and not isinstance(d, Symbol):
             slot = self.slot(self.number(d))
             if slot is None:
-                raise Unsupported(f"the size {show(d)} has no name here", where=where, label="vm.C2")
+                raise Unsupported(f"the size {show(d)} has no name here{NAMED}", where=where, label="vm.C2")
             return self.dim(slot, where)
         change: dict[Symbol, Dim] = {}
         for v in variables(d):
             own = self.size(v)
             if own is None:
+                why = NAMED if self.explicit else ""
                 raise Unsupported(
-                    f"the size {v.name} of {show(d)} has no value before it is used", where=where, label="vm.C2"
+                    f"the size {v.name} of {show(d)} has no value before it is used{why}", where=where, label="vm.C2"
                 )
             if own is not v:
                 change[v] = own
@@ -302,12 +291,12 @@ class Routine:
             raise Unsupported(
                 f"{what} is {of}, and {missing[0].name} has no value before it is used", where=span, label="vm.C2"
             )
-        self.add(MatchType(self.register(held, span), self.type(of), binds, label, what, span=span))
+        self.add(vm.MatchType(self.register(held, span), self.type(of), binds, label, what, span=span))
 
     def match_shape(self, held: Held, sizes: Sequence[Symbol], span: Span | None) -> None:
         """The sizes of a shape get names."""
         of = ShapeType(tuple(sizes))
-        self.add(MatchType(self.register(held, span), of, tuple(sizes), "match_cast.T1", span=span))
+        self.add(vm.MatchType(self.register(held, span), of, tuple(sizes), "match_cast.T1", span=span))
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -318,27 +307,27 @@ class Routine:
             own = [_unsized(t) for t in own]
         self.signature = [self.type(t) for t in [*(t for _, t in self.captured.values()), *own]]
 
-    def finished(self) -> BytecodeFunction:
+    def finished(self) -> vm.BytecodeFunction:
         """The function, its registers numbered and its jumps set."""
         count = len(self.captured)
         places: dict[int, int] = {}
-        text: list[Instruction] = []
+        text: list[vm.Instruction] = []
         for i in self.body:
             if isinstance(i, Label):
                 places[i.number] = len(text)
             else:
                 text.append(i)
 
-        def new(r: Register) -> Register:
+        def new(r: vm.Register) -> vm.Register:
             return -1 - r if r < 0 else r + count
 
-        def done(i: Instruction) -> Instruction:
-            if isinstance(i, (Jump, JumpUnless, JumpUnlessMade)):
+        def done(i: vm.Instruction) -> vm.Instruction:
+            if isinstance(i, (vm.Jump, vm.JumpUnless, vm.JumpUnlessMade)):
                 i = replace(i, target=places[i.target])
-            return renumbered(i, new)
+            return vm.renumbered(i, new)
 
         *parameters, result = self.signature
-        return BytecodeFunction(
+        return vm.BytecodeFunction(
             self.name,
             tuple(parameters),
             result,
@@ -349,18 +338,19 @@ class Routine:
             len(self.inherited),
             self.function.func_type.type_params,
             {new(r): n for r, n in sorted(self.names.items(), key=lambda pair: new(pair[0]))},
+            tuple((self.sizes[s], least, most) for s, least, most in declared_limits(self.function)),
         )
 
-    def closure(self, to: Register, inner: Routine, span: Span | None) -> None:
+    def closure(self, to: vm.Register, inner: Routine, span: Span | None) -> None:
         """`to` holds the function `inner`, which stands here and is done."""
         itself = None
-        captured: list[Register] = []
+        captured: list[vm.Register] = []
         for k, (outside, _) in enumerate(inner.captured.values()):
             if outside is None:
                 itself = k
             else:
                 captured.append(self.register(outside, span))
-        self.add(MakeClosure(to, inner.name, tuple(captured), tuple(inner.inherited.values()), itself, span=span))
+        self.add(vm.MakeClosure(to, inner.name, tuple(captured), tuple(inner.inherited.values()), itself, span=span))
 
 
 def _flat(pairs: Iterable[tuple[Held, Type, str]]) -> Iterator[tuple[Held, Type, str]]:

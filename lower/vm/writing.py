@@ -9,29 +9,7 @@ from assay.lower.vm.kernel_calls import write_kernel_call
 from assay.lower.vm.matching import write_tests
 from assay.lower.vm.routine import Held, Label, Routine
 from assay.lower.vm.sure import surely
-from assay.semantics import graph
-from assay.semantics.bytecode import (
-    Fail,
-    Instruction,
-    InvokeClosure,
-    InvokeExtern,
-    InvokeFunction,
-    Jump,
-    JumpUnless,
-    MakeData,
-    MakeReference,
-    MakeShape,
-    PrintRegisters,
-    ReadReference,
-    ReadShape,
-    RequireTrue,
-    Return,
-    ReturnCall,
-    ReturnCallClosure,
-    ShapeOfTensor,
-    ViewTensor,
-    WriteReference,
-)
+from assay.semantics import bytecode as vm, graph
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph.effects import is_opaque
 from assay.semantics.graph.nodes import ATOMS
@@ -42,7 +20,7 @@ from assay.semantics.scalar import Expr as Scalar, Interner, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Type, symbols, with_dims
 
-Arm = tuple[list[Instruction], "Held | None", int]
+Arm = tuple[list[vm.Instruction], "Held | None", int]
 """The text of an arm, where its value is, and the label behind it."""
 Duty = tuple[Type, str, str, "Span | None"]
 """A type that what a function gives has to have, with the label, the name of the value in the message, and the
@@ -80,8 +58,9 @@ class Writer:
         function = at.function
         if is_opaque(function):
             raise Unsupported(
-                f"{at.name} is a function for another compiler, which is kept whole: the interpreter runs it, and an"
-                " engine (assay run)",
+                f"{at.name} is a function for another compiler, which is kept whole, with operators inside: assay run"
+                " evaluates it, or an engine does (--engine); without its attribute 'compiler' or 'primitive', or"
+                " without the pass partition, it is bytecode as any other",
                 where=function.span,
                 label="vm.C3",
             )
@@ -100,7 +79,7 @@ class Writer:
         lets, end = graph.let_chain(body)
         for i, let in enumerate(lets):
             last = i == len(lets) - 1 and end is let.var
-            held = yield from self.bind(at, let.var, let.value, duties if last else None)
+            held = yield from self.bind(at, let, duties if last else None)
             if held is None:
                 return None
             at.held[let.var] = held
@@ -110,8 +89,9 @@ class Writer:
             return None
         return found
 
-    def bind(self, at: Routine, var: graph.Var, value: graph.Expr, duties: Sequence[Duty] | None) -> Task[Held | None]:
+    def bind(self, at: Routine, let: graph.Let, duties: Sequence[Duty] | None) -> Task[Held | None]:
         """The value of a let."""
+        var, value = let.var, let.value
         if isinstance(value, graph.Function):
             self.local[var] = value
             return (yield from self.closure(at, value, var))
@@ -122,7 +102,7 @@ class Writer:
             return None
         at.call(held, var.name)
         if symbols(var.type) and isinstance(value, graph.RefRead):
-            at.meet([(held, var.type, "the value")], "call.T1", value.span)
+            at.meet([(held, var.type, "the value")], "call.T1", let.span)
         elif self.is_unseen(value):
             self.unseen.add(var)
         return held
@@ -147,7 +127,7 @@ class Writer:
         for want, label, what, where in duties:
             if unseen or not surely(end.type, want, lambda s: at.size(s) is not None):
                 at.meet([(held, want, what)], label, where)
-        at.add(Return(at.register(held, span), span=span))
+        at.add(vm.Return(at.register(held, span), span=span))
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -178,15 +158,15 @@ class Writer:
             case graph.MatchCast():
                 return self.cast(at, node)
             case graph.Print():
-                at.add(PrintRegisters(self.registers(at, node.values, span), node.format, span=span))
+                at.add(vm.PrintRegisters(self.registers(at, node.values, span), node.format, span=span))
                 return ()
             case graph.AssertOp():
                 condition = at.register(self.operand(at, node.condition), span)
-                at.add(RequireTrue(condition, self.registers(at, node.values, span), node.format, span=span))
+                at.add(vm.RequireTrue(condition, self.registers(at, node.values, span), node.format, span=span))
                 return ()
             case graph.RefWrite():
                 cell = at.register(self.operand(at, node.ref), span)
-                at.add(WriteReference(cell, at.register(self.operand(at, node.value), span), span=span))
+                at.add(vm.WriteReference(cell, at.register(self.operand(at, node.value), span), span=span))
                 return ()
             case _:
                 return self.made(at, node, name)
@@ -197,17 +177,19 @@ class Writer:
         match node:
             case graph.RefCreate():
                 of = at.register(self.operand(at, node.value), span)
-                at.add(MakeReference(to := at.fresh(name), of, span=span))
+                at.add(vm.MakeReference(to := at.fresh(name), of, span=span))
             case graph.RefRead():
                 of = at.register(self.operand(at, node.ref), span)
-                at.add(ReadReference(to := at.fresh(name), of, span=span))
+                at.add(vm.ReadReference(to := at.fresh(name), of, span=span))
             case graph.ShapeExpr():
                 at.add(
-                    MakeShape(to := at.fresh(name), tuple(at.dim(d, span) for d in node.dims), at.explicit, span=span)
+                    vm.MakeShape(
+                        to := at.fresh(name), tuple(at.dim(d, span) for d in node.dims), at.explicit, span=span
+                    )
                 )
             case graph.ShapeOf():
                 of = at.register(self.operand(at, node.value), span)
-                at.add(ShapeOfTensor(to := at.fresh(name), of, span=span))
+                at.add(vm.ShapeOfTensor(to := at.fresh(name), of, span=span))
             case graph.Constant():
                 raise Unsupported("a constant that is not in the module's table", where=span, label="vm.C1")
             case _:
@@ -246,7 +228,7 @@ class Writer:
             )
         of = at.register(self.operand(at, node.args[0]), node.span)
         to = at.fresh()
-        at.add(ViewTensor(to, of, at.tensor(node.type, node.span), span=node.span))
+        at.add(vm.ViewTensor(to, of, at.tensor(node.type, node.span), span=node.span))
         return to
 
     def cast(self, at: Routine, node: graph.MatchCast) -> Held:
@@ -254,7 +236,7 @@ class Writer:
         held = self.operand(at, node.value)
         if isinstance(node.type, ShapeType) and isinstance(node.value.type, TensorType):
             to = at.fresh()
-            at.add(ReadShape(to, at.register(held, node.span), at.explicit, span=node.span))
+            at.add(vm.ReadShape(to, at.register(held, node.span), at.explicit, span=node.span))
             held = to
         if not at.explicit:
             at.meet([(held, node.type, "the value")], "match_cast.T1", node.span)
@@ -297,24 +279,24 @@ class Writer:
         of = at.type(node.type)
         if isinstance(callee, graph.Constructor):
             assert isinstance(of, DataType)
-            at.add(MakeData(to := at.fresh(name), of, callee.name, arguments, span=span))
+            at.add(vm.MakeData(to := at.fresh(name), of, callee.name, arguments, span=span))
             return to
         if isinstance(callee, graph.ExternFunc):
             wanted = with_dims(node.type, lambda d: Symbol("_")) if at.explicit else of
-            at.add(InvokeExtern(to := at.fresh(name), callee.name, arguments, wanted, acts, span=span))
+            at.add(vm.InvokeExtern(to := at.fresh(name), callee.name, arguments, wanted, acts, span=span))
             return self.returned(at, to, node, True)
         known = self.is_known(at, node)
         if known and duties is not None and self.are_sure(at, node.type, duties):
             if isinstance(callee, graph.GlobalVar):
-                at.add(ReturnCall(callee.name, arguments, of, span=span))
+                at.add(vm.ReturnCall(callee.name, arguments, of, span=span))
             else:
-                at.add(ReturnCallClosure(at.register(callee, span), arguments, of, acts, span=span))
+                at.add(vm.ReturnCallClosure(at.register(callee, span), arguments, of, acts, span=span))
             return None
         if isinstance(callee, graph.GlobalVar):
-            at.add(InvokeFunction(to := at.fresh(name), callee.name, arguments, of, span=span))
+            at.add(vm.InvokeFunction(to := at.fresh(name), callee.name, arguments, of, span=span))
         else:
             register = at.register(callee, span)
-            at.add(InvokeClosure(to := at.fresh(name), register, arguments, of, acts, span=span))
+            at.add(vm.InvokeClosure(to := at.fresh(name), register, arguments, of, acts, span=span))
         return self.returned(at, to, node, known)
 
     def is_known(self, at: Routine, node: graph.Call) -> bool:
@@ -359,7 +341,7 @@ class Writer:
             if not tested:
                 break
         else:
-            fail = Fail("match", "match.T1", "no clause matches", span=node.span)
+            fail = vm.Fail("match", "match.T1", "no clause matches", span=node.span)
             parts.append(([fail], None, at.label()))
         merged: Held | None = None
         if any(found is not None for _, found, _ in parts):
@@ -368,7 +350,7 @@ class Writer:
         for k, (part, found, otherwise) in enumerate(parts):
             text += part
             if found is not None and k < len(parts) - 1:
-                at.add(Jump(end))
+                at.add(vm.Jump(end))
             at.add(Label(otherwise))
         at.add(Label(end))
         if merged is not None and symbols(node.type):
@@ -381,7 +363,7 @@ class Writer:
         if isinstance(node, graph.If):
             assert isinstance(of, int)
             if number == 0:
-                at.add(JumpUnless(of, otherwise, span=node.span))
+                at.add(vm.JumpUnless(of, otherwise, span=node.span))
             return number == 0
         tested, bound = write_tests(at, node.clauses[number].pattern, of, otherwise, node.span)
         for var, held in bound.items():
@@ -393,7 +375,7 @@ class Writer:
                 self.unseen.add(var)
         return tested
 
-    def merge(self, at: Routine, arms: Sequence[tuple[list[Instruction], Held]], span: Span | None) -> Task[Held]:
+    def merge(self, at: Routine, arms: Sequence[tuple[list[vm.Instruction], Held]], span: Span | None) -> Task[Held]:
         """Where a value is that each arm has somewhere else; each is told to put it there."""
         first = arms[0][1]
         if all(h is first or h == first for _, h in arms):

@@ -18,8 +18,9 @@ from assay.semantics.analyses.variables import reachable
 from assay.semantics.builder import Builder
 from assay.semantics.builder.scopes import FunctionScope
 from assay.semantics.dtypes import BOOL, INT32
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constructor, Expr, GlobalVar, Var
+from assay.semantics.graph.functions import rewrite_function
 from assay.semantics.module import Definition, Module
 from assay.semantics.types import DataDef, DataType, FuncType, TensorType, TupleType, Type, TypeVar
 
@@ -74,7 +75,14 @@ def prelude() -> Module:
     _unfolds(b)
     _trees(b)
     _naturals(b)
-    return b.module()
+    made = b.module()
+    return made.with_(**{n: _placed(n, d) for n, d in made.definitions.items() if isinstance(d, graph.Function)})
+
+
+def _placed(name: str, function: graph.Function) -> graph.Function:
+    """A function whose nodes stand where messages can say: in the prelude, by its name."""
+    span = Span("the prelude", name)
+    return rewrite_function(function, lambda n: n if isinstance(n, Var | GlobalVar) else replace(n, span=span))
 
 
 def prelude_function(name: str) -> GlobalVar:

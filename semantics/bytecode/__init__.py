@@ -61,7 +61,7 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.names import unused
 from assay.semantics.scalar import Var as Size
-from assay.semantics.types import TensorType, TupleType, Type, TypeVar
+from assay.semantics.types import FuncType, TensorType, TupleType, Type, TypeVar
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ class BytecodeFunction:
     by a run.
 
     Its first `inherited` sizes are those that a closure brings; each of the others is bound by instructions. `names`
-    are what the source calls a register.
+    are what the source calls a register. `limits` are sizes of parameters that have a least and a greatest value, or
+    none, for whoever calls it from outside: what was shown of it was shown within them.
     """
 
     name: str
@@ -84,6 +85,12 @@ class BytecodeFunction:
     inherited: int = 0
     type_params: tuple[TypeVar, ...] = ()
     names: Mapping[Register, str] = field(default_factory=dict)
+    limits: tuple[tuple[Size, int, int | None], ...] = ()
+
+    @property
+    def type(self) -> FuncType:
+        """Its type as a value, its captured parameters filled."""
+        return FuncType(self.parameters[self.captured :], self.result, type_params=self.type_params)
 
 
 @dataclass(frozen=True)

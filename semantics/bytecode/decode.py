@@ -197,6 +197,7 @@ def _function(of: _Reader) -> BytecodeFunction:
         inherited=of.number(MOST_REGISTERS),
         type_params=of.field("tuple[TypeVar, ...]"),
         names=_pairs(of, "Register", "str"),
+        limits=of.all(lambda: (of.field("Size"), of.number(MOST), of.field("int | None"))),
         body=of.all(lambda: _instruction(of)),
     )
 

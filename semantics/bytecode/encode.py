@@ -123,6 +123,11 @@ def _function(to: _Writer, of: BytecodeFunction) -> None:
     to.number(of.inherited)
     to.all(of.type_params, "TypeVar")
     _pairs(to, sorted(of.names.items()), "Register", "str")
+    to.number(len(of.limits))
+    for size, least, most in of.limits:
+        to.field(size, "Size")
+        to.number(least)
+        to.field(most, "int | None")
     to.number(len(of.body))
     for instruction in of.body:
         to.number(NUMBERS[type(instruction)])

@@ -24,6 +24,7 @@ from assay.semantics.bytecode import (
     written,
 )
 from assay.semantics.bytecode.code_form import FIELDS, element_form
+from assay.semantics.bytecode.kinds import odd_kind
 from assay.semantics.bytecode.names import broken_names
 from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import AssayError, Invalid
@@ -49,8 +50,16 @@ def broken_bytecode(code: Bytecode, module: Module) -> Iterator[Invalid]:
         if not of.is_static or any(why for why in map(_no_size, of.shape)):
             yield Invalid(f"the constant {name} is bound late, and is {of}, of no shape", label="bytecode.C8")
     sizes = _Sizes(frozenset(t for f in code.functions.values() for t in f.type_params))
+    holds = True
     for function in code.functions.values():
-        yield from (_at(wrong, function.name) for wrong in _Function(function, module, sizes).broken())
+        for wrong in _Function(function, module, sizes).broken():
+            holds = False
+            yield _at(wrong, function.name)
+    for function in code.functions.values() if holds else ():
+        odd = odd_kind(function, module)
+        if odd is not None:
+            number, what = odd
+            yield Invalid(what, where=_place(function, number, function.body[number]), label="bytecode.C18")
 
 
 def _broken_entry(code: Bytecode) -> Iterator[Invalid]:
@@ -154,6 +163,11 @@ class _Function:
             yield Invalid("there are no instructions", label="bytecode.C12")
         for t in (*of.parameters, of.result):
             yield from self.type(t)
+        told = {v for t in of.parameters for v in symbols(t)}
+        for v, least, most in of.limits:
+            if v not in told or (most is not None and least > most):
+                what = f"{v.name} from {least} to {most} is no limit of a size of its parameters"
+                yield Invalid(what, label="bytecode.C14")
         for v in of.sizes:
             if v.dtype is not INT64:
                 yield Invalid(f"the size {v.name} is {v.dtype}, and must be int64", label="bytecode.C14")

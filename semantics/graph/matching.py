@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Dim, Expr, Var, apply, provably_equal, simplify, substitute, variables
 from assay.semantics.tasks import Task, run_task
+from assay.semantics.telling import Apart
 from assay.semantics.types import (
     DataType,
     FuncType,
@@ -75,7 +76,9 @@ class _Mismatch:
         while at is not None:
             at, i = at
             steps.append(str(i))
-        return Invalid(f"argument {'.'.join(reversed(steps))} is {self.got}, expected {self.want}", label="call.C7")
+        words = Apart((self.got, self.want))
+        said = f"is {words.type(self.got)}, expected {words.type(self.want)}{words.note}"
+        return Invalid(f"argument {'.'.join(reversed(steps))} {said}", label="call.C7")
 
 
 def _match(

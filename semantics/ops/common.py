@@ -8,6 +8,7 @@ from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Dim, provably_equal, show
+from assay.semantics.telling import Apart
 from assay.semantics.types import TensorType
 
 
@@ -20,9 +21,10 @@ def broadcast_shapes(what: str, shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim,
             if isinstance(out[axis], int) and out[axis] == 1:
                 out[axis] = d
             elif not (isinstance(d, int) and d == 1) and not provably_equal(out[axis], d):
+                words = Apart(sizes=[s for some in shapes for s in some])
                 raise Invalid(
-                    f"{what}: shapes {show_shapes(shapes)} do not broadcast:"
-                    f" {show(out[axis])} against {show(d)} in axis {axis}",
+                    f"{what}: shapes {' and '.join(map(words.shape, shapes))} do not broadcast:"
+                    f" {words.size(out[axis])} against {words.size(d)} in axis {axis}{words.note}",
                     label="broadcast.C1",
                 )
     return tuple(out)

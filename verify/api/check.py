@@ -31,7 +31,7 @@ from assay.verify.backends.functions import as_backend
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import Backend
-from assay.verify.border.files import require_file_place
+from assay.verify.border.files import replace_file, require_file_place
 from assay.verify.border.inputs import bounds_left, save
 from assay.verify.border.onnx_containers import containers
 from assay.verify.evidence import holds_all
@@ -184,6 +184,8 @@ def build(
         if not how["vm"]:
             raise Invalid("--late-constants is for bytecode: it goes with --vm", label="cli.C3")
         require_file_place(Path(late_constants))
+        if Path(late_constants).resolve() == directory.resolve():
+            raise Invalid("--late-constants and --output are one file", label="cli.C3")
     require_file_place(directory) if how["vm"] else certificate.require_writable(directory)
     config = devices_of(how["on"], how["host"])
     if config is not None and device:
@@ -217,15 +219,24 @@ def build(
     checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=_instruments(how))
     found = _found(checked, checked.lines, on_line, progress)
     if found.exit is Exit.HOLDS and how["vm"]:
-        if late_constants is not None:
-            made = checked.modules["vm"]
-            late = {n: made.constants[n] for n in executable.late_names(made)}
-            checked.late = executable.digests(late)
-            save(Path(late_constants), late)
-        certificate.write_packed(directory, checked, list(found.lines), bound, signer)
+        write = partial(certificate.write_packed, directory, checked, list(found.lines), bound, signer)
+        write() if late_constants is None else _with_late(Path(late_constants), checked, write)
     elif found.exit is Exit.HOLDS:
         certificate.write(directory, checked, list(found.lines), bound, signer)
     return found
+
+
+def _with_late(path: Path, checked: CheckRun, write: Callable[[], None]) -> None:
+    """Write the constants that are bound late to a file of their own, and the rest: both, or neither."""
+    made = checked.modules["vm"]
+    late = {n: made.constants[n] for n in executable.late_names(made)}
+    checked.late = executable.digests(late)
+
+    def both(temporary: Path) -> None:
+        save(temporary, late)
+        write()
+
+    replace_file(path, both)
 
 
 def verify(

@@ -26,6 +26,7 @@ from assay.lower.instrument import Instruments
 from assay.lower.pipeline import Pass
 from assay.lower.pool import Memory
 from assay.lower.simplify.settle import BREAKS_A_RULE, settle_sizes, with_dims_of_main
+from assay.semantics import budget
 from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid, Trap, Unsupported
@@ -48,7 +49,7 @@ from assay.verify.evidence import Context, Evidence, unknown
 from assay.verify.symbolic import Bounds
 from assay.verify.trials.countable import require_countable
 from assay.verify.trials.planned import module_at
-from assay.verify.trials.sizes import Sizes, declared_bounds, told_point, told_sizes
+from assay.verify.trials.sizes import Sizes, declared_bounds, told_at, told_point, told_sizes
 
 Array = np.ndarray[Any, Any]
 
@@ -165,6 +166,9 @@ class Lowering:
             if self.bounds:
                 known = [s.name for p in imported.main.params for s in symbols(p.type)]
                 unknown = [n for n in self.bounds if n not in known]
+                if unknown and self.vm:
+                    what = f"{unknown[0]} is no size of the inputs, and bytecode has room for any size that a run tells"
+                    raise Invalid(what, label="limits.C4")
                 told = inner_sizes(imported) if unknown else set()
                 asked = [n for n in unknown if re.sub(r"^.*[.]|_[0-9]+$", "", n) not in told]
                 require_named([*known, *self.dims, *sorted(told)], asked, "main")
@@ -382,7 +386,7 @@ class CheckRun:
                 evidence = stage.check(before or module, module, context)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
                 if stage is VM and self.unplanned:
-                    did += f"; no plan can have it: {self.unplanned}"
+                    did = "; ".join(filter(None, [did, f"no plan can have it: {self.unplanned}"]))
                 if before is None and self.defaults:
                     did = "; ".join(filter(None, [did, f"given in place of a default: {', '.join(self.defaults)}"]))
                     evidence.data["defaults"] = list(self.defaults)
@@ -446,7 +450,8 @@ class CheckRun:
                 partial(self.progress, "compare"), self.seed, traced,
             )  # fmt: skip
             try:
-                did, evidence = comparison.run()
+                with budget.while_doing(told_at(run.sizes)):
+                    did, evidence = comparison.run()
             except Invalid as wrong:
                 if wrong.label != "room.C1" or not run.sizes:
                     raise

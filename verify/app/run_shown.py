@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp.values import Cell, Closure, Data, External, Maker, Shape, Value, described, render
+from assay.interp.values import Cell, Closure, CodeClosure, Data, External, Maker, Shape, Value, described, render
 from assay.semantics.bits import quiet
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
@@ -79,7 +79,7 @@ def headline(value: Value) -> str:
 def kind(value: Value) -> str:
     """What a value is, in a few words for a message."""
     match value:
-        case Closure() | External() | Maker():
+        case Closure() | CodeClosure() | External() | Maker():
             return "a function"
         case Cell():
             return "a reference"

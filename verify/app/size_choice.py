@@ -13,6 +13,7 @@ from math import prod
 from typing import Generic, TypeVar
 
 from assay.lower.simplify.settle import BREAKS_A_RULE
+from assay.semantics import budget
 from assay.semantics.advice import about_sizes
 from assay.semantics.errors import BudgetSpent, Invalid, Trap
 from assay.semantics.graph import AssertOp, Function
@@ -22,7 +23,7 @@ from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
 from assay.semantics.types import TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
 from assay.verify.trials.fitting import facts_of, fitting_sizes
-from assay.verify.trials.sizes import Sizes, first_to_try, sizes_to_try, told_point
+from assay.verify.trials.sizes import Sizes, first_to_try, sizes_to_try, told_at, told_point
 
 Run = TypeVar("Run")
 
@@ -66,7 +67,8 @@ class SizeChoice(Generic[Run]):
     def excluded(self, sizes: Sizes) -> str | None:
         """Why the program does not run at some sizes; None if it does."""
         try:
-            run, trap = self.at(sizes)
+            with budget.while_doing(told_at(sizes)):
+                run, trap = self.at(sizes)
         except Invalid as wrong:
             self.wrong.append(wrong)
             if self.without is not None and say_the_same([wrong, self.without]):

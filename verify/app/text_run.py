@@ -26,6 +26,7 @@ from assay.semantics.bytecode import EntryPoint
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
+from assay.semantics.memory import Bounds
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, show, variables
@@ -124,7 +125,7 @@ def run_text(
     names = symbol_names(types.values())
     require_named(names.values(), [*dims, *(bounds or {})], name)
     fixed = sizes_of(types, values, names, dims)
-    declared = declared_bounds(target) if isinstance(target, Function) else {}
+    declared = input_bounds(target)
     within = narrowed_bounds(names, declared, bounds or {}, fixed)
     act = partial(_run, module, target, name, externs or {})
 
@@ -189,6 +190,13 @@ def by_position(given: Mapping[str, Any], types: Mapping[str, Type]) -> Mapping[
     return dict(zip(types, (given[n] for n in order), strict=False))
 
 
+def input_bounds(target: Target) -> Bounds:
+    """What is declared of the sizes of a function's inputs."""
+    if isinstance(target, EntryPoint):
+        return {size: (least, most) for size, least, most in target.function.limits}
+    return declared_bounds(target) if isinstance(target, Function) else {}
+
+
 def types_of(target: Target) -> dict[str, Type]:
     """The types of what a function takes, by name."""
     if isinstance(target, EntryPoint):
@@ -232,7 +240,8 @@ def save_call(module: Module, function: str | None, saved: str, given: Mapping[s
     if isinstance(target, PrimFunc):
         raise Invalid(f"{name} is no graph function: only a call of one is saved", label="cli.C3")
     types = types_of(target)
-    values = {n: to_value(v, types[n], f"input {n!r}") for n, v in from_arrays(given, types).items()}
+    there = from_arrays(by_position(given, types), types)
+    values = {n: to_value(v, types[n], f"input {n!r}") for n, v in there.items()}
     session = Session(module)
     session.save_function(saved, name, **values)
     return session.module

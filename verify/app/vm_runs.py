@@ -10,16 +10,18 @@ import numpy as np
 
 from assay.interp import graph, vector, vm
 from assay.interp.values import Event, render
+from assay.semantics import budget
 from assay.semantics.bounds import Bounded
 from assay.semantics.bytecode import InvokeKernel
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.verify.app.judging_sizes import SizedRun
-from assay.verify.border.values import from_value, to_arrays
+from assay.verify.border.formless import arrays_of, functions_in, outside
 from assay.verify.compare import bits_digest
 from assay.verify.evidence import Evidence, plural, refuted, tested
-from assay.verify.trials.sizes import told_point, told_sizes
+from assay.verify.trials.sizes import told_at, told_point, told_sizes
+from assay.verify.vm.arms import told_arms
 
 Array = np.ndarray[Any, Any]
 
@@ -37,13 +39,16 @@ class BytecodeRuns:
     left_out: tuple[str, ...] = ()
     outputs: dict[str, Array] = field(default_factory=dict)
     """Those of the first run."""
+    reached: set[vm.Place] = field(default_factory=set)
+    """Where choices and calls went on, in all runs."""
 
     def compare(self) -> tuple[str, Evidence]:
         """The first run that does not hold, else what was found in the first of all."""
         found: list[tuple[str, Evidence]] = []
         for i, run in enumerate(self.runs):
             self.progress(i, len(self.runs))
-            did, evidence, outputs = self.one(run)
+            with budget.while_doing(told_at(run.sizes)):
+                did, evidence, outputs = self.one(run)
             if not evidence.holds:
                 where = f"at {told_point(run.sizes)}: " if run.sizes else ""
                 return "", replace(evidence, detail=where + evidence.detail)
@@ -52,7 +57,8 @@ class BytecodeRuns:
         did, evidence = found[0]
         sizes = [r.sizes for r in self.runs if r.sizes]
         more = [f"at {told_sizes(sizes)}"] if sizes else []
-        return "; ".join([did, *more, *self.left_out]), evidence
+        told = told_arms(self.module.bytecode, self.reached)
+        return "; ".join([did, *more, *self.left_out]), replace(evidence, detail=f"{evidence.detail}{told}")
 
     def one(self, run: SizedRun) -> tuple[str, Evidence, dict[str, Array]]:
         """One run: what it gave, and whether that is what the graph may give."""
@@ -65,15 +71,15 @@ class BytecodeRuns:
         taken = {n: run.inputs[n] for n in self.module.bytecode.inputs}
         trace: list[Event] = []
         try:
-            outputs = vm.run(self.module, taken, trace=trace, observe=observe, seed=self.seed)
+            outputs = vm.run(self.module, taken, trace=trace, observe=observe, seed=self.seed, reached=self.reached)
         except Trap as trap:
             self.require_no_trap(run, trap)
             return "", refuted("tested", f"the bytecode does not run: {trap}"), {}
         possible = run.expected.possible
         if isinstance(possible, Trap):
             return "", refuted("tested", f"the bytecode gives values where the graph fails: {possible}"), {}
-        values = {n: from_value(v, self.module, f"output {n!r}") for n, v in outputs.items()}
-        arrays = to_arrays(values)
+        values = {n: outside(v, self.module) for n, v in outputs.items()}
+        arrays = arrays_of(values, self.module)
         odd = self.unlike_graph(taken, arrays, trace)
         if odd:
             return "", refuted("tested", f"bytecode: {odd}"), {}
@@ -85,13 +91,15 @@ class BytecodeRuns:
             f"{plural(calls, 'run')} of tensor functions on shadowed memory; bit for bit the run of the graph that it"
             " was made of, within the bounds of the source's"
         )
-        return f"{plural(len(arrays), 'output')}{waived}{vacuous(possible)}", tested(said), arrays
+        silent = functions_in(values)
+        waived += f"; {', '.join(silent)}: what functions do is not run" if silent else ""
+        return f"{plural(len(values), 'output')}{waived}{vacuous(possible)}", tested(said), arrays
 
     def unlike_graph(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], trace: Sequence[Event]) -> str:
         """Where a run of the graph with the same tensor functions gives other bits, or acts otherwise."""
         wanted: list[Event] = []
         before = graph.run(self.before, inputs, kernel=vector.run, trace=wanted)
-        found = to_arrays({n: from_value(v, self.before, f"output {n!r}") for n, v in before.items()})
+        found = arrays_of({n: outside(v, self.before) for n, v in before.items()}, self.before)
         if list(found) != list(outputs):
             return f"it gives {', '.join(outputs)}, and the graph before it {', '.join(found)}"
         for name, array in outputs.items():

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.interp.values import Data, Shape, Value
+from assay.interp.values import Cell, Data, Shape, Value
 from assay.lower.frontends.onnx.containers import any_dtype
 from assay.semantics.bounding.affine import Exhausted
 from assay.semantics.bounds import Bounded
@@ -21,6 +21,7 @@ from assay.semantics.module import Module
 from assay.semantics.types import DataType
 from assay.semantics.walk import Worklist
 from assay.verify.backends.protocol import as_tensor
+from assay.verify.border.formless import FUNCTIONS
 from assay.verify.border.values import LENGTH, NONE, from_value
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.findings import TensorFinding
@@ -33,6 +34,7 @@ from assay.verify.oracle.verdict import worst_exact
 from assay.verify.oracle.walk import BoundedRun, OpenWalk
 
 Array = np.ndarray[Any, Any]
+MADE, HELD, FUNCTION = "constructor", "held", "a function"
 Possible: TypeAlias = dict[str, Value] | Trap | Unpredictable
 """What correct implementations may do: give values in these intervals, fail so, or nobody can tell what, and why."""
 
@@ -234,8 +236,9 @@ def _leaves(
 ) -> dict[str, tuple[Any, Any, tuple[Any, ...]]]:
     """Arrays in outputs that may be tuples, sequences or optional values: by name, what is allowed, what was given
     (None if nothing), and the path. The length of a sequence, and whether an optional value holds something, stand
-    beside them.
+    beside them; so does what made a data value. What a reference holds is looked at once, and functions are all alike.
     """
+    seen: set[int] = set()
     found: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {}
     work = Worklist[tuple[str, Any, Any, tuple[Any, ...]]]((n, allowed[n], outputs.get(n), (n,)) for n in allowed)
     for name, want, got, path in work:
@@ -252,6 +255,19 @@ def _leaves(
             if isinstance(want, list):
                 found[f"{name}.{LENGTH}"] = len(want), len(fields) if several else None, path
             work.add((f"{name}.{i}", w, g, (*path, i)) for i, (w, g) in enumerate(zip(want, fields, strict=False)))
+        elif isinstance(want, Data):
+            alike = isinstance(got, Data) and got.constructor == want.constructor
+            found[f"{name}.{MADE}"] = want.constructor, got.constructor if isinstance(got, Data) else None, path
+            fields = got.fields if alike else (None,) * len(want.fields)
+            work.add(
+                (f"{name}.{i}", w, g, (*path, None)) for i, (w, g) in enumerate(zip(want.fields, fields, strict=True))
+            )
+        elif isinstance(want, Cell):
+            if id(want) not in seen:
+                seen.add(id(want))
+                work.add([(f"{name}.{HELD}", want.value, got.value if isinstance(got, Cell) else None, (*path, None))])
+        elif isinstance(want, FUNCTIONS):
+            found[name] = FUNCTION, FUNCTION if isinstance(got, FUNCTIONS) else None, path
         else:
             found[name] = want, as_tensor(got) if isinstance(got, list) and hasattr(want, "dtype") else got, path
     return found
@@ -259,7 +275,7 @@ def _leaves(
 
 def _at(module: Module, values: Any, path: tuple[Any, ...]) -> Any:
     """The part of the outputs of a run, or None where there was no such run."""
-    if isinstance(values, str):
+    if isinstance(values, str) or None in path:  # inside of a data value or a reference
         return None
     for step in path:
         values = values[step]

@@ -115,6 +115,11 @@ def told_point(sizes: Sizes) -> str:
     return ", ".join(f"{symbol.name} = {n}" for symbol, n in sizes.items())
 
 
+def told_at(sizes: Sizes) -> str:
+    """That something happens at a choice of sizes, if there are any: "at batch = 0, seq = 5"."""
+    return f"at {told_point(sizes)}" if sizes else ""
+
+
 @dataclass
 class _Search:
     symbols: tuple[Symbol, ...]

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from assay.lower.devices import default_config
 from assay.semantics.bytecode import Bytecode
-from assay.semantics.devices import GLOBAL
+from assay.semantics.bytecode.listing import told_limit
+from assay.semantics.devices import ANYWHERE, GLOBAL
 from assay.semantics.module import Module
 from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, unknown
-from assay.verify.liveness.devices import devices_apart
 from assay.verify.vm.flow import flow_of
-from assay.verify.vm.registers import check_registers
+from assay.verify.vm.registers import check_kinds, check_registers
 from assay.verify.vm.rooms import check_rooms
 from assay.verify.vm.storage import check_storage
 from assay.verify.vm.translation import check_parts, check_translation
@@ -29,10 +29,11 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     code = after.bytecode
     try:
         flows = {name: flow_of(f) for name, f in code.functions.items()}
-        for flow in flows.values():
-            wrong = check_registers(flow, after)
-            if wrong is not None:
-                return refuted("checked", wrong)
+        wrong = next(filter(None, (check_registers(flow, after) for flow in flows.values())), None)
+        if wrong is None:
+            wrong = next(filter(None, (check_kinds(f, after) for f in code.functions.values())), None)
+        if wrong is not None:
+            return refuted("checked", wrong)
         check_parts(before, after)
         _check_host(before, code, context)
         done = check_translation(before, code, flows)
@@ -53,8 +54,9 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
 def _check_host(before: Module, code: Bytecode, context: Context) -> None:
     """Whether what the executable says of the device that decides is what the program is compiled for."""
     config = context.config or default_config(before)
-    if config is not None and devices_apart(code.host, replace(config.host, scope=GLOBAL)):
-        raise Unsound(f"the device that decides is {code.host}, the program is compiled for {config.host}")
+    wanted = ANYWHERE if config is None else replace(config.host, scope=GLOBAL)
+    if code.host != wanted:
+        raise Unsound(f"the device that decides is {code.host}, the program is compiled for {wanted}")
 
 
 def describe(before: Module, after: Module) -> Did:
@@ -62,4 +64,6 @@ def describe(before: Module, after: Module) -> Did:
     functions = after.bytecode.functions.values()
     instructions, registers = sum(len(f.body) for f in functions), sum(f.registers for f in functions)
     said = f"{plural(len(functions), 'function')}; {plural(instructions, 'instruction')}, {registers} registers"
+    if limits := after.bytecode.main.limits:
+        said += f"; for {', '.join(told_limit(*limit) for limit in limits)} alone"
     return said, {"functions": len(functions), "instructions": instructions, "registers": registers}

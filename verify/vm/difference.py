@@ -115,8 +115,8 @@ class _Words:
             case ("cell" | "read" | "write" as act, *values):
                 verb = {"cell": "makes a reference to", "read": "reads the reference", "write": "writes the reference"}
                 return f"{verb[act]} {self.values(values)}"
-            case ("trap", kind, label):
-                return f"ends in a trap {kind} ({label})"
+            case ("trap", kind, label, message):
+                return f"ends in a trap {kind} ({label}), {message!r}"
             case ("branch", condition, *_):
                 return f"chooses by {self.value(condition)}"
             case ("ends", condition, holds, how):

@@ -17,6 +17,7 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import Type
 from assay.semantics.walk import Worklist
+from assay.verify.vm.said import is_name
 from assay.verify.vm.source import CallSite
 from assay.verify.vm.terms import CLOSED, Trail, ValueTerms, in_sizes, open_sizes, opened
 from assay.verify.vm.wrong import Unsound
@@ -79,8 +80,8 @@ class Pairs:
 class Closures:
     """The functions that are made in one function, as the source makes them and as its bytecode does."""
 
-    def __init__(self, pairs: Pairs, sites: Sequence[CallSite]) -> None:
-        self.pairs, self.sites, self.terms = pairs, sites, pairs.terms
+    def __init__(self, pairs: Pairs, sites: Sequence[CallSite], inside: str) -> None:
+        self.pairs, self.sites, self.terms, self.inside = pairs, sites, pairs.terms, inside
         self.taken: dict[int, str] = {}
         """By the number of what the source makes the function of bytecode that was found to make it."""
 
@@ -93,19 +94,24 @@ class Closures:
         if of.itself is not None:
             given.insert(of.itself, ITSELF)
 
-        def rank(site: CallSite) -> int:
+        def rank(site: CallSite) -> tuple[bool, int]:
             by = self.taken.get(site.number)
-            return 0 if by == of.function else 1 if by is None else 2
+            return not self.is_called(of.function, site), 0 if by == of.function else 1 if by is None else 2
 
         for site in sorted(self.sites, key=rank):
             pair = self.pair(function, site, given, sizes, way)
-            if pair is not None:
+            if pair is not None and self.is_called(of.function, site):
                 self.taken[site.number] = of.function
                 self.pairs.add(pair)
                 return site.number
         raise Unsound(
-            f"makes {of.function}, and the source makes no function here that captures these values and sizes"
+            f"makes {of.function}, and the source makes no function of that name here that captures these values and"
+            " sizes"
         )
+
+    def is_called(self, function: str, site: CallSite) -> bool:
+        """Whether a function of bytecode has the name of one that the source makes at a place."""
+        return is_name(function, f"{self.inside}.{site.name}")
 
     def pair(
         self, function: vm.BytecodeFunction, site: CallSite, given: Sequence[int], sizes: Sequence[Dim], way: Trail

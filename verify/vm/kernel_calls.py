@@ -4,6 +4,7 @@ device on which it runs (specs/verify.md, "vm")."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from assay.interp.binding import hidden_symbols
 from assay.semantics import bytecode as vm
@@ -68,11 +69,18 @@ def check_kernel_places(
             raise Unsound(f"runs on {of.device.place} and reads a tensor that is on {there}")
         if not copies and "" not in (buffer.scope, there.scope) and buffer.scope != there.scope:
             raise Unsound(f"takes a tensor in scope {there.scope} as {buffer.name} in {buffer.scope}")
-    for tensor, buffer in zip(made, (*kernel.outputs, *kernel.allocations), strict=False):
+    for k, (tensor, buffer) in enumerate(zip(made, (*kernel.outputs, *kernel.allocations), strict=False)):
         if devices_apart(tensor.device, of.device, PLACE):
             raise Unsound(f"runs on {of.device.place} and writes a tensor that is on {tensor.device}")
         if "" not in (buffer.scope, tensor.device.scope) and buffer.scope != tensor.device.scope:
             raise Unsound(f"takes a tensor in scope {tensor.device.scope} as {buffer.name} in {buffer.scope}")
+        if tensor.device != (wanted := of.device if k < len(of.writes) else _memory(of.device, buffer.scope)):
+            raise Unsound(f"fills a tensor that is said to be on {tensor.device}, and the call is on {wanted}")
+
+
+def _memory(device: VirtualDevice, scope: str) -> VirtualDevice:
+    """Where what a call on a device allocates in a scope is."""
+    return replace(device, scope=scope) if device.place != ANYWHERE else ANYWHERE
 
 
 def check_host(terms: ValueTerms, number: int, host: VirtualDevice, what: str) -> None:

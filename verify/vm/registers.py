@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from assay.interp.binding import hidden_symbols
 from assay.semantics import bytecode as vm
 from assay.semantics.bytecode import Bytecode, BytecodeFunction, Instruction
+from assay.semantics.bytecode.kinds import odd_kind
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.semantics.types import DataDef
@@ -44,6 +45,13 @@ def check_registers(flow: Flow, module: Module) -> str | None:
         for s in flow.after[i]:
             defined[s] = defined[s] & behind if s in defined else behind
     return None
+
+
+def check_kinds(function: BytecodeFunction, module: Module) -> str | None:
+    """Which instruction can do nothing with what a register holds, if one cannot. The function keeps what
+    `check_registers` asks."""
+    odd = odd_kind(function, module)
+    return None if odd is None else f"{at(function, odd[0])} {odd[1]}"
 
 
 def _odd(flow: Flow, index: int, here: frozenset[Name]) -> str | None:

@@ -21,24 +21,26 @@ from assay.semantics.scalar import Dim, Var as Symbol, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Type, flatten, symbols
 from assay.semantics.walk import Worklist, post_order
+from assay.verify.vm.said import NO_CLAUSE, Said, called
 from assay.verify.vm.steps import applied, declared_result, measured, ran
 from assay.verify.vm.terms import Trail, ValueTerms, in_sizes
 from assay.verify.vm.wrong import Undecided
 
-MATCH = ("match", "match.T1")
+MATCH = ("match", "match.T1", NO_CLAUSE)
 """The trap of a match of which no clause fits."""
 
 
 @dataclass(frozen=True, eq=False)
 class CallSite:
     """A place at which a local function is made: its value, what its free variables hold there, and what the sizes of
-    the functions around it are that it mentions."""
+    the functions around it are that it mentions. `name` is what the source calls it."""
 
     node: graph.Function
     own: graph.Var | None
     number: int
     free: Mapping[graph.Var, int]
     sizes: Mapping[Symbol, Dim]
+    name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,7 @@ class Read:
     result: int
     way: Trail
     sites: list[CallSite] = field(default_factory=list)
+    said: Said = field(default_factory=Said)
 
 
 class Reader:
@@ -79,6 +82,7 @@ class Reader:
     def __init__(self, function: graph.Function, module: Module, terms: ValueTerms) -> None:
         self.function, self.module, self.terms = function, module, terms
         self.sites: list[CallSite] = []
+        self.said = Said()
         self.places: dict[int, graph.Expr] = {}
         """For the number of a chain of events the node of its last one."""
         self.names: dict[int, str] = {}
@@ -87,10 +91,14 @@ class Reader:
     def read(self, env: Env, way: Trail) -> Read:
         """What the function does in a run that begins so: its parameters have values, and have met their types."""
         if has_explicit_shapes(self.function):
-            raise Undecided("functions with explicit shapes are not compared")
+            at = f" at {self.function.span}" if self.function.span else ""
+            raise Undecided(
+                f"bytecode of a function with explicit shapes{at} is not proved, for its sizes have names in statements"
+                " only: without the attribute explicit_shapes, and without the pass shapes, which sets it, it is"
+            )
         duties = (Obligation(self.function.result_type, "func.T1", self.function),)
         result: int = run_task(self.body(self.function.body, env, way, duties))
-        return Read(result, way, self.sites)
+        return Read(result, way, self.sites, self.said)
 
     # --- bodies --------------------------------------------------------------------------------------------------
 
@@ -124,7 +132,9 @@ class Reader:
         """A value has a type here, or the run ends."""
         if unsure := [s.name for s in symbols(of) if s in env.unsure and s not in env.sizes]:
             raise Undecided(f"{graph.show_head(node)}: the size {unsure[0]} has a value on some ways only")
+        known = set(env.sizes)
         pairs = self.terms.meet(of, value, env.sizes, graph.show_head(node))
+        self.said.look(self.terms, of, value, (label, called(label)), known)
         before = way.events
         self.terms.require(way, pairs, label)
         self.note(before, way, node)
@@ -132,7 +142,12 @@ class Reader:
     def note(self, before: int, way: Trail, node: graph.Expr) -> None:
         """Remember which node an event is of."""
         if way.events != before:
-            self.places.setdefault(way.events, node)
+            self.happens(way.events, node)
+
+    def happens(self, events: int, node: graph.Expr) -> None:
+        """The last event of a chain is of a node."""
+        self.places.setdefault(events, node)
+        self.said.place(events, node.span)
 
     # --- values --------------------------------------------------------------------------------------------------
 
@@ -266,7 +281,7 @@ class Reader:
             if rest is None:  # where the clauses cover every value, none comes here
                 for test in tests:
                     self.terms.ends(along, test, False, trap)
-                    self.places.setdefault(along.events, node)
+                    self.happens(along.events, node)
             for var, number in bound:
                 inner.holds[var] = number
                 self.names.setdefault(number, var.name)
@@ -317,7 +332,7 @@ class Reader:
     def closure(self, node: graph.Function, var: graph.Var | None, env: Env) -> int:
         """The number of a local function: which it is, and what its free variables and the sizes around it are."""
         if is_opaque(node):
-            raise Undecided(f"{graph.show_head(node)} is for another compiler")
+            raise Undecided(f"{graph.show_head(node)} is for another compiler, which knows what it does")
         own = var if var is not None and var in (names := graph.free_variables(node)) else None
         names = graph.free_variables(node)
         free = {v: self.atom(v, env) for v in names if v is not own}
@@ -329,7 +344,7 @@ class Reader:
         key = (id(node), tuple(free.values()), *(terms.text_of(d) for d in sizes.values()))
         number = terms.give(terms.number("closure", *key), node.type)
         terms.callees[number] = node
-        self.sites.append(CallSite(node, own, number, free, sizes))
+        self.sites.append(CallSite(node, own, number, free, sizes, var.name if var is not None else "function"))
         return number
 
     def call(self, node: graph.Call, env: Env, way: Trail) -> int:
@@ -340,7 +355,7 @@ class Reader:
         number = applied(self.terms, way, callee, args, graph.acts(node), of)
         if self.terms.keys[callee][0] == "constructor":
             return self.terms.give(number, node.type)
-        self.places.setdefault(way.events, node)
+        self.happens(way.events, node)
         declared = declared_result(self.terms, callee, args)
         number = self.terms.unknown(number, *(declared or (node.type,)))
         self.meet(node.type, number, env, way, "call.T1", node)
@@ -370,7 +385,7 @@ class Reader:
         value = self.atom(node.value, env)
         if isinstance(node.type, ShapeType) and isinstance(node.value.type, TensorType):
             value = measured(self.terms, way, value, len(node.type.dims))
-            self.places.setdefault(way.events, node)
+            self.happens(way.events, node)
         self.meet(node.type, value, env, way, "match_cast.T1", node)
         return value
 

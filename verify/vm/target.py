@@ -16,11 +16,13 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, TensorType, TupleType
+from assay.verify.vm.alike import are_alike
 from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures
 from assay.verify.vm.kernel_calls import check_call, check_host, check_kernel_places
 from assay.verify.vm.memory import Held, Outcome, State, Storage, Tensor
 from assay.verify.vm.rooms import Room, bytes_of, is_natural
+from assay.verify.vm.said import Said
 from assay.verify.vm.steps import applied, measured, ran
 from assay.verify.vm.terms import ValueTerms, in_sizes
 from assay.verify.vm.wrong import Undecided, Unsound, at, register
@@ -29,11 +31,17 @@ from assay.verify.vm.wrong import Undecided, Unsound, at, register
 class Runner:
     """Follows one function of bytecode."""
 
-    def __init__(self, flow: Flow, module: Module, terms: ValueTerms, closures: Closures, host: VirtualDevice) -> None:
-        self.flow, self.function, self.host = flow, flow.function, host
+    def __init__(
+        self, flow: Flow, module: Module, terms: ValueTerms, closures: Closures, host: VirtualDevice, said: Said
+    ) -> None:
+        self.flow, self.function, self.host, self.said = flow, flow.function, host, said
         self.module, self.terms, self.closures = module, terms, closures
         self.places: dict[int, int] = {}
         """For the number of a chain of events the instruction of its last one."""
+        self.ran: dict[int, set[int]] = {}
+        """The same, with all instructions that it is the last of."""
+        self.odd: list[str] = []
+        """What it says otherwise than the source, where it does the same."""
         self.followed: dict[tuple[object, ...], State | Outcome] = {}
         self.storages: set[int] = set()
         self.needed: set[int] = set()
@@ -73,7 +81,7 @@ class Runner:
                     case vm.ReturnCall() | vm.ReturnCallClosure():
                         return Outcome(self.terms.whole(self.call(instruction, state)), state.way)
                     case vm.Fail():
-                        self.terms.event(state.way, "trap", instruction.kind, instruction.label)
+                        self.terms.event(state.way, "trap", instruction.kind, instruction.label, instruction.message)
                         return Outcome(-1, state.way)
                     case _:
                         self.step(index, instruction, state)
@@ -83,6 +91,7 @@ class Runner:
             finally:
                 if state.way.events != before:
                     self.places.setdefault(state.way.events, here)
+                    self.ran.setdefault(state.way.events, set()).add(here)
         return state
 
     # --- one instruction -----------------------------------------------------------------------------------------
@@ -98,7 +107,7 @@ class Runner:
             case vm.AllocateStorage() | vm.AllocateTensor() | vm.InvokeKernel():
                 self.memory(index, of, state)
             case vm.MatchType():
-                self.match_type(of, state)
+                self.match_type(index, of, state)
             case vm.WriteReference() | vm.RequireTrue() | vm.PrintRegisters():
                 self.action(of, state)
             case _:
@@ -151,7 +160,9 @@ class Runner:
                 return terms.named_constant(self.module, of.name)
             case vm.LoadExtern():
                 number = terms.number("extern", of.name)
-                terms.type_of(number)  # the source names it, so a run has been given it
+                known = terms.type_of(number)  # the source names it, so a run has been given it
+                if not are_alike(of.type, known):
+                    raise Unsound(f"says that {of.name} is a {of.type}, and the source that it is a {known}")
                 return number
             case vm.LoadConstructor():
                 return terms.number("constructor", of.data, of.constructor)
@@ -251,10 +262,13 @@ class Runner:
                 condition = self.condition(of.condition, state)
                 terms.event(way, "assert", condition, of.format, tuple(self.values(of.shown, state)))
 
-    def match_type(self, of: vm.MatchType, state: State) -> None:
+    def match_type(self, index: int, of: vm.MatchType, state: State) -> None:
         """Sizes get values, or have to agree."""
         sizes = {v: d for v, d in state.sizes.items() if v not in of.binds}
-        pairs = self.terms.meet(of.type, self.value(of.of, state), sizes, "")
+        value = self.value(of.of, state)
+        pairs = self.terms.meet(of.type, value, sizes, "")
+        if odd_look := self.said.odd_look(self.terms, of, value, self.function):
+            self.odd.append(f"{at(self.function, index)} {odd_look}")
         if odd := [v.name for v in sizes if v not in state.sizes and v not in of.binds]:
             raise Unsound(f"uses the size {odd[0]}, which has no value there")
         if len(set(of.binds)) < len(of.binds):

@@ -27,6 +27,7 @@ from assay.verify.vm.flow import Flow
 from assay.verify.vm.functions import Closures, Pair, Pairs
 from assay.verify.vm.memory import State
 from assay.verify.vm.rooms import Room
+from assay.verify.vm.said import check_words
 from assay.verify.vm.source import Env, Reader
 from assay.verify.vm.target import Runner
 from assay.verify.vm.terms import Trail, ValueTerms
@@ -112,7 +113,9 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
         raise Unsound(f"{function.name} has {len(function.parameters)} parameters, the source's function {len(holds)}")
     _check_signature(pair)
     sizes = dict(zip(function.sizes[: function.inherited], pair.inherited, strict=True))
-    runner = Runner(flow, pairs.module, terms, Closures(pairs, read.sites), pairs.bytecode.host)
+    runner = Runner(
+        flow, pairs.module, terms, Closures(pairs, read.sites, function.name), pairs.bytecode.host, read.said
+    )
     try:
         found = runner.run(State(dict(holds), sizes, start))
     except NotThere as odd:
@@ -120,6 +123,10 @@ def _prove(pair: Pair, pairs: Pairs, flow: Flow) -> Runner:
     wrong = first_unlike(terms, reader, read, runner, found)
     if wrong is not None:
         raise Unsound(wrong)
+    if runner.odd:
+        raise Unsound(runner.odd[0])
+    read.said.check_places(function, runner.ran)
+    check_words(function, node, len(pair.captured), (*pair.sizes, *pair.missing))
     return runner
 
 
@@ -149,6 +156,7 @@ def _begin(pair: Pair, terms: ValueTerms, given: list[int], reader: Reader, is_c
         reader.names.setdefault(n, p.name)
         terms.devices.setdefault(n, p.device)
     for p, n in zip(node.params, given, strict=True):
+        reader.said.look(terms, p.type, n, ("func.T2", f"parameter {p.name!r}"), dict(env.sizes))
         if unsure := [s.name for s in symbols(p.type) if s in env.unsure]:
             raise Unsound(f"the size {unsure[0]} is not handed over to {pair.function.name}")
         pairs += terms.bind(p.type, n, env.sizes)

@@ -123,6 +123,8 @@ def trial(seed: Seed, random: Random, place: Path) -> tuple[str, str]:
         return f"refused {wrong.label}", "" if wrong.label else f"{what}: without a label: {wrong}"
     except (Crash, Exception) as wrong:  # noqa: BLE001  whatever it is, it is a fault of ours
         return "fault", f"{what}: {type(wrong).__name__}: {wrong}"
+    if isinstance(found, str) and found.startswith("invalid vm."):
+        return found, f"{what}: nothing said it before a run: {found}"
     if found == seed.wanted or isinstance(found, str):
         return f"ran {found if isinstance(found, str) else 'alike'}", ""
     if not what.startswith("instruction"):  # these have no certificate, which is refused

@@ -7,9 +7,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
+from assay.lower.devices import default_config
 from assay.lower.vm import to_bytecode
 from assay.semantics import bytecode as vm
 from assay.semantics.bytecode import Bytecode, Instruction
+from assay.semantics.devices import GLOBAL
 from assay.semantics.module import Module
 from assay.semantics.text.module_text import parse
 from assay.verify.app.stages import lowering_passes
@@ -184,7 +186,13 @@ def program(name: str) -> Module:
 @cache
 def compiled(name: str) -> Module:
     """What the stage makes of it."""
-    return to_bytecode(program(name))
+    return made_of(program(name))
+
+
+def made_of(module: Module) -> Module:
+    """Bytecode, for the host that the module asks for."""
+    config = default_config(module)
+    return to_bytecode(module) if config is None else to_bytecode(module, replace(config.host, scope=GLOBAL))
 
 
 # --- changes ---------------------------------------------------------------------------------------------------------

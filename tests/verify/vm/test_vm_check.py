@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from assay.lower.vm import to_bytecode
 from assay.semantics import bytecode as vm
 from assay.semantics.bytecode import Bytecode, BytecodeFunction, Instruction
 from assay.semantics.dtypes import dtype
@@ -31,7 +30,7 @@ from assay.verify.vm.flow import flow_of
 from assay.verify.vm.storage import check_storage
 from assay.verify.vm.wrong import Unsound
 from tests.verify.vm.bytecode_mutants import mutants, seen
-from tests.verify.vm.bytecode_programs import PROGRAMS, compiled, edited, places, program
+from tests.verify.vm.bytecode_programs import PROGRAMS, compiled, edited, made_of, places, program
 from tests.verify.whole.size_programs import Sized, programs
 
 # --- what is right ----------------------------------------------------------------------------------------------------
@@ -79,7 +78,7 @@ def test_programs_of_unknown_sizes_are_proved(subject: Sized, tmp_path: Path) ->
     except AssayError as refused:
         assert refused.label.startswith(subject.says) or subject.says != "0"
         return
-    found = check(low, to_bytecode(low), Context())
+    found = check(low, made_of(low), Context())
     assert found.holds, found.detail
 
 
@@ -101,7 +100,7 @@ def random_subjects(first: int, count: int) -> Iterator[Subject]:
     for seed in range(first, first + count):
         low = ready(a_module(by_random(Random(seed)), 14, EVERYTHING if seed % 2 else LANGUAGE))
         pick = by_random(Random(seed))
-        yield Subject(f"seed {seed}", low, to_bytecode(low), [picked_inputs(pick, low) for _ in range(4)])
+        yield Subject(f"seed {seed}", low, made_of(low), [picked_inputs(pick, low) for _ in range(4)])
 
 
 def sized_subjects(folder: Path) -> Iterator[Subject]:
@@ -111,7 +110,7 @@ def sized_subjects(folder: Path) -> Iterator[Subject]:
             low = ready(load(p.write(folder)))
         except AssayError:
             continue
-        yield Subject(p.name, low, to_bytecode(low), [dict(r.inputs) for r in p.runs])
+        yield Subject(p.name, low, made_of(low), [dict(r.inputs) for r in p.runs])
 
 
 def survivors(of: Subject, count: int) -> list[str]:
