@@ -27,7 +27,7 @@ from assay.semantics.types import (
 )
 
 MAGIC = b"ASBC"
-VERSION = 1
+VERSION = 2
 MOST_REGISTERS = 1 << 24
 """Registers of one function at most."""
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
