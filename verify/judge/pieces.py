@@ -47,6 +47,8 @@ class Dataflow:
     model: ModelProto
     sized: Collection[str] = ()
     """Tensors whose sizes are numbers, as far as that is known beforehand."""
+    shown: Collection[str] | None = None
+    """Tensors that a piece may take or give; what else a node makes, such as strings, stays inside. None: all."""
     nodes: list[NodeProto] = field(init=False)
     stored: dict[str, TensorProto] = field(init=False)
     """Initializers by name."""
@@ -88,6 +90,11 @@ class Dataflow:
         return frozenset(o.name for o in self.model.graph.output)
 
     @cached_property
+    def inside(self) -> frozenset[str]:
+        """What nodes make that no piece may take or give."""
+        return frozenset(() if self.shown is None else self.makers.keys() - set(self.shown))
+
+    @cached_property
     def edges(self) -> frozenset[tuple[int, int]]:
         """Which node reads what which other makes."""
         return frozenset((self.makers[n], v) for n, found in self.readers.items() for v in found)
@@ -108,14 +115,24 @@ class Dataflow:
         return frozenset(known)
 
     def piece(self, nodes: Iterable[int]) -> Piece:
-        """The piece of these nodes."""
-        chosen = sorted(set(nodes))
+        """The piece of these nodes, and of those that make or read what must stay inside."""
+        chosen = sorted(self._joined(nodes))
         inside = set(chosen)
         made = [n for i in chosen for n in self.nodes[i].output if n]
         here = set(made)
         given = dict.fromkeys(n for i in chosen for n in self.reads[i] if n not in here and n not in self.stored)
         shown = [n for n in made if n in self.results or any(r not in inside for r in self.readers.get(n, ()))]
         return Piece(tuple(chosen), tuple(given), tuple(shown))
+
+    def _joined(self, nodes: Iterable[int]) -> set[int]:
+        found: set[int] = set()
+        work = Worklist(nodes, key=lambda i: i)
+        for at in work:
+            found.add(at)
+            if self.inside:
+                work.add(self.makers[n] for n in self.reads[at] if n in self.inside)
+                work.add(r for n in self.nodes[at].output if n in self.inside for r in self.readers.get(n, ()))
+        return found
 
     def piece_to(self, names: Collection[str], known: Collection[str]) -> Piece:
         """The smallest piece that makes these tensors, its only outputs, from known ones."""
@@ -163,8 +180,11 @@ class Dataflow:
         return [c for c in found if c]
 
     def parts(self, piece: Piece) -> Iterator[Piece]:
-        """Smaller pieces that overlap and, with pairs of neighbours, hold every edge of a piece; of a single node
-        none."""
+        """Smaller pieces that overlap and, with pairs of neighbours, hold every edge of a piece, but for those of
+        neighbours that are always together; of a single node none."""
+        yield from (p for p in self._parts(piece) if len(p.nodes) < len(piece.nodes))
+
+    def _parts(self, piece: Piece) -> Iterator[Piece]:
         count = len(piece.nodes)
         if count < 2:
             return

@@ -36,6 +36,8 @@ from assay.lower.frontends.onnx.operators import (
     slicing,
     suppression,
     training,
+    trees,
+    vector_machines,
 )
 
 _FILES = (
@@ -49,7 +51,7 @@ RULES: dict[str, Rule] = {name: rule for file in _FILES for name, rule in file.T
 
 DOMAINS: dict[str, dict[str, Rule]] = {
     "": RULES,
-    "ai.onnx.ml": {**ml.TABLE, **linear_models.TABLE},
+    "ai.onnx.ml": {**ml.TABLE, **linear_models.TABLE, **trees.TABLE, **vector_machines.TABLE},
     "ai.onnx.preview.training": training.TABLE,
 }
 """The tables of all domains; ai.onnx is the one without a name."""
