@@ -32,7 +32,7 @@ from assay.lower.frontends.onnx.interface import (
     is_map_rows,
 )
 from assay.lower.frontends.onnx.node import Array, Builder, Evaluate, Node, Refused, Result
-from assay.lower.frontends.onnx.operators import DOMAINS
+from assay.lower.frontends.onnx.operators import DOMAINS, is_foreign
 from assay.lower.frontends.onnx.operators.strings import strings_rule
 from assay.lower.frontends.onnx.reading import Source, domain_of, load_model, opsets_of, read_model
 from assay.lower.frontends.onnx.registered import node_values, registered
@@ -297,7 +297,7 @@ class _Importer:
                 " of which the model imports no operator set",
                 label="onnx.C2",
             )
-        own = registered(domain, name) if domain not in DOMAINS else None
+        own = registered(domain, name) if is_foreign(domain, name) else None
         if own is not None:
             return _fields(own, [o for o in operands if o is not None], node, where)
         schema = schema_of(name, domain, frame.opsets[domain])

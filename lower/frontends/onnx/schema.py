@@ -75,6 +75,10 @@ def schema_of(name: str, domain: str, opset: int) -> Schema:
     """The version of an operator that holds in an operator set; Invalid (onnx.C5) where there is none."""
     title = domain or "ai.onnx"
     if not onnx.defs.has(name, domain):
+        from assay.lower.frontends.onnx.contrib import contrib_schemas  # it is made of what is below
+
+        if (added := contrib_schemas().get((domain, name))) is not None:
+            return added
         where = f"domain {printable(title)}, operator set {opset}"
         raise Invalid(f"unknown operator {printable(name)} in {where}", label="onnx.C5")
     try:
