@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
 
 from assay.lower.frontends.onnx.control import reads
 from assay.lower.frontends.onnx.operators import draws
@@ -52,10 +52,13 @@ class Dataflow:
     nodes: list[NodeProto] = field(init=False)
     stored: dict[str, TensorProto] = field(init=False)
     """Initializers by name."""
+    sparse: dict[str, SparseTensorProto] = field(init=False)
+    """Sparse ones."""
 
     def __post_init__(self) -> None:
         graph = self.model.graph
         self.stored = {t.name: t for t in graph.initializer}
+        self.sparse = {t.values.name: t for t in graph.sparse_initializer}
         makers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
         order: list[int] = []
         work = Worklist((makers[o.name] for o in graph.output if o.name in makers), key=lambda i: i)
@@ -102,7 +105,7 @@ class Dataflow:
     @cached_property
     def settled(self) -> frozenset[str]:
         """The tensors that are known before a run: what is computed of initializers, and of sizes that are numbers."""
-        known: set[str] = set(self.stored)
+        known: set[str] = {*self.stored, *self.sparse}
         sized = {i.name for i in self.model.graph.input if _has_numbers(i.type)} | known | set(self.sized)
         for node, names in zip(self.nodes, self.reads, strict=True):
             if node.domain in ("", "ai.onnx") and node.op_type in ("Shape", "Size"):
@@ -120,7 +123,9 @@ class Dataflow:
         inside = set(chosen)
         made = [n for i in chosen for n in self.nodes[i].output if n]
         here = set(made)
-        given = dict.fromkeys(n for i in chosen for n in self.reads[i] if n not in here and n not in self.stored)
+        given = dict.fromkeys(
+            n for i in chosen for n in self.reads[i] if n not in here and n not in self.stored | self.sparse
+        )
         shown = [n for n in made if n in self.results or any(r not in inside for r in self.readers.get(n, ()))]
         return Piece(tuple(chosen), tuple(given), tuple(shown))
 
@@ -205,6 +210,7 @@ class Dataflow:
         graph.node.extend(self.nodes[i] for i in piece.nodes)
         wanted = {n for i in piece.nodes for n in self.reads[i]}
         graph.initializer.extend(t for n, t in self.stored.items() if n in wanted)
+        graph.sparse_initializer.extend(t for n, t in self.sparse.items() if n in wanted)
         graph.initializer.extend(known[n] for n in piece.inputs if n in known)
         graph.input.extend(onnx.ValueInfoProto(name=n, type=types[n]) for n in piece.inputs if n not in known)
         declared = {o.name: o for o in self.model.graph.output}

@@ -37,6 +37,7 @@ from assay.lower.frontends.onnx.operators.strings import strings_rule
 from assay.lower.frontends.onnx.reading import Source, domain_of, load_model, opsets_of, read_model
 from assay.lower.frontends.onnx.registered import node_values, registered
 from assay.lower.frontends.onnx.schema import attributes_of, check_operands, printable, schema_of, text
+from assay.lower.frontends.onnx.sparse import dense
 from assay.lower.frontends.onnx.string_table import Strings, text_names, texts_of, without_strings
 from assay.lower.frontends.onnx.tensors import array_of, onnx_dtype
 from assay.semantics import budget, graph
@@ -209,9 +210,11 @@ class _Importer:
         return {text(v.name, "a value's name"): v.type for v in self.graph.value_info}
 
     def _initializers(self, main: _Frame, of: GraphProto) -> None:
-        if of.sparse_initializer:
-            name = text(of.sparse_initializer[0].values.name, "an initializer's name")
-            raise Unsupported(f"initializer {name!r} is sparse; dense ones are wanted", label="onnx.C8")
+        for sparse in of.sparse_initializer:
+            name = text(sparse.values.name, "an initializer's name")
+            with placed(where := self.span(name)):
+                found = dense(sparse, f"sparse initializer {name!r}", self.source.folder)
+                self._define(main, name, self.builder.constant(found, span=where))
         for stored in of.initializer:
             name = text(stored.name, "an initializer's name")
             with placed(where := self.span(name)):

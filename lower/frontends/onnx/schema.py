@@ -26,6 +26,7 @@ _FIELDS = {
     "TENSOR": "t",
     "GRAPH": "g",
     "TYPE_PROTO": "tp",
+    "SPARSE_TENSOR": "sparse_tensor",
     "FLOATS": "floats",
     "INTS": "ints",
     "STRINGS": "strings",

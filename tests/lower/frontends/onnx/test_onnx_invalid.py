@@ -247,10 +247,16 @@ def test_c8_kinds_of_values() -> None:
     refused(altered(lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 0)), "onnx.C8", "number 0")
 
 
-def test_c8_sparse_initializers() -> None:
-    values = helper.make_tensor("sparse", TensorProto.FLOAT, [1], [1.0])
-    sparse = helper.make_sparse_tensor(values, helper.make_tensor("i", TensorProto.INT64, [1], [0]), [3])
-    refused(altered(lambda m: m.graph.sparse_initializer.append(sparse)), "onnx.C8", "'sparse' is sparse")
+@pytest.mark.parametrize(
+    "places,shape,said",
+    [([2, 1], [2], "do not ascend"), ([1, 1], [2], "do not ascend"), ([1, 3], [2], "outside of its shape"),
+     ([0, 1, 2], [3], "a vector and int64"), ([-1, 0], [2], "outside of its shape"),
+     ([0, 0, 0, 1, 1, 0], [2, 3], "(2, 3)")],
+)  # fmt: skip
+def test_c9_sparse_initializers(places: list[int], shape: list[int], said: str) -> None:
+    values = helper.make_tensor("sparse", TensorProto.FLOAT, [2], [1.0, 2.0])
+    sparse = helper.make_sparse_tensor(values, helper.make_tensor("i", TensorProto.INT64, shape, places), [3])
+    refused(altered(lambda m: m.graph.sparse_initializer.append(sparse)), "onnx.C9", said)
 
 
 # --- C9: stored data ----------------------------------------------------------------------------------------------
