@@ -41,7 +41,7 @@ from assay.verify.app.size_choice import MOST_SIZES, SizeChoice, asserts, drawn,
 from assay.verify.app.stages import SKIPPABLE, VM, Stage, lowering_passes
 from assay.verify.app.vm_runs import BytecodeRuns
 from assay.verify.border.inputs import complete, import_with, inner_sizes, require_named, sized
-from assay.verify.border.onnx_words import words_of
+from assay.verify.border.onnx_words import table_words
 from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
@@ -385,7 +385,7 @@ class CheckRun:
                 if stage is VM and self.unplanned:
                     did += f"; no plan can have it: {self.unplanned}"
                 if before is None:
-                    did = "; ".join([did, *words_of(module.main.attrs)])
+                    did = "; ".join([did, *table_words(module.main.attrs)])
                 if before is None and self.defaults:
                     did = "; ".join(filter(None, [did, f"given in place of a default: {', '.join(self.defaults)}"]))
                     evidence.data["defaults"] = list(self.defaults)

@@ -30,7 +30,7 @@ ML = "ai.onnx.ml"
 
 
 @dataclass(frozen=True)
-class Numbered:
+class WithNumbers:
     """A model with numbers at its border, what is given for it, and the table of its strings, by their numbers."""
 
     model: ModelProto
@@ -38,7 +38,7 @@ class Numbered:
     strings: tuple[str, ...] = ()
 
 
-def numbered(model: ModelProto, given: Mapping[str, Any], known: Sequence[str] = ()) -> Numbered:
+def with_numbers_only(model: ModelProto, given: Mapping[str, Any], known: Sequence[str] = ()) -> WithNumbers:
     """The model itself where neither strings nor maps go in and out. `known` is a table that is to be kept; else it has
     the model's own strings, in their order there, and those that are given. Invalid (values.C4): what is given for an
     input of strings is none."""
@@ -46,15 +46,15 @@ def numbered(model: ModelProto, given: Mapping[str, Any], known: Sequence[str] =
     inside = [n for n in text_names(model.graph.input) if n not in stored]
     outside, maps = text_names(model.graph.output), _maps(model)
     if outside and any(_makes_strings(n) for n in nodes_of_model(model)):
-        return Numbered(model, dict(given))  # no table has what a run makes: the import refuses such outputs
+        return WithNumbers(model, dict(given))  # no table has what a run makes: the import refuses such outputs
     if not inside and not outside and not maps:
-        return Numbered(model, dict(given))
+        return WithNumbers(model, dict(given))
     made = without(model, {"graph"})
     made.graph.CopyFrom(model.graph)
     for node, place in maps:
         _as_matrix(made, node, place)
     if not inside and not outside:
-        return Numbered(made, dict(given))
+        return WithNumbers(made, dict(given))
     taken = {n: np.asarray(given[n]) for n in inside if n in given}
     if known:
         table = tuple(known)
@@ -77,18 +77,18 @@ def numbered(model: ModelProto, given: Mapping[str, Any], known: Sequence[str] =
         border.give(name)
     border.done()
     _note(made, STRINGS, table)
-    return Numbered(made, {**given, **codes}, table)
+    return WithNumbers(made, {**given, **codes}, table)
 
 
-MOST_WORDS = 12
+MOST_TOLD_WORDS = 12
 """Strings of a table that a line shows."""
 
 
-def words_of(attrs: Mapping[str, Any]) -> list[str]:
+def table_words(attrs: Mapping[str, Any]) -> list[str]:
     """What is said of a main function: for what the numbers stand that go in or out in place of strings, and the
     columns in place of maps."""
     strings, columns = attrs.get("strings", ()), attrs.get("columns", ())
-    said = [f"{i} {s!r}" for i, s in enumerate(strings[:MOST_WORDS])] + ["..."] * (len(strings) > MOST_WORDS)
+    said = [f"{i} {s!r}" for i, s in enumerate(strings[:MOST_TOLD_WORDS])] + ["..."] * (len(strings) > MOST_TOLD_WORDS)
     told = [f"numbers for strings: {', '.join(said)}, {len(strings)} any other"] if strings else []
     return told + [f"a column for each key of {c}" for c in columns]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from onnx import helper
 
-from assay.lower.frontends.onnx.schema import Formal, Schema
+from assay.lower.frontends.onnx.signatures import Formal, Schema
 
 DOMAIN = "com.microsoft"
 

@@ -20,7 +20,7 @@ from assay.lower.frontends.onnx.containers import Containers
 from assay.lower.frontends.onnx.contents import Contents, derive, follows, is_small, is_symbolic, objects
 from assay.lower.frontends.onnx.dynamic_shapes import MOST_SETTLED, Runs
 from assay.lower.frontends.onnx.open_values import is_open
-from assay.lower.frontends.onnx.schema import Schema
+from assay.lower.frontends.onnx.signatures import Schema
 from assay.lower.frontends.onnx.string_table import Strings, texts_of
 from assay.lower.frontends.onnx.tensors import array_of, onnx_dtype
 from assay.semantics import graph
