@@ -24,6 +24,7 @@ from assay.verify.app.text_run import is_text, load_either, load_text
 from assay.verify.border.inputs import all_dims, load_npz as load_arrays, sized
 from assay.verify.border.onnx_containers import with_tensors_only
 from assay.verify.border.onnx_defaults import with_given_defaults
+from assay.verify.border.onnx_words import with_numbers_only
 
 Array = np.ndarray[Any, Any]
 Program: TypeAlias = str | Path | onnx.ModelProto | Module
@@ -100,7 +101,8 @@ def with_inputs(
     if isinstance(model, onnx.ModelProto):
         found = with_given_defaults(model, given, dims)
         defaults = found.defaults
-        model, given = with_tensors_only(found.model, found.inputs, dims, seed, name)
+        words = with_numbers_only(found.model, found.inputs)
+        model, given = with_tensors_only(words.model, words.given, dims, seed, name)
     else:
         model, given, defaults = with_given_constants(model, given)
     return model, given, defaults, all_dims(model, given, dims)

@@ -59,6 +59,7 @@ from assay.verify.border.files import replace_file
 from assay.verify.border.inputs import as_members, load_opened, save
 from assay.verify.border.onnx_containers import with_tensors_only
 from assay.verify.border.onnx_defaults import with_given_defaults
+from assay.verify.border.onnx_words import with_numbers_only
 from assay.verify.c.tools import version
 from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.memory import second_opinion
@@ -396,7 +397,11 @@ def _of_model(stored: Stored, path: Path) -> Evidence:
     else:
         taken = with_given_defaults(model, defaults, stored.bound.dims)
         model, defaults = taken.model, taken.inputs
-        model, _ = with_tensors_only(model, stored.inputs(), stored.bound.dims, stored.seed, path.name, all_given=True)
+        known = stored.module("import", None).main.attrs.get("strings", ())
+        words = with_numbers_only(model, stored.inputs(), known)
+        model, _ = with_tensors_only(
+            words.model, words.given, stored.bound.dims, stored.seed, path.name, all_given=True
+        )
     if defaults:
         return refuted("checked", f"the certificate gives {min(defaults)} in place of a default, and the file has none")
     lowering = Lowering(

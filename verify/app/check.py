@@ -42,6 +42,7 @@ from assay.verify.app.size_choice import MOST_SIZES, SizeChoice, asserts, drawn,
 from assay.verify.app.stages import SKIPPABLE, VM, Stage, lowering_passes
 from assay.verify.app.vm_runs import BytecodeRuns
 from assay.verify.border.inputs import complete, import_with, inner_sizes, require_named, sized
+from assay.verify.border.onnx_words import table_words
 from assay.verify.c import check_c
 from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
@@ -387,6 +388,8 @@ class CheckRun:
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
                 if stage is VM and self.unplanned:
                     did = "; ".join(filter(None, [did, f"no plan can have it: {self.unplanned}"]))
+                if before is None:
+                    did = "; ".join(filter(None, [did, *table_words(module.main.attrs)]))
                 if before is None and self.defaults:
                     did = "; ".join(filter(None, [did, f"given in place of a default: {', '.join(self.defaults)}"]))
                     evidence.data["defaults"] = list(self.defaults)

@@ -16,7 +16,7 @@ from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from assay.lower.frontends.onnx.containers import inside_option
 from assay.lower.frontends.onnx.inner_nodes import nodes_of
-from assay.lower.frontends.onnx.interface import declared_type, is_container
+from assay.lower.frontends.onnx.interface import declared_type, is_container, is_map_rows
 from assay.semantics.errors import Invalid
 from assay.semantics.types import Type
 from assay.verify.app.onnx_run import run_values
@@ -71,8 +71,9 @@ def with_tensors_only(
 
 
 def containers(model: onnx.ModelProto) -> dict[str, Type]:
-    """The outputs that are sequences or optional values."""
-    return {o.name: declared_type(f"output {o.name!r}", o.type) for o in model.graph.output if is_container(o.type)}
+    """The outputs that are sequences or optional values, but not of maps."""
+    held = [o for o in model.graph.output if is_container(o.type) and not is_map_rows(o.type)]
+    return {o.name: declared_type(f"output {o.name!r}", o.type) for o in held}
 
 
 class _Border:

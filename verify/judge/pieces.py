@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
 
 from assay.lower.frontends.onnx.control import reads
 from assay.lower.frontends.onnx.operators import draws
@@ -47,13 +47,18 @@ class Dataflow:
     model: ModelProto
     sized: Collection[str] = ()
     """Tensors whose sizes are numbers, as far as that is known beforehand."""
+    shown: Collection[str] | None = None
+    """Tensors that a piece may take or give; what else a node makes, such as strings, stays inside. None: all."""
     nodes: list[NodeProto] = field(init=False)
     stored: dict[str, TensorProto] = field(init=False)
     """Initializers by name."""
+    sparse: dict[str, SparseTensorProto] = field(init=False)
+    """Sparse ones."""
 
     def __post_init__(self) -> None:
         graph = self.model.graph
         self.stored = {t.name: t for t in graph.initializer}
+        self.sparse = {t.values.name: t for t in graph.sparse_initializer}
         makers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
         order: list[int] = []
         work = Worklist((makers[o.name] for o in graph.output if o.name in makers), key=lambda i: i)
@@ -88,6 +93,11 @@ class Dataflow:
         return frozenset(o.name for o in self.model.graph.output)
 
     @cached_property
+    def inside(self) -> frozenset[str]:
+        """What nodes make that no piece may take or give."""
+        return frozenset(() if self.shown is None else self.makers.keys() - set(self.shown))
+
+    @cached_property
     def edges(self) -> frozenset[tuple[int, int]]:
         """Which node reads what which other makes."""
         return frozenset((self.makers[n], v) for n, found in self.readers.items() for v in found)
@@ -95,7 +105,7 @@ class Dataflow:
     @cached_property
     def settled(self) -> frozenset[str]:
         """The tensors that are known before a run: what is computed of initializers, and of sizes that are numbers."""
-        known: set[str] = set(self.stored)
+        known: set[str] = {*self.stored, *self.sparse}
         sized = {i.name for i in self.model.graph.input if _has_numbers(i.type)} | known | set(self.sized)
         for node, names in zip(self.nodes, self.reads, strict=True):
             if node.domain in ("", "ai.onnx") and node.op_type in ("Shape", "Size"):
@@ -108,14 +118,26 @@ class Dataflow:
         return frozenset(known)
 
     def piece(self, nodes: Iterable[int]) -> Piece:
-        """The piece of these nodes."""
-        chosen = sorted(set(nodes))
+        """The piece of these nodes, and of those that make or read what must stay inside."""
+        chosen = sorted(self._joined(nodes))
         inside = set(chosen)
         made = [n for i in chosen for n in self.nodes[i].output if n]
         here = set(made)
-        given = dict.fromkeys(n for i in chosen for n in self.reads[i] if n not in here and n not in self.stored)
+        given = dict.fromkeys(
+            n for i in chosen for n in self.reads[i] if n not in here and n not in self.stored | self.sparse
+        )
         shown = [n for n in made if n in self.results or any(r not in inside for r in self.readers.get(n, ()))]
         return Piece(tuple(chosen), tuple(given), tuple(shown))
+
+    def _joined(self, nodes: Iterable[int]) -> set[int]:
+        found: set[int] = set()
+        work = Worklist(nodes, key=lambda i: i)
+        for at in work:
+            found.add(at)
+            if self.inside:
+                work.add(self.makers[n] for n in self.reads[at] if n in self.inside)
+                work.add(r for n in self.nodes[at].output if n in self.inside for r in self.readers.get(n, ()))
+        return found
 
     def piece_to(self, names: Collection[str], known: Collection[str]) -> Piece:
         """The smallest piece that makes these tensors, its only outputs, from known ones."""
@@ -163,8 +185,11 @@ class Dataflow:
         return [c for c in found if c]
 
     def parts(self, piece: Piece) -> Iterator[Piece]:
-        """Smaller pieces that overlap and, with pairs of neighbours, hold every edge of a piece; of a single node
-        none."""
+        """Smaller pieces that overlap and, with pairs of neighbours, hold every edge of a piece, but for those of
+        neighbours that are always together; of a single node none."""
+        yield from (p for p in self._parts(piece) if len(p.nodes) < len(piece.nodes))
+
+    def _parts(self, piece: Piece) -> Iterator[Piece]:
         count = len(piece.nodes)
         if count < 2:
             return
@@ -185,6 +210,7 @@ class Dataflow:
         graph.node.extend(self.nodes[i] for i in piece.nodes)
         wanted = {n for i in piece.nodes for n in self.reads[i]}
         graph.initializer.extend(t for n, t in self.stored.items() if n in wanted)
+        graph.sparse_initializer.extend(t for n, t in self.sparse.items() if n in wanted)
         graph.initializer.extend(known[n] for n in piece.inputs if n in known)
         graph.input.extend(onnx.ValueInfoProto(name=n, type=types[n]) for n in piece.inputs if n not in known)
         declared = {o.name: o for o in self.model.graph.output}

@@ -173,7 +173,7 @@ class JudgeRun:
         places = sorted({k for a in asked for k in a.pieces})
         if not places:
             return
-        flow = Dataflow(self.subject.model, _sized(self.subject))
+        flow = Dataflow(self.subject.model, _sized(self.subject), self.subject.tensors)
         pieces = Piecewise(flow, [self.runs[k].inputs for k in places], self.source)
         names = [self.runs[k].name for k in places]
         each = [

@@ -98,6 +98,11 @@ class Runs:
         self._lets.append((graph.var(f"value_{self._count}", value.type), value))
         return self._lets[-1][0]
 
+    def demand(self, check: Expr) -> None:
+        """An assertion that stands before what follows."""
+        self._count += 1
+        self._lets.append((graph.var(f"checked_{self._count}", check.type), check))
+
     @property
     def types(self) -> list[Type]:
         """The types of what has a name where the next node is made."""

@@ -13,7 +13,8 @@ import onnx.defs
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 
 from assay.lower.frontends.onnx.containers import any_dtype, element_dtype
-from assay.lower.frontends.onnx.schema import Schema, given_attributes
+from assay.lower.frontends.onnx.schema import given_attributes
+from assay.lower.frontends.onnx.signatures import Schema
 from assay.lower.frontends.onnx.tensors import number_of
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr

@@ -136,6 +136,11 @@ def is_container(declared: TypeProto) -> bool:
     return declared.WhichOneof("value") in ("sequence_type", "optional_type")
 
 
+def is_map_rows(declared: TypeProto) -> bool:
+    """Whether a declaration is that of what ZipMap makes: a sequence of maps."""
+    return bool(declared.HasField("sequence_type") and declared.sequence_type.elem_type.HasField("map_type"))
+
+
 def tensor_type(what: str, declared: TypeProto) -> TypeProto.Tensor:
     """The tensor type of a declaration; Unsupported (onnx.C8) where it is something else."""
     if declared.HasField("tensor_type"):

@@ -8,7 +8,7 @@ import onnx.defs
 from onnx import ModelProto, NodeProto
 
 from assay.lower.frontends.onnx.control import CONTROL
-from assay.lower.frontends.onnx.operators import DOMAINS
+from assay.lower.frontends.onnx.operators import DOMAINS, is_foreign
 from assay.lower.frontends.onnx.reading import domain_of
 from assay.lower.frontends.onnx.registered import registered
 from assay.lower.frontends.onnx.schema import schema_of
@@ -29,10 +29,10 @@ def _is_known(node: NodeProto, opsets: Mapping[str, int], local: set[tuple[str, 
     name, domain = node.op_type, domain_of(node.domain)
     if (domain, name, node.overload) in local or domain not in opsets:
         return True
-    if domain not in DOMAINS and registered(domain, name) is not None:
-        return True
+    if is_foreign(domain, name):
+        return registered(domain, name) is not None
     if not onnx.defs.has(name, domain):
-        return domain in DOMAINS
+        return True
     if name in DOMAINS.get(domain, {}) or (domain == "" and name in CONTROL):
         return True
     try:

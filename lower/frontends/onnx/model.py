@@ -9,10 +9,12 @@ against them. What only computes shapes is computed here, by the evaluator that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
@@ -27,15 +29,17 @@ from assay.lower.frontends.onnx.interface import (
     declared_type,
     input_type,
     is_container,
+    is_map_rows,
 )
 from assay.lower.frontends.onnx.node import Array, Builder, Evaluate, Node, Refused, Result
-from assay.lower.frontends.onnx.operators import DOMAINS
+from assay.lower.frontends.onnx.operators import DOMAINS, is_foreign
 from assay.lower.frontends.onnx.operators.strings import strings_rule
 from assay.lower.frontends.onnx.reading import Source, domain_of, load_model, opsets_of, read_model
 from assay.lower.frontends.onnx.registered import node_values, registered
 from assay.lower.frontends.onnx.schema import attributes_of, check_operands, printable, schema_of, text
+from assay.lower.frontends.onnx.sparse import dense
 from assay.lower.frontends.onnx.string_table import Strings, text_names, texts_of, without_strings
-from assay.lower.frontends.onnx.tensors import array_of
+from assay.lower.frontends.onnx.tensors import array_of, onnx_dtype
 from assay.semantics import budget, graph
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import BudgetSpent, Invalid, Span, Unsupported, placed
@@ -52,6 +56,9 @@ NODE = 1_000
 
 
 __all__ = ["import_onnx", "load_model"]
+STRINGS, COLUMNS = "assay.strings", "assay.columns"
+"""What the metadata of a model calls the table of the strings for which numbers go in and out, and the outputs whose
+columns have names: JSON lists of strings."""
 
 
 def import_onnx(
@@ -86,9 +93,10 @@ def import_onnx(
             names = text_names(read_in.model.graph.input)
             values = {**values, **{n: strings.numbers(values[n]) for n in names if n in values}}
         builder = Builder(evaluate, read_in.folder, values, only_sizes)
-        builder.strings = strings
+        if strings is not None:
+            builder.strings = strings
         builder.draws = None if draws is None else np.random.RandomState(draws)
-        main = _Importer(read_in, builder, dims or {}).function(tensors)
+        main = _Importer(read_in, builder, dims or {}, strings is not None).function(tensors)
         return Module({"main": main, **builder.containers.definitions})
 
 
@@ -134,8 +142,10 @@ class _Frame:
 
 
 class _Importer:
-    def __init__(self, source: Source, builder: Builder, dims: Mapping[str, int]) -> None:
+    def __init__(self, source: Source, builder: Builder, dims: Mapping[str, int], texts: bool) -> None:
         self.source = source
+        self.takes_texts = texts
+        """Whether strings may go in and out: the caller has the table of their numbers."""
         self.builder = builder
         self.graph: GraphProto = source.model.graph
         self.symbols = NamedSizes(self.graph, dims)
@@ -166,17 +176,32 @@ class _Importer:
                 found = main.look(name)
                 if found is None:
                     raise Invalid(f"output {name!r} has no value", label="onnx.C4")
-                if is_container(output.type) and inside_option(found.type) is not None:
+                if output.type.tensor_type.elem_type == TensorProto.STRING and not self.takes_texts:
+                    onnx_dtype(TensorProto.STRING, f"output {name!r}")
+                if is_container(output.type) and not is_map_rows(output.type) and inside_option(found.type) is not None:
                     found = self.builder.containers.fitted(found, declared_type(f"output {name!r}", output.type))
                 self._check(name, output.type, found)
             results.append(found)
         if tensors is not None:
+            texts = self.builder.texts
             tensors.update(
-                (n, e) for n, e in main.names.items() if isinstance(e, Expr) and isinstance(e.type, TensorType)
+                (n, e)
+                for n, e in main.names.items()
+                if isinstance(e, Expr) and isinstance(e.type, TensorType) and (self.takes_texts or e not in texts)
             )
         body = results[0] if len(results) == 1 else graph.tuple_of(*results, span=self.span("outputs"))
         body = self.builder.runs.asserted(self.builder.runs.around(body, 0))
-        return graph.function(params, body, outputs=tuple(names))
+        words: Any = self._words()
+        return graph.function(params, body, outputs=tuple(names), **words)
+
+    def _words(self) -> dict[str, tuple[str, ...]]:
+        """What stands beside a model whose border has numbers for words: see `assay.verify.border.onnx_words`."""
+        found: dict[str, tuple[str, ...]] = {}
+        for prop in self.source.model.metadata_props:
+            if prop.key in (STRINGS, COLUMNS):
+                words = tuple(json.loads(prop.value))
+                found[prop.key.rpartition(".")[2]] = (*found.get(prop.key.rpartition(".")[2], ()), *words)
+        return found
 
     # --- what the graph starts from
 
@@ -185,21 +210,23 @@ class _Importer:
         return {text(v.name, "a value's name"): v.type for v in self.graph.value_info}
 
     def _initializers(self, main: _Frame, of: GraphProto) -> None:
-        if of.sparse_initializer:
-            name = text(of.sparse_initializer[0].values.name, "an initializer's name")
-            raise Unsupported(f"initializer {name!r} is sparse; dense ones are wanted", label="onnx.C8")
+        for sparse in of.sparse_initializer:
+            name = text(sparse.values.name, "an initializer's name")
+            with placed(where := self.span(name)):
+                found = dense(sparse, f"sparse initializer {name!r}", self.source.folder)
+                self._define(main, name, self.builder.constant(found, span=where))
         for stored in of.initializer:
             name = text(stored.name, "an initializer's name")
             with placed(where := self.span(name)):
                 if not name:
                     raise Invalid("an initializer has no name", label="onnx.C4")
-                strings = self.builder.strings if stored.data_type == TensorProto.STRING else None
-                if strings is not None:
-                    array = strings.numbers(texts_of(stored, f"initializer {name!r}"))
+                is_text = stored.data_type == TensorProto.STRING
+                if is_text:
+                    array = self.builder.strings.numbers(texts_of(stored, f"initializer {name!r}"))
                 else:
                     array = array_of(stored, f"initializer {name!r}", self.source.folder)
                 made = self.builder.constant(array, span=where)
-                if strings is not None:
+                if is_text:
                     self.builder.texts.add(made)
                 self._define(main, name, made)
 
@@ -223,7 +250,7 @@ class _Importer:
                     )
                     self.builder.containers.note(param, declared_shapes(given.type))
                 else:
-                    declared = given.type if self.builder.strings is None else without_strings(given.type)
+                    declared = without_strings(given.type) if self.takes_texts else given.type
                     param = Var(input_type(name, declared, self.symbols), name, span=where)
                     if declared is not given.type:
                         self.builder.texts.add(param)
@@ -273,7 +300,7 @@ class _Importer:
                 " of which the model imports no operator set",
                 label="onnx.C2",
             )
-        own = registered(domain, name) if domain not in DOMAINS else None
+        own = registered(domain, name) if is_foreign(domain, name) else None
         if own is not None:
             return _fields(own, [o for o in operands if o is not None], node, where)
         schema = schema_of(name, domain, frame.opsets[domain])
@@ -315,12 +342,22 @@ class _Importer:
 
     def _check(self, name: str, declared: TypeProto, value: Expr) -> None:
         """Invalid (onnx.C11) where a value is not of the type that the model declares."""
-        known = declared if self.builder.strings is None else without_strings(declared)
+        if is_map_rows(declared):
+            self._check_map(name, declared, value)
+            return
+        known = without_strings(declared)
         is_tensor = declared.HasField("tensor_type") and declared.tensor_type.elem_type
-        if is_tensor and self.builder.strings is not None and (known is not declared) != (value in self.builder.texts):
+        if is_tensor and (known is not declared) != (value in self.builder.texts):
             wanted, found = ("strings", "numbers") if known is not declared else ("numbers", "strings")
             raise Invalid(f"{name!r} is declared as {wanted}, but it holds {found}", label="onnx.C11")
         check_declared(name, known, value.type, self.symbols)
+
+    def _check_map(self, name: str, declared: TypeProto, value: Expr) -> None:
+        """Invalid (onnx.C11) where a value is not the map for each row that the model declares."""
+        keys = self.builder.columns.get(value)
+        of = declared.sequence_type.elem_type.map_type.key_type
+        if keys is None or (of == TensorProto.STRING) != isinstance(next(iter(keys), ""), str):
+            raise Invalid(f"{name!r} is declared as maps, but it is {value.type}", label="onnx.C11")
 
     # --- subgraphs
 

@@ -20,7 +20,7 @@ from assay.lower.frontends.onnx.containers import Containers
 from assay.lower.frontends.onnx.contents import Contents, derive, follows, is_small, is_symbolic, objects
 from assay.lower.frontends.onnx.dynamic_shapes import MOST_SETTLED, Runs
 from assay.lower.frontends.onnx.open_values import is_open
-from assay.lower.frontends.onnx.schema import Schema
+from assay.lower.frontends.onnx.signatures import Schema
 from assay.lower.frontends.onnx.string_table import Strings, texts_of
 from assay.lower.frontends.onnx.tensors import array_of, onnx_dtype
 from assay.semantics import graph
@@ -69,12 +69,14 @@ class Builder:
         self.containers = Containers()
         self.symbols: Callable[[], Collection[Symbol]] = tuple
         """The sizes of the model that have names."""
-        self.strings: Strings | None = None
-        """Numbers for strings, where the caller wants models with strings."""
+        self.strings = Strings()
+        """Numbers for strings."""
         self.draws: np.random.RandomState | None = None
         """Where random numbers come from, where the caller wants models with random operators."""
         self.texts: set[Expr] = set()
         """The tensors of int64 that stand for strings."""
+        self.columns: dict[Expr, tuple[str | int, ...]] = {}
+        """The matrices that stand for a map for each row, and what its keys are."""
         self._evaluate = evaluate
         self._closed: set[Expr] = set()
         self._values: dict[Expr, Constant] = {}
@@ -250,9 +252,7 @@ class Node:
 
     @property
     def strings(self) -> Strings:
-        """The numbers of strings; Unsupported (onnx.C14) where the caller gave no table for them."""
-        if self.builder.strings is None:
-            raise self.unsupported("strings are for assay run alone")
+        """The numbers of strings."""
         return self.builder.strings
 
     def text(self, numbers: Expr) -> Expr:

@@ -7,13 +7,14 @@ package's checker are long and name no node. Shapes are not looked at here: our 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import onnx.defs
 from onnx import AttributeProto, NodeProto
 
+from assay.lower.frontends.onnx.contrib import contrib_schemas
+from assay.lower.frontends.onnx.signatures import Formal, Schema
 from assay.lower.frontends.onnx.tensors import ONNX_NAMES
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Unsupported
@@ -26,6 +27,7 @@ _FIELDS = {
     "TENSOR": "t",
     "GRAPH": "g",
     "TYPE_PROTO": "tp",
+    "SPARSE_TENSOR": "sparse_tensor",
     "FLOATS": "floats",
     "INTS": "ints",
     "STRINGS": "strings",
@@ -34,47 +36,13 @@ _IGNORED = "consumed_inputs"
 """Version 1 told Caffe2's memory reuse with this attribute; it has no meaning."""
 
 
-@dataclass(frozen=True)
-class Formal:
-    """An operand as the schema has it. `variable` is the type variable, or "" where the type is fixed."""
-
-    name: str
-    optional: bool
-    variable: str
-    allowed: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Schema:
-    """One version of one operator."""
-
-    name: str
-    domain: str
-    version: int
-    operands: tuple[Formal, ...]
-    least: int
-    most: int
-    outputs: int
-    kinds: Mapping[str, str]
-    required: frozenset[str]
-    defaults: Mapping[str, Any]
-    default_protos: tuple[AttributeProto, ...]
-    has_body: bool
-    """Whether ONNX says what it means in terms of others."""
-
-    def operand(self, index: int) -> Formal:
-        """The formal operand for an actual one; the last stands for all further ones where it is variadic."""
-        return self.operands[min(index, len(self.operands) - 1)]
-
-    def __str__(self) -> str:
-        return f"{self.name}-{self.version}"
-
-
 @lru_cache(maxsize=4096)
 def schema_of(name: str, domain: str, opset: int) -> Schema:
     """The version of an operator that holds in an operator set; Invalid (onnx.C5) where there is none."""
     title = domain or "ai.onnx"
     if not onnx.defs.has(name, domain):
+        if (added := contrib_schemas().get((domain, name))) is not None:
+            return added
         where = f"domain {printable(title)}, operator set {opset}"
         raise Invalid(f"unknown operator {printable(name)} in {where}", label="onnx.C5")
     try:

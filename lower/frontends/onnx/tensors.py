@@ -51,7 +51,11 @@ def onnx_dtype(number: int, what: str) -> DType:
         return _BY_NUMBER[number]
     if number in TensorProto.DataType.values() and number != TensorProto.UNDEFINED:
         name = TensorProto.DataType.Name(number).lower()
-        known = "strings are for assay run alone" if name == "string" else f"supported are {', '.join(ONNX_NAMES)}"
+        known = (
+            "strings are for who gives a table of their numbers"
+            if name == "string"
+            else f"supported are {', '.join(ONNX_NAMES)}"
+        )
         raise Unsupported(f"{what} has elements of type {name}; {known}", label="onnx.C8")
     raise Invalid(f"{what} has the element type number {number}, which ONNX does not define", label="onnx.C8")
 

@@ -61,6 +61,7 @@ class Term:
     __or__ = _method("logical_or")
     power = _method("power")
     sqrt = _method("sqrt")
+    __neg__ = _method("negative")
     __abs__ = _method("abs")
     equal = _method("equal")
     floor = _method("floor")

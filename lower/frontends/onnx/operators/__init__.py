@@ -5,6 +5,7 @@ A rule is a function of a `Node`: operands, attributes, version. Adding one is o
 
 from __future__ import annotations
 
+from assay.lower.frontends.onnx import contrib
 from assay.lower.frontends.onnx.node import Rule
 from assay.lower.frontends.onnx.operators import (
     activations,
@@ -14,6 +15,7 @@ from assay.lower.frontends.onnx.operators import (
     draws,
     einsum,
     elementwise,
+    fused,
     images,
     linear_models,
     losses,
@@ -24,6 +26,7 @@ from assay.lower.frontends.onnx.operators import (
     padding,
     pooling,
     quantization,
+    quantized,
     recurrent,
     reduction,
     regions,
@@ -36,6 +39,8 @@ from assay.lower.frontends.onnx.operators import (
     slicing,
     suppression,
     training,
+    trees,
+    vector_machines,
 )
 
 _FILES = (
@@ -44,12 +49,19 @@ _FILES = (
     selection, sequences, signal, slicing, suppression,
 )  # fmt: skip
 
-RULES: dict[str, Rule] = {name: rule for file in _FILES for name, rule in file.TABLE.items()}
+RULES: dict[str, Rule] = {name: rule for file in _FILES for name, rule in file.TABLE.items()} | fused.STANDARD
 """By the operator's name in the domain ai.onnx."""
 
 DOMAINS: dict[str, dict[str, Rule]] = {
     "": RULES,
-    "ai.onnx.ml": {**ml.TABLE, **linear_models.TABLE},
+    "ai.onnx.ml": {**ml.TABLE, **linear_models.TABLE, **trees.TABLE, **vector_machines.TABLE},
     "ai.onnx.preview.training": training.TABLE,
+    contrib.DOMAIN: {**fused.TABLE, **quantized.TABLE},
 }
 """The tables of all domains; ai.onnx is the one without a name."""
+
+
+def is_foreign(domain: str, name: str) -> bool:
+    """Whether an operator is none of the standard's domains, nor one that is known of com.microsoft: a package may say
+    what it means."""
+    return domain not in DOMAINS or (domain == contrib.DOMAIN and name not in DOMAINS[domain])

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
+from assay.lower.frontends.onnx.sparse import dense
 from assay.semantics.dtypes import FLOAT32, INT64, dtype
 from assay.semantics.graph import Expr
 from assay.semantics.text.relax.build import python_number
@@ -30,7 +31,7 @@ def constant(node: Node) -> Expr:
         case "value_string" | "value_strings":
             return node.text(node.constant(node.strings.numbers(value)))
         case _:
-            raise node.unsupported(f"{name}: sparse tensors are not supported")
+            return node.constant(dense(value, f"{node}: {name}", node.builder.folder))
 
 
 def constant_of_shape(node: Node) -> Expr:

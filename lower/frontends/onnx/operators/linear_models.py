@@ -6,17 +6,21 @@ All compute in float32, whatever the operand is; rows are the first axis, featur
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.semantics.dtypes import FLOAT32
+from assay.semantics.dtypes import FLOAT32, DType
 from assay.semantics.graph import Expr
 
 
-def _numbers(node: Node, name: str) -> np.ndarray[Any, Any]:
-    """A list of floats in an attribute; empty where it is left out."""
+def numbers_of(node: Node, name: str) -> np.ndarray[Any, Any]:
+    """A list of floats in an attribute, or the doubles in the one that stands beside it; empty where both are left
+    out."""
+    if node.attrs.get(f"{name}_as_tensor") is not None:
+        return node.stored(f"{name}_as_tensor").reshape(-1)
     return np.asarray(node.attrs.get(name) or (), np.float32)
 
 
@@ -29,12 +33,12 @@ def _features(node: Node) -> int:
     return count
 
 
-def _for_each(node: Node, name: str, default: float) -> Expr:
+def _for_each(node: Node, name: str, default: float, of: DType = FLOAT32) -> Expr:
     """A number for all features, or one for each."""
-    found, features = _numbers(node, name), tensor(node[0]).shape[-1:]
+    found, features = np.asarray(node.attrs.get(name) or (default,), of.numpy), tensor(node[0]).shape[-1:]
     if found.size > 1 and features != (found.size,):
         raise node.wrong(f"{name} has {found.size} numbers; one, or one for each feature of {tensor(node[0])}")
-    return node.constant(found if found.size else np.array([default], np.float32), FLOAT32)
+    return node.constant(found, of)
 
 
 def scaler(node: Node) -> Expr:
@@ -47,8 +51,8 @@ def scaler(node: Node) -> Expr:
 
 def _scores(node: Node, outputs: int) -> Expr:
     """x times the coefficients, a row of these for each output, and the intercepts."""
-    features, weights = _features(node), _numbers(node, "coefficients")
-    shifts = _numbers(node, "intercepts")
+    features, weights = _features(node), numbers_of(node, "coefficients")
+    shifts = numbers_of(node, "intercepts")
     if weights.size != features * outputs or shifts.size not in (0, outputs):
         raise node.wrong(
             f"{weights.size} coefficients and {shifts.size} intercepts for {outputs} outputs of {features} features;"
@@ -59,37 +63,62 @@ def _scores(node: Node, outputs: int) -> Expr:
     return node.call("add", made, node.constant(shifts, FLOAT32)) if shifts.size else made
 
 
-def _transformed(node: Node, scores: Expr) -> Expr:
-    how = node.choice("post_transform", "NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-    match how:
+def transformed(node: Node, scores: Expr, how: str = "") -> Expr:
+    """Scores after the post_transform of a node, or another. PROBIT and SOFTMAX_ZERO are Unsupported: ONNX says no
+    formula, and its reference and ONNX Runtime have different ones."""
+    match how or node.choice("post_transform", "NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"):
         case "NONE":
             return scores
         case "SOFTMAX":
             return node.call("nn.softmax", scores, axis=-1)
         case "LOGISTIC":
             return node.call("sigmoid", scores)
-        case _:
-            raise node.unsupported(f"post_transform {how}; NONE, SOFTMAX or LOGISTIC is wanted")
+        case other:
+            raise node.unsupported(f"post_transform {other}; NONE, SOFTMAX or LOGISTIC is wanted")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of classes, whole numbers or the numbers of strings."""
+
+    numbers: np.ndarray[Any, Any]
+    are_texts: bool
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def at(self, node: Node, places: Expr) -> Expr:
+        """The labels at some places, one for each row."""
+        label = node.call("take", node.constant(self.numbers), places, axis=0)
+        return node.text(label) if self.are_texts else label
+
+
+def class_labels(node: Node, ints: str = "classlabels_ints") -> Labels:
+    """The labels that a classifier has in its attributes."""
+    if node.attrs.get("classlabels_strings"):
+        return Labels(node.strings.numbers(node.attrs["classlabels_strings"]), True)
+    return Labels(np.asarray(node.attrs.get(ints) or (), np.int64), False)
+
+
+def first_largest(node: Node, scores: Expr) -> Expr:
+    """The place of the largest score of each row, the first of several."""
+    _, places = node.fields(node.call("topk", scores, k=1, axis=1), 2)
+    return node.shaped(places, tensor(scores).shape[:1])
 
 
 def linear_regressor(node: Node) -> Expr:
     """Translate LinearRegressor."""
-    return _transformed(node, _scores(node, node.attrs["targets"]))
+    return transformed(node, _scores(node, node.attrs["targets"]))
 
 
 def linear_classifier(node: Node) -> Sequence[Expr]:
     """Translate LinearClassifier: the label with the largest score, the first of several, and the scores."""
-    if node.attrs.get("classlabels_strings"):
-        labels, are_texts = node.strings.numbers(node.attrs["classlabels_strings"]), True
-    else:
-        labels, are_texts = np.asarray(node.attrs.get("classlabels_ints") or (), np.int64), False
-    if labels.size < 2 or _numbers(node, "coefficients").size == _features(node) < labels.size * _features(node):
-        raise node.unsupported(f"{labels.size} labels and one row of coefficients; a row for each of several is wanted")
-    scores = _scores(node, int(labels.size))
-    _, places = node.fields(node.call("topk", scores, k=1, axis=1), 2)
-    rows = tensor(node[0]).shape[:1]
-    label = node.call("take", node.constant(labels), node.shaped(places, rows), axis=0)
-    return [node.text(label) if are_texts else label, _transformed(node, scores)]
+    labels = class_labels(node)
+    count = len(labels)
+    if count < 2 or numbers_of(node, "coefficients").size == _features(node) < count * _features(node):
+        raise node.unsupported(f"{count} labels and one row of coefficients; a row for each of several is wanted")
+    scores = _scores(node, count)
+    return [labels.at(node, first_largest(node, scores)), transformed(node, scores)]
 
 
 def normalizer(node: Node) -> Expr:
@@ -105,10 +134,11 @@ def normalizer(node: Node) -> Expr:
 
 
 def imputer(node: Node) -> Expr:
-    """Translate Imputer for floats: a number for all features, or one for each, in place of what is missing."""
+    """Translate Imputer: a number for all features, or one for each, in place of what is missing."""
     of = tensor(node[0]).dtype
     if not of.is_float:
-        raise node.unsupported(f"operand {tensor(node[0])}; floats are wanted")
+        missed = node.call("equal", node[0], node.attrs["replaced_value_int64"])
+        return node.call("where", missed, _for_each(node, "imputed_value_int64s", 0, of), node[0])
     missing = float(node.attrs["replaced_value_float"])
     found = _for_each(node, "imputed_value_floats", 0.0)
     missed = node.call("not_equal", node[0], node[0]) if missing != missing else node.call("equal", node[0], missing)

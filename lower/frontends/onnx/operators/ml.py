@@ -1,4 +1,4 @@
-"""The domain ai.onnx.ml: features, labels, trees (specs/lower.md, "Import")."""
+"""The domain ai.onnx.ml: features and labels (specs/lower.md, "Import")."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from onnx import TensorProto
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
-from assay.semantics.dtypes import INT64, dtype
+from assay.semantics import graph
+from assay.semantics.dtypes import FLOAT32, INT64, dtype
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import simplify
@@ -37,6 +38,8 @@ def binarizer(node: Node) -> Expr:
 
 def label_encoder(node: Node) -> Expr:
     """The value beside the first key that is equal, NaN equal to NaN; else a default."""
+    if node.version == 1:
+        return _label_encoder_1(node)
     keys, values = _labels(node, "keys"), _labels(node, "values")
     if keys.shape != values.shape or keys.ndim != 1:
         raise node.wrong(f"keys of shape {keys.shape}, values of shape {values.shape}; as many are wanted")
@@ -48,17 +51,102 @@ def label_encoder(node: Node) -> Expr:
         default = node.strings.numbers([node.attrs["default_string"]])
     else:
         default = np.array([node.attrs["default_float" if values.dtype == np.float32 else "default_int64"]])
-    of = dtype(values.dtype)
     x = node[0]
-    result: Expr = node.constant(default.astype(values.dtype).reshape(()))
     if tensor(x).dtype is not dtype(keys.dtype):
         raise node.wrong(f"X is {tensor(x)}, the keys are {dtype(keys.dtype)}")
+    result = _looked_up(node, x, keys, values, default.astype(values.dtype).reshape(()))
+    return node.text(result) if isinstance(values, _Numbers) else result
+
+
+def _label_encoder_1(node: Node) -> Expr:
+    """Version 1: a string's place in the list of classes, or the string at a place."""
+    words = node.attrs.get("classes_strings") or ()
+    codes, places = node.strings.numbers(words), np.arange(len(words))
+    if node[0] in node.builder.texts:
+        return _looked_up(node, node[0], codes, places, np.array(node.attrs["default_int64"]))
+    default = node.strings.numbers([node.attrs["default_string"]])[0]
+    return node.text(_looked_up(node, node[0], places, codes, default))
+
+
+MOST_CHOSEN = 16
+"""Of more keys the first that is equal is found in a table, not by a choice for each."""
+
+
+def _looked_up(node: Node, x: Expr, keys: Array, values: Array, default: Array) -> Expr:
+    """The value beside the first key that is equal, NaN equal to NaN; else the default."""
     missing = node.call("not_equal", x, x) if tensor(x).dtype.is_float else None
-    result = node.call("broadcast_to", result, shape=tensor(x).shape)
+    if len(keys) > MOST_CHOSEN:
+        return _looked_up_in_table(node, x, keys, values, default, missing)
+    result = node.call("broadcast_to", node.constant(default), shape=tensor(x).shape)
     for k, v in zip(keys[::-1], values[::-1], strict=True):
         same = missing if missing is not None and k != k else node.call("equal", x, node.constant(k))
-        result = node.call("where", same, node.constant(v, of), result)
-    return node.text(result) if isinstance(values, _Numbers) else result
+        result = node.call("where", same, node.constant(v, dtype(values.dtype)), result)
+    return result
+
+
+def _looked_up_in_table(node: Node, x: Expr, keys: Array, values: Array, default: Array, missing: Expr | None) -> Expr:
+    """The place of the first key that is equal, or the one behind all, in a table of the values and the default."""
+    places = node.constant(np.arange(len(keys)))
+    same = node.call("equal", node.call("expand_dims", x, axis=(tensor(x).ndim,)), node.constant(keys))
+    found = node.call("where", same, places, len(keys))
+    place = node.call("min", found, axis=(tensor(x).ndim,), keepdims=False)
+    if missing is not None and np.any(keys != keys):
+        place = node.call("where", missing, int(np.argmax(keys != keys)), place)
+    return node.call("take", node.constant(np.r_[values, default]), place, axis=0)
+
+
+def category_mapper(node: Node) -> Expr:
+    """Translate CategoryMapper: strings to whole numbers or back, by what X is."""
+    words, numbers = node.attrs.get("cats_strings") or (), np.array(node.attrs.get("cats_int64s") or (), np.int64)
+    if len(words) != len(numbers):
+        raise node.wrong(f"{len(words)} cats_strings and {len(numbers)} cats_int64s; as many are wanted")
+    codes = node.strings.numbers(words)
+    if node[0] in node.builder.texts:
+        return _looked_up(node, node[0], codes, numbers, np.array(node.attrs["default_int64"]))
+    default = node.strings.numbers([node.attrs["default_string"]])[0]
+    return node.text(_looked_up(node, node[0], numbers, codes, default))
+
+
+def one_hot_encoder(node: Node) -> Expr:
+    """Translate OneHotEncoder: 1 at the place of the category, all 0 for one that is not there. With `zeros` 0 a run in
+    which one is not there traps (assert_op.T1)."""
+    if node[0] in node.builder.texts:
+        kinds = node.strings.numbers(node.attrs.get("cats_strings") or ())
+    else:
+        kinds = np.array(node.attrs.get("cats_int64s") or (), np.int64)
+    if not kinds.size:
+        raise node.wrong("no categories of the operand's kind, strings or whole numbers, are given")
+    x = node.call("expand_dims", node.cast(node[0], INT64), axis=(tensor(node[0]).ndim,))
+    made = node.call("equal", x, node.constant(kinds))
+    if not node.attrs["zeros"]:
+        made = node.named(made)
+        one = node.call("max", node.cast(made, INT64), axis=(tensor(made).ndim - 1,), keepdims=False)
+        every = node.call("equal", node.call("min", one, axis=None, keepdims=False), 1)
+        node.builder.runs.demand(graph.assert_op(every, format=f"{node}: an element is none of the categories"))
+    return node.cast(made, FLOAT32)
+
+
+def feature_vectorizer(node: Node) -> Expr:
+    """Translate FeatureVectorizer: the operands beside one another as float32, a vector as one row."""
+    sizes, parts = node.attrs.get("inputdimensions") or (), []
+    if len(sizes) != len(node.operands()):
+        raise node.wrong(f"{len(sizes)} inputdimensions for {len(node.operands())} operands; as many are wanted")
+    for x, size in zip(node.operands(), sizes, strict=True):
+        shape = tensor(x).shape
+        if len(shape) not in (1, 2) or (isinstance(shape[-1], int) and shape[-1] != size):
+            raise node.wrong(f"an operand is {tensor(x)}; rows of {size} features are wanted")
+        parts.append(node.cast(node.shaped(x, (1, *shape)) if len(shape) == 1 else x, FLOAT32))
+    return parts[0] if len(parts) == 1 else node.call("concat", *parts, axis=1)
+
+
+def zip_map(node: Node) -> Expr:
+    """Translate ZipMap: the tensor itself, of which a column stands for each key (specs/lower.md, O25)."""
+    words, x = node.attrs.get("classlabels_strings"), tensor(node[0])
+    keys = words or node.attrs.get("classlabels_int64s") or ()
+    if x.ndim != 2 or (isinstance(x.shape[1], int) and x.shape[1] != len(keys)):
+        raise node.wrong(f"X is {x}; rows of {len(keys)} numbers, one for each label, are wanted")
+    node.builder.columns[node[0]] = tuple(keys)
+    return node[0]
 
 
 class _Numbers(np.ndarray[Any, Any]):
@@ -77,134 +165,13 @@ def _labels(node: Node, name: str) -> Array:
     raise node.wrong(f"no {name} are given")
 
 
-# --- trees --------------------------------------------------------------------------------------------------------
-
-_COMPARE = ("less_equal", "less", "greater_equal", "greater", "equal", "not_equal")
-_MEMBER = 6
-
-
-class _Trees:
-    """The trees as tables over all nodes, the leaves after the others; a leaf leads to itself."""
-
-    def __init__(self, node: Node, of: np.dtype[Any]) -> None:
-        def stored(name: str) -> Array:
-            return node.stored(name).reshape(-1)
-
-        self.node = node
-        modes, splits, weights = stored("nodes_modes").astype(np.int64), stored("nodes_splits"), stored("leaf_weights")
-        self.nodes, self.leaves = len(modes), len(weights)
-        own = np.arange(self.nodes, self.nodes + self.leaves)
-        branches = []
-        for way in ("true", "false"):
-            ids, leaf = (np.array(node.attrs[f"nodes_{way}{k}"], np.int64) for k in ("nodeids", "leafs"))
-            if not len(ids) == len(leaf) == len(splits) == self.nodes:
-                raise node.wrong(f"{self.nodes} modes, but {len(ids)} nodes_{way}nodeids, {len(splits)} splits")
-            if np.any((ids < 0) | (ids >= np.where(leaf != 0, self.leaves, self.nodes))):
-                raise node.wrong(f"nodes_{way}nodeids name a node or leaf that is not there")
-            branches.append(np.r_[np.where(leaf != 0, ids + self.nodes, ids), own])
-        self.true, self.false = branches
-        if np.any((modes < 0) | (modes > _MEMBER)):
-            raise node.wrong(f"nodes_modes are {modes.tolist()}; 0 to {_MEMBER} are wanted")
-        self.modes = np.r_[modes, np.zeros(self.leaves, np.int64)]
-        self.features = np.r_[np.array(node.attrs["nodes_featureids"], np.int64), np.zeros(self.leaves, np.int64)]
-        self.splits = np.r_[splits, np.zeros(self.leaves, splits.dtype)].astype(of)
-        missing = node.attrs.get("nodes_missing_value_tracks_true") or (0,) * self.nodes
-        self.missing = np.r_[np.array(missing, bool), np.zeros(self.leaves, bool)]
-        self.weights = weights.astype(of)
-        self.targets = np.array(node.attrs["leaf_targetids"], np.int64)
-        self.members = self._members(stored("membership_values") if node.attrs.get("membership_values") else None, of)
-        roots = np.array(node.attrs["tree_roots"], np.int64)
-        if np.any((roots < 0) | (roots >= self.nodes)):
-            raise node.wrong(f"tree_roots are {roots.tolist()}; there are {self.nodes} nodes")
-        # a tree that is one leaf is written as a node whose branches are both that leaf
-        single = (self.true[roots] == self.false[roots]) & (self.true[roots] >= self.nodes)
-        self.roots = np.where(single, self.true[roots], roots)
-
-    def _members(self, values: Array | None, of: np.dtype[Any]) -> Array:
-        """A row for each node, filled up with NaN, which equals nothing. Each set ends with NaN."""
-        sets: list[list[float]] = [[]]
-        for v in values if values is not None else ():
-            if v != v:
-                sets.append([])
-            else:
-                sets[-1].append(float(v))
-        asking = np.flatnonzero(self.modes == _MEMBER)
-        if len(asking) != len(sets) - 1:
-            raise self.node.wrong(
-                f"{len(asking)} nodes ask for members, but membership_values has {len(sets) - 1} sets"
-            )
-        table = np.full((len(self.modes), max(map(len, sets))), np.nan, of)
-        for n, found in zip(asking, sets[:-1], strict=True):
-            table[n, : len(found)] = found
-        return table
-
-    def depth(self) -> int:
-        """The most steps from a root to a leaf; Invalid (onnx.C12) where a way leads in a circle."""
-        at, steps = np.unique(self.roots), 0
-        while np.any(at < self.nodes):
-            steps += 1
-            if steps > self.nodes:
-                raise self.node.wrong("the trees have a circle")
-            at = np.unique(np.r_[self.true[at], self.false[at]])
-        return steps
-
-
-def tree_ensemble(node: Node) -> Expr:
-    """All rows go down all trees at once, a level at a time."""
-    x = tensor(node[0])
-    if x.ndim != 2:
-        raise node.wrong(f"X is {x}; rows of features are wanted")
-    trees = _Trees(node, np.dtype(x.dtype.numpy))
-    rows, count = x.shape[0], len(trees.roots)
-    at = node.call("broadcast_to", node.constant(trees.roots), shape=(rows, count))
-    row = node.call("expand_dims", node.call("arange", size=rows), axis=(1,))
-    row = node.call("expand_dims", node.call("broadcast_to", row, shape=(rows, count)), axis=(2,))
-
-    def look(table: Array, of: Expr) -> Expr:
-        return node.call("take", node.constant(table), of, axis=0)
-
-    for _ in range(trees.depth()):
-        feature = node.call("expand_dims", look(trees.features, at), axis=(2,))
-        value = node.call("gather_nd", node[0], node.call("concat", row, feature, axis=2))
-        holds = node.call("logical_and", node.call("not_equal", value, value), look(trees.missing, at))
-        for mode in np.unique(trees.modes[: trees.nodes]):
-            if mode == _MEMBER:
-                same = node.call("equal", node.call("expand_dims", value, axis=(2,)), look(trees.members, at))
-                found = node.call("sum", node.cast(same, INT64), axis=(2,), keepdims=False)
-                here = node.call("greater", found, 0)
-            else:
-                here = node.call(_COMPARE[mode], value, look(trees.splits, at))
-            holds = node.call("logical_or", holds, node.call("logical_and", here, look(trees.modes == mode, at)))
-        at = node.call("where", holds, look(trees.true, at), look(trees.false, at))
-    leaf = node.call("subtract", at, trees.nodes)
-    return _transformed(node, _aggregated(node, trees, leaf, look))
-
-
-def _aggregated(node: Node, trees: _Trees, leaf: Expr, look: Any) -> Expr:
-    of = tensor(node[0]).dtype
-    how = node.attrs["aggregate_function"]
-    if how not in range(4):
-        raise node.wrong(f"aggregate_function is {how}; 0 to 3 are wanted")
-    neutral = of.max if how == 2 else of.min if how == 3 else 0
-    weight = node.call("expand_dims", look(trees.weights, leaf), axis=(2,))
-    target = node.call("expand_dims", look(trees.targets, leaf), axis=(2,))
-    own = node.call("equal", target, node.call("arange", size=node.attrs["n_targets"]))
-    part = node.call("where", own, weight, neutral)
-    result = node.call({2: "min", 3: "max"}.get(how, "sum"), part, axis=(1,), keepdims=False)
-    return node.call("divide", result, len(trees.roots)) if how == 0 else result
-
-
-def _transformed(node: Node, x: Expr) -> Expr:
-    how = node.attrs["post_transform"]
-    if how not in range(3):
-        raise node.unsupported(f"post_transform {how}; 0 (none), 1 (softmax) or 2 (logistic) is wanted")
-    return x if how == 0 else node.call("nn.softmax", x, axis=1) if how == 1 else node.call("sigmoid", x)
-
-
 TABLE: dict[str, Rule] = {
     "ArrayFeatureExtractor": array_feature_extractor,
     "Binarizer": binarizer,
+    "CategoryMapper": category_mapper,
+    "FeatureVectorizer": feature_vectorizer,
     "LabelEncoder": label_encoder,
-    "TreeEnsemble": tree_ensemble,
+    "OneHotEncoder": one_hot_encoder,
+    "ZipMap": zip_map,
 }
 """Of the domain ai.onnx.ml."""

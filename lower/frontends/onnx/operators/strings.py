@@ -28,7 +28,7 @@ MOVES = frozenset(
 )
 """Operators that give elements of their operands: the rule for numbers serves."""
 
-READS = frozenset("Equal LabelEncoder Shape Size TfIdfVectorizer".split())
+READS = frozenset("CategoryMapper Equal LabelEncoder OneHotEncoder Shape Size TfIdfVectorizer".split())
 """Operators that give no strings, but may be given some: the rule for numbers serves."""
 
 

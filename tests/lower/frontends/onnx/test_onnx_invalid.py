@@ -227,11 +227,12 @@ def test_c8_element_types(of: str) -> None:
     number = TensorProto.DataType.Value(of)
     proto = model(chain(("Identity", ["x"], ["y"], {})), {"x": (number, (2,))}, {"y": (number, (2,))}, opset=14)
     refused(proto, "onnx.C8", "input 'x'", of.lower(), "strings are for" if of == "STRING" else "supported are float32")
-    label = "onnx.C14" if of == "STRING" else "onnx.C8"  # strings are for who gives a table of them
+    is_text = of == "STRING"  # which may stand inside of a model
+    label = "onnx.C13" if is_text else "onnx.C8"
     refused(single("Cast", 21, [X], {"to": number}), label, of.lower())
-    refused(single("Cast", 1, [X], {"to": of}), label, of.lower() if of == "STRING" else of)
+    refused(single("Cast", 1, [X], {"to": of}), label, of.lower() if is_text else of)
     stored = altered(lambda m: m.graph.initializer.append(TensorProto(name="s", data_type=number)))
-    refused(stored, "onnx.C8", "initializer 's'", "model (s)")
+    refused(stored, "onnx.C9" if is_text else "onnx.C8", "initializer 's'", "model (s)")
 
 
 def test_c8_kinds_of_values() -> None:
@@ -246,10 +247,16 @@ def test_c8_kinds_of_values() -> None:
     refused(altered(lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 0)), "onnx.C8", "number 0")
 
 
-def test_c8_sparse_initializers() -> None:
-    values = helper.make_tensor("sparse", TensorProto.FLOAT, [1], [1.0])
-    sparse = helper.make_sparse_tensor(values, helper.make_tensor("i", TensorProto.INT64, [1], [0]), [3])
-    refused(altered(lambda m: m.graph.sparse_initializer.append(sparse)), "onnx.C8", "'sparse' is sparse")
+@pytest.mark.parametrize(
+    "places,shape,said",
+    [([2, 1], [2], "do not ascend"), ([1, 1], [2], "do not ascend"), ([1, 3], [2], "outside of its shape"),
+     ([0, 1, 2], [3], "a vector and int64"), ([-1, 0], [2], "outside of its shape"),
+     ([0, 0, 0, 1, 1, 0], [2, 3], "(2, 3)")],
+)  # fmt: skip
+def test_c9_sparse_initializers(places: list[int], shape: list[int], said: str) -> None:
+    values = helper.make_tensor("sparse", TensorProto.FLOAT, [2], [1.0, 2.0])
+    sparse = helper.make_sparse_tensor(values, helper.make_tensor("i", TensorProto.INT64, shape, places), [3])
+    refused(altered(lambda m: m.graph.sparse_initializer.append(sparse)), "onnx.C9", said)
 
 
 # --- C9: stored data ----------------------------------------------------------------------------------------------

@@ -1,0 +1,217 @@
+"""An ONNX model with numbers at its border in place of strings and maps (specs/verify.md, "Inputs").
+
+What is lowered has no strings, and no file holds a map. So an input of strings takes their numbers in a table, from
+which a CategoryMapper makes the strings inside; an output of strings gives such numbers; and one that is a map for each
+row, made by ZipMap, gives the matrix whose columns the map names. Inside of the model nothing changes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
+
+from assay.lower.frontends.onnx.inner_nodes import nodes_of, nodes_of_model
+from assay.lower.frontends.onnx.interface import is_map_rows
+from assay.lower.frontends.onnx.model import COLUMNS, STRINGS
+from assay.lower.frontends.onnx.outside import without
+from assay.lower.frontends.onnx.string_table import text_names, texts_of
+from assay.verify.app.onnx_run import require_strings
+
+Array = np.ndarray[Any, Any]
+OTHER = "_any other string_"
+"""What a number stands for that is none of a string."""
+ML = "ai.onnx.ml"
+
+
+@dataclass(frozen=True)
+class WithNumbers:
+    """A model with numbers at its border, what is given for it, and the table of its strings, by their numbers."""
+
+    model: ModelProto
+    given: dict[str, Any]
+    strings: tuple[str, ...] = ()
+
+
+def with_numbers_only(model: ModelProto, given: Mapping[str, Any], known: Sequence[str] = ()) -> WithNumbers:
+    """The model itself where neither strings nor maps go in and out. `known` is a table that is to be kept; else it has
+    the model's own strings, in their order there, and those that are given. Invalid (values.C4): what is given for an
+    input of strings is none."""
+    stored = {t.name for t in model.graph.initializer}
+    inside = [n for n in text_names(model.graph.input) if n not in stored]
+    outside, maps = text_names(model.graph.output), _maps(model)
+    if outside and any(_makes_strings(n) for n in nodes_of_model(model)):
+        return WithNumbers(model, dict(given))  # no table has what a run makes: the import refuses such outputs
+    if not inside and not outside and not maps:
+        return WithNumbers(model, dict(given))
+    made = without(model, {"graph"})
+    made.graph.CopyFrom(model.graph)
+    for node, place in maps:
+        _as_matrix(made, node, place)
+    if not inside and not outside:
+        return WithNumbers(made, dict(given))
+    taken = {n: np.asarray(given[n]) for n in inside if n in given}
+    if known:
+        table = tuple(known)
+    else:
+        for name, array in taken.items():
+            require_strings(name, array)
+        table = tuple(
+            dict.fromkeys([*_own_strings(model), *(str(s) for a in taken.values() for s in a.reshape(-1))])
+        ) or ("",)
+    numbers = {s: i for i, s in enumerate(table)}
+    codes = {
+        n: np.array([numbers[str(s)] for s in a.reshape(-1)], np.int64).reshape(a.shape)
+        for n, a in taken.items()
+        if a.dtype.kind == "U"
+    }
+    border = _Border(made, table)
+    for name in inside:
+        border.take(name)
+    for name in outside:
+        border.give(name)
+    border.done()
+    _note(made, STRINGS, table)
+    return WithNumbers(made, {**given, **codes}, table)
+
+
+MOST_TOLD_WORDS = 12
+"""Strings of a table that a line shows."""
+
+
+def table_words(attrs: Mapping[str, Any]) -> list[str]:
+    """What is said of a main function: for what the numbers stand that go in or out in place of strings, and the
+    columns in place of maps."""
+    strings, columns = attrs.get("strings", ()), attrs.get("columns", ())
+    said = [f"{i} {s!r}" for i, s in enumerate(strings[:MOST_TOLD_WORDS])] + ["..."] * (len(strings) > MOST_TOLD_WORDS)
+    told = [f"numbers for strings: {', '.join(said)}, {len(strings)} any other"] if strings else []
+    return told + [f"a column for each key of {c}" for c in columns]
+
+
+def _note(model: ModelProto, key: str, words: Sequence[str]) -> None:
+    model.metadata_props.add(key=key, value=json.dumps(list(words)))
+
+
+# --- maps
+
+
+def _maps(model: ModelProto) -> list[tuple[int, str]]:
+    """The nodes whose maps are outputs of the model, and nothing else; the others stay, and the import says why not."""
+    declared = {o.name for o in model.graph.output if is_map_rows(o.type)}
+    read = {n for node in nodes_of(model.graph) for n in node.input}
+    return [
+        (i, node.output[0])
+        for i, node in enumerate(model.graph.node)
+        if node.op_type == "ZipMap" and node.domain == ML and node.output[0] in declared - read
+    ]
+
+
+def _as_matrix(model: ModelProto, place: int, name: str) -> None:
+    node = model.graph.node[place]
+    attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    keys = [k.decode() for k in attrs.get("classlabels_strings", ())] or list(attrs.get("classlabels_int64s", ()))
+    kept = helper.make_node("Identity", node.input, node.output, node.name)
+    model.graph.node[place].CopyFrom(kept)
+    for info in model.graph.output:
+        if info.name == name:
+            info.type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    _note(model, COLUMNS, [f"{name}: {', '.join(map(str, keys))}"])
+
+
+# --- strings
+
+
+def _own_strings(model: ModelProto) -> Iterable[str]:
+    """The strings that the model itself holds: labels, categories, keys, constants."""
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.STRING:
+            yield from texts_of(tensor, f"initializer {tensor.name!r}").reshape(-1)
+    for node in nodes_of_model(model):
+        for given in node.attribute:
+            yield from _of_attribute(given)
+
+
+def _makes_strings(node: NodeProto) -> bool:
+    to = next((a.i for a in node.attribute if a.name == "to"), 0)
+    return node.op_type in MAKERS or (node.op_type == "Cast" and to == TensorProto.STRING)
+
+
+MAKERS = ("StringConcat", "StringNormalizer", "StringSplit")
+"""Operators whose strings are neither the model's nor given. So may be those of a Cast."""
+
+
+def _of_attribute(given: AttributeProto) -> Iterable[str]:
+    if given.type == AttributeProto.TENSOR and given.t.data_type == TensorProto.STRING:
+        yield from texts_of(given.t, f"attribute {given.name!r}").reshape(-1)
+    elif given.name.endswith("_strings") or given.name in ("string_vocabulary", "pool_strings"):
+        yield from (s.decode(errors="replace") for s in given.strings)
+    elif given.name in ("default_string", "value_string"):
+        yield given.s.decode(errors="replace")
+
+
+class _Border:
+    def __init__(self, model: ModelProto, table: Sequence[str]) -> None:
+        self.model, self.graph, self.table = model, model.graph, table
+        self.before: list[NodeProto] = []
+        self.after: list[NodeProto] = []
+        self.names = {n for node in nodes_of(self.graph) for n in (*node.input, *node.output)}
+        self.names |= {v.name for v in (*self.graph.input, *self.graph.output)}
+
+    def take(self, name: str) -> None:
+        """What goes in under that name are numbers; the nodes read the strings that are made of them."""
+        inner = self.fresh(name)
+        self.before.append(self.mapper(name, inner))
+        for node in nodes_of(self.graph):
+            for i, n in enumerate(node.input):
+                if n == name:
+                    node.input[i] = inner
+        self.numbers(info for info in self.graph.input if info.name == name)
+
+    def give(self, name: str) -> None:
+        """What goes out under that name are numbers of what is made under another."""
+        inner = self.fresh(name)
+        for node in nodes_of(self.graph):
+            for names in (node.input, node.output):
+                for i, n in enumerate(names):
+                    if n == name:
+                        names[i] = inner
+        # an initializer or input that is an output too keeps its name
+        own = inner if any(inner in node.output for node in self.graph.node) else name
+        given = self.fresh(name) if own == name else name
+        self.after.append(self.mapper(own, given))
+        for info in self.graph.output:
+            if info.name == name:
+                info.name = given
+        self.numbers(info for info in self.graph.output if info.name == given)
+
+    def mapper(self, x: str, y: str) -> NodeProto:
+        count = len(self.table)
+        return helper.make_node(
+            "CategoryMapper", [x], [y], f"numbers of {x}", domain=ML, cats_strings=list(self.table),
+            cats_int64s=list(range(count)), default_int64=count, default_string=OTHER,
+        )  # fmt: skip
+
+    def numbers(self, infos: Iterable[onnx.ValueInfoProto]) -> None:
+        for info in infos:
+            info.type.tensor_type.elem_type = TensorProto.INT64
+
+    def fresh(self, name: str) -> str:
+        while name in self.names:
+            name += "_"
+        self.names.add(name)
+        return name
+
+    def done(self) -> None:
+        nodes = [*self.before, *self.graph.node, *self.after]
+        del self.graph.node[:]
+        self.graph.node.extend(nodes)
+        kept = [v for v in self.graph.value_info if v.name not in {n for m in self.after for n in m.input}]
+        del self.graph.value_info[:]
+        self.graph.value_info.extend(kept)
+        if all(o.domain != ML for o in self.model.opset_import):
+            self.model.opset_import.append(helper.make_opsetid(ML, 1))
