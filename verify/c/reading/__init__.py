@@ -1,0 +1,137 @@
+"""The text of the C is read back, and held against the planned program (specs/verify.md, "c").
+
+Nothing here is shared with `assay.lower.c`, which writes the text, but the description of the arguments that it hands
+out. A file is read once for each configuration of its macros. What is not read is said with its reason, and nothing
+is shown of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.lower.c.source import CSource
+from assay.lower.interfaces import Interface
+from assay.semantics.module import Module
+from assay.verify.c.reading.entry import EntryReader
+from assay.verify.c.reading.expressions import routine_term
+from assay.verify.c.reading.functions import Functions
+from assay.verify.c.reading.kernel import KernelReader, KernelReading
+from assay.verify.c.reading.parse import CFile, read_file
+from assay.verify.c.reading.preprocess import NotRead
+from assay.verify.c.reading.recognised import Recognised
+from assay.verify.c.reading.terms import TermTable
+
+PLAIN = {"__STDC_VERSION__": "199901L"}
+MOST_TEXT = 5_000_000
+"""Characters of a text that is read: some seconds for each million."""
+CONTRACTION = {
+    "__clang__": ("STDC FP_CONTRACT OFF",),
+    "__GNUC__": ('GCC optimize("fp-contract=off")',),
+}
+"""What a compiler has to be told by the file, so that it rounds each product."""
+
+
+@dataclass
+class ReadBack:
+    """What was read: of each kernel why it was not, or "" if it was; the calls whose arguments were shown, and why the
+    entry was not, or ""."""
+
+    kernels: dict[str, str] = field(default_factory=dict)
+    calls: int = 0
+    entry: str = ""
+    asked: int = 0
+
+    @property
+    def read(self) -> int:
+        """How many kernels were read."""
+        return sum(not reason for reason in self.kernels.values())
+
+    @property
+    def holds(self) -> bool:
+        """Whether all was."""
+        return not self.entry and self.read == len(self.kernels)
+
+
+def read_back(source: CSource, module: Module) -> ReadBack:
+    """Read the C of a planned program in each configuration of its macros; what is not read in one is not."""
+    module = module.resolved()
+    total = ReadBack({s.kernel: "" for s in module.program.calls})
+    try:
+        if source.interface is not Interface.UNPACKED or source.devices:
+            raise NotRead("the calling convention is not read")
+        if len(source.source) > MOST_TEXT:
+            raise NotRead(f"the text has more than {MOST_TEXT} characters")
+        require_no_contraction(source)
+        for reproducible in (False, True):
+            macros = {f"{source.macro}_REPRODUCIBLE": "1"} if reproducible else {}
+            one = _Configuration(source, module, total, reproducible)
+            one.run(read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}))
+    except NotRead as why:
+        total.entry = total.entry or str(why)
+        total.kernels = {
+            n: reason or "the file is not read" if not total.calls else reason for n, reason in total.kernels.items()
+        }
+    return total
+
+
+def require_no_contraction(source: CSource) -> None:
+    """The file tells compilers not to contract before its first function."""
+    for compiler, wanted in CONTRACTION.items():
+        macros = {**PLAIN, compiler: "12"}
+        found = read_pragmas(source, macros)
+        if any(w not in found for w in wanted):
+            raise NotRead(f"where {compiler} is defined, the file allows a product and a sum to be contracted")
+
+
+def read_pragmas(source: CSource, macros: Mapping[str, str]) -> list[str]:
+    """The pragmas before the first function, under some macros."""
+    from assay.verify.c.reading.preprocess import Preprocessor
+
+    reader = Preprocessor({f"{source.name}.h": source.header})
+    for name, value in macros.items():
+        reader.define(name, value)
+    lines = reader.run(source.source).split("\n")
+    first = next((i for i, line in enumerate(lines) if line.startswith("{")), len(lines))
+    return [p for at, p in reader.pragmas if at < first]
+
+
+@dataclass
+class _Configuration:
+    """The file under one configuration."""
+
+    source: CSource
+    module: Module
+    total: ReadBack
+    reproducible: bool
+    readings: dict[tuple[str, str], KernelReading | None] = field(default_factory=dict)
+
+    def run(self, file: CFile) -> None:
+        """Read entry and kernels."""
+        self.functions = Functions(file, TermTable(), Recognised(routine_term, self.reproducible))
+        entry = EntryReader(file, self.source, self.module, self.kernel)
+        try:
+            entry.compare()
+        except NotRead as why:
+            self.total.entry = self.total.entry or str(why)
+            called = {k for _, k in self.readings}
+            for name in self.total.kernels:
+                if name not in called and not self.total.kernels[name]:
+                    self.total.kernels[name] = "the entry is not read up to its call"
+        self.total.calls = entry.shown
+
+    def kernel(self, name: str, wanted: str) -> KernelReading | None:
+        """The function of a call, read as the kernel of a step; None: it is not."""
+        key = (name, wanted)
+        if key not in self.readings:
+            self.readings[key] = None
+            function = self.functions.file.functions.get(name)
+            try:
+                if function is None:
+                    raise NotRead(f"the function {name} is not there")
+                reader = KernelReader(self.functions, function, self.module.kernel(wanted), self.source.macro)
+                self.readings[key] = found = reader.run()
+                self.total.asked += found.asked
+            except NotRead as why:
+                self.total.kernels[wanted] = self.total.kernels[wanted] or str(why)
+        return self.readings[key]
