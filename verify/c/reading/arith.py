@@ -77,6 +77,8 @@ class Arithmetic:
         least, most = self.facts.interval(a)
         if low <= least and most < low + size:
             return a
+        if a.op == "ite":
+            return self.choice(a.args[0], self.wrap(a.args[1], low, bits), self.wrap(a.args[2], low, bits))
         poly = {m: c % size for m, c in as_poly(a).items()}
         inner = [(m, c) for m, c in poly.items() if len(m) == 1 and m[0].op == "wrap" and m[0].args[2] >= bits]
         if inner:
@@ -122,19 +124,21 @@ class Arithmetic:
         return a if self._is_below(a, b) else self.table.term("fmod", (a, b), "int")
 
     def tdiv(self, a: Term, b: Term) -> Term:
-        """The quotient rounded to zero; b is not 0."""
+        """The quotient rounded to zero; b is not 0. By -1 it is -a; `tquot` is the quotient by all others."""
         if self.is_at_least(a, 0) and self.is_at_least(b, 1):
             return self.fdiv(a, b)
         if a.is_constant and b.is_constant and b.value:
             quotient = abs(a.value) // abs(b.value)
             return self.whole(quotient if (a.value < 0) == (b.value < 0) else -quotient)
-        return self.table.term("tdiv", (a, b), "int")
+        quotient = self.table.term("tquot", (a, b), "int")
+        return self.choice(self.eq0(self.add(b, self.whole(1))), self.mul(a, self.whole(-1)), quotient)
 
     def tmod(self, a: Term, b: Term) -> Term:
         """The remainder of that, with the sign of the dividend."""
         if self.is_at_least(a, 0) and self.is_at_least(b, 1):
             return self.fmod(a, b)
-        return self.sub(a, self.mul(b, self.tdiv(a, b)))
+        remainder = self.table.term("trem", (a, b), "int")
+        return self.choice(self.eq0(self.add(b, self.whole(1))), self.whole(0), remainder)
 
     def _is_below(self, a: Term, b: Term) -> bool:
         return self.facts.interval(a)[0] >= 0 and self.facts.interval(self.sub(b, a))[0] >= 1
@@ -276,6 +280,10 @@ class Arithmetic:
             return a
         if condition.op == "not":
             return self.choice(condition.args[0], b, a)
+        if a.op == "ite" and a.args[0] is condition:
+            return self.choice(condition, a.args[1], b)
+        if b.op == "ite" and b.args[0] is condition:
+            return self.choice(condition, a, b.args[2])
         if a.sort == "int" and condition.op == "ge0":
             difference = condition.args[0]
             if difference in (self.sub(self.sub(b, a), self.whole(1)), self.sub(b, a)):

@@ -38,6 +38,12 @@ class Facts:
 
     def narrow(self, condition: Term) -> None:
         """Take from a condition on one atom what it says of its interval."""
+        if condition.op == "not" and condition.args[0].op == "eq0":
+            atom = condition.args[0].args[0]
+            low, high = self.within.get(atom, atom.within)
+            if low == 0:
+                self.within[atom] = (1, high)
+                self._known.clear()
         if condition.op != "ge0":
             return
         poly = dict(condition.args[0].args) if condition.args[0].op == "poly" else {(condition.args[0],): 1}
@@ -116,6 +122,11 @@ def _by_operation(node: Term, args: list[Interval]) -> Interval:
         case "fdiv", [(low, high), (c, d)] if c > 0:
             ends = [_floor(x, y) for x in (low, high) for y in (c, d)]
             return (min(ends), max(ends))
+        case "tquot", [(low, high), (c, d)]:
+            return _quotient(low, high, c)
+        case "trem", [(low, high), (c, d)]:
+            most = max(abs(c), abs(d)) - 1
+            return (max(min(low, 0), -most), min(max(high, 0), most))
         case "fmod", [_, (c, d)] if c > 0:
             return (0, d - 1)
         case "imin", [a, b]:
@@ -133,6 +144,14 @@ def _by_operation(node: Term, args: list[Interval]) -> Interval:
             return (0, 1)
         case _:
             return UNBOUNDED
+
+
+def _quotient(low: float, high: float, least: float) -> Interval:
+    """Where a quotient to zero lies, by a divisor of at least `least` that is neither 0 nor -1."""
+    down, up = min(low, 0), max(high, 0)
+    if least >= 1:
+        return (-_floor(-down, least), _floor(up, least))
+    return (min(down, -_floor(up, 2)), max(up, _floor(-down, 2)))
 
 
 def _floor(a: float, b: float) -> float:
@@ -212,6 +231,10 @@ class Question:
                 return z3.If(args[0], z3.IntVal(1), z3.IntVal(0))
             case "fdiv" if node.args[1].is_constant and node.args[1].value > 0:
                 return args[0] / args[1]
+            case "tquot" if node.args[1].is_constant and node.args[1].value > 0:
+                return z3.If(args[0] >= 0, args[0] / args[1], -(-args[0] / args[1]))
+            case "trem" if node.args[1].is_constant and node.args[1].value > 0:
+                return z3.If(args[0] >= 0, args[0] % args[1], -(-args[0] % args[1]))
             case "fmod" if node.args[1].is_constant and node.args[1].value > 0:
                 return args[0] % args[1]
             case _:

@@ -44,6 +44,7 @@ SYSTEM: dict[str, tuple[CType, int]] = {
 FLOATS = {"float": "f32", "double": "f64"}
 EXACT = frozenset({"sqrt", "rint", "floor", "ceil", "fabs", "fmod", "fma"})
 """Functions of <math.h> that are exact or rounded once (Annex F), for double, and with f behind for float."""
+LITERALS = {"INT64_C": "int64_t", "UINT64_C": "uint64_t"}
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 BITWISE = {"&": "band", "|": "bor", "^": "bxor"}
@@ -121,6 +122,8 @@ class Evaluator:
                 return self.ternary(node, found)
             case "ArrayRef":
                 return self.element(node, found)
+            case "FuncCall" if node.name.name in LITERALS:
+                return self.typed(node)
             case "FuncCall":
                 args = [found[id(a)] for a in _operands(node)]
                 return self.function(node.name.name, args)
@@ -163,6 +166,15 @@ class Evaluator:
         suffix = text[len(digits) :].lower()
         number = int(digits, 0)
         of = literal_type(number, suffix, digits.lower().startswith("0x"))
+        return CValue(of, self.math.whole(number))
+
+    def typed(self, node: CNode) -> CValue:
+        """INT64_C and UINT64_C, which give a literal a type."""
+        (literal,) = node.args.exprs
+        of = LITERALS[node.name.name]
+        number = int(literal.value, 0) if type(literal).__name__ == "Constant" and literal.type == "int" else -1
+        if not 0 <= number <= limits(of)[1]:
+            raise NotRead(f"{node.name.name} of something else than a literal of {of}")
         return CValue(of, self.math.whole(number))
 
     def named(self, name: str) -> CValue:
@@ -352,9 +364,7 @@ class Evaluator:
         return CValue(a.type, self.math.choice(self.math.is_true(found[id(node.cond)].term), a.term, b.term))
 
     def function(self, name: str, args: Sequence[CValue]) -> CValue:
-        """A call of a function of <math.h> or of the file. INT64_C and UINT64_C give their literal a type."""
-        if name in ("INT64_C", "UINT64_C"):
-            return CValue("int64_t" if name == "INT64_C" else "uint64_t", args[0].term)
+        """A call of a function of <math.h> or of the file."""
         found = function_of_math(name, EXACT)
         if found is None:
             return self.call(name, args)
@@ -423,7 +433,7 @@ def _operands(node: CNode) -> Sequence[CNode]:
         case "ArrayRef":
             return (node.subscript,)
         case "FuncCall":
-            return tuple(node.args.exprs) if node.args else ()
+            return tuple(node.args.exprs) if node.args and node.name.name not in LITERALS else ()
         case _:
             return ()
 
