@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from assay.lower.c.source import CSource
 from assay.semantics.module import Module, Program
+from assay.verify.c.reading.contents import NUMPY, element_bytes
 from assay.verify.c.reading.parse import SYSTEM, CFile
 from assay.verify.c.reading.preprocess import NotRead
 
@@ -96,19 +97,20 @@ def argument_check(source: CSource, program: Program, module: Module, file: CFil
     rows = written + read
     if source.weights is not None:
         rows.append(("weights", source.weights.nbytes, source.weights.alignment))
-    return ArgumentCheck([n for n, _, _ in rows], _texts(source, rows, len(written), _tables(program, file)))
+    return ArgumentCheck([n for n, _, _ in rows], _texts(source, rows, len(written), _tables(program, module, file)))
 
 
-def _tables(program: Program, file: CFile) -> list[tuple[str, int]]:
-    """The tables of the file with the alignments that they are checked for."""
-    declared = sorted({s.alignment for s in program.placed("constant")})
-    return [(name, declared[-1] if declared else 1) for name in file.tables]
+def _tables(program: Program, module: Module, file: CFile) -> list[tuple[str, int]]:
+    """The tables of the file that are constants of the program, with their alignments."""
+    slots = {module.constants[s.name].tobytes(): s.alignment for s in program.placed("constant")}
+    found = [(n, element_bytes(*table)) for n, table in file.tables.items() if table[0] in NUMPY]
+    return [(name, slots[data]) for name, data in found if data in slots]
 
 
 def _texts(
     source: CSource, rows: Sequence[tuple[str, int, int]], written: int, tables: Sequence[tuple[str, int]]
 ) -> dict[str, str]:
-    text = _CHECK.replace("BYTES", ", ".join(f"{n}u" for _, n, _ in rows))
+    text = _CHECK.replace("BYTES", ", ".join(f"{n}u" if n < 1 << 32 else f"{n}ull" for _, n, _ in rows))
     text = text.replace("ALIGN}", ", ".join(f"{a}u" for _, _, a in rows) + "}")
     text = text.replace("TABLES", _TABLES if tables else "").replace("ADDRESSES", _ADDRESSES if tables else "")
     text = text.replace("NAMES", ", ".join(n for n, _ in tables)).replace(

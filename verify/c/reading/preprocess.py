@@ -100,7 +100,10 @@ class Preprocessor:
         text = text.replace("&&", " and ").replace("||", " or ").strip()
         if _CONDITION.fullmatch(text) is None:
             raise NotRead(f"a condition of the preprocessor is not read: {text[:80]}")
-        return bool(eval(text, {"__builtins__": {}}))  # numbers, comparisons, and, or: nothing else got here
+        try:
+            return bool(eval(text, {"__builtins__": {}}))  # numbers, comparisons, and, or: nothing else got here
+        except SyntaxError:
+            raise NotRead(f"a condition of the preprocessor is not read: {text[:80]}") from None
 
     def directive(self, word: str, rest: str, at: int) -> list[str]:
         """Follow a directive; the lines that stand for it."""
