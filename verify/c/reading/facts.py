@@ -178,7 +178,7 @@ class Question:
 
     def refuted(self, goal: Formula) -> bool:
         """Whether the negation of a goal cannot hold."""
-        solver = z3.SolverFor("ALL")
+        solver = z3.SimpleSolver()
         solver.set("rlimit", EFFORT)
         given = [self.formula(c) for c in self.facts.conditions]
         for atom, (low, high) in self.facts.within.items():

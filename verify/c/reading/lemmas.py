@@ -61,8 +61,14 @@ EXTREMES = {"fmin": _least, "fmax": _greatest}
 
 
 def holds(goal: Formula) -> bool:
-    """Whether a goal holds for all values of what it names."""
-    solver = z3.Solver()
-    solver.set("rlimit", LEMMA_EFFORT)
-    solver.add(z3.Not(goal))
-    return bool(solver.check() == z3.unsat)
+    """Whether a goal holds for all values of what it names. Asked once in a process: no model changes what it says."""
+    text = goal.sexpr()
+    if text not in _held:
+        solver = z3.Solver()
+        solver.set("rlimit", LEMMA_EFFORT)
+        solver.add(z3.Not(goal))
+        _held[text] = bool(solver.check() == z3.unsat)
+    return _held[text]
+
+
+_held: dict[str, bool] = {}

@@ -17,7 +17,7 @@ SYSTEM = "".join(
     f"typedef int {name};\n"
     for name in ("int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t uintptr_t".split())
 )
-_TABLE = re.compile(r"^ *static const (\w+) (\w+)\[(\d+)\] = \{\n(.*?)^\};$", re.DOTALL | re.MULTILINE)
+_TABLE = re.compile(r"^ {0,3}static const (\w+) (\w+)\[(\d+)\] = \{\n(.*?)^\};$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)

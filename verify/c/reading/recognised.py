@@ -130,9 +130,9 @@ class BitTerms:
     def _term(self, node: Term, args: list[Any]) -> Any:
         match node.op:
             case "unknown" if node.sort in SORTS:
-                return z3.BitVec(f"{node.args[0]}{node.number}", 32 if node.sort == "f32" else 64)
+                return z3.BitVec(node.args[0], 32 if node.sort == "f32" else 64)
             case "unknown" if node.sort == "int":
-                made = z3.BitVec(f"{node.args[0]}{node.number}", WIDTH)
+                made = z3.BitVec(node.args[0], WIDTH)
                 low, high = (z3.BitVecVal(int(x), WIDTH) for x in node.within)
                 self.known.append(z3.And(low <= made, made <= high))
                 return made
