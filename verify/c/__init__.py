@@ -46,7 +46,8 @@ def _left(found: ReadBack) -> str:
     """What was not read, and the first reason of each kind."""
     reasons: dict[str, list[str]] = {}
     for name, reason in found.kernels.items():
-        if reason:
+        if reason != "":
+            reason = reason or "nothing got so far"
             reasons.setdefault(reason, []).append(name)
     told = [f"not {listed(names)}: {reason}" for reason, names in list(reasons.items())[:2]]
     return "; ".join([*([f"not the entry: {found.entry}"] if found.entry else []), *told])

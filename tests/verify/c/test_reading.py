@@ -10,6 +10,7 @@ import pytest
 from assay.lower.c import emit
 from assay.verify.c import check_c
 from assay.verify.c.reading import read_back
+from tests.lower.c.test_c_rows import CASES, lone
 from tests.lower.memory.planned import moved
 from tests.verify.c.reading_programs import texts
 
@@ -91,6 +92,9 @@ FAULTS: list[tuple[str, str, str, str]] = [
     ("another coefficient of a routine", "net", "0x1.af4ddd84882fep-26", "0x1.af4ddd84882ffp-26"),
     ("another function of the platform", "net", "return expf(x);", "return exp2f(x);"),
     ("a function of double", "net", "return expf(x);", "return (float)exp((double)x);"),
+    ("an array of arguments that is too short", "net", "buffers[3] = {prob", "buffers[2] = {prob"),
+    ("an argument of another type", "odd", "    const int64_t *at,", "    const uint64_t *at,"),
+    ("a condition of another type", "odd", "    const uint8_t *is,", "    const int8_t *is,"),
     ("a restrict pointer to what is written", "odd",
      "static int odd_k_large(const uint8_t *restrict x, uint8_t *restrict out)",
      "static int odd_k_large(uint8_t *restrict x, uint8_t *restrict out)"),
@@ -181,3 +185,27 @@ def test_what_the_line_says() -> None:
 def test_a_text_that_is_none_is_not_read(text: str) -> None:
     module, source = texts()["net"]
     assert not read_back(replace(source, source=text), module).holds
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_kernel_of_symbolic_sizes_is_read(name: str) -> None:
+    """Rows that begin before a loop, and loops over whole dims as one; the entry of such a program is not read."""
+    kernel, _ = CASES[name]
+    module = lone(kernel)
+    found = read_back(emit(module, "m"), module)
+    assert found.entry and found.read == 1, found
+
+
+SYMBOLIC_FAULTS = [
+    ("a product of 32 bits that overflows", "(int64_t)2 * n * m", "2 * n * m"),
+    ("a dim too few", "(int64_t)2 * n * m", "(int64_t)2 * n * n"),
+    ("an element further on", "out[k] =", "out[k + 1] ="),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), [f[1:] for f in SYMBOLIC_FAULTS], ids=[f[0] for f in SYMBOLIC_FAULTS])
+def test_a_fault_in_a_kernel_of_symbolic_sizes_is_not_read(old: str, new: str) -> None:
+    module = lone(CASES["all dims"][0])
+    source = emit(module, "m")
+    assert old in source.source
+    assert read_back(replace(source, source=source.source.replace(old, new)), module).read == 0

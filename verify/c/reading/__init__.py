@@ -7,20 +7,25 @@ is shown of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.lower.c.source import CSource
 from assay.lower.interfaces import Interface
+from assay.semantics.instance import sizes_of_step
 from assay.semantics.module import Module
+from assay.semantics.scalar import Var
+from assay.semantics.walk import Worklist
+from assay.verify.c.reading.arith import Arithmetic
 from assay.verify.c.reading.entry import EntryReader
-from assay.verify.c.reading.expressions import routine_term
+from assay.verify.c.reading.expressions import ScalarTerms, nowhere, routine_term
+from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
 from assay.verify.c.reading.kernel import KernelReader, KernelReading
 from assay.verify.c.reading.parse import CFile, read_file
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.recognised import Recognised
-from assay.verify.c.reading.terms import TermTable
+from assay.verify.c.reading.terms import Interval, TermTable
 
 PLAIN = {"__STDC_VERSION__": "199901L"}
 MOST_TEXT = 5_000_000
@@ -34,10 +39,10 @@ CONTRACTION = {
 
 @dataclass
 class ReadBack:
-    """What was read: of each kernel why it was not, or "" if it was; the calls whose arguments were shown, and why the
-    entry was not, or ""."""
+    """What was read: of each kernel why it was not, "" if it was, or None if nothing got so far; the calls whose
+    arguments were shown, and why the entry was not read, or ""."""
 
-    kernels: dict[str, str] = field(default_factory=dict)
+    kernels: dict[str, str | None] = field(default_factory=dict)
     calls: int = 0
     entry: str = ""
     asked: int = 0
@@ -45,7 +50,7 @@ class ReadBack:
     @property
     def read(self) -> int:
         """How many kernels were read."""
-        return sum(not reason for reason in self.kernels.values())
+        return sum(reason == "" for reason in self.kernels.values())
 
     @property
     def holds(self) -> bool:
@@ -56,23 +61,45 @@ class ReadBack:
 def read_back(source: CSource, module: Module) -> ReadBack:
     """Read the C of a planned program in each configuration of its macros; what is not read in one is not."""
     module = module.resolved()
-    total = ReadBack({s.kernel: "" for s in module.program.calls})
+    total = ReadBack({s.kernel: None for s in module.program.calls})
+    failed = ""
     try:
-        if source.interface is not Interface.UNPACKED or source.devices:
-            raise NotRead("the calling convention is not read")
-        if len(source.source) > MOST_TEXT:
-            raise NotRead(f"the text has more than {MOST_TEXT} characters")
-        require_no_contraction(source)
-        for reproducible in (False, True):
-            macros = {f"{source.macro}_REPRODUCIBLE": "1"} if reproducible else {}
-            one = _Configuration(source, module, total, reproducible)
-            one.run(read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}))
+        _read_each(source, module, total)
     except NotRead as why:
-        total.entry = total.entry or str(why)
-        total.kernels = {
-            n: reason or "the file is not read" if not total.calls else reason for n, reason in total.kernels.items()
-        }
+        failed = str(why)
+    except (AttributeError, LookupError, TypeError, ValueError) as why:  # a tree of a form that is not known
+        failed = f"the reader cannot follow it ({type(why).__name__}: {str(why)[:80]})"
+    if failed:
+        total.entry = total.entry or failed
+        total.kernels = {n: r or "the file is not read" for n, r in total.kernels.items()}
     return total
+
+
+def called_names(file: CFile, prefix: str) -> Iterator[str]:
+    """The functions that the steps of the entry call, and those of its parts, in the order of the text."""
+    entry = file.functions.get(f"{prefix}_run")
+    work = Worklist([entry.tree.body] if entry is not None else [])
+    for node in work:
+        if type(node).__name__ == "FuncCall" and getattr(node.name, "name", "") in file.functions:
+            name = node.name.name
+            if name.startswith(f"{prefix}_part_"):
+                work.add([file.functions[name].tree.body])
+            elif name not in (f"{prefix}_check", f"{prefix}_find_plan"):
+                yield name
+        work.add(child for _, child in node.children())
+
+
+def _read_each(source: CSource, module: Module, total: ReadBack) -> None:
+    """Read the file under each configuration."""
+    if source.interface is not Interface.UNPACKED or source.devices:
+        raise NotRead("the calling convention is not read")
+    if len(source.source) > MOST_TEXT:
+        raise NotRead(f"the text has more than {MOST_TEXT} characters")
+    require_no_contraction(source)
+    for reproducible in (False, True):
+        macros = {f"{source.macro}_REPRODUCIBLE": "1"} if reproducible else {}
+        one = _Configuration(source, module, total, reproducible)
+        one.run(read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}))
 
 
 def require_no_contraction(source: CSource) -> None:
@@ -114,11 +141,34 @@ class _Configuration:
             entry.compare()
         except NotRead as why:
             self.total.entry = self.total.entry or str(why)
-            called = {k for _, k in self.readings}
-            for name in self.total.kernels:
-                if name not in called and not self.total.kernels[name]:
-                    self.total.kernels[name] = "the entry is not read up to its call"
-        self.total.calls = entry.shown
+            self.pair(file)
+        self.total.calls = min(self.total.calls, entry.shown) if self.reproducible else entry.shown
+
+    def pair(self, file: CFile) -> None:
+        """Read the kernels of an entry that is not read: its calls, in the order of the text, as the steps are."""
+        names = list(called_names(file, self.source.name))
+        steps = [s.kernel for s in self.module.program.calls]
+        for i, wanted in enumerate(steps):
+            if len(names) == len(steps):
+                self.kernel(names[i], wanted)
+            elif not any(k == wanted for _, k in self.readings):
+                self.total.kernels[wanted] = self.total.kernels[wanted] or "its call is not found"
+
+    def symbols(self, wanted: str) -> dict[Var, Interval]:
+        """Where the symbols and scalars of a tensor function lie, at all steps that call it, for the sizes that the
+        entry takes."""
+        kernel = self.module.kernel(wanted)
+        terms = ScalarTerms(Arithmetic(self.functions.table, Facts(), self.functions.recognised.lemmas), nowhere)
+        for a in self.source.sizes:
+            terms.env[a.symbol] = self.functions.table.fresh(a.symbol.name, "int", (a.low, a.high))
+        found: dict[Var, Interval] = {}
+        for step in self.module.program.calls:
+            if step.kernel == wanted:
+                for v, dim in sizes_of_step(step, kernel).items():
+                    low, high = terms.math.facts.interval(terms.dim(dim))
+                    before = found.get(v, (low, high))
+                    found[v] = (min(low, before[0]), max(high, before[1]))
+        return found
 
     def kernel(self, name: str, wanted: str) -> KernelReading | None:
         """The function of a call, read as the kernel of a step; None: it is not."""
@@ -129,8 +179,12 @@ class _Configuration:
             try:
                 if function is None:
                     raise NotRead(f"the function {name} is not there")
-                reader = KernelReader(self.functions, function, self.module.kernel(wanted), self.source.macro)
+                reader = KernelReader(
+                    self.functions, function, self.module.kernel(wanted), self.source.macro, self.symbols(wanted)
+                )
                 self.readings[key] = found = reader.run()
+                if not self.total.kernels[wanted]:
+                    self.total.kernels[wanted] = ""
                 self.total.asked += found.asked
             except NotRead as why:
                 self.total.kernels[wanted] = self.total.kernels[wanted] or str(why)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.walk import Worklist
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.lemmas import Lemmas
 from assay.verify.c.reading.terms import Term, TermTable, as_poly
@@ -43,13 +44,12 @@ class Arithmetic:
 
     def assume(self, condition: Term) -> None:
         """A condition holds from here on."""
-        parts = [condition]
-        while parts:
-            one = parts.pop()
+        parts = Worklist([condition])
+        for one in parts:
             if one.op == "and":
-                parts += one.args
+                parts.add(one.args)
             elif one.op == "not" and one.args[0].op == "or":
-                parts += [self.negation(p) for p in one.args[0].args]
+                parts.add(self.negation(p) for p in one.args[0].args)
             elif one.op != "truth":
                 self.facts.add(one)
 
@@ -128,8 +128,8 @@ class Arithmetic:
         if self.is_at_least(a, 0) and self.is_at_least(b, 1):
             return self.fdiv(a, b)
         if a.is_constant and b.is_constant and b.value:
-            quotient = abs(a.value) // abs(b.value)
-            return self.whole(quotient if (a.value < 0) == (b.value < 0) else -quotient)
+            size = abs(a.value) // abs(b.value)
+            return self.whole(size if (a.value < 0) == (b.value < 0) else -size)
         quotient = self.table.term("tquot", (a, b), "int")
         return self.choice(self.eq0(self.add(b, self.whole(1))), self.mul(a, self.whole(-1)), quotient)
 

@@ -14,11 +14,13 @@ from typing import Any, TypeAlias
 from assay.lower.c.source import CSource
 from assay.semantics.module import Module, Slot
 from assay.semantics.steps import Branch, Step, flow
+from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arguments import argument_check, same_function
 from assay.verify.c.reading.contents import element_bytes
 from assay.verify.c.reading.kernel import KernelReading
-from assay.verify.c.reading.parse import CFile, type_of
+from assay.verify.c.reading.parse import CFile, c_type
 from assay.verify.c.reading.preprocess import NotRead
+from assay.verify.c.reading.statements import is_name
 from assay.verify.c.reading.values import CNode
 
 Act: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -65,13 +67,11 @@ class EntryReader:
         for name, (of, _, _) in self.file.tables.items():
             self.known[name] = Pointer(name, 0, f"{of}*")
         body = self.run.tree.body.block_items or []
-        work: list[Any] = [*body[::-1]]
+        work = Worklist(body)
         returned = False
-        while work:
-            node = work.pop()
+        for node in work:
             if isinstance(node, str):
-                if node != "part":
-                    yield (node, ())
+                yield (node, ())
                 continue
             if returned:
                 raise NotRead("the entry goes on behind its end")
@@ -83,9 +83,9 @@ class EntryReader:
                 case "If":
                     acts, more = self.step(node)
                     yield from acts
-                    work += more[::-1]
-                case "Return" if _is_name(node.expr, "status"):
-                    returned = not any(w == "part" for w in work)
+                    work.add(more)
+                case "Return" if is_name(node.expr, "status"):
+                    returned = True
                 case other:
                     raise NotRead(f"the entry has a statement that is not read: {other}")
         if not returned:
@@ -93,9 +93,11 @@ class EntryReader:
 
     def declare(self, node: CNode) -> None:
         """A local: a pointer that does not change, what parts are handed, the check of the arguments, the status."""
-        of, init = type_of(node.type), node.init
+        of, init = c_type(node.type), node.init
         if node.name == "buffers" and of == "void[]*":
             self.buffers = [self.pointer(e).object for e in init.exprs]
+            if literal_number(node.type.dim) != len(self.buffers):
+                raise NotRead("the array of the arguments has another length")
         elif node.name == "status" and of == "int":
             self.status(init)
         elif of == f"struct {self.name}_state" and type(init).__name__ == "InitList":
@@ -112,7 +114,7 @@ class EntryReader:
 
     def status(self, init: CNode) -> None:
         """The status begins as OK in a part, and in the entry as what the check of the arguments says."""
-        if _is_name(init, f"{self.macro}_OK"):
+        if is_name(init, f"{self.macro}_OK"):
             return
         call = init.expr if type(init).__name__ == "Cast" else init
         name = f"{self.name}_check"
@@ -129,7 +131,7 @@ class EntryReader:
     def leaves(self, node: CNode) -> None:
         """`if (status != OK) { return status; }` behind the check."""
         body = node.iftrue.block_items
-        returns = len(body) == 1 and type(body[0]).__name__ == "Return" and _is_name(body[0].expr, "status")
+        returns = len(body) == 1 and type(body[0]).__name__ == "Return" and is_name(body[0].expr, "status")
         if not self.compares(node.cond, "!=") or node.iffalse is not None or not returns:
             raise NotRead("the entry does not end where its arguments are refused")
         self.checked = True
@@ -139,8 +141,8 @@ class EntryReader:
         return (
             type(node).__name__ == "BinaryOp"
             and node.op == op
-            and _is_name(node.left, "status")
-            and _is_name(node.right, f"{self.macro}_OK")
+            and is_name(node.left, "status")
+            and is_name(node.right, f"{self.macro}_OK")
         )
 
     def step(self, node: CNode) -> tuple[list[Act], list[Any]]:
@@ -163,18 +165,18 @@ class EntryReader:
     def called(self, node: CNode) -> tuple[list[Act], list[Any]]:
         """The status becomes what a kernel, or a part of the entry, returns."""
         call = node.rvalue
-        if node.op != "=" or not _is_name(node.lvalue, "status") or type(call).__name__ != "FuncCall":
+        if node.op != "=" or not is_name(node.lvalue, "status") or type(call).__name__ != "FuncCall":
             raise NotRead("a step of the entry is no call")
         args = call.args.exprs if call.args else []
         name = call.name.name
         part = self.file.functions.get(name)
         if part is not None and [t for _, t, _ in part.params] == [f"struct {self.name}_state*"]:
-            return [], [*self.part(part.tree.body.block_items or []), "part"]
+            return [], self.part(part.tree.body.block_items or [])
         return [("call", (name, tuple(map(self.pointer, args))))], []
 
     def part(self, body: Sequence[CNode]) -> list[CNode]:
         """What a part of the entry does, without its return."""
-        if not body or type(body[-1]).__name__ != "Return" or not _is_name(body[-1].expr, "status"):
+        if not body or type(body[-1]).__name__ != "Return" or not is_name(body[-1].expr, "status"):
             raise NotRead("a part of the entry does not return its status")
         if not any(type(n).__name__ == "Decl" and n.name == "status" for n in body):
             raise NotRead("a part of the entry has no status")
@@ -183,14 +185,14 @@ class EntryReader:
     @staticmethod
     def is_unused(node: CNode) -> bool:
         """Whether a statement says that something is not used."""
-        return type(node).__name__ == "Cast" and type_of(node.to_type) == "void" and type(node.expr).__name__ == "ID"
+        return type(node).__name__ == "Cast" and c_type(node.to_type) == "void" and type(node.expr).__name__ == "ID"
 
     def copy(self, node: CNode) -> Act:
         """A copy at the end."""
         if type(node).__name__ != "FuncCall" or node.name.name != "memcpy":
             raise NotRead("the end of the entry is no copy")
         to, source, size = node.args.exprs
-        return ("copy", (self.pointer(to), self.pointer(source), _number(size)))
+        return ("copy", (self.pointer(to), self.pointer(source), literal_number(size)))
 
     def pointer(self, node: CNode) -> Pointer:
         """The address that an expression is."""
@@ -199,17 +201,17 @@ class EntryReader:
         while True:
             match type(node).__name__:
                 case "Cast":
-                    types.append(type_of(node.to_type))
+                    types.append(c_type(node.to_type))
                     node = node.expr
                 case "BinaryOp" if node.op == "+":
                     if self.pointee(node.left) != "unsigned char*":
                         raise NotRead("an offset is added to something else than bytes")
-                    offset += _number(node.right)
+                    offset += literal_number(node.right)
                     node = node.left
                 case "ID" if node.name in self.known:
                     found = self.known[node.name]
                     return Pointer(found.object, found.offset + offset, types[0] if types else found.type)
-                case "StructRef" if _is_name(node.name, "state") and node.field.name in self.state:
+                case "StructRef" if is_name(node.name, "state") and node.field.name in self.state:
                     found = self.state[node.field.name]
                     return Pointer(found.object, found.offset + offset, types[0] if types else found.type)
                 case other:
@@ -237,6 +239,8 @@ class EntryReader:
                     if act[0] != "if":
                         raise NotRead(f"the text has {act[0]} where step {i} is a choice")
                     self.require_at(act[1][0], slots[step.condition], f"the condition of step {i}")
+                    if act[1][0].type != "uint8_t*":
+                        raise NotRead(f"the condition of step {i} is {act[1][0].type}")
                 case "else" | "end", Branch():
                     if act[0] != what:
                         raise NotRead(f"the text has {act[0]} where an arm of step {i} ends")
@@ -281,6 +285,8 @@ class EntryReader:
         if len(args) != len(slots):
             raise NotRead(f"step {i} hands {len(args)} arguments to {name}")
         for k, (pointer, slot) in enumerate(zip(args, slots, strict=True)):
+            if pointer.type != reading.types[k]:
+                raise NotRead(f"argument {k} of step {i} is {pointer.type}, and {name} takes {reading.types[k]}")
             self.require_at(pointer, slot, f"argument {k} of step {i}")
         for k, slot in enumerate(slots):
             for j, other in enumerate(slots):
@@ -341,11 +347,7 @@ class EntryReader:
         return same and aligned
 
 
-def _is_name(node: CNode, name: str) -> bool:
-    return type(node).__name__ == "ID" and node.name == name
-
-
-def _number(node: CNode) -> int:
+def literal_number(node: CNode) -> int:
     """A whole literal."""
     if type(node).__name__ != "Constant":
         raise NotRead("an offset of the entry is no number")

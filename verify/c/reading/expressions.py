@@ -60,6 +60,8 @@ class ScalarTerms:
     env: dict[Var, Term] = field(default_factory=dict)
     state: Term | None = None
     obligations: list[Obligation] = field(default_factory=list)
+    inside: set[tuple[str, Term]] = field(default_factory=set)
+    """Elements that were shown to lie inside of their arrays since memory was last written."""
 
     def value(self, root: Expr) -> Term:
         """The term of an expression; its obligations are added, and hold from here on."""
@@ -87,11 +89,13 @@ class ScalarTerms:
     def element(self, buffer: Buffer, indices: Sequence[Term]) -> tuple[Memory, tuple[Term, ...]]:
         """The array of a buffer, and the place of an element in it; a trap where that is outside."""
         math, memory = self.math, self.place(buffer)
-        flat = math.whole(0)
+        flat, before = math.whole(0), len(self.obligations)
         for index, dim in zip(indices, buffer.shape, strict=True):
             size = self.dim(dim)
             self.trap("out of bounds", [math.compare("lt", index, math.whole(0)), math.compare("ge", index, size)])
             flat = math.add(math.mul(flat, size), index)
+        if len(self.obligations) == before:
+            self.inside.add((memory.key, flat))
         return memory, () if memory.declared else (flat,)
 
     def _value(self, node: Expr, args: list[Term]) -> Term:
@@ -220,7 +224,7 @@ def routine_term(op: str, math: Arithmetic, args: Sequence[Term]) -> Term:
     """The term of a shared routine over double."""
     routine = ROUTINES[op]
     env: Mapping[Var, Term] = dict(zip(routine.params, args, strict=True))
-    terms = ScalarTerms(math, _nowhere, dict(env))
+    terms = ScalarTerms(math, nowhere, dict(env))
     for var, bound in routine.lets:
         terms.env[var] = terms.value(bound)
     made = terms.value(routine.result)
@@ -229,5 +233,6 @@ def routine_term(op: str, math: Arithmetic, args: Sequence[Term]) -> Term:
     return made
 
 
-def _nowhere(buffer: Buffer) -> Memory:
+def nowhere(buffer: Buffer) -> Memory:
+    """No memory is read: NotRead."""
     raise NotRead(f"{buffer.name} in a routine")

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.semantics.scalar.transcendental import ROUTINES
+from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arith import Arithmetic
 from assay.verify.c.reading.facts import Facts
-from assay.verify.c.reading.parse import CFile, CFunction, type_of
+from assay.verify.c.reading.parse import CFile, CFunction, c_type
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.recognised import Recognised
 from assay.verify.c.reading.terms import Term, TermTable
-from assay.verify.c.reading.values import FLOATS, INTEGERS, CNode, CValue, Evaluator, function_of_math, limits
+from assay.verify.c.reading.values import FLOATS, INTEGERS, CNode, CValue, Evaluator, c_limits, function_of_math
 
 MOST_CALLS = 12
 """How deeply functions may call one another."""
@@ -96,7 +97,7 @@ class Functions:
         if of in FLOATS:
             return self.table.fresh(name, FLOATS[of])
         if of in INTEGERS:
-            return self.table.fresh(name, "int", limits(of))
+            return self.table.fresh(name, "int", c_limits(of))
         raise NotRead(f"a parameter of type {of}")
 
     def followed(self, function: CFunction, math: Arithmetic, args: Sequence[CValue]) -> Term:
@@ -124,10 +125,9 @@ class _Run:
         math = self.math
         self.returned = math.truth(False)
         self.types |= {n: t for n, t, _ in self.function.params}
-        work: list[tuple[CNode, Term]] = [(self.function.tree.body, math.truth(True))]
-        while work:
-            node, guard = work.pop()
-            work += self.statement(node, guard)[::-1]
+        work: Worklist[tuple[CNode, Term]] = Worklist([(self.function.tree.body, math.truth(True))])
+        for node, guard in work:
+            work.add(self.statement(node, guard))
         if self.given is None or not math.facts.proves(self.returned):
             raise NotRead(f"{self.function.name} does not return on every path")
         return self.given
@@ -155,7 +155,7 @@ class _Run:
                 parts = [(node.iftrue, math.both(guard, condition))]
                 return parts + ([(node.iffalse, math.both(guard, math.negation(condition)))] if node.iffalse else [])
             case "Decl":
-                self.types[node.name] = type_of(node.type)
+                self.types[node.name] = c_type(node.type)
                 self.env[node.name] = None
                 if node.init is not None:
                     self.assign(node.name, self.evaluator(here).value(node.init), math.truth(True), here)

@@ -8,22 +8,32 @@ condition with the status of its kind. Nothing is reordered: what is written in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from assay.semantics import tensor
-from assay.semantics.scalar import Load
+from assay.semantics.scalar import Var
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arith import Arithmetic
 from assay.verify.c.reading.contents import content_key, element_bytes
 from assay.verify.c.reading.expressions import ScalarTerms, storage_of
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
-from assay.verify.c.reading.parse import CFunction, points_to_const, type_of
+from assay.verify.c.reading.parse import CFunction, c_type, points_to_const
 from assay.verify.c.reading.preprocess import NotRead
-from assay.verify.c.reading.terms import Term
-from assay.verify.c.reading.values import FLOATS, INTEGERS, CNode, CValue, Evaluator, Memory, limits
+from assay.verify.c.reading.statements import (
+    counted_loop,
+    is_cell,
+    is_fixed,
+    mentioned_buffers,
+    returned,
+    told_event,
+    variable_holds,
+)
+from assay.verify.c.reading.terms import Interval, Term
+from assay.verify.c.reading.values import FLOATS, INTEGERS, CNode, CValue, Evaluator, Memory, c_limits
 
 Event: TypeAlias = tuple[str, Any]
 """What both sides have to do alike: for, if, while, store, else, close, end."""
@@ -37,6 +47,10 @@ class KernelReading:
     restrict: tuple[bool, ...]
     stores: tuple[bool, ...]
     asked: int
+    sizes: tuple[Var, ...] = ()
+    """The symbols that it is handed behind the pointers."""
+    types: tuple[str, ...] = ()
+    """The types of its parameters."""
 
 
 @dataclass
@@ -57,13 +71,16 @@ class KernelReader:
     function: CFunction
     kernel: tensor.PrimFunc
     macro: str
-    tir: list[Any] = field(default_factory=list)
-    c: list[Any] = field(default_factory=list)
+    symbols: Mapping[Var, Interval] = field(default_factory=dict)
+    """Where its symbols and scalars lie at all calls."""
+    tir: Worklist[Any] = field(default_factory=lambda: Worklist([]))
+    c: Worklist[Any] = field(default_factory=lambda: Worklist([]))
     frames: list[_Frame] = field(default_factory=list)
     memories: dict[tensor.Buffer, Memory] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
     conditions: list[Term] = field(default_factory=list)
     used: list[tensor.Buffer] = field(default_factory=list)
+    sizes: list[Var] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         table, lemmas = self.functions.table, self.functions.recognised.lemmas
@@ -71,14 +88,16 @@ class KernelReader:
         self.ours = ScalarTerms(Arithmetic(table, Facts(), lemmas), self.place)
         math = Arithmetic(table, Facts(), lemmas)
         constants = self.functions.file.constants
-        self.theirs = Evaluator(math, constants, lambda n, a: self.functions.caller(self.theirs.math, n, a))
+        self.theirs: Evaluator = Evaluator(math, constants, lambda n, a: self.functions.caller(self.theirs.math, n, a))
+        self.theirs.inside = self.ours.inside
 
     def run(self) -> KernelReading:
         """Follow both to their ends. NotRead: where they differ, or something is not read."""
         used = self.enter_parameters()
         self.enter_tables()
         self.advance()
-        self.tir, self.c = [self.plain.body], [self.function.tree.body]
+        self.tir.add([self.plain.body])
+        self.c.add([self.function.tree.body])
         while True:
             event = self.next_of_ours()
             other = self.next_of_theirs()
@@ -86,7 +105,9 @@ class KernelReader:
                 kind, condition = self.ours.obligations[0]
                 raise NotRead(f"the trap {kind!r} is not in the text, where {condition!r}")
             if event[0] != other[0]:
-                raise NotRead(f"the text has {_told(other)} where the tensor function has {_told(event)}")
+                raise NotRead(
+                    f"the text has {told_event(other[0])} where the tensor function has {told_event(event[0])}"
+                )
             getattr(self, f"match_{event[0]}")(event[1], other[1])
             if event[0] == "end":
                 break
@@ -97,11 +118,14 @@ class KernelReader:
             tuple(r for _, t, r in self.function.params if t.endswith("*")),
             tuple(self.memories[b].key in self.stored for b in self.used),
             asked,
+            tuple(self.sizes),
+            tuple(t for _, t, _ in self.function.params),
         )
 
     def advance(self) -> None:
         """Memory may have changed."""
         self.ours.state = self.theirs.state = self.functions.table.fresh("state", "int")
+        self.ours.inside.clear()
 
     # --- parameters ----------------------------------------------------------------------------------------------
 
@@ -115,19 +139,17 @@ class KernelReader:
         """The pointers of the function are the buffers that the tensor function uses, in the order of its parameters
         and then of what it allocates. Whoever calls it is held to that."""
         plain = self.plain
-        mentioned = _mentioned(plain)
+        used = mentioned_buffers(plain)
         roles: list[tuple[str, int, tensor.Buffer]] = []
         roles += [("input", i, b) for i, b in enumerate(plain.inputs)]
         roles += [("output", i, b) for i, b in enumerate(plain.outputs)]
         number = {b: i for i, b in reversed(list(enumerate(self.kernel.allocations)))}
-        roles += [("scratch", number[b], b) for b in plain.allocations if b in number and not _is_cell(b)]
-        roles = [r for r in roles if r[2] in mentioned]
-        if plain.scalars or any(not isinstance(d, int) for _, _, b in roles for d in b.shape):
-            raise NotRead("its sizes are symbols")
-        params = self.function.params
+        roles += [("scratch", number[b], b) for b in plain.allocations if b in number and not is_cell(b)]
+        roles = [r for r in roles if r[2] in used]
+        params = self.enter_sizes()
         if len(params) != len(roles):
             raise NotRead(f"it has {len(params)} parameters, and the tensor function uses {len(roles)} buffers")
-        nodes = self.function.tree.decl.type.args.params if params else ()
+        nodes = self.function.tree.decl.type.args.params[: len(params)] if params else ()
         for (name, of, _), (role, _, b), node in zip(params, roles, nodes, strict=True):
             element = storage_of(b.dtype)
             if of != f"{element}*":
@@ -139,6 +161,24 @@ class KernelReader:
             )
         self.used = [b for _, _, b in roles]
         return [(role, i) for role, i, _ in roles]
+
+    def enter_sizes(self) -> Sequence[tuple[str, str, bool]]:
+        """The numbers behind the pointers are symbols of the tensor function, by name; the pointers are left."""
+        params = self.function.params
+        pointers = [p for p in params if p[1].endswith("*")]
+        for v, within in self.symbols.items():
+            self.ours.env[v] = self.functions.table.fresh(v.name, "int", within)
+        named = {v.name: v for v in self.symbols}
+        for name, of, _ in params[len(pointers) :]:
+            own = named.get(name)
+            if own is None or of not in INTEGERS or len(named) < len(self.symbols):
+                raise NotRead(f"the parameter {name} is no symbol of the tensor function")
+            low, high = self.symbols[own]
+            if low < c_limits(of)[0] or high > c_limits(of)[1]:
+                raise NotRead(f"the parameter {name} is {of}, and it may be {high}")
+            self.theirs.scope.values[name] = CValue(of, self.ours.env[own])
+            self.sizes.append(own)
+        return pointers
 
     @staticmethod
     def is_apart(node: CNode) -> bool:
@@ -169,24 +209,23 @@ class KernelReader:
     def next_of_ours(self) -> Event:
         """What the tensor function does next."""
         ours = self.ours
-        while self.tir:
-            stmt = self.tir.pop()
+        for stmt in self.tir:
             match stmt:
                 case str():
                     return (stmt, None)
                 case tensor.Seq():
-                    self.tir += stmt.body[::-1]
+                    self.tir.add(stmt.body)
                 case tensor.LetStmt():
                     ours.env[stmt.var] = ours.value(stmt.value)
-                    self.tir.append(stmt.body)
+                    self.tir.add([stmt.body])
                 case tensor.Allocate():
-                    if _is_cell(stmt.buffer):
+                    if is_cell(stmt.buffer):
                         self.enter_cell(stmt.buffer)
-                    self.tir.append(stmt.body)
+                    self.tir.add([stmt.body])
                 case tensor.AllocateConst():
                     of, one = storage_of(stmt.buffer.dtype), self.ours.math.whole(1)
                     self.memories[stmt.buffer] = Memory(content_key(of, stmt.contents.tobytes()), of, one, False)
-                    self.tir.append(stmt.body)
+                    self.tir.add([stmt.body])
                 case tensor.For():
                     event = self.loop(stmt)
                     if event is not None:
@@ -196,7 +235,7 @@ class KernelReader:
                     if condition.op != "truth":
                         return ("if", (condition, stmt))
                     chosen = stmt.then if condition.args[0] else stmt.otherwise
-                    self.tir += [chosen] if chosen is not None else []
+                    self.tir.add([chosen] if chosen is not None else [])
                 case tensor.While():
                     return ("while", stmt)
                 case tensor.Store():
@@ -225,7 +264,7 @@ class KernelReader:
             return None
         if low == high == 1:
             ours.env[stmt.var] = ours.math.whole(0)
-            self.tir.append(stmt.body)
+            self.tir.add([stmt.body])
             return None
         return ("for", (extent, stmt))
 
@@ -239,19 +278,18 @@ class KernelReader:
 
     def next_of_theirs(self) -> Event:
         """What the text does next. What has no effect is followed on the way."""
-        while self.c:
-            node = self.c.pop()
+        for node in self.c:
             if isinstance(node, str):
                 return (node, None)
             match type(node).__name__:
                 case "Compound":
-                    self.c += (node.block_items or [])[::-1]
+                    self.c.add(node.block_items or [])
                 case "Decl":
                     self.declare(node)
-                case "Cast" if type_of(node.to_type) == "void":
+                case "Cast" if c_type(node.to_type) == "void":
                     if type(node.expr).__name__ != "ID" or node.expr.name in self.theirs.scope.values:
                         self.theirs.value(node.expr)
-                case "If" if (status := _returned(node)) is not None:
+                case "If" if (status := returned(node)) is not None:
                     self.check(node.cond, status)
                 case "If":
                     return ("if", node)
@@ -269,7 +307,7 @@ class KernelReader:
 
     def declare(self, node: CNode) -> None:
         """A constant local has its value now; another one is a cell, which its first store gives a buffer."""
-        of = type_of(node.type)
+        of = c_type(node.type)
         if of not in INTEGERS and of not in FLOATS or node.init is None or node.storage:
             raise NotRead(f"the variable {node.name} is not read")
         value = self.theirs.converted(self.theirs.value(node.init), of)
@@ -321,7 +359,7 @@ class KernelReader:
 
     def match_end(self, ours: None, theirs: CNode | None) -> None:
         """Both end; the status is OK."""
-        if theirs is None or self.c:
+        if theirs is None or next(iter(self.c), None) is not None:
             raise NotRead("the text goes on behind its end")
         value = self.theirs.value(theirs.expr).term
         if not value.is_constant or value.value != self.functions.file.constants.get(f"{self.macro}_OK"):
@@ -344,27 +382,50 @@ class KernelReader:
     def match_for(self, ours: tuple[Term, tensor.For], node: CNode) -> None:
         """Loops: `for (T i = 0; i < extent; ++i)`."""
         extent, stmt = ours
-        name, of, bound = _counted(node)
-        if not _is_fixed(bound, self.theirs):
+        name, of, bound = counted_loop(node)
+        if not is_fixed(bound, self.theirs):
             raise NotRead(f"the bound of the loop {name} may change in it")
         value = self.theirs.value(bound)
-        self.require_equal(extent, value.term, f"the extent of the loop {stmt.var.name}")
+        nest = self.nest(stmt, extent, value.term)
         low, high = self.theirs.math.facts.interval(value.term)
-        if of not in INTEGERS or value.type not in INTEGERS or high > limits(of)[1]:
+        if of not in INTEGERS or value.type not in INTEGERS or high > c_limits(of)[1]:
             raise NotRead(f"the variable of the loop {name} is {of}, and its bound may be {high}")
         signed = INTEGERS[value.type][0] or INTEGERS[of][1] > INTEGERS[value.type][1]
         if not signed and low < 0:
             raise NotRead(f"the bound of the loop {name} may be negative, and is unsigned")
-        atom = self.functions.table.fresh(stmt.var.name, "int", (0, high - 1))
         self.open()
-        self.ours.env[stmt.var] = atom
+        place = self.ours.math.whole(0)
+        for loop, count in nest:
+            most = self.ours.math.facts.interval(count)[1]
+            atom = self.functions.table.fresh(loop.var.name, "int", (0, most - 1))
+            self.ours.env[loop.var] = atom = self.ours.math.whole(0) if most == 1 else atom
+            place = self.ours.math.add(self.ours.math.mul(place, count), atom)
+            for math in (self.ours.math, self.theirs.math):
+                math.assume(math.compare("lt", atom, count))
+        self.theirs.math.assume(self.theirs.math.compare("lt", place, value.term))
         self.theirs.scope.arrays.pop(name, None)
-        self.theirs.scope.values[name] = CValue(of, atom)
-        for math in (self.ours.math, self.theirs.math):
-            if not extent.is_constant:
-                math.assume(math.compare("lt", atom, extent))
-        self.tir += ["close", stmt.body]
-        self.c += ["close", node.stmt]
+        self.theirs.scope.values[name] = CValue(of, place)
+        self.tir.add([nest[-1][0].body, "close"])
+        self.c.add([node.stmt, "close"])
+
+    def nest(self, outer: tensor.For, extent: Term, wanted: Term) -> list[tuple[tensor.For, Term]]:
+        """The loops directly inside one another that a loop of the text stands for, with their extents: the first one,
+        or so many that the product of the extents is its bound. Its variable counts their iterations in order."""
+        loops = [(outer, extent)]
+        total = extent
+        while total is not wanted and isinstance(loops[-1][0].body, tensor.For):
+            inner = loops[-1][0].body
+            if inner.start is not None:
+                break
+            count = self.ours.value(inner.extent)
+            if self.ours.obligations or self.ours.math.facts.interval(count)[1] < 1:
+                break
+            total = self.ours.math.mul(total, count)
+            loops.append((inner, count))
+        if total is wanted:
+            return loops
+        self.require_equal(extent, wanted, f"the extent of the loop {outer.var.name}")
+        return loops[:1]
 
     def match_if(self, ours: tuple[Term, tensor.If], node: CNode) -> None:
         """Choices."""
@@ -377,12 +438,12 @@ class KernelReader:
         for math in (self.ours.math, self.theirs.math):
             math.assume(condition)
         if stmt.otherwise is None:
-            self.tir += ["close", stmt.then]
-            self.c += ["close", node.iftrue]
+            self.tir.add([stmt.then, "close"])
+            self.c.add([node.iftrue, "close"])
             return
         self.conditions.append(condition)
-        self.tir += ["close", stmt.otherwise, "else", stmt.then]
-        self.c += ["close", node.iffalse, "else", node.iftrue]
+        self.tir.add([stmt.then, "else", stmt.otherwise, "close"])
+        self.c.add([node.iftrue, "else", node.iffalse, "close"])
 
     def match_while(self, stmt: tensor.While, node: CNode) -> None:
         """Loops by a condition, which is asked anew before each iteration."""
@@ -394,8 +455,8 @@ class KernelReader:
         self.require_equal(condition, self.theirs.condition(node.cond), "the condition of a loop")
         for math in (self.ours.math, self.theirs.math):
             math.assume(condition)
-        self.tir += ["close", stmt.body]
-        self.c += ["close", node.stmt]
+        self.tir.add([stmt.body, "close"])
+        self.c.add([node.stmt, "close"])
 
     def match_store(self, ours: tuple[tensor.Buffer, Memory, tuple[Term, ...], Term], node: CNode) -> None:
         """Stores: the same element gets an equal value."""
@@ -427,7 +488,7 @@ class KernelReader:
         taken = {m.key for m in scope.arrays.values()}
         if not memory.declared or memory.key in taken:
             raise NotRead(f"the text stores to {node.name}, and the tensor function to {buffer.name}")
-        if not _holds(cell.declared, memory.element):
+        if not variable_holds(cell.declared, memory.element):
             raise NotRead(f"the variable {node.name} is {cell.declared}, and {buffer.name} holds {buffer.dtype}")
         scope.arrays[node.name] = Memory(memory.key, memory.element, memory.count, True, cell.declared)
         return scope.arrays[node.name], ()
@@ -436,67 +497,3 @@ class KernelReader:
         """Two terms have to be shown to be equal."""
         if a is not b and not self.theirs.math.facts.same(a, b):
             raise NotRead(f"{what} is {a!r}, and in the text {b!r}")
-
-
-def _holds(declared: str, element: str) -> bool:
-    """Whether a variable of a type holds every number of an element, and is of its kind."""
-    if declared in FLOATS or element in FLOATS:
-        return declared == element
-    (a, b), (c, d) = limits(declared), limits(element)
-    return a <= c and d <= b
-
-
-def _mentioned(kernel: tensor.PrimFunc) -> set[tensor.Buffer]:
-    """The buffers that statements read or store to."""
-    found: set[tensor.Buffer] = set()
-    for stmt in tensor.program_order(kernel.body):
-        if isinstance(stmt, tensor.Store):
-            found.add(stmt.buffer)
-        for root in stmt.expressions:
-            found.update(n.buffer for n in post_order(root) if isinstance(n, Load))
-    return found
-
-
-def _is_cell(buffer: tensor.Buffer) -> bool:
-    return all(d == 1 for d in buffer.shape)
-
-
-def _returned(node: CNode) -> CNode | None:
-    """What `if (...) { return STATUS; }` returns; None for another statement."""
-    body = node.iftrue
-    if node.iffalse is not None or type(body).__name__ != "Compound" or len(body.block_items or ()) != 1:
-        return None
-    (only,) = body.block_items
-    return only.expr if type(only).__name__ == "Return" else None
-
-
-def _counted(node: CNode) -> tuple[str, str, CNode]:
-    """The variable of a counted loop, its type and its bound."""
-    init, cond, step = node.init, node.cond, node.next
-    decls: list[CNode] = init.decls if type(init).__name__ == "DeclList" else []
-    if len(decls) == 1 and decls[0].init is not None and _is_zero(decls[0].init):
-        name = decls[0].name
-        compares = type(cond).__name__ == "BinaryOp" and cond.op == "<" and _is_name(cond.left, name)
-        counts = type(step).__name__ == "UnaryOp" and step.op in ("++", "p++") and _is_name(step.expr, name)
-        if compares and counts:
-            return name, type_of(decls[0].type), cond.right
-    raise NotRead("a loop is not counted from 0 by one")
-
-
-def _is_zero(node: CNode) -> bool:
-    return type(node).__name__ == "Constant" and node.type == "int" and node.value == "0"
-
-
-def _is_name(node: CNode, name: str) -> bool:
-    return type(node).__name__ == "ID" and node.name == name
-
-
-def _is_fixed(node: CNode, evaluator: Evaluator) -> bool:
-    """Whether an expression is a number or a constant local."""
-    return type(node).__name__ == "Constant" or (
-        type(node).__name__ == "ID" and (node.name in evaluator.scope.values or node.name in evaluator.constants)
-    )
-
-
-def _told(event: Event) -> str:
-    return {"end": "its end", "close": "the end of a block", "else": "the other arm"}.get(event[0], f"a {event[0]}")

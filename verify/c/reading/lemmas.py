@@ -31,7 +31,7 @@ class Lemmas:
             x, y = (_value(t, name) for t, name in ((a, "x"), (b, "y")))
             first, second = (x, y) if condition.args[0] is a else (y, x)
             chosen = z3.If(COMPARISONS[condition.op](first, second), x, y)
-            self.shown[key] = next((op for op in EXTREMES if holds(chosen == EXTREMES[op](x, y))), "")
+            self.shown[key] = next((op for op in EXTREMES if is_valid(chosen == EXTREMES[op](x, y))), "")
         return self.shown[key]
 
 
@@ -60,7 +60,7 @@ def _greatest(x: Formula, y: Formula) -> Formula:
 EXTREMES = {"fmin": _least, "fmax": _greatest}
 
 
-def holds(goal: Formula) -> bool:
+def is_valid(goal: Formula) -> bool:
     """Whether a goal holds for all values of what it names. Asked once in a process: no model changes what it says."""
     text = goal.sexpr()
     if text not in _held:

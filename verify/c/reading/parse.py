@@ -103,12 +103,12 @@ def _function(node: Any) -> CFunction:
     decl = node.decl
     params = []
     for p in decl.type.args.params if decl.type.args else ():
-        if type_of(p.type) != "void":
-            params.append((p.name, type_of(p.type), "restrict" in getattr(p.type, "quals", ())))
-    return CFunction(decl.name, node, tuple(params), type_of(decl.type.type), "static" in decl.storage)
+        if c_type(p.type) != "void":
+            params.append((p.name, c_type(p.type), "restrict" in getattr(p.type, "quals", ())))
+    return CFunction(decl.name, node, tuple(params), c_type(decl.type.type), "static" in decl.storage)
 
 
-def type_of(node: Any) -> str:
+def c_type(node: Any) -> str:
     """The type of a declaration as text, const left out: float, float*, struct s*, const void*."""
     stars = ""
     while True:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from assay.semantics.walk import Worklist
+
 KNOWN_HEADERS = frozenset({"stddef.h", "stdint.h", "string.h", "math.h"})
 MOST_EXPANSIONS = 20
 """How often one line is expanded again; more is refused."""
@@ -52,16 +54,15 @@ class Preprocessor:
         made: list[str] = []
         taken: list[list[bool]] = []
         """Of each condition around: whether this part of it is read, and whether one was."""
-        pending = _lines(text)[::-1]
-        while pending:
-            line = pending.pop()
+        pending = Worklist(_lines(text))
+        for line in pending:
             found = _DIRECTIVE.fullmatch(line)
             if found is not None and self.condition(found[1], found[2], taken):
                 continue
             if not all(part[0] for part in taken):
                 continue
             if found is not None:
-                pending += self.directive(found[1], found[2], len(made))[::-1]
+                pending.add(self.directive(found[1], found[2], len(made)))
             elif line.strip():
                 made.append(self.expanded(line))
         if taken:

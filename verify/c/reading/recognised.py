@@ -14,7 +14,7 @@ import z3
 from assay.semantics.scalar.transcendental import ROUTINES
 from assay.semantics.walk import post_order
 from assay.verify.c.reading.arith import Arithmetic
-from assay.verify.c.reading.lemmas import COMPARISONS, EXTREMES, SORTS, Lemmas, holds
+from assay.verify.c.reading.lemmas import COMPARISONS, EXTREMES, SORTS, Lemmas, is_valid
 from assay.verify.c.reading.parse import CFunction
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.terms import Term
@@ -29,7 +29,7 @@ def _nothing(math: Arithmetic, args: Sequence[Term]) -> list[Term]:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PossibleOperation:
     """An operation: what it gives, and what must hold of its operands for it to be defined."""
 
     name: str
@@ -37,15 +37,15 @@ class Candidate:
     needs: Needs = _nothing
 
 
-def _extreme(op: str, sort: str) -> Candidate:
-    return Candidate(f"{op} {sort}", lambda math, args: math.real_operation(op, sort, *args))
+def _extreme(op: str, sort: str) -> PossibleOperation:
+    return PossibleOperation(f"{op} {sort}", lambda math, args: math.real_operation(op, sort, *args))
 
 
-def _shr(bits: int) -> Candidate:
+def _shr(bits: int) -> PossibleOperation:
     def needs(math: Arithmetic, args: Sequence[Term]) -> list[Term]:
         return [math.ge0(args[1]), math.compare("lt", args[1], math.whole(bits))]
 
-    return Candidate(f"shr {bits}", lambda math, args: math.fdiv(args[0], math.power(args[1])), needs)
+    return PossibleOperation(f"shr {bits}", lambda math, args: math.fdiv(args[0], math.power(args[1])), needs)
 
 
 @dataclass
@@ -57,13 +57,13 @@ class Recognised:
     """Whether the operations of the tensor functions are the shared routines, bit for bit; else the platform's will
     do."""
     lemmas: Lemmas = field(default_factory=Lemmas)
-    known: dict[str, Candidate] = field(default_factory=dict)
+    known: dict[str, PossibleOperation] = field(default_factory=dict)
 
-    def candidates(self, function: CFunction, params: Sequence[Term]) -> Iterable[Candidate]:
+    def candidates(self, function: CFunction, params: Sequence[Term]) -> Iterable[PossibleOperation]:
         """The operations that a function may be, by a hint in its name."""
         words = function.name.split("_")
         sorts = {p.sort for p in params} | {{"float": "f32", "double": "f64"}.get(function.result, "int")}
-        found: list[Candidate] = []
+        found: list[PossibleOperation] = []
         if len(sorts) == 1 and len(params) == 2 and (sort := next(iter(sorts))) in SORTS:
             found += [_extreme(f"f{w}", sort) for w in ("min", "max") if w in words]
         if "shr" in words and len(params) == 2 and sorts == {"int"}:
@@ -73,9 +73,9 @@ class Recognised:
         self.known.update((c.name, c) for c in found)
         return found
 
-    def transcendental(self, op: str, sort: str) -> Candidate:
+    def transcendental(self, op: str, sort: str) -> PossibleOperation:
         """A function of <math.h> by its shared routine."""
-        return Candidate(f"{op} {sort}", lambda math, args: math.real_operation(op, sort, *args))
+        return PossibleOperation(f"{op} {sort}", lambda math, args: math.real_operation(op, sort, *args))
 
     def apply(self, name: str, math: Arithmetic, args: Sequence[Term]) -> Term:
         """What an operation gives; NotRead where it is not shown to be defined."""
@@ -85,7 +85,7 @@ class Recognised:
                 raise NotRead(f"{name} is not shown to be defined: {condition!r}")
         return candidate.build(math, args)
 
-    def holds(self, candidate: Candidate, math: Arithmetic, params: Sequence[Term], made: Term) -> bool:
+    def holds(self, candidate: PossibleOperation, math: Arithmetic, params: Sequence[Term], made: Term) -> bool:
         """Whether what a function gives is what the operation gives, for all values of its parameters."""
         wanted = candidate.build(math, params)
         if wanted is made:
@@ -105,7 +105,7 @@ class Recognised:
             given = [bits.term(c) for c in candidate.needs(math, params)]
         except NotRead:
             return False
-        return holds(z3.Implies(z3.And(*bits.known, *given), claim))
+        return is_valid(z3.Implies(z3.And(*bits.known, *given), claim))
 
 
 @dataclass

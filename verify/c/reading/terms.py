@@ -11,11 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from assay.semantics.walk import spelled
+
 Sort: TypeAlias = str
 """int, bool, f32 or f64."""
 Interval: TypeAlias = tuple[float, float]
 """The least and the greatest number; infinities where nothing is known."""
 Poly: TypeAlias = dict[tuple["Term", ...], int]
+MOST_SHOWN = 200
 UNBOUNDED: Interval = (float("-inf"), float("inf"))
 
 
@@ -48,7 +51,7 @@ class Term:
         return int(self.args[0][1]) if self.args else 0
 
     def __repr__(self) -> str:
-        return shown(self)
+        return shown_term(self)
 
 
 @dataclass
@@ -108,26 +111,18 @@ def as_poly(term: Term) -> Poly:
     return dict(term.args) if term.op == "poly" else {(term,): 1}
 
 
-def shown(term: Term, most: int = 6) -> str:
-    """A term for messages, of bounded length."""
-    text: list[str] = []
-    left = [(term, most)]
-    pending: list[Any] = list(left)
-    while pending and len(text) < 60:
-        part = pending.pop()
-        if isinstance(part, str):
-            text.append(part)
-            continue
-        node, depth = part
-        pending += _pieces(node, depth)[::-1]
-    return "".join(text) + ("..." if pending else "")
+def shown_term(term: Term, depth: int = 4) -> str:
+    """A term for messages, of bounded depth and length."""
+    text = spelled((term, depth), _pieces)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
-def _pieces(node: Term, depth: int) -> list[Any]:
+def _pieces(part: tuple[Term, int]) -> list[tuple[Term, int] | str]:
+    node, depth = part
     if depth == 0:
         return ["..."]
     if node.op == "poly":
-        pieces: list[Any] = []
+        pieces: list[tuple[Term, int] | str] = []
         for mono, c in node.args:
             pieces += [" + " if pieces else "", str(c) if c != 1 or not mono else ""]
             for i, a in enumerate(mono):

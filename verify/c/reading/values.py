@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from assay.semantics.walk import post_order, pre_order
 from assay.verify.c.reading.arith import Arithmetic
-from assay.verify.c.reading.parse import type_of
+from assay.verify.c.reading.parse import c_type
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.terms import Term
 
@@ -92,6 +92,8 @@ class Evaluator:
     scope: Scope = field(default_factory=Scope)
     state: Term | None = None
     guards: dict[int, list[tuple[CNode, bool]]] = field(default_factory=dict)
+    inside: set[tuple[str, Term]] = field(default_factory=set)
+    """Elements that are known to lie inside of their arrays here."""
 
     def value(self, root: CNode) -> CValue:
         """The value of an expression."""
@@ -113,7 +115,7 @@ class Evaluator:
             case "ID":
                 return self.named(node.name)
             case "Cast":
-                return self.converted(found[id(node.expr)], type_of(node.to_type))
+                return self.converted(found[id(node.expr)], c_type(node.to_type))
             case "UnaryOp":
                 return self.unary(node, found)
             case "BinaryOp":
@@ -173,7 +175,7 @@ class Evaluator:
         (literal,) = node.args.exprs
         of = LITERALS[node.name.name]
         number = int(literal.value, 0) if type(literal).__name__ == "Constant" and literal.type == "int" else -1
-        if not 0 <= number <= limits(of)[1]:
+        if not 0 <= number <= c_limits(of)[1]:
             raise NotRead(f"{node.name.name} of something else than a literal of {of}")
         return CValue(of, self.math.whole(number))
 
@@ -209,6 +211,8 @@ class Evaluator:
         if index.type not in INTEGERS:
             raise NotRead(f"an index of {name.name} is no whole number")
         math = self.math
+        if (memory.key, index.term) in self.inside:
+            return memory, index.term
         self.require(math.ge0(index.term), node, found, f"an index of {name.name} below 0")
         self.require(math.compare("lt", index.term, memory.count), node, found, f"an index behind {name.name}")
         return memory, index.term
@@ -225,7 +229,7 @@ class Evaluator:
             return CValue(to, self.wrapped(value.term, to))
         if to in INTEGERS and value.type in FLOATS:
             whole = self.math.truncated(value.term)
-            low, high = limits(to)
+            low, high = c_limits(to)
             if not self.is_held(value.term, to):
                 raise NotRead(f"a float that {to} cannot hold is not shown never to be: {value.term!r}")
             self.math.assume(self.math.ge0(self.math.sub(whole, self.math.whole(int(low)))))
@@ -236,14 +240,14 @@ class Evaluator:
     def is_held(self, real: Term, to: CType) -> bool:
         """Whether a float is shown to be a number of a whole type, once it is cut behind the point."""
         if real.op == "float":
-            low, high = limits(to)
+            low, high = c_limits(to)
             number = float(self.math.number_of(real))
             return number == number and low - 1 < number < high + 1
         return self.math.facts.proves(self.holds_float(real, to))
 
     def holds_float(self, real: Term, to: CType) -> Term:
         """The condition that a whole type has a number for a float, once it is cut behind the point."""
-        low, high = (int(x) for x in limits(to))
+        low, high = (int(x) for x in c_limits(to))
         return range_condition(self.math, real, low, high)
 
     def wrapped(self, term: Term, to: CType) -> Term:
@@ -294,7 +298,7 @@ class Evaluator:
 
     def exact(self, term: Term, of: CType, node: CNode, found: Mapping[int, CValue]) -> CValue:
         """A result of arithmetic: an unsigned one wraps, a signed one has to be in its type."""
-        low, high = limits(of)
+        low, high = c_limits(of)
         if not INTEGERS[of][0]:
             return CValue(of, self.wrapped(term, of))
         least, most = self.math.facts.interval(term)
@@ -384,7 +388,7 @@ def function_of_math(name: str, known: Collection[str]) -> tuple[str, CType] | N
 def loaded(math: Arithmetic, memory: Memory, index: tuple[Term, ...], state: Term | None) -> Term:
     """What an element holds in a state of memory; what is never written to holds the same in all."""
     sort = FLOATS.get(memory.element, "int")
-    within = limits(memory.element) if sort == "int" else (float("-inf"), float("inf"))
+    within = c_limits(memory.element) if sort == "int" else (float("-inf"), float("inf"))
     args = (memory.key, *index, *([state] if memory.written and state is not None else []))
     return math.table.term("load", args, sort, within)
 
@@ -401,7 +405,7 @@ def range_condition(math: Arithmetic, real: Term, low: int, high: int) -> Term:
     return math.both(above, math.compare_floats("lt", wide, math.real("f64", float(high + 1))))
 
 
-def limits(of: CType) -> tuple[float, float]:
+def c_limits(of: CType) -> tuple[float, float]:
     """The least and the greatest number of a whole type."""
     signed, bits = INTEGERS[of]
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
