@@ -108,6 +108,9 @@ class EntryReader:
                 raise NotRead("what parts are handed is not read")
         elif of.endswith("*") and "const" in getattr(node.type, "quals", ()):
             found = self.pointer(init)
+            before = self.known.get(node.name, found)
+            if (before.object, before.offset) != (found.object, found.offset):
+                raise NotRead(f"the pointer {node.name} hides another")
             self.known[node.name] = Pointer(found.object, found.offset, of)
         else:
             raise NotRead(f"the local {node.name} of the entry is not read")

@@ -117,6 +117,8 @@ class _Run:
     function: CFunction
     env: dict[str, CValue | None] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    unset: dict[str, Term] = field(default_factory=dict)
+    """When a variable has no value, of those that have none on some path."""
     returned: Term | None = None
     given: Term | None = None
 
@@ -139,8 +141,12 @@ class _Run:
             math = Arithmetic(self.math.table, self.math.facts.copy(), self.math.lemmas)
             math.assume(guard)
         found = Evaluator(math, self.functions.file.constants, lambda n, a: self.functions.caller(math, n, a))
-        found.scope.values = {n: v for n, v in self.env.items() if v is not None}
+        found.scope.values = {n: v for n, v in self.env.items() if v is not None and self.is_set(n, math)}
         return found
+
+    def is_set(self, name: str, math: Arithmetic) -> bool:
+        """Whether a variable is shown to have a value here."""
+        return name not in self.unset or math.facts.proves(math.negation(self.unset[name]))
 
     def statement(self, node: CNode, guard: Term) -> list[tuple[CNode, Term]]:
         """Follow a statement where `guard` holds and nothing has been returned; what is to be followed next."""
@@ -155,6 +161,8 @@ class _Run:
                 parts = [(node.iftrue, math.both(guard, condition))]
                 return parts + ([(node.iffalse, math.both(guard, math.negation(condition)))] if node.iffalse else [])
             case "Decl":
+                if node.name in self.types:
+                    raise NotRead(f"the variable {node.name} of {self.function.name} hides another")
                 self.types[node.name] = c_type(node.type)
                 self.env[node.name] = None
                 if node.init is not None:
@@ -189,6 +197,10 @@ class _Run:
         """A variable has a value now where `guard` holds."""
         value = self.evaluator(here).converted(value, self.types[name])
         before = self.env[name]
+        if before is None and guard.op != "truth":
+            self.unset[name] = self.math.negation(guard)
+        elif name in self.unset:
+            self.unset[name] = self.math.both(self.unset[name], self.math.negation(guard))
         if before is not None and guard.op != "truth":
             value = CValue(value.type, self.math.choice(guard, value.term, before.term))
         self.env[name] = value
@@ -203,7 +215,7 @@ class _Run:
             names.append(part.expr.name)
         if type(size).__name__ != "UnaryOp" or size.op != "sizeof" or size.expr.name not in names:
             raise NotRead(f"{self.function.name} copies something else than all of a variable")
-        value, of = self.env.get(names[1]), self.types[names[0]]
+        value, of = self.evaluator(guard).scope.values.get(names[1]), self.types[names[0]]
         if value is None or _bits(value.type) != _bits(of):
             raise NotRead(f"{self.function.name} copies a variable without a value, or to one of another size")
         self.assign(names[0], CValue(of, _reinterpreted(self.math, value, of)), guard, guard)

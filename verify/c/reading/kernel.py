@@ -30,6 +30,7 @@ from assay.verify.c.reading.statements import (
     mentioned_buffers,
     returned,
     told_event,
+    trap_status,
     variable_holds,
 )
 from assay.verify.c.reading.terms import Interval, Term
@@ -312,12 +313,16 @@ class KernelReader:
             raise NotRead(f"the variable {node.name} is not read")
         value = self.theirs.converted(self.theirs.value(node.init), of)
         scope = self.theirs.scope
-        scope.values.pop(node.name, None)
-        scope.arrays.pop(node.name, None)
+        self.require_new(node.name)
         if "const" in node.quals:
             scope.values[node.name] = value
         else:
             scope.arrays[node.name] = Memory("", of, self.theirs.math.whole(1), True, declared=of)
+
+    def require_new(self, name: str) -> None:
+        """A name must not hide another one."""
+        if name in self.theirs.scope.values or name in self.theirs.scope.arrays:
+            raise NotRead(f"the variable {name} hides another")
 
     def check(self, condition: CNode, status: CNode) -> None:
         """The text returns a status under a condition: the next trap of the tensor function, or one that never is."""
@@ -329,16 +334,11 @@ class KernelReader:
             raise NotRead(f"the text returns where the tensor function does not trap: {found!r}")
         kind, wanted = self.ours.obligations.pop(0)
         value = self.theirs.value(status).term
-        if not value.is_constant or value.value != self.status_of(kind):
+        if not value.is_constant or value.value != trap_status(self.functions.file, self.macro, kind):
             raise NotRead(f"the trap {kind!r} has another status in the text")
         if found is not wanted and not math.facts.same(found, wanted):
             raise NotRead(f"the trap {kind!r} is where {wanted!r}, and in the text where {found!r}")
         math.assume(math.negation(found))
-
-    def status_of(self, kind: str) -> int:
-        """The status of a kind of trap, as the header names it."""
-        word = {"misaligned": "MISALIGNED_VIEW", "assertion": "ASSERT"}.get(kind, kind.upper().replace(" ", "_"))
-        return self.functions.file.constants.get(f"{self.macro}_TRAP_{word}", -1)
 
     # --- both ----------------------------------------------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class KernelReader:
             for math in (self.ours.math, self.theirs.math):
                 math.assume(math.compare("lt", atom, count))
         self.theirs.math.assume(self.theirs.math.compare("lt", place, value.term))
-        self.theirs.scope.arrays.pop(name, None)
+        self.require_new(name)
         self.theirs.scope.values[name] = CValue(of, place)
         self.tir.add([nest[-1][0].body, "close"])
         self.c.add([node.stmt, "close"])

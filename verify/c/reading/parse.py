@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.semantics.scalar.transcendental import ROUTINES
 from assay.verify.c.reading.preprocess import NotRead, Preprocessor
 
+EXACT = frozenset({"sqrt", "rint", "floor", "ceil", "fabs", "fmod", "fma"})
+"""Functions of <math.h> that are exact or rounded once (Annex F), for double, and with f behind for float."""
 SYSTEM = "".join(
     f"typedef int {name};\n"
     for name in ("int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t uintptr_t".split())
@@ -71,8 +74,8 @@ def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str
         match node:
             case c_ast.FuncDef():
                 one = _function(node)
-                if one.name in found.functions:
-                    raise NotRead(f"{one.name} is defined twice")
+                if one.name in found.functions or is_of_system(one.name):
+                    raise NotRead(f"{one.name} is defined again")
                 found.functions[one.name] = one
             case c_ast.Decl(type=c_ast.Enum()):
                 _enumerators(node.type, found)
@@ -87,7 +90,15 @@ def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str
     return found
 
 
+def is_of_system(name: str) -> bool:
+    """Whether a name belongs to a function of the headers of the system that has a meaning here."""
+    plain = {*EXACT, *ROUTINES, "memcpy"}
+    return name in plain or (name.endswith("f") and name[:-1] in plain)
+
+
 def _cut(match: re.Match[str], found: CFile) -> str:
+    if match[2] in found.tables:
+        raise NotRead(f"the table {match[2]} is defined twice")
     found.tables[match[2]] = (match[1], int(match[3]), match[4])
     return f"extern const {match[1]} {match[2]}[{match[3]}];"
 

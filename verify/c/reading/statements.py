@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.semantics import tensor
 from assay.semantics.scalar import Load
 from assay.semantics.walk import post_order
-from assay.verify.c.reading.parse import c_type
+from assay.verify.c.reading.parse import CFile, c_type
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.values import FLOATS, CNode, Evaluator, c_limits
 
@@ -76,3 +76,9 @@ def is_fixed(node: CNode, evaluator: Evaluator) -> bool:
 def told_event(kind: str) -> str:
     """What one side does next, in words."""
     return {"end": "its end", "close": "the end of a block", "else": "the other arm"}.get(kind, f"a {kind}")
+
+
+def trap_status(file: CFile, macro: str, kind: str) -> int:
+    """The status of a kind of trap, as the header names it; -1: there is none."""
+    word = {"misaligned": "MISALIGNED_VIEW", "assertion": "ASSERT"}.get(kind, kind.upper().replace(" ", "_"))
+    return file.constants.get(f"{macro}_TRAP_{word}", -1)

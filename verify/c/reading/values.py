@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from assay.semantics.walk import post_order, pre_order
 from assay.verify.c.reading.arith import Arithmetic
-from assay.verify.c.reading.parse import c_type
+from assay.verify.c.reading.parse import EXACT, c_type
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.terms import Term
 
@@ -42,8 +42,6 @@ SYSTEM: dict[str, tuple[CType, int]] = {
 }
 """Macros of <stdint.h>."""
 FLOATS = {"float": "f32", "double": "f64"}
-EXACT = frozenset({"sqrt", "rint", "floor", "ceil", "fabs", "fmod", "fma"})
-"""Functions of <math.h> that are exact or rounded once (Annex F), for double, and with f behind for float."""
 LITERALS = {"INT64_C": "int64_t", "UINT64_C": "uint64_t"}
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
