@@ -86,6 +86,8 @@ FAULTS: list[tuple[str, str, str, str]] = [
     ("an overlap that is not seen", "odd", "(size_t)(q - p) < a_bytes", "(size_t)(q - p) <= a_bytes"),
     ("contraction for one compiler", "net", "#pragma STDC FP_CONTRACT OFF\n", "\n"),
     ("contraction for another", "net", '#pragma GCC optimize("fp-contract=off")\n', "\n"),
+    ("another text for one compiler", "net", "    float total = 0.0f;\n",
+     "    float total = 0.0f;\n#if defined(__GNUC__)\n    out[0] = 1.0f;\n#endif\n"),
     ("a product that is contracted", "net", "acc = acc + x[ic * 42 + (h * 2 + kh - 1) * 6 + (v + kv - 1)] * w[",
      "acc = fmaf(x[ic * 42 + (h * 2 + kh - 1) * 6 + (v + kv - 1)], 1.0f, acc) * w["),
     ("the platform's function where ours is wanted", "net", "return (float)net_exp((double)x);", "return expf(x);"),

@@ -7,6 +7,7 @@ is shown of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -23,11 +24,12 @@ from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
 from assay.verify.c.reading.kernel import KernelReader, KernelReading
 from assay.verify.c.reading.parse import CFile, read_file
-from assay.verify.c.reading.preprocess import NotRead
+from assay.verify.c.reading.preprocess import NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised
 from assay.verify.c.reading.terms import Interval, TermTable
 
 PLAIN = {"__STDC_VERSION__": "199901L"}
+ATTRIBUTE = re.compile(r"__attribute__\(\((?:aligned\(\d+\)|noinline|section\(\"[^\"]*\"\))\)\)")
 MOST_TEXT = 5_000_000
 """Characters of a text that is read: some seconds for each million."""
 CONTRACTION = {
@@ -95,32 +97,33 @@ def _read_each(source: CSource, module: Module, total: ReadBack) -> None:
         raise NotRead("the calling convention is not read")
     if len(source.source) > MOST_TEXT:
         raise NotRead(f"the text has more than {MOST_TEXT} characters")
-    require_no_contraction(source)
+    require_alike(source)
     for reproducible in (False, True):
         macros = {f"{source.macro}_REPRODUCIBLE": "1"} if reproducible else {}
         one = _Configuration(source, module, total, reproducible)
         one.run(read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}))
 
 
-def require_no_contraction(source: CSource) -> None:
-    """The file tells compilers not to contract before its first function."""
+def require_alike(source: CSource) -> None:
+    """Each compiler that the file knows gets the text that is read, but for attributes, and is told not to contract
+    before the first function."""
+    _, plain = _preprocessed(source, {})
     for compiler, wanted in CONTRACTION.items():
-        macros = {**PLAIN, compiler: "12"}
-        found = read_pragmas(source, macros)
-        if any(w not in found for w in wanted):
+        pragmas, text = _preprocessed(source, {compiler: "12"})
+        if any(w not in pragmas for w in wanted):
             raise NotRead(f"where {compiler} is defined, the file allows a product and a sum to be contracted")
+        if text != plain:
+            raise NotRead(f"where {compiler} is defined, the file has another text")
 
 
-def read_pragmas(source: CSource, macros: Mapping[str, str]) -> list[str]:
-    """The pragmas before the first function, under some macros."""
-    from assay.verify.c.reading.preprocess import Preprocessor
-
+def _preprocessed(source: CSource, macros: Mapping[str, str]) -> tuple[list[str], str]:
+    """The pragmas before the first function, and the text without attributes and layout, under some macros."""
     reader = Preprocessor({f"{source.name}.h": source.header})
-    for name, value in macros.items():
+    for name, value in {**PLAIN, **macros}.items():
         reader.define(name, value)
     lines = reader.run(source.source).split("\n")
     first = next((i for i, line in enumerate(lines) if line.startswith("{")), len(lines))
-    return [p for at, p in reader.pragmas if at < first]
+    return [p for at, p in reader.pragmas if at < first], " ".join(ATTRIBUTE.sub(" ", "\n".join(lines)).split())
 
 
 @dataclass
