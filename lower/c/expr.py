@@ -377,6 +377,8 @@ class ExprWriter:
         """A place times the size of a dim."""
         if whole is None or extent == 1:
             return whole
+        if whole.text.isdigit():  # an int where it stands, and so would the product with an int32_t be
+            whole = Code(f"(int64_t){whole.text}", "int64_t", UNARY)
         return Code(f"{whole.at(PRODUCT)} * {self.extent(extent).at(UNARY)}", "int64_t", PRODUCT)
 
     # --- rows ----------------------------------------------------------------------------------------------------

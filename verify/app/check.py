@@ -418,7 +418,7 @@ class CheckRun:
             return (yield from self.bytecode_lines(self.modules[self.stages[-2].name], planned))
         self.begin("c")
         self.source = self.origin.c_source(planned)
-        did, evidence, native = check_c(self.source)
+        did, evidence, native = check_c(self.source, planned)
         yield self.line(did, evidence)
         if native is None:
             return False

@@ -1,19 +1,53 @@
-"""The C text compiles; its runs (specs/verify.md, "c")."""
+"""The C text compiles, and is read back (specs/verify.md, "c")."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from assay.lower.c import CSource
 from assay.semantics.errors import Crash
+from assay.semantics.module import Module
 from assay.verify.c.compiled import Compiled, compile_c
-from assay.verify.evidence import Evidence, checked, refuted, size
+from assay.verify.evidence import Evidence, checked, listed, plural, proved, refuted, size
+
+if TYPE_CHECKING:
+    from assay.verify.c.reading import ReadBack
+
+COMPILES = "compiles as strict C99 without a warning"
 
 
-def check_c(source: CSource) -> tuple[str, Evidence, Compiled | None]:
-    """Whether the C text compiles without a warning, and what it compiles to."""
+def check_c(source: CSource, planned: Module | None = None) -> tuple[str, Evidence, Compiled | None]:
+    """Whether the C text compiles without a warning, and whether it is what `planned` says, if that is given; and what
+    it compiles to."""
     lines = source.source.count("\n") + source.header.count("\n")
     try:
         compiled = compile_c(source, reproducible=False)
     except Crash as wrong:
         return "", refuted("checked", str(wrong)), None
     weights = f", {size(source.weights.nbytes)} of weights beside it" if source.weights is not None else ""
-    return f"{lines} lines{weights}", checked("compiles as strict C99 without a warning"), compiled
+    evidence = checked(COMPILES) if planned is None else _read_back(source, planned)
+    return f"{lines} lines{weights}", evidence, compiled
+
+
+def _read_back(source: CSource, planned: Module) -> Evidence:
+    """What reading the text shows beside that it compiles."""
+    from assay.verify.c.reading import read_back  # with z3 and a parser of C
+
+    found = read_back(source, planned)
+    count, calls = len(found.kernels), len(planned.program.calls)
+    data = {"kernels": count, "kernels_read": found.read, "calls": calls, "calls_read": found.calls}
+    told = f"read back: {found.read} of {plural(count, 'kernel')}, {found.calls} of {plural(calls, 'call')}"
+    if found.holds:
+        return proved(f"{told} and the entry are those of the plan for every input; {COMPILES}", **data)
+    return checked(f"{COMPILES}; {told}; {_left(found)}", **data)
+
+
+def _left(found: ReadBack) -> str:
+    """What was not read, and the first reason of each kind."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in found.kernels.items():
+        if reason != "":
+            reason = reason or "nothing got so far"
+            reasons.setdefault(reason, []).append(name)
+    told = [f"not {listed(names)}: {reason}" for reason, names in list(reasons.items())[:2]]
+    return "; ".join([*([f"not the entry: {found.entry}"] if found.entry else []), *told])

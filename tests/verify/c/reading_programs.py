@@ -1,0 +1,117 @@
+"""Planned programs whose C is read back, and faults that are put into their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from assay.lower.c import CSource, emit
+from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64
+from assay.semantics.module import Module
+from assay.semantics.scalar import apply, cast, const, select
+from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Var, loops, seq, store
+from assay.semantics.types import TensorType
+from tests.lower.c.c_network import network
+from tests.lower.memory.planned import Choose, planned
+
+INT8 = DTYPES["int8"]
+SIDE, LONG = 5, 70_000
+
+
+def sums() -> PrimFunc:
+    """Wide accumulators: int64 of int32, double of float."""
+    x, y = Buffer("x", (SIDE, SIDE), INT32), Buffer("y", (SIDE, SIDE), FLOAT32)
+    whole, real = Buffer("whole", (SIDE,), INT64), Buffer("real", (SIDE,), FLOAT32)
+    count, total = Buffer("count", (), INT64), Buffer("total", (), FLOAT64)
+
+    def row(i: Var) -> Any:
+        clear = seq(store(count, (), 0), store(total, (), 0.0))
+        add = loops(
+            "j",
+            (SIDE,),
+            lambda j: seq(
+                store(count, (), count[()] + cast(x[i, j], INT64) * 3),
+                store(total, (), total[()] + cast(y[i, j], FLOAT64)),
+            ),
+        )
+        return seq(clear, add, store(whole, i, count[()]), store(real, i, cast(total[()], FLOAT32)))
+
+    return PrimFunc("sums", (x, y, whole, real), 2, Allocate(count, Allocate(total, loops("i", (SIDE,), row))))
+
+
+def turned() -> PrimFunc:
+    """A square plane, transposed, with the larger of two numbers and a shift."""
+    x, y = Buffer("x", (SIDE, SIDE), FLOAT32), Buffer("y", (SIDE, SIDE), INT32)
+    out, bits = Buffer("out", (SIDE, SIDE), FLOAT32), Buffer("bits", (SIDE, SIDE), INT32)
+    body = loops(
+        "i j",
+        (SIDE, SIDE),
+        lambda i, j: seq(
+            store(out, (i, j), apply("max", x[j, i], x[i, j])),
+            store(bits, (i, j), apply("shl", y[i, j], const(31, INT32)) + apply("shr", y[i, j], const(3, INT32))),
+        ),
+    )
+    return PrimFunc("turned", (x, y, out, bits), 2, body)
+
+
+def taken() -> PrimFunc:
+    """Elements by indices that are read, a division, and a float as a whole number: each may trap."""
+    x, at, n = Buffer("x", (SIDE,), FLOAT32), Buffer("at", (SIDE,), INT64), Buffer("n", (SIDE, SIDE), INT32)
+    out, by = Buffer("out", (SIDE,), INT8), Buffer("by", (SIDE,), INT32)
+    body = loops(
+        "i",
+        (SIDE,),
+        lambda i: seq(
+            store(out, i, cast(x[at[i]], INT8)),
+            store(by, i, apply("truncdiv", n[i, i], n[i, 0])),
+        ),
+    )
+    return PrimFunc("taken", (x, at, n, out, by), 2, body)
+
+
+def chosen() -> PrimFunc:
+    """A choice by a comparison that NaN fails."""
+    x, y, out = (Buffer(n, (SIDE, SIDE), FLOAT32) for n in ("x", "y", "out"))
+    body = loops("i j", (SIDE, SIDE), lambda i, j: store(out, (i, j), select(x[i, j] < y[i, j], x[i, j], y[i, j])))
+    return PrimFunc("chosen", (x, y, out), 1, body)
+
+
+def large() -> PrimFunc:
+    """A plane of more than 2 to the 32 bytes: its places need 64 bits."""
+    x, out = Buffer("x", (LONG, LONG), BOOL), Buffer("out", (LONG,), BOOL)
+    return PrimFunc("large", (x, out), 1, loops("i", (LONG,), lambda i: store(out, i, x[i, LONG - 1])))
+
+
+def odd() -> Module:
+    """These kernels in a program with a choice and a constant."""
+    square, line = TensorType((SIDE, SIDE), FLOAT32), TensorType((SIDE,), INT64)
+    inputs = {
+        "whole": TensorType((SIDE, SIDE), INT32),
+        "real": square,
+        "at": line,
+        "is": TensorType((), BOOL),
+        "plane": TensorType((LONG, LONG), BOOL),
+    }
+    rows = [
+        (sums(), ["whole", "real"], ["counts", "row"]),
+        (turned(), ["real", "whole"], ["t", "bits"]),
+        (taken(), ["row", "at", "whole"], ["narrow", "by"]),
+        Choose(
+            "is",
+            [(chosen(), ["t", "real"], ["result"])],
+            [(chosen(), ["real", "t"], ["other"]), (chosen(), ["other", "weights"], ["result"])],
+        ),
+        (large(), ["plane"], ["last"]),
+    ]
+    weights = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE) * np.float32(0.1)
+    return planned(rows, inputs, ["result", "counts", "bits", "narrow", "by", "last"], {"weights": weights})
+
+
+@cache
+def texts() -> dict[str, tuple[Module, CSource]]:
+    """The programs by name, with their C."""
+    made: dict[str, Callable[[], Module]] = {"net": network, "odd": odd}
+    return {name: (module := make(), emit(module, name)) for name, make in made.items()}

@@ -1,0 +1,194 @@
+"""The text of the C is read back, and held against the planned program (specs/verify.md, "c").
+
+Nothing here is shared with `assay.lower.c`, which writes the text, but the description of the arguments that it hands
+out. A file is read once for each configuration of its macros. What is not read is said with its reason, and nothing
+is shown of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from assay.lower.c.source import CSource
+from assay.lower.interfaces import Interface
+from assay.semantics.instance import sizes_of_step
+from assay.semantics.module import Module
+from assay.semantics.scalar import Var
+from assay.semantics.walk import Worklist
+from assay.verify.c.reading.arith import Arithmetic
+from assay.verify.c.reading.entry import EntryReader
+from assay.verify.c.reading.expressions import ScalarTerms, nowhere, routine_term
+from assay.verify.c.reading.facts import Facts
+from assay.verify.c.reading.functions import Functions
+from assay.verify.c.reading.kernel import KernelReader, KernelReading
+from assay.verify.c.reading.parse import CFile, read_file
+from assay.verify.c.reading.preprocess import NotRead, Preprocessor
+from assay.verify.c.reading.recognised import Recognised
+from assay.verify.c.reading.terms import Interval, TermTable
+
+PLAIN = {"__STDC_VERSION__": "199901L"}
+ATTRIBUTE = re.compile(r"__attribute__\(\((?:aligned\(\d+\)|noinline|section\(\"[^\"]*\"\))\)\)")
+MOST_TEXT = 5_000_000
+"""Characters of a text that is read: some seconds for each million."""
+CONTRACTION = {
+    "__clang__": ("STDC FP_CONTRACT OFF",),
+    "__GNUC__": ('GCC optimize("fp-contract=off")',),
+}
+"""What a compiler has to be told by the file, so that it rounds each product."""
+
+
+@dataclass
+class ReadBack:
+    """What was read: of each kernel why it was not, "" if it was, or None if nothing got so far; the calls whose
+    arguments were shown, and why the entry was not read, or ""."""
+
+    kernels: dict[str, str | None] = field(default_factory=dict)
+    calls: int = 0
+    entry: str = ""
+    asked: int = 0
+
+    @property
+    def read(self) -> int:
+        """How many kernels were read."""
+        return sum(reason == "" for reason in self.kernels.values())
+
+    @property
+    def holds(self) -> bool:
+        """Whether all was."""
+        return not self.entry and self.read == len(self.kernels)
+
+
+def read_back(source: CSource, module: Module) -> ReadBack:
+    """Read the C of a planned program in each configuration of its macros; what is not read in one is not."""
+    module = module.resolved()
+    total = ReadBack({s.kernel: None for s in module.program.calls})
+    failed = ""
+    try:
+        _read_each(source, module, total)
+    except NotRead as why:
+        failed = str(why)
+    except (AttributeError, LookupError, TypeError, ValueError) as why:  # a tree of a form that is not known
+        failed = f"the reader cannot follow it ({type(why).__name__}: {str(why)[:80]})"
+    if failed:
+        total.entry = total.entry or failed
+        total.kernels = {n: r or "the file is not read" for n, r in total.kernels.items()}
+    return total
+
+
+def called_names(file: CFile, prefix: str) -> Iterator[str]:
+    """The functions that the steps of the entry call, and those of its parts, in the order of the text."""
+    entry = file.functions.get(f"{prefix}_run")
+    work = Worklist([entry.tree.body] if entry is not None else [])
+    for node in work:
+        if type(node).__name__ == "FuncCall" and getattr(node.name, "name", "") in file.functions:
+            name = node.name.name
+            if name.startswith(f"{prefix}_part_"):
+                work.add([file.functions[name].tree.body])
+            elif name not in (f"{prefix}_check", f"{prefix}_find_plan"):
+                yield name
+        work.add(child for _, child in node.children())
+
+
+def _read_each(source: CSource, module: Module, total: ReadBack) -> None:
+    """Read the file under each configuration."""
+    if source.interface is not Interface.UNPACKED or source.devices:
+        raise NotRead("the calling convention is not read")
+    if len(source.source) > MOST_TEXT:
+        raise NotRead(f"the text has more than {MOST_TEXT} characters")
+    require_alike(source)
+    for reproducible in (False, True):
+        macros = {f"{source.macro}_REPRODUCIBLE": "1"} if reproducible else {}
+        one = _Configuration(source, module, total, reproducible)
+        one.run(read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}))
+
+
+def require_alike(source: CSource) -> None:
+    """Each compiler that the file knows gets the text that is read, but for attributes, and is told not to contract
+    before the first function."""
+    _, plain = _preprocessed(source, {})
+    for compiler, wanted in CONTRACTION.items():
+        pragmas, text = _preprocessed(source, {compiler: "12"})
+        if any(w not in pragmas for w in wanted):
+            raise NotRead(f"where {compiler} is defined, the file allows a product and a sum to be contracted")
+        if text != plain:
+            raise NotRead(f"where {compiler} is defined, the file has another text")
+
+
+def _preprocessed(source: CSource, macros: Mapping[str, str]) -> tuple[list[str], str]:
+    """The pragmas before the first function, and the text without attributes and layout, under some macros."""
+    reader = Preprocessor({f"{source.name}.h": source.header})
+    for name, value in {**PLAIN, **macros}.items():
+        reader.define(name, value)
+    lines = reader.run(source.source).split("\n")
+    first = next((i for i, line in enumerate(lines) if line.startswith("{")), len(lines))
+    return [p for at, p in reader.pragmas if at < first], " ".join(ATTRIBUTE.sub(" ", "\n".join(lines)).split())
+
+
+@dataclass
+class _Configuration:
+    """The file under one configuration."""
+
+    source: CSource
+    module: Module
+    total: ReadBack
+    reproducible: bool
+    readings: dict[tuple[str, str], KernelReading | None] = field(default_factory=dict)
+
+    def run(self, file: CFile) -> None:
+        """Read entry and kernels."""
+        self.functions = Functions(file, TermTable(), Recognised(routine_term, self.reproducible))
+        entry = EntryReader(file, self.source, self.module, self.kernel)
+        try:
+            entry.compare()
+        except NotRead as why:
+            self.total.entry = self.total.entry or str(why)
+            self.pair(file)
+        self.total.calls = min(self.total.calls, entry.shown) if self.reproducible else entry.shown
+
+    def pair(self, file: CFile) -> None:
+        """Read the kernels of an entry that is not read: its calls, in the order of the text, as the steps are."""
+        names = list(called_names(file, self.source.name))
+        steps = [s.kernel for s in self.module.program.calls]
+        for i, wanted in enumerate(steps):
+            if len(names) == len(steps):
+                self.kernel(names[i], wanted)
+            elif not any(k == wanted for _, k in self.readings):
+                self.total.kernels[wanted] = self.total.kernels[wanted] or "its call is not found"
+
+    def symbols(self, wanted: str) -> dict[Var, Interval]:
+        """Where the symbols and scalars of a tensor function lie, at all steps that call it, for the sizes that the
+        entry takes."""
+        kernel = self.module.kernel(wanted)
+        terms = ScalarTerms(Arithmetic(self.functions.table, Facts(), self.functions.recognised.lemmas), nowhere)
+        for a in self.source.sizes:
+            terms.env[a.symbol] = self.functions.table.fresh(a.symbol.name, "int", (a.low, a.high))
+        found: dict[Var, Interval] = {}
+        for step in self.module.program.calls:
+            if step.kernel == wanted:
+                for v, dim in sizes_of_step(step, kernel).items():
+                    low, high = terms.math.facts.interval(terms.dim(dim))
+                    before = found.get(v, (low, high))
+                    found[v] = (min(low, before[0]), max(high, before[1]))
+        return found
+
+    def kernel(self, name: str, wanted: str) -> KernelReading | None:
+        """The function of a call, read as the kernel of a step; None: it is not."""
+        key = (name, wanted)
+        if key not in self.readings:
+            self.readings[key] = None
+            function = self.functions.file.functions.get(name)
+            try:
+                if function is None:
+                    raise NotRead(f"the function {name} is not there")
+                reader = KernelReader(
+                    self.functions, function, self.module.kernel(wanted), self.source.macro, self.symbols(wanted)
+                )
+                self.readings[key] = found = reader.run()
+                if not self.total.kernels[wanted]:
+                    self.total.kernels[wanted] = ""
+                self.total.asked += found.asked
+            except NotRead as why:
+                self.total.kernels[wanted] = self.total.kernels[wanted] or str(why)
+        return self.readings[key]
