@@ -1,0 +1,115 @@
+"""Whether a kernel is its operator for all sizes (specs/verify.md, "For all sizes").
+
+The operator stands in index notation (`assay.semantics.indexed`), a term for each element. The kernel, its sizes
+symbols, is read backwards into terms over the same language (`reader`), and both are compared (`compare`). That it
+traps nowhere, writes nothing out of bounds, and that no index wraps is shown by the goals of `assay.verify.symbolic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.semantics.errors import Crash, Invalid
+from assay.semantics.indexed import meaning_of
+from assay.semantics.indexed.meaning import Meaning, Use
+from assay.semantics.operator import Attrs, Operator
+from assay.semantics.scalar import Expr, Var, apply, as_expr, const, variables
+from assay.semantics.tensor import PrimFunc
+from assay.verify.all_sizes.compare import Comparison
+from assay.verify.all_sizes.pieces import NotRead
+from assay.verify.all_sizes.reader import Read, Reader, can_fail
+from assay.verify.all_sizes.space import Facts, Space, conjunction, within
+from assay.verify.symbolic import prove_accesses
+from assay.verify.symbolic.function import MOST_BYTES, size_symbols
+
+SHOWN_HERE = ("written before", "output written")
+"""Goals that reading shows by itself: what nothing has written is equal to nothing."""
+
+
+@dataclass(frozen=True)
+class AllSizesProof:
+    """Whether a kernel was shown to be its operator's index notation for all sizes, or why not."""
+
+    holds: bool
+    reason: str = ""
+
+
+def prove_for_all_sizes(kernel: PrimFunc, op: Operator, attrs: Attrs) -> AllSizesProof:
+    """Whether a kernel gives, at every index, for every value of its sizes and inputs, what the operator's index
+    notation says, bit for bit."""
+    meaning = meaning_of(op.name)
+    if meaning is None:
+        return AllSizesProof(False, f"{op.name} is not stated in index notation")
+    try:
+        space = Space()
+        use = Use(op.check_attrs(attrs), kernel.inputs, kernel.outputs)
+        wrong = _wrong(kernel, meaning, use, space)
+    except (NotRead, Invalid) as unknown:
+        wrong = str(unknown)
+    return AllSizesProof(not wrong, wrong or "")
+
+
+def base_facts(kernel: PrimFunc) -> Facts:
+    """What holds of sizes whenever a kernel runs."""
+    dims = [as_expr(d) for b in kernel.params for d in b.shape if isinstance(d, Expr)]
+    facts = [f for d in dims for f in (d >= 0, d <= const(MOST_BYTES))]
+    scalars = [v for v in size_symbols(kernel) if v.dtype.is_integer]
+    return (*facts, *(f for v in scalars for f in (v >= const(v.dtype.min, v.dtype), v <= const(v.dtype.max, v.dtype))))
+
+
+def _wrong(kernel: PrimFunc, meaning: Meaning, use: Use, space: Space) -> str:
+    read = Reader(kernel, space, base_facts(kernel)).run()
+    needs = list(meaning.needs(use))
+    for facts, claim in ((needs, read.asked), (read.asked, needs)):
+        if not space.implies((*base_facts(kernel), *facts), conjunction(claim)):
+            return f"it asks {list(read.asked)} of sizes, not {needs}"
+    if why := _other_checks(read, meaning, use, space):
+        return why
+    for number, (place, value) in enumerate(zip(read.places, read.values, strict=True)):
+        own = Use(use.attrs, use.operands, use.results, number)
+        wanted = meaning.element(own, *place)
+        if wanted.dtype is not own.out.dtype:
+            raise Crash(f"the index notation gives {wanted.dtype}, the result is {own.out.dtype}")
+        inside = within([as_expr(d) for d in own.out.shape], place)
+        comparison = Comparison(space, strict=can_fail(wanted) or can_fail(value))
+        if why := comparison.difference(value, wanted, (*read.facts, *inside)):
+            return why
+    return _traps(kernel)
+
+
+def _other_checks(read: Read, meaning: Meaning, use: Use, space: Space) -> str:
+    """Why what the kernel asks of data is not what the operator does; "" where it is."""
+    asks = list(meaning.asks(use))
+    if len(asks) != len(read.checks):
+        return f"it asserts {len(read.checks)} things of data, not {len(asks)}"
+    for own, check in zip(asks, read.checks, strict=True):
+        if len(own.extents) != len(check.vars):
+            return "it asserts something in another box"
+        for mine, other in zip(own.extents, check.extents, strict=True):
+            if not space.equal(read.facts, as_expr(mine), other):
+                return "it asserts something in another box"
+        facts = (*read.facts, *within(check.extents, check.vars))
+        comparison = Comparison(space, strict=True)
+        if not space.implies(facts, check.guard):
+            return "it asserts something in some cases alone"
+        if why := comparison.difference(check.condition, own.condition(*check.vars), facts):
+            return f"it asserts {why}"
+    return ""
+
+
+def _traps(kernel: PrimFunc) -> str:
+    """Why the kernel may trap, or wrap an index, by itself; "" where it is shown not to."""
+    for goal in prove_accesses(kernel).goals:
+        if goal.verdict != "proved" and goal.kind not in SHOWN_HERE:
+            return f"{goal.kind}: {goal.claim} is {goal.verdict}"
+    return ""
+
+
+def sizes_named(kernel: PrimFunc) -> Sequence[Var]:
+    """The symbols of a kernel that are sizes."""
+    dims = [d for b in kernel.params for d in b.shape if isinstance(d, Expr)]
+    return tuple(dict.fromkeys(v for d in dims for v in variables(d)))
+
+
+__all__ = ["AllSizesProof", "apply", "prove_for_all_sizes"]
