@@ -9,10 +9,15 @@ the operator's value in NumPy is shown at small sizes, and that the operator's k
 
 from __future__ import annotations
 
-from assay.semantics.indexed import pointwise_meanings, sum_meanings
+from assay.semantics.indexed import movement_meanings, normalization_meanings, pointwise_meanings, sum_meanings
 from assay.semantics.indexed.meaning import Meaning
 
-MEANINGS: dict[str, Meaning] = {**pointwise_meanings.TABLE, **sum_meanings.TABLE}
+MEANINGS: dict[str, Meaning] = {
+    **pointwise_meanings.TABLE,
+    **sum_meanings.TABLE,
+    **normalization_meanings.TABLE,
+    **movement_meanings.TABLE,
+}
 """The operators that are stated in index notation."""
 
 

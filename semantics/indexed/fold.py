@@ -61,6 +61,8 @@ def folded(op: str, names: str, extents: Sequence[Dim], term: Term, of: DType, i
     variables = tuple(Var(w) for w in words)
     acc = Var("acc", of)
     start = neutral(op, of) if init is None else init if isinstance(init, Expr) else Const(of, of.numpy.type(init))
+    if not variables:
+        return apply(op, start, term())
     return Fold(of, variables, tuple(map(as_expr, extents)), acc, start, apply(op, acc, term(*variables)))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.indexed.fold import Fold, notation
-from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, apply, operation, substitute
+from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, apply, const, operation, substitute
 from assay.semantics.walk import Worklist, post_order
 from assay.verify.all_sizes.space import Carried, Facts, Space, Unwritten, is_place
 
@@ -57,9 +57,10 @@ class Comparison:
             return None
         if is_place(a) and is_place(b) and self.space.equal(facts, a, b):
             return []
-        for x, y, swap in ((a, b, False), (b, a, True)):
-            if isinstance(x, Fold) and any(self.space.implies(facts, apply("le", n, 0)) for n in x.extents):
-                return [_Pair(y, x.init, facts) if swap else _Pair(x.init, y, facts)]
+        if isinstance(a, Fold) or isinstance(b, Fold):
+            plain = _Pair(self.plainer(a, facts), self.plainer(b, facts), facts)
+            if plain.left is not a or plain.right is not b:
+                return [plain]
         split = None if self.strict else self.split(pair)
         return self.alike(pair) if split is None else split
 
@@ -96,6 +97,22 @@ class Comparison:
                 return self.folds(a, b, facts)
             case _:
                 return None
+
+    def plainer(self, expr: Expr, facts: Facts) -> Expr:
+        """A fold over no place as what it begins with, and without axes of size 1."""
+        if not isinstance(expr, Fold):
+            return expr
+        if any(self.space.implies(facts, apply("le", n, 0)) for n in expr.extents):
+            return expr.init
+        one = [self.space.equal(facts, n, const(1)) for n in expr.extents]
+        if not any(one):
+            return expr
+        step = substitute(expr.step, {v: 0 for v, alone in zip(expr.vars, one, strict=True) if alone})
+        left = [(v, n) for v, n, alone in zip(expr.vars, expr.extents, one, strict=True) if not alone]
+        if not left:
+            return substitute(step, {expr.acc: expr.init})
+        variables, extents = zip(*left, strict=True)
+        return Fold(expr.dtype, variables, extents, expr.acc, expr.init, step)
 
     def folds(self, a: Fold, b: Fold, facts: Facts) -> Sequence[_Pair]:
         """One box, one start, and one step in it."""

@@ -117,6 +117,9 @@ class Reader:
             raise NotRead("a step that may trap is part of no value")
         if not any(can_fail(e) for s in stores for e in s.expressions):
             return
+        flow = [e for s in every for e in (s.indices if isinstance(s, tensor.Store) else s.expressions)]
+        if any(isinstance(n, Apply) and may_trap(n) for e in flow for n in post_order(e)):
+            raise NotRead("a size is divided beside data that may trap")
         targets = [s.buffer for s in stores]
         if len(set(targets)) < len(targets) or not set(targets) <= set(self.func.outputs):
             raise NotRead("a step that may trap is not stored at once to an output")
@@ -171,8 +174,9 @@ class Reader:
     def require_range(self, value: Expr) -> None:
         """Sizes that are part of a value stay in their dtype, as those of indices are shown to elsewhere."""
         small = [f for b in self.func.params for f in _fits(b)]
-        for node in post_order(value, lambda n: () if isinstance(n, Load) else n.children):
-            if node.dtype is INT64 and may_overflow(node) and not is_data(node):
+        own = {id(n) for n in post_order(value, lambda n: () if isinstance(n, Load) else n.children)}
+        for node in post_order(value):
+            if id(node) in own and node.dtype is INT64 and may_overflow(node) and not is_data(node):
                 low, high = apply("ge", node, const(INT64.min)), apply("le", node, const(INT64.max))
                 if not self.space.implies([*self.facts, *small], apply("and", low, high)):
                     raise NotRead(f"{node} may wrap")

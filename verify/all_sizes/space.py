@@ -50,7 +50,8 @@ def is_data(expr: Expr) -> bool:
 
 def is_place(expr: Expr) -> bool:
     """Whether an expression is a whole number or a truth about sizes and indices alone."""
-    return expr.dtype.is_integer and not is_data(expr) and not any(n.dtype.is_float for n in post_order(expr))
+    whole = expr.dtype.is_integer or expr.dtype is BOOL
+    return whole and not is_data(expr) and not any(n.dtype.is_float for n in post_order(expr))
 
 
 @dataclass(eq=False)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_lowercase
-from typing import Any
+from itertools import combinations
 
 from assay.lower.legalize.kernels import build
 from assay.lower.legalize.size_rules import with_size_rules
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.operator import Attrs, Example, Operator
-from assay.semantics.scalar import Dim, Var
+from assay.semantics.scalar import Apply, Const, Dim, Expr, Var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type
 
@@ -25,8 +24,10 @@ class SymbolicUse:
     attrs: Attrs
     operands: tuple[TensorType, ...]
     result: Type
-    sizes: Mapping[int, Var]
-    """By the number that stood in the example, the symbol."""
+    own: Mapping[Var, int]
+    """What each symbol was in the example."""
+    wide: bool = False
+    """Whether windows are larger than small sizes."""
 
     def kernel(self) -> PrimFunc:
         """The operator's kernel at these types."""
@@ -34,31 +35,109 @@ class SymbolicUse:
         return with_size_rules(made, self.op, self.attrs, self.operands, self.result)
 
 
+NAMES = "nmkpqrstuvwyzabcdefghijl"
+SIZES = ("shape", "size")
+"""Attributes that hold sizes."""
+
+
 def symbolic_use(op: Operator, example: Example) -> SymbolicUse:
-    """An example with as many of its sizes symbols as the operator's rules allow. Sizes of 0 and 1 stay, and dims that
-    were one number are one symbol."""
-    numbers = list(dict.fromkeys(d for shape, _ in example.operands for d in shape if d > 1))
-    known: dict[int, Var] = {}
-    for k, n in enumerate(numbers):
-        trial = {**known, n: Var(ascii_lowercase[(13 + k) % 26])}
-        if _typed(op, example, trial) is not None:
-            known = trial
-    found = _typed(op, example, known)
-    if found is None:
-        raise Crash(f"{op.name} refuses its own example {example}")
-    return found
+    """An example with as many of its sizes symbols as the operator's rules allow, and as many symbols. Sizes of 0 and 1
+    stay."""
+    trial = _Trial(op, example)
+    numbers = sorted({d for d in trial.numbers if d > 1}, reverse=True)
+    for n in numbers:
+        trial.widen([p for p, d in enumerate(trial.numbers) if d == n], lambda v: {n: v})
+    for n in sorted(numbers):
+        multiples = [d for d in numbers if d > n and d % n == 0]
+        factors = [g for g in range(n - 1, 1, -1) if n % g == 0]
+        for m in multiples:
+            trial.widen(trial.left((n, m)), lambda v, n=n, m=m: {n: v, m: v * (m // n)})  # type: ignore[misc]
+        for g in factors:
+            trial.widen(trial.left((n,)), lambda v, n=n, g=g: {n: v * g})  # type: ignore[misc]
+    places = [p for p, d in enumerate(trial.numbers) if d > 1]
+    for several in (1, 2):
+        for group in combinations(places, several):
+            n = trial.numbers[group[0]]
+            if all(trial.numbers[p] == n for p in group):
+                for g in (1, *(g for g in range(n - 1, 1, -1) if n % g == 0)):
+                    if trial.shared(group):
+                        trial.widen(group, lambda v, n=n, g=g: {n: v * g if g > 1 else v})  # type: ignore[misc]
+    return trial.found
 
 
-def _typed(op: Operator, example: Example, sizes: Mapping[int, Var]) -> SymbolicUse | None:
-    attrs = op.check_attrs(example.attrs)
-    operands = tuple(TensorType(_shape(shape, sizes), dtype(name)) for shape, name in example.operands)
-    try:
-        use = SymbolicUse(op, attrs, operands, op.type_rule(attrs, operands), sizes)
-        use.kernel()
-    except (Invalid, Crash, TypeError, AssertionError):
-        return None
-    return use
+class _Trial:
+    """What an example's sizes are so far, and the operator at them."""
+
+    def __init__(self, op: Operator, example: Example) -> None:
+        self.op, self.example = op, example
+        self.shapes = [shape for shape, _ in example.operands]
+        self.attrs = op.check_attrs(example.attrs)
+        self.sizes = [k for k in SIZES if k in self.attrs]
+        """The attributes with sizes."""
+        for k in self.sizes:
+            value = self.attrs[k]
+            self.shapes.append(tuple(value) if isinstance(value, (tuple, list)) else (value,))
+        self.numbers = [d for shape in self.shapes for d in shape]
+        self.dims: list[Dim] = list(self.numbers)
+        self.symbols: list[Var] = []
+        found = self.typed(self.dims)
+        if found is None:
+            raise Crash(f"{op.name} refuses its own example {example}")
+        self.found = found
+
+    def left(self, numbers: Sequence[int]) -> list[int]:
+        """The places that hold one of these numbers still."""
+        return [p for p, d in enumerate(self.dims) if isinstance(d, int) and d in numbers]
+
+    def shared(self, group: Sequence[int]) -> bool:
+        """Whether these places hold one thing, which is a number or stands in other places too."""
+        first = self.dims[group[0]]
+        others = [d for p, d in enumerate(self.dims) if p not in group]
+        together = all(self.dims[p] is first or self.dims[p] == first for p in group if not isinstance(first, Expr))
+        together = together and all(self.dims[p] is first for p in group if isinstance(first, Expr))
+        return together and (isinstance(first, int) or any(d is first for d in others))
+
+    def widen(self, places: Sequence[int], by: Callable[[Var], Mapping[int, Dim]]) -> None:
+        """Put a new symbol in some places, if the operator takes it there."""
+        if not places:
+            return
+        symbol = Var(NAMES[len(self.symbols) % len(NAMES)])
+        new = by(symbol)
+        dims = list(self.dims)
+        for p in places:
+            dims[p] = new.get(self.numbers[p], dims[p])
+        found = self.typed(dims)
+        if found is not None:
+            self.dims, self.found = dims, found
+            self.symbols.append(symbol)
+
+    def typed(self, dims: Sequence[Dim]) -> SymbolicUse | None:
+        """The operator at these sizes; None where it refuses them."""
+        rest, shapes = list(dims), []
+        for shape in self.shapes:
+            shapes.append(tuple(rest[: len(shape)]))
+            rest = rest[len(shape) :]
+        count = len(self.example.operands)
+        attrs = dict(self.attrs)
+        for name, shape in zip(self.sizes, shapes[count:], strict=True):
+            attrs[name] = shape if isinstance(attrs[name], (tuple, list)) else shape[0]
+        operands = tuple(TensorType(s, dtype(of)) for s, (_, of) in zip(shapes, self.example.operands, strict=False))
+        try:
+            own = {v: n // k for d, n in zip(dims, self.numbers, strict=True) for v, k in _multiple(d)}
+            wide = self.op.family in ("pooling", "contraction", "normalization")
+            use = SymbolicUse(self.op, attrs, operands, self.op.type_rule(attrs, operands), own, wide)
+            use.kernel()
+        except (Invalid, Crash, TypeError, AssertionError):
+            return None
+        return use
 
 
-def _shape(shape: Sequence[int], sizes: Mapping[int, Any]) -> tuple[Dim, ...]:
-    return tuple(sizes.get(d, d) for d in shape)
+def _multiple(dim: Dim) -> list[tuple[Var, int]]:
+    """The symbol of a dim, and what it is multiplied by."""
+    match dim:
+        case Var():
+            return [(dim, 1)]
+        case Apply(op="mul", args=(Var() as v, Const() as k)):
+            return [(v, int(k.value))]
+        case _:
+            return []
