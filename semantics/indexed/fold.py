@@ -84,18 +84,25 @@ SIGNS = {"and": "and", "or": "or", "eq": "==", "ne": "!="}
 
 def notation(expr: Expr) -> str:
     """An element's meaning as it is read: `sum(k < K: a[i, k] * b[k, j])`."""
-    text = spelled(expr, _pieces)
-    return text[1:-1] if _is_wrapped(text) else text
+    return _bare(spelled(expr, _pieces))
 
 
-def _is_wrapped(text: str) -> bool:
-    """Whether one pair of parentheses is around all of a text."""
-    depth = 0
+def _bare(text: str) -> str:
+    """A text without the parentheses around all of what stands between commas, brackets or colons."""
+    pairs: dict[int, int] = {}
+    open_: list[int] = []
     for k, c in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(c, 0)
-        if depth == 0:
-            return k == len(text) - 1 and text.startswith("(")
-    return False
+        if c == "(":
+            open_.append(k)
+        elif c == ")":
+            pairs[open_.pop()] = k
+    dropped: set[int] = set()
+    for first, last in pairs.items():
+        before, after = text[:first].rstrip()[-1:], text[last + 1 : last + 2]
+        if before in ("", "[", "(", ",", ":") and after in ("", "]", ")", ","):
+            if before != "(" or after == ")" or text[first - 2 : first - 1].isalnum():
+                dropped |= {first, last}
+    return "".join(c for k, c in enumerate(text) if k not in dropped)
 
 
 def _pieces(node: Expr) -> Sequence[Expr | str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Dim, Expr, apply, const, select
+from assay.semantics.scalar import Dim, Expr, apply, const, provably_equal, select
 from assay.semantics.scalar.expression import Buffer
 
 
@@ -54,21 +54,22 @@ class Meaning:
     asks: Callable[[Use], Sequence[Asked]] = lambda use: ()
 
 
-def stretched(buffer: Buffer, index: Sequence[Expr]) -> Expr:
-    """The element that a buffer has at the index of a result to which it is broadcast."""
-    own = index[len(index) - len(buffer.shape) :]
-    return buffer[tuple(_along(d, i) for d, i in zip(buffer.shape, own, strict=True))]
+def stretched(buffer: Buffer, index: Sequence[Expr], to: Sequence[Dim]) -> Expr:
+    """The element that a buffer has at the index of a result of shape `to`, to which it is broadcast."""
+    return buffer[stretched_index(buffer.shape, index, to)]
 
 
-def stretched_index(shape: Sequence[Dim], index: Sequence[Expr]) -> tuple[Expr, ...]:
+def stretched_index(shape: Sequence[Dim], index: Sequence[Expr], to: Sequence[Dim]) -> tuple[Expr, ...]:
     """The index at which a shape is read for that of a result to which it is broadcast."""
-    own = index[len(index) - len(shape) :]
-    return tuple(_along(d, i) for d, i in zip(shape, own, strict=True))
+    skipped = len(index) - len(shape)
+    return tuple(_along(d, i, n) for d, i, n in zip(shape, index[skipped:], to[skipped:], strict=True))
 
 
-def _along(size: Dim, index: Expr) -> Expr:
-    if isinstance(size, int):
-        return const(0) if size == 1 else index
+def _along(size: Dim, index: Expr, whole: Dim) -> Expr:
+    if isinstance(size, int) and size == 1:
+        return const(0)
+    if isinstance(size, int) or provably_equal(size, whole):
+        return index
     return select(apply("eq", size, 1), 0, index)
 
 

@@ -142,6 +142,19 @@ def _mirrored(k: Expr, size: Dim) -> Expr:
     return apply("min", within, period - within)
 
 
+def _leaves_enough(use: Use) -> list[Expr]:
+    """That no axis is cropped by more than it has, and that enough is left to mirror, or an edge to repeat."""
+    x, mode, rank = use.x, use.attrs["mode"], len(use.x.shape)
+    needs = []
+    for a, size in enumerate(x.shape):
+        before, after = use.attrs["pad_width"][a], use.attrs["pad_width"][a + rank]
+        if isinstance(size, Expr):
+            left, most = size + (min(before, 0) + min(after, 0)), max(before, after, 0)
+            needs += [left >= 0] if min(before, after) < 0 else []
+            needs += [left > (most if mode == "reflect" else 0)] if most and mode != "constant" else []
+    return needs
+
+
 # --- from none ---------------------------------------------------------------------------------------------------
 
 
@@ -174,14 +187,14 @@ def _running(op: str) -> Meaning:
 
 TABLE: dict[str, Meaning] = {
     "permute_dims": Meaning(_permuted),
-    "broadcast_to": Meaning(lambda use, *i: stretched(use.x, i)),
+    "broadcast_to": Meaning(lambda use, *i: stretched(use.x, i, use.out.shape)),
     "device_copy": Meaning(lambda use, *i: use.x[i]),
     "strided_slice": Meaning(_sliced),
     "concat": Meaning(_concat),
     "split": Meaning(_split),
     "take": Meaning(_take, asks=_take_asks),
     "gather_nd": Meaning(_gather, asks=_gather_asks),
-    "nn.pad": Meaning(_padded),
+    "nn.pad": Meaning(_padded, _leaves_enough),
     "arange": Meaning(lambda use, i: cast(i, use.out.dtype)),
     "full": Meaning(lambda use, *i: const(use.attrs["fill_value"], use.out.dtype)),
     "shape_of": Meaning(_shape_of),

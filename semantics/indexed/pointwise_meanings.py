@@ -20,7 +20,7 @@ NumberRule: TypeAlias = Callable[..., Expr]
 
 def _element(rule: NumberRule) -> ElementRule:
     def element(use: Use, *i: Expr) -> Expr:
-        return rule(use.attrs, *(stretched(b, i) for b in use.operands))
+        return rule(use.attrs, *(stretched(b, i, use.out.shape) for b in use.operands))
 
     return element
 

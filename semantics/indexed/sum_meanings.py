@@ -8,6 +8,7 @@ from math import prod
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.indexed.fold import folded, summed
 from assay.semantics.indexed.meaning import Meaning, Use, all_of, stretched_index
+from assay.semantics.ops.pooling import Axis
 from assay.semantics.ops.sizes import floor_div, product
 from assay.semantics.scalar import Dim, Expr, apply, as_expr, cast, choice, const, neutral, simplify
 from assay.semantics.scalar.expression import Buffer
@@ -20,7 +21,8 @@ def _matmul(use: Use, *i: Expr) -> Expr:
     rows, columns = a.shape[-2:-1], b.shape[-1:] if len(b.shape) > 1 else ()
     batch = i[: len(i) - len(rows) - len(columns)]
     row, column = i[len(batch) : len(batch) + len(rows)], i[len(batch) + len(rows) :]
-    at_a, at_b = stretched_index(a.shape[:-2], batch), stretched_index(b.shape[:-2], batch)
+    to = use.out.shape[: len(batch)]
+    at_a, at_b = stretched_index(a.shape[:-2], batch, to), stretched_index(b.shape[:-2], batch, to)
     return summed("k", a.shape[-1:], lambda k: a[(*at_a, *row, k)] * b[(*at_b, k, *column)], a.dtype)
 
 
@@ -140,9 +142,20 @@ def _counted(use: Use, axis: int, i: Expr) -> Dim:
 
 
 def _pools(use: Use) -> list[Expr]:
-    """That a window fits, and that there is something along each axis."""
-    sizes = [d for pair in zip(use.out.shape[2:], use.x.shape[2:], strict=True) for d in pair]
-    return [as_expr(d) >= 1 for d in sizes if isinstance(d, Expr)]
+    """That a window fits, that there is something along each axis, and that each window takes some of it."""
+    needs = []
+    for k, (count, size) in enumerate(zip(use.out.shape[2:], use.x.shape[2:], strict=True)):
+        if isinstance(size, Expr):
+            needs += [as_expr(count) >= 1, size >= 1]
+            needs += [apply("ne", size, n) for n in range(2, use.attrs["dilation"][k]) if _missed(use, k, n)]
+            needs += [size >= 2] if use.attrs["dilation"][k] > 1 and _missed(use, k, 1) else []
+    return needs
+
+
+def _missed(use: Use, axis: int, size: int) -> bool:
+    """Whether some window over so many elements takes none that counts; only apart from one another they may."""
+    axes = Axis(use.attrs, len(use.x.shape) - 2, axis)
+    return axes.fault(size, bool(use.attrs.get("count_include_pad", False))) is not None
 
 
 TABLE: dict[str, Meaning] = {

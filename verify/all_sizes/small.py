@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product as combinations
 
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import Invalid
 from assay.semantics.graph.matching import instantiate
 from assay.semantics.indexed import meaning_of
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Dim, Expr, Var, evaluate, evaluate_dim, variables
-from assay.semantics.types import TensorType, same_type
+from assay.semantics.types import TensorType, flatten, same_type
 from assay.verify.all_sizes.nests import as_function, use_of
 from assay.verify.all_sizes.symbols import SymbolicUse
 from assay.verify.equivalence import BIT_EXACT, UNKNOWN, Notion
@@ -101,16 +101,21 @@ def _at(use: SymbolicUse, sizes: Mapping[Var, int]) -> KernelProof | None:
     meaning = meaning_of(use.op.name)
     if meaning is None:
         return KernelProof(UNKNOWN, "not stated in index notation")
+    if any(evaluate_dim(d, sizes) < 0 for t in flatten(use.result) for d in t.shape):
+        return None
     allowed = all(bool(evaluate(e, sizes)) for e in meaning.needs(use_of(use.op, use.attrs, use.operands, use.result)))
+    result = instantiate(use.result, bound)
     try:
-        result = use.op.type_rule(attrs, operands)
-        own = use_of(use.op, attrs, operands, result)
-    except (Invalid, Trap) as refused:
-        return KernelProof(UNKNOWN, f"the notation asks less of sizes: {refused}") if allowed else None
+        told = use.op.type_rule(attrs, operands)
+    except Invalid:
+        if not allowed:
+            return None
+        told = result  # numbers may be refused that a run takes: what that gives is the value
     if not allowed:
         return KernelProof(UNKNOWN, "the notation asks more of sizes")
-    if not same_type(instantiate(use.result, bound), result):
-        return KernelProof(UNKNOWN, f"the result is {result}, not {use.result}")
+    if not same_type(result, told):
+        return KernelProof(UNKNOWN, f"the result is {told}, not {use.result}")
+    own = use_of(use.op, attrs, operands, result)
     func = as_function("notation", meaning, own)
     return prove_kernel(func, use.op, attrs) if stores(func) <= MOST_STORES else None
 

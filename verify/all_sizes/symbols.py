@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from assay.lower.legalize.kernels import build
@@ -32,10 +32,12 @@ class SymbolicUse:
     def kernel(self) -> PrimFunc:
         """The operator's kernel at these types."""
         made = build(self.op.name, self.attrs, self.operands, self.result, "kernel")
-        return with_size_rules(made, self.op, self.attrs, self.operands, self.result)
+        made = with_size_rules(made, self.op, self.attrs, self.operands, self.result)
+        told = {d for t in self.operands for d in t.shape if isinstance(d, Var)}
+        return replace(made, scalars=tuple(v for v in self.own if v not in told))
 
 
-NAMES = "nmkpqrstuvwyzabcdefghijl"
+NAMES = "NMKPQRSTUVWXYZABCDEFGH"
 SIZES = ("shape", "size")
 """Attributes that hold sizes."""
 
