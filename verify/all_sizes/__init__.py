@@ -14,8 +14,9 @@ from assay.semantics.errors import Crash, Invalid
 from assay.semantics.indexed import meaning_of
 from assay.semantics.indexed.meaning import Meaning, Use
 from assay.semantics.operator import Attrs, Operator
-from assay.semantics.scalar import Expr, Var, apply, as_expr, const, variables
+from assay.semantics.scalar import Expr, as_expr, const
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TensorType, flatten
 from assay.verify.all_sizes.compare import Comparison
 from assay.verify.all_sizes.pieces import NotRead
 from assay.verify.all_sizes.reader import Read, Reader, can_fail
@@ -44,7 +45,7 @@ def prove_for_all_sizes(kernel: PrimFunc, op: Operator, attrs: Attrs) -> AllSize
     try:
         space = Space()
         use = Use(op.check_attrs(attrs), kernel.inputs, kernel.outputs)
-        wrong = _wrong(kernel, meaning, use, space)
+        wrong = _wrong(kernel, op, meaning, use, space)
     except (NotRead, Invalid) as unknown:
         wrong = str(unknown)
     return AllSizesProof(not wrong, wrong or "")
@@ -58,7 +59,9 @@ def base_facts(kernel: PrimFunc) -> Facts:
     return (*facts, *(f for v in scalars for f in (v >= const(v.dtype.min, v.dtype), v <= const(v.dtype.max, v.dtype))))
 
 
-def _wrong(kernel: PrimFunc, meaning: Meaning, use: Use, space: Space) -> str:
+def _wrong(kernel: PrimFunc, op: Operator, meaning: Meaning, use: Use, space: Space) -> str:
+    if why := _other_type(kernel, use, op, space):
+        return why
     read = Reader(kernel, space, base_facts(kernel)).run()
     needs = list(meaning.needs(use))
     for facts, claim in ((needs, read.asked), (read.asked, needs)):
@@ -77,6 +80,20 @@ def _wrong(kernel: PrimFunc, meaning: Meaning, use: Use, space: Space) -> str:
             return why
     fails = any(can_fail(v) for v in read.values)
     return _traps(kernel, OF_DATA if fails else ())
+
+
+def _other_type(kernel: PrimFunc, use: Use, op: Operator, space: Space) -> str:
+    """Why the kernel gives tensors of other types than the operator does; "" where it gives those."""
+    wanted = flatten(op.type_rule(use.attrs, tuple(TensorType(b.shape, b.dtype) for b in kernel.inputs)))
+    given = [TensorType(b.shape, b.dtype) for b in kernel.outputs]
+    if len(wanted) != len(given):
+        return f"it gives {len(given)} tensors, not {len(wanted)}"
+    for t, b in zip(wanted, given, strict=True):
+        if t.dtype is not b.dtype or len(t.shape) != len(b.shape):
+            return f"it gives {b}, not {t}"
+        if not all(space.equal((), as_expr(n), as_expr(m)) for n, m in zip(t.shape, b.shape, strict=True)):
+            return f"it gives {b}, not {t}"
+    return ""
 
 
 def _other_checks(read: Read, meaning: Meaning, use: Use, space: Space) -> str:
@@ -106,12 +123,3 @@ def _traps(kernel: PrimFunc, besides: Sequence[str]) -> str:
         if goal.verdict != "proved" and goal.kind not in besides:
             return f"{goal.kind}: {goal.claim} is {goal.verdict}"
     return ""
-
-
-def sizes_named(kernel: PrimFunc) -> Sequence[Var]:
-    """The symbols of a kernel that are sizes."""
-    dims = [d for b in kernel.params for d in b.shape if isinstance(d, Expr)]
-    return tuple(dict.fromkeys(v for d in dims for v in variables(d)))
-
-
-__all__ = ["AllSizesProof", "apply", "prove_for_all_sizes"]

@@ -9,6 +9,7 @@ from assay.semantics.indexed.fold import notation
 from assay.semantics.indexed.meaning import Use
 from assay.semantics.operator import Example, Operator
 from assay.semantics.scalar import Expr, Var, show
+from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import flatten
 from assay.verify.all_sizes import AllSizesProof, prove_for_all_sizes
 from assay.verify.all_sizes.nests import use_of
@@ -46,6 +47,12 @@ class GeneralProof:
 def general_proof(op: Operator, example: Example, most: int = MOST_POINTS) -> GeneralProof:
     """What is proved for all sizes of an operator that is used as in an example."""
     use = symbolic_use(op, example)
+    return use_proof(use, use.kernel(), most)
+
+
+def use_proof(use: SymbolicUse, kernel: PrimFunc, most: int = MOST_POINTS) -> GeneralProof:
+    """What is proved for all sizes of a kernel of an operator at these types."""
+    op = use.op
     if meaning_of(op.name) is None:
         why = f"{op.name} is not stated in index notation"
         return GeneralProof(use, SmallProof(KernelProof(UNKNOWN, why)), AllSizesProof(False, why))
@@ -53,7 +60,7 @@ def general_proof(op: Operator, example: Example, most: int = MOST_POINTS) -> Ge
     if not small.proof.holds:  # nothing would rest on the kernel
         why = f"that the index notation is the definition is not shown: {small.proof.reason}"
         return GeneralProof(use, small, AllSizesProof(False, why))
-    return GeneralProof(use, small, prove_for_all_sizes(use.kernel(), op, use.attrs))
+    return GeneralProof(use, small, prove_for_all_sizes(kernel, op, use.attrs))
 
 
 def general_proofs(op: Operator, most: int = MOST_POINTS) -> list[GeneralProof]:
