@@ -44,7 +44,11 @@ def _needs(op: Operator, attrs: Attrs, operands: Sequence[TensorType], results: 
                 yield 1, count, what
                 if op.family == "pooling":
                     yield 1, size, what
-                    yield _reached(attrs, len(x) - 2, k), size, f"a window misses the {show(size)} elements of axis {k + 2}"
+                    yield (
+                        _reached(attrs, len(x) - 2, k),
+                        size,
+                        f"a window misses the {show(size)} elements of axis {k + 2}",
+                    )
         case "reduction":
             axes = attrs.get("axis")
             for a in range(len(x)) if axes is None else axes:

@@ -118,7 +118,7 @@ def _avg_pool(use: Use, n: Expr, c: Expr, *i: Expr) -> Expr:
     varying = [d for d in counts if isinstance(d, Expr)]
     if not varying:
         return total / float(fixed)
-    count = const(fixed)
+    count: Expr = const(fixed)
     for d in varying:
         count = count * d
     return total / cast(count, x.dtype)
@@ -128,17 +128,17 @@ def _counted(use: Use, axis: int, i: Expr) -> Dim:
     """How many positions of a window count along an axis: those within the tensor, or the padding too."""
     attrs, rank = use.attrs, len(use.x.shape) - 2
     before, after = attrs["padding"][axis], attrs["padding"][axis + rank]
-    size, window, stride, dilation = (
-        use.x.shape[2 + axis], attrs["pool_size"][axis], attrs["strides"][axis], attrs["dilation"][axis]
-    )  # fmt: skip
+    size, dilation = use.x.shape[2 + axis], attrs["dilation"][axis]
+    window, stride = attrs["pool_size"][axis], attrs["strides"][axis]
     low, high = (-before, size + after) if attrs["count_include_pad"] else (0, size)
     if low == -before and not attrs["ceil_mode"] and (after == 0 or attrs["count_include_pad"]):
         return int(window)
 
     def ahead(edge: Dim) -> Expr:
-        return (as_expr(simplify(edge + before)) - i * stride + (dilation - 1)) // dilation
+        first: Expr = as_expr(simplify(edge + before)) - i * stride + (dilation - 1)
+        return first // dilation
 
-    return apply("min", ahead(high), window) - apply("max", ahead(low), 0)
+    return apply("sub", apply("min", ahead(high), window), apply("max", ahead(low), 0))
 
 
 def _pools(use: Use) -> list[Expr]:

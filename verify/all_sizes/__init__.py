@@ -79,7 +79,7 @@ def _wrong(kernel: PrimFunc, op: Operator, meaning: Meaning, use: Use, space: Sp
         if why := comparison.difference(value, wanted, (*read.facts, *inside)):
             return why
     fails = any(can_fail(v) for v in read.values)
-    return _traps(kernel, OF_DATA if fails else ())
+    return own_traps(kernel, OF_DATA if fails else ())
 
 
 def _other_type(kernel: PrimFunc, use: Use, op: Operator, space: Space) -> str:
@@ -116,7 +116,7 @@ def _other_checks(read: Read, meaning: Meaning, use: Use, space: Space) -> str:
     return ""
 
 
-def _traps(kernel: PrimFunc, besides: Sequence[str]) -> str:
+def own_traps(kernel: PrimFunc, besides: Sequence[str] = ()) -> str:
     """Why the kernel may trap, or wrap an index, by itself; "" where it is shown not to. Goals of the kinds `besides`
     are left out."""
     for goal in prove_accesses(kernel, initialised=False).goals:  # what nothing has written is equal to nothing here

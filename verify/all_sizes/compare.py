@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assay.semantics.dtypes import BOOL
 from assay.semantics.indexed.fold import Fold, notation
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, apply, const, operation, substitute
 from assay.semantics.walk import Worklist, post_order
@@ -140,11 +139,15 @@ class Comparison:
     def _kind(self, node: Expr) -> str:
         if is_place(node):
             return "place"
-        head = {
-            Apply: lambda: node.op,  # type: ignore[attr-defined]
-            Load: lambda: f"{node.buffer.name}",  # type: ignore[attr-defined]
-            Const: lambda: node.value.tobytes().hex(),  # type: ignore[attr-defined]
-        }.get(type(node), lambda: type(node).__name__)()
+        match node:
+            case Apply():
+                head = node.op
+            case Load():
+                head = node.buffer.name
+            case Const():
+                head = node.value.tobytes().hex()
+            case _:
+                head = type(node).__name__
         inner = () if isinstance(node, Load) else node.children
         return str(hash((head, node.dtype.name, *(self.kinds[id(c)][1] for c in inner))))
 
@@ -171,5 +174,3 @@ def _told(expr: Expr) -> str:
         return "what is not told"
     text = notation(expr)
     return text if len(text) <= 120 else text[:117] + "..."
-
-

@@ -1,4 +1,4 @@
-"""What is proved of an operator's kernel at the sizes of its examples, and for all (specs/verify.md, "For all sizes")."""
+"""What is proved for all sizes of an operator that is used as in an example (specs/verify.md, "For all sizes")."""
 
 from __future__ import annotations
 

@@ -71,6 +71,8 @@ def _fixed(wide: Sequence[Reached]) -> str:
     if not numbers:
         return ""
     first = ", ".join(map(str, sizes_left(numbers[0].general.use)))
-    return f" (but sizes that have to be numbers: {first} in {len(numbers)} of them)" if len(numbers) > 1 else (
-        f" (but sizes that have to be numbers: {first} in one)"
+    return (
+        f" (but sizes that have to be numbers: {first} in {len(numbers)} of them)"
+        if len(numbers) > 1
+        else (f" (but sizes that have to be numbers: {first} in one)")
     )

@@ -15,7 +15,20 @@ from typing import TypeAlias
 from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.indexed.fold import Fold
-from assay.semantics.scalar import Apply, Cast, Expr, Load, Number, Var, apply, as_expr, const, may_trap, operation, substitute
+from assay.semantics.scalar import (
+    Apply,
+    Cast,
+    Expr,
+    Load,
+    Number,
+    Var,
+    apply,
+    as_expr,
+    const,
+    may_trap,
+    operation,
+    substitute,
+)
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.scalar.smt import may_overflow
 from assay.semantics.tensor import PrimFunc, Stmt
@@ -235,9 +248,7 @@ class Reader:
         if not all(b in self.memory for b in written):
             raise NotRead("a loop writes what is no plain memory")
         at = Var(stmt.var.name, stmt.var.dtype)
-        loop = _Loop(
-            stmt, at, extent, {b: self.memory[b] for b in written}, self.facts, self.guards, len(self.checks)
-        )
+        loop = _Loop(stmt, at, extent, {b: self.memory[b] for b in written}, self.facts, self.guards, len(self.checks))
         self.loops.append(loop)
         for b in written:
             self.memory[b] = carried(b, loop)
@@ -324,7 +335,11 @@ class Reader:
             for older in pieces[k + 1 :]:
                 later = Var(loop.var.name, loop.var.dtype)
                 a, b = newer.fresh(), _at(older.fresh(), loop.var, later)
-                both = [*within([loop.extent], [loop.var]), *within([loop.extent], [later]), apply("lt", loop.var, later)]
+                both = [
+                    *within([loop.extent], [loop.var]),
+                    *within([loop.extent], [later]),
+                    apply("lt", loop.var, later),
+                ]
                 same = [apply("eq", x, y) for x, y in zip(a.indices, b.indices, strict=True)]
                 if not self.space.never([*self.facts, *both, *a.taken(), *b.taken(), *same]):
                     raise NotRead("two iterations of a loop may store one element in several ways")

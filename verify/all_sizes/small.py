@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import product as combinations
 
 from assay.semantics.errors import Invalid
-from assay.semantics.graph.matching import instantiate
+from assay.semantics.graph.matching import Bound, instantiate
 from assay.semantics.indexed import meaning_of
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Dim, Expr, Var, evaluate, evaluate_dim, variables
+from assay.semantics.scalar import Expr, Var, evaluate, evaluate_dim, variables
 from assay.semantics.types import TensorType, flatten, same_type
 from assay.verify.all_sizes.nests import as_function, use_of
 from assay.verify.all_sizes.symbols import SymbolicUse
@@ -95,7 +95,7 @@ def _times(a: int, b: int) -> int:
 
 def _at(use: SymbolicUse, sizes: Mapping[Var, int]) -> KernelProof | None:
     """What is shown at some sizes; None where the operator has no value there, or too large a one."""
-    bound: dict[Var, Dim] = dict(sizes)
+    bound: Bound = {v: n for v, n in sizes.items()}
     operands = tuple(t for of in use.operands if isinstance(t := instantiate(of, bound), TensorType))
     attrs: Attrs = {k: _numbers(v, sizes) for k, v in use.attrs.items()}
     meaning = meaning_of(use.op.name)

@@ -123,8 +123,8 @@ class Space:
         parts = post_order(expr, lambda n: () if isinstance(n, OPAQUE) else n.children)
         made: dict[int, Expr] = {}
         for node in parts:
-            made[id(node)] = change(node) if isinstance(node, OPAQUE) else node.with_children(
-                [made[id(c)] for c in node.children]
+            made[id(node)] = (
+                change(node) if isinstance(node, OPAQUE) else node.with_children([made[id(c)] for c in node.children])
             )
         return made[id(expr)]
 
@@ -160,5 +160,3 @@ def within(extents: Sequence[Expr], at: Sequence[Expr]) -> list[Expr]:
     for n, i in zip(extents, at, strict=True):
         found += [apply("ge", i, 0), apply("lt", i, n)]
     return found
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -48,23 +48,25 @@ def symbolic_use(op: Operator, example: Example) -> SymbolicUse:
     trial = _Trial(op, example)
     numbers = sorted({d for d in trial.numbers if d > 1}, reverse=True)
     for n in numbers:
-        trial.widen([p for p, d in enumerate(trial.numbers) if d == n], lambda v: {n: v})
-    for n in sorted(numbers):
-        multiples = [d for d in numbers if d > n and d % n == 0]
-        factors = [g for g in range(n - 1, 1, -1) if n % g == 0]
-        for m in multiples:
-            trial.widen(trial.left((n, m)), lambda v, n=n, m=m: {n: v, m: v * (m // n)})  # type: ignore[misc]
-        for g in factors:
-            trial.widen(trial.left((n,)), lambda v, n=n, g=g: {n: v * g})  # type: ignore[misc]
+        trial.widen(trial.left((n,)), {n: 1})
+    for n in reversed(numbers):
+        for m in (d for d in numbers if d > n and d % n == 0):
+            trial.widen(trial.left((n, m)), {n: 1, m: m // n})
+        for g in factors(n):
+            trial.widen(trial.left((n,)), {n: g})
     places = [p for p, d in enumerate(trial.numbers) if d > 1]
     for several in (1, 2):
         for group in combinations(places, several):
             n = trial.numbers[group[0]]
-            if all(trial.numbers[p] == n for p in group):
-                for g in (1, *(g for g in range(n - 1, 1, -1) if n % g == 0)):
-                    if trial.shared(group):
-                        trial.widen(group, lambda v, n=n, g=g: {n: v * g if g > 1 else v})  # type: ignore[misc]
+            for g in (1, *factors(n)) if all(trial.numbers[p] == n for p in group) else ():
+                if trial.shared(group):
+                    trial.widen(group, {n: g})
     return trial.found
+
+
+def factors(n: int) -> list[int]:
+    """The proper divisors of a number, the largest first."""
+    return [g for g in range(n - 1, 1, -1) if n % g == 0]
 
 
 class _Trial:
@@ -99,12 +101,12 @@ class _Trial:
         together = together and all(self.dims[p] is first for p in group if isinstance(first, Expr))
         return together and (isinstance(first, int) or any(d is first for d in others))
 
-    def widen(self, places: Sequence[int], by: Callable[[Var], Mapping[int, Dim]]) -> None:
-        """Put a new symbol in some places, if the operator takes it there."""
+    def widen(self, places: Sequence[int], multiples: Mapping[int, int]) -> None:
+        """Put multiples of a new symbol in some places, by the numbers that were there, if the operator takes them."""
         if not places:
             return
         symbol = Var(NAMES[len(self.symbols) % len(NAMES)])
-        new = by(symbol)
+        new = {n: symbol * k if k > 1 else symbol for n, k in multiples.items()}
         dims = list(self.dims)
         for p in places:
             dims[p] = new.get(self.numbers[p], dims[p])
@@ -115,10 +117,11 @@ class _Trial:
 
     def typed(self, dims: Sequence[Dim]) -> SymbolicUse | None:
         """The operator at these sizes; None where it refuses them."""
-        rest, shapes = list(dims), []
-        for shape in self.shapes:
-            shapes.append(tuple(rest[: len(shape)]))
-            rest = rest[len(shape) :]
+        rest = list(dims)
+        shapes: list[tuple[Dim, ...]] = []
+        for before in self.shapes:
+            shapes.append(tuple(rest[: len(before)]))
+            rest = rest[len(before) :]
         count = len(self.example.operands)
         attrs = dict(self.attrs)
         for name, shape in zip(self.sizes, shapes[count:], strict=True):

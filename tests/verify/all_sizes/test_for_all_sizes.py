@@ -48,9 +48,8 @@ SHOWN: dict[str, tuple[SymbolicUse, object, str]] = {
         "out[i, j, a] = sum(c < Q, k < M: x[i, ((j // P) * Q) + c, a + k] * w[j, c, k])",
     ),
     "max_pool1d": (
-        use_at("nn.max_pool1d", (2, 3, 11), pool_size=(3,), strides=(2,), padding=(1, 0)), BIT_EXACT,
-        "out[i, j, a] = max(k < 3: x[i, j, ((a * 2) + k) - 1] if (((((a * 2) + k) - 1) >= 0) and"
-        " ((((a * 2) + k) - 1) < N)) else -inf)",
+        use_at("nn.max_pool1d", (2, 3, 11), pool_size=(3,), strides=(2,), padding=(0, 1)), BIT_EXACT,
+        "out[i, j, a] = max(k < 3: x[i, j, (a * 2) + k] if ((((a * 2) + k) >= 0) and (((a * 2) + k) < N)) else -inf)",
     ),
     "softmax": (
         use_at("nn.softmax", (2, 5)), REAL,
@@ -59,7 +58,12 @@ SHOWN: dict[str, tuple[SymbolicUse, object, str]] = {
 }  # fmt: skip
 
 
-LONG = ("conv1d in groups", "no dilation", "the channels of a group by another divisor", "padding of ones by the right kernel")
+LONG = (
+    "conv1d in groups",
+    "no dilation",
+    "the channels of a group by another divisor",
+    "padding of ones by the right kernel",
+)
 """What takes many seconds: that no product of sizes wraps."""
 
 
@@ -162,7 +166,12 @@ def from_before(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
     first = nest("i", out.shape, lambda *i: store(out, i, x[i]))
     return seq(
         first,
-        nest("i j", out.shape, lambda i, j: store(out, (i, j), apply("max", out[i, apply("max", j - 1, 0)], 0.0)), "serial"),
+        nest(
+            "i j",
+            out.shape,
+            lambda i, j: store(out, (i, j), apply("max", out[i, apply("max", j - 1, 0)], 0.0)),
+            "serial",
+        ),
     )
 
 
@@ -222,14 +231,17 @@ PLANTED: dict[str, tuple[SymbolicUse, Kernel]] = {
     "a comparison that takes NaN for a small number": (RELU, one(lambda x: select(x > 0, x, const(0.0, FLOAT32)))),
     "an accumulator too narrow": (ROWS, row_sums(of=FLOAT16)),
     "the last iteration dropped": (ROWS, row_sums(count=lambda n: apply("max", n - 1, 0))),
-    "one iteration more where there are several": (ROWS, row_sums(count=lambda n: n + select(n > 3, const(1), const(0)))),
+    "one iteration more where there are several": (
+        ROWS, row_sums(count=lambda n: n + select(n > 3, const(1), const(0)))
+    ),
     "additions from the end on": (ROWS, row_sums(place=lambda n, k: n - 1 - k)),
     "a sum from 1": (ROWS, row_sums(start=1.0)),
     "a sum from -0": (ROWS, row_sums(start=-0.0)),
     "a maximum from 0": (MAX, row_sums("max", 0.0)),
     "no rule of sizes": (MAX, row_sums("max", float("-inf"))),
     "another axis that is stretched": (
-        ADD, kernel("a b", lambda n, t, a, b, out: nest("i", out.shape, lambda i, j: store(out, (i, j), a[i, j] + b[i])))
+        ADD,
+        kernel("a b", lambda n, t, a, b, out: nest("i", out.shape, lambda i, j: store(out, (i, j), a[i, j] + b[i]))),
     ),
     "another fill": (PAD, filled(0.0)),
     "a fill of 0 under a maximum": (POOL, pooled(0.0)),
@@ -306,7 +318,9 @@ def test_more_that_is_asked_of_sizes_is_refused() -> None:
 WRONG: Mapping[str, tuple[SymbolicUse, Callable[..., Expr]]] = {
     "matmul by columns": (
         use_at("matmul", (2, 3), (3, 5)),
-        lambda u, i, j: summed("k", u.x.shape[1:], lambda k: u.x[i, k] * u.operands[1][k, select(j > 2, j - 1, j)], FLOAT32),
+        lambda u, i, j: summed(
+            "k", u.x.shape[1:], lambda k: u.x[i, k] * u.operands[1][k, select(j > 2, j - 1, j)], FLOAT32
+        ),
     ),
     "a sum without its last element": (
         ROWS, lambda u, i: summed("k", [u.x.shape[1] - 1], lambda k: u.x[i, k], FLOAT32)
