@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from assay.semantics.ops import OPERATORS
-from assay.verify.all_sizes.for_operator import element_text
+from assay.verify.all_sizes.for_operator import notation_text
 from assay.verify.all_sizes.reached import reach, told_reach
 from assay.verify.equivalence import REAL
 
@@ -30,7 +30,7 @@ def row_of(name: str) -> dict[str, str]:
         sizes = "all sizes in some examples"
     else:
         sizes = "given sizes" if all(r.notion >= REAL for r in found) else "tested"
-    lines = element_text(found[0].general.use)
+    lines = notation_text(found[0].general.use)
     return dict(zip(COLUMNS, (name, sizes, "; ".join(lines), told_reach(found)), strict=True))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.semantics.indexed.fold import folded, summed
 from assay.semantics.indexed.meaning import Meaning, Use, all_of
-from assay.semantics.indexed.sum_meanings import quotient
+from assay.semantics.indexed.sum_meanings import over_count
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Expr, apply, choice, const
 
@@ -44,13 +44,13 @@ def _layer_norm(use: Use, *i: Expr) -> Expr:
     split = len(x.shape) - len(gamma.shape)
     outer, own, inner = i[:split], i[split:], x.shape[split:]
     count, epsilon = product(inner), const(use.attrs["epsilon"], x.dtype)
-    mean = quotient(summed("k", inner, lambda *k: x[(*outer, *k)], x.dtype), count)
+    mean = over_count(summed("k", inner, lambda *k: x[(*outer, *k)], x.dtype), count)
 
     def square(*k: Expr) -> Expr:
         distance = x[(*outer, *k)] - mean
         return distance * distance
 
-    variance = quotient(summed("k", inner, square, x.dtype), count)
+    variance = over_count(summed("k", inner, square, x.dtype), count)
     made = (x[i] - mean) * (1 / apply("sqrt", variance + epsilon)) * gamma[own]
     return made + beta[0][own] if beta else made
 

@@ -77,12 +77,12 @@ def _reduction(op: str, mean: bool = False) -> Callable[..., Expr]:
 
         shape = [x.shape[a] for a in axes]
         made = folded(op, "k", shape, term, x.dtype, 0 if op == "add" else None)
-        return quotient(made, product(shape)) if mean else made
+        return over_count(made, product(shape)) if mean else made
 
     return element
 
 
-def quotient(total: Expr, count: Dim) -> Expr:
+def over_count(total: Expr, count: Dim) -> Expr:
     """total / count, in the dtype of the total."""
     return total / (float(count) if isinstance(count, int) else cast(cast(count, FLOAT64), total.dtype))
 
@@ -136,7 +136,7 @@ def _counted(use: Use, axis: int, i: Expr) -> Dim:
 
     def ahead(edge: Dim) -> Expr:
         first: Expr = as_expr(simplify(edge + before)) - i * stride + (dilation - 1)
-        return first // dilation
+        return apply("floordiv", first, dilation)
 
     return apply("sub", apply("min", ahead(high), window), apply("max", ahead(low), 0))
 

@@ -17,10 +17,10 @@ from assay.semantics.operator import Attrs, Operator
 from assay.semantics.scalar import Expr, as_expr, const
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten
-from assay.verify.all_sizes.compare import Comparison
+from assay.verify.all_sizes.compare import TermComparison
 from assay.verify.all_sizes.pieces import NotRead
-from assay.verify.all_sizes.reader import Read, Reader, can_fail
-from assay.verify.all_sizes.space import Facts, Space, conjunction, within
+from assay.verify.all_sizes.reader import FunctionReader, ReadFunction, can_fail
+from assay.verify.all_sizes.space import Facts, Space, conjunction, in_box
 from assay.verify.symbolic import prove_accesses
 from assay.verify.symbolic.function import MOST_BYTES, size_symbols
 
@@ -62,7 +62,7 @@ def base_facts(kernel: PrimFunc) -> Facts:
 def _wrong(kernel: PrimFunc, op: Operator, meaning: Meaning, use: Use, space: Space) -> str:
     if why := _other_type(kernel, use, op, space):
         return why
-    read = Reader(kernel, space, base_facts(kernel)).run()
+    read = FunctionReader(kernel, space, base_facts(kernel)).run()
     needs = list(meaning.needs(use))
     for facts, claim in ((needs, read.asked), (read.asked, needs)):
         if not space.implies((*base_facts(kernel), *facts), conjunction(claim)):
@@ -74,8 +74,8 @@ def _wrong(kernel: PrimFunc, op: Operator, meaning: Meaning, use: Use, space: Sp
         wanted = meaning.element(own, *place)
         if wanted.dtype is not own.out.dtype:
             raise Crash(f"the index notation gives {wanted.dtype}, the result is {own.out.dtype}")
-        inside = within([as_expr(d) for d in own.out.shape], place)
-        comparison = Comparison(space, strict=can_fail(wanted) or can_fail(value))
+        inside = in_box([as_expr(d) for d in own.out.shape], place)
+        comparison = TermComparison(space, strict=can_fail(wanted) or can_fail(value))
         if why := comparison.difference(value, wanted, (*read.facts, *inside)):
             return why
     fails = any(can_fail(v) for v in read.values)
@@ -96,7 +96,7 @@ def _other_type(kernel: PrimFunc, use: Use, op: Operator, space: Space) -> str:
     return ""
 
 
-def _other_checks(read: Read, meaning: Meaning, use: Use, space: Space) -> str:
+def _other_checks(read: ReadFunction, meaning: Meaning, use: Use, space: Space) -> str:
     """Why what the kernel asks of data is not what the operator does; "" where it is."""
     asks = list(meaning.asks(use))
     if len(asks) != len(read.checks):
@@ -107,8 +107,8 @@ def _other_checks(read: Read, meaning: Meaning, use: Use, space: Space) -> str:
         for mine, other in zip(own.extents, check.extents, strict=True):
             if not space.equal(read.facts, as_expr(mine), other):
                 return "it asserts something in another box"
-        facts = (*read.facts, *within(check.extents, check.vars))
-        comparison = Comparison(space, strict=True)
+        facts = (*read.facts, *in_box(check.extents, check.vars))
+        comparison = TermComparison(space, strict=True)
         if not space.implies(facts, check.guard):
             return "it asserts something in some cases alone"
         if why := comparison.difference(check.condition, own.condition(*check.vars), facts):

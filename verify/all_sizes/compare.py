@@ -14,7 +14,7 @@ import numpy as np
 from assay.semantics.indexed.fold import Fold, notation
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, apply, const, operation, substitute
 from assay.semantics.walk import Worklist, post_order
-from assay.verify.all_sizes.space import Carried, Facts, Space, Unwritten, is_place
+from assay.verify.all_sizes.space import CarriedElement, Facts, Space, Unwritten, is_index_term
 
 MOST = 4_000
 """Pairs of terms that are compared for one pair."""
@@ -28,7 +28,7 @@ class _Pair:
 
 
 @dataclass(eq=False)
-class Comparison:
+class TermComparison:
     """Compares terms. With `strict` no choice is gone through: what may trap is evaluated in the same places then."""
 
     space: Space
@@ -50,11 +50,11 @@ class Comparison:
     def parts(self, pair: _Pair) -> Sequence[_Pair] | None:
         """The pairs that have to be equal for this one to be; None where it is not seen to be."""
         a, b, facts = pair.left, pair.right, pair.facts
-        if a is b and not isinstance(a, (Unwritten, Carried)):
-            return [] if not any(isinstance(n, (Unwritten, Carried)) for n in post_order(a)) else None
+        if a is b and not isinstance(a, (Unwritten, CarriedElement)):
+            return [] if not any(isinstance(n, (Unwritten, CarriedElement)) for n in post_order(a)) else None
         if a.dtype is not b.dtype:
             return None
-        if is_place(a) and is_place(b) and self.space.equal(facts, a, b):
+        if is_index_term(a) and is_index_term(b) and self.space.equal(facts, a, b):
             return []
         if isinstance(a, Fold) or isinstance(b, Fold):
             plain = _Pair(self.plainer(a, facts), self.plainer(b, facts), facts)
@@ -67,7 +67,7 @@ class Comparison:
         """The cases of a choice by sizes and indices; None where there is none."""
         for first, second, swap in ((pair.left, pair.right, False), (pair.right, pair.left, True)):
             found = _choice(first)
-            if found is None or not is_place(found[0]):
+            if found is None or not is_index_term(found[0]):
                 continue
             test, then, otherwise = found
             cases = []
@@ -137,7 +137,7 @@ class Comparison:
         return self.kinds[id(expr)][1]
 
     def _kind(self, node: Expr) -> str:
-        if is_place(node):
+        if is_index_term(node):
             return "place"
         match node:
             case Apply():
@@ -170,7 +170,7 @@ def _same_number(a: Const, b: Const) -> bool:
 def _told(expr: Expr) -> str:
     if isinstance(expr, Unwritten):
         return "what nothing has written"
-    if any(isinstance(n, (Unwritten, Carried)) for n in post_order(expr)):
+    if any(isinstance(n, (Unwritten, CarriedElement)) for n in post_order(expr)):
         return "what is not told"
     text = notation(expr)
     return text if len(text) <= 120 else text[:117] + "..."

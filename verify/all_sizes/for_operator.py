@@ -73,7 +73,7 @@ def least_general(proofs: list[GeneralProof]) -> Notion:
     return min((p.notion for p in proofs), default=BIT_EXACT)
 
 
-def element_text(use: SymbolicUse) -> list[str]:
+def notation_text(use: SymbolicUse) -> list[str]:
     """What an operator gives at each index, as it is read: `out[i, j] = sum(k < n: ...)`."""
     meaning = meaning_of(use.op.name)
     if meaning is None:

@@ -13,13 +13,13 @@ from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import Apply, Const, Expr, Load, Number, Var, apply, choice, const, linear, substitute
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.walk import post_order
-from assay.verify.all_sizes.space import Carried, Facts, Space, Unwritten, conjunction, within
+from assay.verify.all_sizes.space import CarriedElement, Facts, Space, Unwritten, conjunction, in_box
 
 TRUE = const(True, BOOL)
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class MemoryPiece:
     """For each place of a box at which the guard holds: the element at `indices` is `value`."""
 
     vars: tuple[Var, ...]
@@ -30,17 +30,17 @@ class Piece:
 
     def taken(self) -> list[Expr]:
         """That the place is one at which something is stored."""
-        inside = within(self.extents, self.vars)
+        inside = in_box(self.extents, self.vars)
         return inside if self.guard is TRUE else [*inside, self.guard]
 
-    def fresh(self) -> Piece:
+    def fresh(self) -> MemoryPiece:
         """The same piece in variables of its own."""
         by: dict[Var, Number] = {v: Var(v.name, v.dtype) for v in self.vars}
         return self.changed(lambda e: substitute(e, by), tuple(v for v in by.values() if isinstance(v, Var)))
 
-    def changed(self, change: Callable[[Expr], Expr], variables: tuple[Var, ...] | None = None) -> Piece:
+    def changed(self, change: Callable[[Expr], Expr], variables: tuple[Var, ...] | None = None) -> MemoryPiece:
         """The same piece in other expressions."""
-        return Piece(
+        return MemoryPiece(
             self.vars if variables is None else variables,
             tuple(map(change, self.extents)),
             self.guard if self.guard is TRUE else change(self.guard),
@@ -48,7 +48,7 @@ class Piece:
             change(self.value),
         )
 
-    def guarded(self, by: Expr) -> Piece:
+    def guarded(self, by: Expr) -> MemoryPiece:
         """The same piece, where a condition holds besides."""
         return replace(self, guard=by if self.guard is TRUE else apply("and", by, self.guard))
 
@@ -57,7 +57,7 @@ class Piece:
 class Contents:
     """What a buffer holds: its pieces, the newest first, over what it held before them."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MemoryPiece, ...]
     before: Callable[[tuple[Expr, ...]], Expr]
 
 
@@ -71,9 +71,9 @@ def unwritten(buffer: Buffer) -> Contents:
     return Contents((), lambda at: Unwritten(buffer.dtype))
 
 
-def carried(buffer: Buffer, loop: object) -> Contents:
+def carried_contents(buffer: Buffer, loop: object) -> Contents:
     """A buffer as it is when an iteration begins."""
-    return Contents((), lambda at: Carried(buffer.dtype, buffer, at, loop))
+    return Contents((), lambda at: CarriedElement(buffer.dtype, buffer, at, loop))
 
 
 def element_of(space: Space, contents: Contents, at: tuple[Expr, ...], facts: Facts) -> Expr:
@@ -104,7 +104,7 @@ class NotRead(Exception):
     """Why the value of an element cannot be told."""
 
 
-def reaches(space: Space, piece: Piece, at: Sequence[Expr], facts: Facts) -> tuple[Expr, Expr] | None:
+def reaches(space: Space, piece: MemoryPiece, at: Sequence[Expr], facts: Facts) -> tuple[Expr, Expr] | None:
     """When a piece has stored an element, and what; None where it never has. NotRead where that is not seen.
 
     The place is guessed from the indices. That no other place stores the element is shown.
@@ -112,14 +112,14 @@ def reaches(space: Space, piece: Piece, at: Sequence[Expr], facts: Facts) -> tup
     piece = piece.fresh()
     if space.never([*facts, *piece.taken(), *_equal(piece.indices, at)]):
         return None
-    guess = place_of(piece, at)
+    guess = guessed_place(piece, at)
     if guess is None:
         raise NotRead(f"which iteration stores {', '.join(map(repr, piece.indices))} is not seen")
     other = conjunction([apply("eq", v, guess[v]) for v in piece.vars])
     if not space.implies([*facts, *piece.taken(), *_equal(piece.indices, at)], other):
         raise NotRead(f"{', '.join(map(repr, piece.indices))} may be stored by several iterations")
     there = piece.changed(lambda e: substitute(e, guess), ())
-    needs = [*within(there.extents, [_expr(guess[v]) for v in piece.vars]), *_equal(there.indices, at)]
+    needs = [*in_box(there.extents, [_expr(guess[v]) for v in piece.vars]), *_equal(there.indices, at)]
     if there.guard is not TRUE:
         needs.append(there.guard)
     open_: list[Expr] = []
@@ -140,7 +140,7 @@ def _expr(value: Number) -> Expr:
 # --- guesses: nothing rests on them ------------------------------------------------------------------------------
 
 
-def place_of(piece: Piece, at: Sequence[Expr]) -> dict[Var, Number] | None:
+def guessed_place(piece: MemoryPiece, at: Sequence[Expr]) -> dict[Var, Number] | None:
     """The place of a piece's box that stores an element, as a guess."""
     found: dict[Var, Number] = {}
     left = list(zip(piece.indices, at, strict=True))

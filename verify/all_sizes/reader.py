@@ -36,15 +36,15 @@ from assay.semantics.walk import Worklist, post_order
 from assay.verify.all_sizes.pieces import (
     TRUE,
     Contents,
+    MemoryPiece,
     NotRead,
-    Piece,
-    carried,
+    carried_contents,
     element_of,
     of_input,
     reaches,
     unwritten,
 )
-from assay.verify.all_sizes.space import Carried, Facts, Space, conjunction, is_data, is_place, within
+from assay.verify.all_sizes.space import CarriedElement, Facts, Space, conjunction, in_box, is_data, is_index_term
 
 Action: TypeAlias = "Stmt | Callable[[], None]"
 
@@ -60,7 +60,7 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class ReadFunction:
     """What a function does: the value of each output at any place, what it asks of sizes, and of data."""
 
     places: Sequence[tuple[Var, ...]]
@@ -87,7 +87,7 @@ class _Loop:
 
 
 @dataclass(eq=False)
-class Reader:
+class FunctionReader:
     """Walks one function. `facts` hold of its sizes."""
 
     func: PrimFunc
@@ -101,7 +101,7 @@ class Reader:
     asked: list[Expr] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
 
-    def run(self) -> Read:
+    def run(self) -> ReadFunction:
         """Walk the function. NotRead where something is not seen."""
         self._require_plain_traps()
         for b in self.func.inputs:
@@ -117,10 +117,10 @@ class Reader:
         places, values = [], []
         for b in self.func.outputs:
             place = tuple(Var(f"i{k}") for k in range(len(b.shape)))
-            inside = within([as_expr(d) for d in b.shape], place)
+            inside = in_box([as_expr(d) for d in b.shape], place)
             places.append(place)
             values.append(element_of(self.space, self.memory[b], place, (*self.facts, *inside)))
-        return Read(places, values, self.asked, self.checks, self.facts)
+        return ReadFunction(places, values, self.asked, self.checks, self.facts)
 
     def _require_plain_traps(self) -> None:
         """What may trap is stored to outputs alone, and once: then it is evaluated exactly where a value has it."""
@@ -176,10 +176,10 @@ class Reader:
         if any(map(is_data, indices)):
             raise NotRead(f"where {stmt.buffer.name} is stored to is data")
         self.require_range(value)
-        self.add(stmt.buffer, Piece((), (), conjunction(self.guards) if self.guards else TRUE, indices, value))
+        self.add(stmt.buffer, MemoryPiece((), (), conjunction(self.guards) if self.guards else TRUE, indices, value))
         return ()
 
-    def add(self, buffer: Buffer, piece: Piece) -> None:
+    def add(self, buffer: Buffer, piece: MemoryPiece) -> None:
         """A newer piece."""
         old = self.memory[buffer]
         self.memory[buffer] = replace(old, pieces=(piece, *old.pieces))
@@ -193,7 +193,7 @@ class Reader:
                 low, high = apply("ge", node, const(INT64.min)), apply("le", node, const(INT64.max))
                 if not self.space.implies([*self.facts, *small], apply("and", low, high)):
                     raise NotRead(f"{node} may wrap")
-            if isinstance(node, Apply) and may_trap(node) and is_place(node):
+            if isinstance(node, Apply) and may_trap(node) and is_index_term(node):
                 if not operation(node.op).has("divides") or not self.space.implies(
                     self.facts, apply("ne", node.args[1], const(0, node.dtype))
                 ):
@@ -202,9 +202,9 @@ class Reader:
     def check(self, stmt: tensor.Assert) -> Iterable[Action]:
         """What is asked of sizes holds from here on."""
         condition = self.value(stmt.condition)
-        if any(isinstance(n, Carried) for n in post_order(condition)):
+        if any(isinstance(n, CarriedElement) for n in post_order(condition)):
             raise NotRead("an assertion hangs on what a loop changes")
-        if is_place(condition) and not self.loops and not self.guards:
+        if is_index_term(condition) and not self.loops and not self.guards:
             self.asked.append(condition)
             self.facts = (*self.facts, condition)
         else:
@@ -251,9 +251,9 @@ class Reader:
         loop = _Loop(stmt, at, extent, {b: self.memory[b] for b in written}, self.facts, self.guards, len(self.checks))
         self.loops.append(loop)
         for b in written:
-            self.memory[b] = carried(b, loop)
+            self.memory[b] = carried_contents(b, loop)
         self.env[stmt.var] = at
-        self.facts = (*self.facts, *within([extent], [at]))
+        self.facts = (*self.facts, *in_box([extent], [at]))
         self.guards = ()
         return [stmt.body, lambda: self.leave(loop)]
 
@@ -264,7 +264,7 @@ class Reader:
         self.loops.pop()
         made = {b: self.visible(self.memory[b], inside) for b in loop.before}
         made = {b: [self.settled(p, loop, made, inside) for p in pieces] for b, pieces in made.items()}
-        whole = {b: self.whole(loop, b, pieces, made, inside) for b, pieces in made.items()}
+        whole = {b: self.whole(loop, b, pieces, inside) for b, pieces in made.items()}
         around = conjunction(self.guards) if self.guards else TRUE
         for b, old in loop.before.items():
             pieces = whole[b] if around is TRUE else [p.guarded(around) for p in whole[b]]
@@ -273,9 +273,9 @@ class Reader:
             guard = c.guard if around is TRUE else around if c.guard is TRUE else apply("and", around, c.guard)
             self.checks[k] = Check((loop.var, *c.vars), (loop.extent, *c.extents), guard, c.condition)
 
-    def visible(self, contents: Contents, facts: Facts) -> list[Piece]:
+    def visible(self, contents: Contents, facts: Facts) -> list[MemoryPiece]:
         """The pieces of an iteration without those that newer ones hide."""
-        found: list[Piece] = []
+        found: list[MemoryPiece] = []
         for piece in contents.pieces:
             mine = piece.fresh()
             here = (*facts, *mine.taken())
@@ -295,7 +295,9 @@ class Reader:
                 return True
         return False
 
-    def settled(self, piece: Piece, loop: _Loop, made: dict[Buffer, list[Piece]], facts: Facts) -> Piece:
+    def settled(
+        self, piece: MemoryPiece, loop: _Loop, made: dict[Buffer, list[MemoryPiece]], facts: Facts
+    ) -> MemoryPiece:
         """A piece without what it takes from before the iteration, where no earlier iteration has stored that."""
         if any(_takes(e, loop) for e in (*piece.extents, *piece.indices)):
             raise NotRead("where something is stored hangs on what a loop changes")
@@ -306,7 +308,7 @@ class Reader:
                 new[id(node)] = element_of(self.space, loop.before[node.buffer], node.indices, there)
         return piece if not new else piece.changed(lambda e: _replaced(e, new))
 
-    def stored_before(self, node: Carried, loop: _Loop, pieces: Sequence[Piece], facts: Facts) -> bool:
+    def stored_before(self, node: CarriedElement, loop: _Loop, pieces: Sequence[MemoryPiece], facts: Facts) -> bool:
         """Whether an earlier iteration may have stored an element."""
         for p in pieces:
             earlier = Var(loop.var.name, loop.var.dtype)
@@ -318,8 +320,13 @@ class Reader:
         return False
 
     def whole(
-        self, loop: _Loop, buffer: Buffer, pieces: list[Piece], made: dict[Buffer, list[Piece]], facts: Facts
-    ) -> list[Piece]:
+        self,
+        loop: _Loop,
+        buffer: Buffer,
+        pieces: list[MemoryPiece],
+        made: dict[Buffer, list[MemoryPiece]],
+        facts: Facts,
+    ) -> list[MemoryPiece]:
         """The pieces of all iterations together."""
         taken = [n for p in pieces for n, _ in _carried_in([p.value, p.guard], loop, ())]
         if not taken:
@@ -329,22 +336,22 @@ class Reader:
             raise NotRead(f"a loop carries more than one value of {buffer.name} on")
         return [self.fold(loop, buffer, pieces[0], facts)]
 
-    def require_order(self, loop: _Loop, pieces: Sequence[Piece]) -> None:
+    def require_order(self, loop: _Loop, pieces: Sequence[MemoryPiece]) -> None:
         """No later iteration stores by an older piece what an earlier one has stored by a newer one."""
         for k, newer in enumerate(pieces):
             for older in pieces[k + 1 :]:
                 later = Var(loop.var.name, loop.var.dtype)
                 a, b = newer.fresh(), _at(older.fresh(), loop.var, later)
                 both = [
-                    *within([loop.extent], [loop.var]),
-                    *within([loop.extent], [later]),
+                    *in_box([loop.extent], [loop.var]),
+                    *in_box([loop.extent], [later]),
                     apply("lt", loop.var, later),
                 ]
                 same = [apply("eq", x, y) for x, y in zip(a.indices, b.indices, strict=True)]
                 if not self.space.never([*self.facts, *both, *a.taken(), *b.taken(), *same]):
                     raise NotRead("two iterations of a loop may store one element in several ways")
 
-    def fold(self, loop: _Loop, buffer: Buffer, piece: Piece, facts: Facts) -> Piece:
+    def fold(self, loop: _Loop, buffer: Buffer, piece: MemoryPiece, facts: Facts) -> MemoryPiece:
         """The piece of a loop of which each iteration takes what the one before has left in the same element."""
         if any(loop.var in _variables(e) for e in (*piece.extents, piece.guard, *piece.indices)):
             raise NotRead(f"a loop carries another element of {buffer.name} on than it stores")
@@ -384,7 +391,7 @@ def can_fail(expr: Expr) -> bool:
     """Whether a step of an expression may trap by its data: a division, a shift, a conversion, a place."""
     for node in post_order(expr):
         match node:
-            case Apply() if may_trap(node) and not is_place(node):
+            case Apply() if may_trap(node) and not is_index_term(node):
                 return True
             case Cast() if node.arg.dtype.is_float and node.dtype.is_integer:
                 return True
@@ -421,18 +428,18 @@ def _variables(expr: Expr) -> set[Expr]:
     return {n for n in post_order(expr) if isinstance(n, Var)}
 
 
-def _at(piece: Piece, var: Var, other: Var) -> Piece:
+def _at(piece: MemoryPiece, var: Var, other: Var) -> MemoryPiece:
     """A piece of another iteration."""
     return piece.changed(lambda e: substitute(e, {var: other}))
 
 
 def _takes(expr: Expr, loop: object) -> bool:
-    return any(isinstance(n, Carried) and n.loop is loop for n in post_order(expr))
+    return any(isinstance(n, CarriedElement) and n.loop is loop for n in post_order(expr))
 
 
-def _carried_in(exprs: Sequence[Expr], loop: object, facts: Facts) -> list[tuple[Carried, Facts]]:
+def _carried_in(exprs: Sequence[Expr], loop: object, facts: Facts) -> list[tuple[CarriedElement, Facts]]:
     """What expressions take from before an iteration, each with what is known wherever it stands."""
-    found: dict[int, tuple[Carried, Facts]] = {}
+    found: dict[int, tuple[CarriedElement, Facts]] = {}
     boxes: dict[int, Facts] = {}
 
     def place(item: tuple[Expr, Facts]) -> tuple[int, ...]:
@@ -440,7 +447,7 @@ def _carried_in(exprs: Sequence[Expr], loop: object, facts: Facts) -> list[tuple
 
     work = Worklist[tuple[Expr, Facts]]([(e, facts) for e in exprs], key=place)
     for node, known in work:
-        if isinstance(node, Carried) and node.loop is loop:
+        if isinstance(node, CarriedElement) and node.loop is loop:
             found[id(node)] = node, facts if id(node) in found else known
         elif isinstance(node, Fold):
             box = boxes.setdefault(id(node), tuple(node.inside()))

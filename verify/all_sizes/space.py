@@ -31,7 +31,7 @@ class Unwritten(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Carried(Expr):
+class CarriedElement(Expr):
     """The element of a buffer as it is when an iteration of `loop` begins."""
 
     parts = "*indices"
@@ -40,7 +40,7 @@ class Carried(Expr):
     loop: object
 
 
-OPAQUE = (Fold, Unwritten, Carried)
+OPAQUE = (Fold, Unwritten, CarriedElement)
 
 
 def is_data(expr: Expr) -> bool:
@@ -48,7 +48,7 @@ def is_data(expr: Expr) -> bool:
     return any(isinstance(n, (Load, *OPAQUE)) for n in post_order(expr))
 
 
-def is_place(expr: Expr) -> bool:
+def is_index_term(expr: Expr) -> bool:
     """Whether an expression is a whole number or a truth about sizes and indices alone."""
     whole = expr.dtype.is_integer or expr.dtype is BOOL
     return whole and not is_data(expr) and not any(n.dtype.is_float for n in post_order(expr))
@@ -154,7 +154,7 @@ def conjunction(parts: Sequence[Expr]) -> Expr:
     return made
 
 
-def within(extents: Sequence[Expr], at: Sequence[Expr]) -> list[Expr]:
+def in_box(extents: Sequence[Expr], at: Sequence[Expr]) -> list[Expr]:
     """That a place lies in a box."""
     found: list[Expr] = []
     for n, i in zip(extents, at, strict=True):

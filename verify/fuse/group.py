@@ -68,8 +68,7 @@ def for_any_size(kernel: PrimFunc, group: Function, module: Module) -> tuple[Pri
 
 
 def _inlined(kernel: PrimFunc, given: Sequence[Buffer], scalars: Sequence[Dim]) -> Stmt:
-    """The body of a tensor function with `given` as its parameters, their sizes in the place of its own; all other names
-    in it are new."""
+    """The body of a tensor function with `given` as its parameters, and their sizes; all other names in it are new."""
     plain = without_blocks(kernel)
     found = sizes_of_operands(plain, scalars, [TensorType(b.shape, b.dtype) for b in given])
     new = Mapper({v: as_expr(d) for v, d in found.items()}, dict(zip(plain.params, given, strict=True)))

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from assay.semantics.errors import Invalid
 from assay.semantics.ops import OPERATORS
-from assay.verify.all_sizes.for_operator import element_text, needs_text, shape_text
+from assay.verify.all_sizes.for_operator import needs_text, notation_text, shape_text
 from assay.verify.all_sizes.reached import Reached, reach, told_reach
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, Notion
@@ -56,6 +56,6 @@ def _verdict(r: Reached) -> Text:
 
 def _notation(r: Reached) -> list[str]:
     """The notation, of the first examples alone that differ; with what is asked of sizes."""
-    lines = element_text(r.general.use)
+    lines = notation_text(r.general.use)
     needs = needs_text(r.general.use)
     return [line + (f"    where {', '.join(needs)}" if needs else "") for line in lines]

@@ -22,7 +22,7 @@ from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Expr, apply, cast, const, evaluate_dim, select
 from assay.semantics.tensor import Allocate, Assert, Buffer, PrimFunc, Stmt, program_order, seq, store
 from assay.verify.all_sizes import prove_for_all_sizes
-from assay.verify.all_sizes.for_operator import element_text
+from assay.verify.all_sizes.for_operator import notation_text
 from assay.verify.all_sizes.small import prove_small
 from assay.verify.all_sizes.symbols import SymbolicUse, symbolic_use
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED
@@ -74,7 +74,7 @@ def each(table: Mapping[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("name", each(SHOWN))
 def test_what_is_shown_for_all_sizes(name: str) -> None:
     use, notion, said = SHOWN[name]
-    assert element_text(use) == [said]
+    assert notation_text(use) == [said]
     assert prove_for_all_sizes(use.kernel(), use.op, use.attrs).reason == ""
     small = prove_small(use, 16)
     assert small.proof.notion == notion and small.shown >= 3, small
