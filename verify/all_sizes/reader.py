@@ -319,14 +319,7 @@ class FunctionReader:
                 return True
         return False
 
-    def whole(
-        self,
-        loop: _Loop,
-        buffer: Buffer,
-        pieces: list[MemoryPiece],
-        made: dict[Buffer, list[MemoryPiece]],
-        facts: Facts,
-    ) -> list[MemoryPiece]:
+    def whole(self, loop: _Loop, buffer: Buffer, pieces: list[MemoryPiece], facts: Facts) -> list[MemoryPiece]:
         """The pieces of all iterations together."""
         taken = [n for p in pieces for n, _ in _carried_in([p.value, p.guard], loop, ())]
         if not taken:
