@@ -13,7 +13,8 @@ from typing import TypeAlias
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph.effects import operator_can_trap
 from assay.semantics.operator import Attrs, Operator
-from assay.semantics.scalar import Dim, Expr, apply, cast, show
+from assay.semantics.ops.pooling import Axis
+from assay.semantics.scalar import Dim, Expr, apply, cast, show, simplify
 from assay.semantics.tensor import Assert, PrimFunc, seq
 from assay.semantics.types import TensorType, Type, flatten
 
@@ -43,14 +44,44 @@ def _needs(op: Operator, attrs: Attrs, operands: Sequence[TensorType], results: 
                 yield 1, count, what
                 if op.family == "pooling":
                     yield 1, size, what
+                    yield (
+                        _reached(attrs, len(x) - 2, k),
+                        size,
+                        f"a window misses the {show(size)} elements of axis {k + 2}",
+                    )
         case "reduction":
             axes = attrs.get("axis")
             for a in range(len(x)) if axes is None else axes:
                 yield 1, x[a], "an axis that is reduced has size 0"
+        case "movement" if op.name == "nn.pad":
+            yield from _padded(attrs, x)
         case "stepwise":
             size, k = x[attrs.get("axis", -1)], attrs.get("k", 0)
             yield k, size, f"{show(k)} of {show(size)} elements are wanted"
             yield 0, k, f"{show(k)} elements are wanted"
+
+
+def _padded(attrs: Attrs, shape: Sequence[Dim]) -> Iterator[Need]:
+    """What is left of an axis that is cropped, and what there has to be to mirror or to repeat."""
+    rank = len(shape)
+    for a, size in enumerate(shape):
+        before, after = attrs["pad_width"][a], attrs["pad_width"][a + rank]
+        cropped, most = min(before, 0) + min(after, 0), max(before, after, 0)
+        left = simplify(size + cropped)
+        if cropped:
+            yield 0, left, f"axis {a} of {show(size)} elements is cropped by {-cropped}"
+        if most and attrs["mode"] != "constant":
+            least = most + 1 if attrs["mode"] == "reflect" else 1
+            yield least, left, f"axis {a} has {show(left)} elements to {attrs['mode']}, too few for a padding of {most}"
+
+
+def _reached(attrs: Attrs, rank: int, axis: int) -> int:
+    """The size from which on each window takes something that counts: its elements may lie on both sides of a smaller
+    axis. Where sizes that are too small and others alternate, all are let through."""
+    windows = Axis(attrs, rank, axis)
+    small = range(1, windows.dilation)
+    wrong = [n for n in small if windows.fault(n, bool(attrs.get("count_include_pad", False)))]
+    return len(wrong) + 1 if wrong == list(small)[: len(wrong)] else 1
 
 
 def _asserted(name: str, low: Dim, high: Dim, what: str) -> Assert | None:

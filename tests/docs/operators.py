@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import cache
 
 from assay.semantics.dtypes import dtype
@@ -10,7 +11,7 @@ from assay.semantics.errors import Crash
 from assay.semantics.operator import REQUIRED, Example, Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.types import TensorType
-from assay.verify.operator_terms.examples import prove_examples, told_proofs
+from tests.all_sizes import table
 
 FAMILIES = {
     "elementwise": "one scalar function at every index, operands broadcast",
@@ -38,8 +39,11 @@ def operators_page() -> str:
             "The meaning of an operator is its value in NumPy (semantics/ops/) and, independently, its kernel in the"
             " tensor"
         ),
-        "IR (lower/legalize/kernels/); both are compared: by runs, and over terms, which shows it for every input",
-        'at the sizes of the examples (verify.md, "legalize"). See semantics.md for the rules that all share.',
+        "IR (lower/legalize/kernels/); both are compared: by runs, and for every input, over terms. Where it is said,",
+        'that is for all sizes (verify.md, "For all sizes"), with the operator in index notation (semantics.md);',
+        'else at the sizes of the examples ("legalize"). See semantics.md for the rules that all share.',
+        "",
+        _counts(),
         "",
         "| family | what | operators |",
         "|---|---|---|",
@@ -52,6 +56,13 @@ def operators_page() -> str:
         for op in ops:
             lines += ["", *entry(op)]
     return "\n".join(lines) + "\n"
+
+
+def _counts() -> str:
+    """For how many operators the proof is for which sizes."""
+    rows = [r["for"] for r in table().values()]
+    said = [f"{rows.count(k)} {k}" for k in dict.fromkeys(["all sizes", *sorted(rows)])]
+    return f"Of {len(rows)} operators with a kernel it is shown for: {', '.join(said)}."
 
 
 def _anchor(name: str) -> str:
@@ -69,7 +80,7 @@ def entry(op: Operator) -> list[str]:
         lines.append("- A well-typed use can trap.")
     lines.append(f"- Record: semantics/ops/{file}" + ("." if op.view else f"; kernel: lower/legalize/kernels/{file}."))
     if not op.view:
-        lines.append(f"- That the kernel is the value: {_sentence(told_proofs(prove_examples(op)))}")
+        lines += _shown(table()[op.name])
     if op.source:
         lines.append(f"- Source: {_sentence(op.source)}")
     if op.attrs:
@@ -84,6 +95,12 @@ def entry(op: Operator) -> list[str]:
     lines += ["", "Examples:", ""]
     lines += [f"- `{example(op, e)}`" for e in op.examples]
     return lines
+
+
+def _shown(row: Mapping[str, str]) -> list[str]:
+    """The operator in index notation, and what is proved of its kernel."""
+    lines = [f"- At an index: `{row['notation']}`"] if row["notation"] else []
+    return [*lines, f"- That the kernel is the value, {row['for']}: {_sentence(row['said'])}"]
 
 
 def record_file(op: Operator) -> str:

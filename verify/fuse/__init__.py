@@ -34,9 +34,10 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.types import TensorType, Type, flatten, symbols
 from assay.semantics.walk import post_order
+from assay.verify.all_sizes.same import same_for_all_sizes
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
-from assay.verify.fuse.group import at_sizes, written_out
+from assay.verify.fuse.group import at_sizes, for_any_size, written_out
 from assay.verify.fuse.group_devices import misplaced_group
 from assay.verify.kept import changed_beside, count_calls, interface, stored
 from assay.verify.trials.batch import stores
@@ -54,6 +55,8 @@ MOST = 100_000
 """Stores of one tensor function, and of all in one check, that are run over terms."""
 MOST_OF_ALL = 400_000
 """Operations that trap for some operands."""
+LONGEST = 40
+"""Statements of a tensor function that is tried for all sizes."""
 LARGE = 1 << 24
 """Stores from which on only one kind of data is run."""
 
@@ -89,7 +92,7 @@ def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress
         return refuted("proved", wrong)
     left, count, tried = MOST_OF_ALL, 0, KernelTrials()
     points: list[Sizes] = []
-    most_points = 0
+    most_points = wide = 0
     for i, kernel in enumerate(fused):
         progress(i, len(fused))
         verdict = check_group(kernel, target, seed, min(left, MOST), tried)
@@ -99,11 +102,13 @@ def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress
         count += verdict.how == "proved"
         group = target.group(kernel)
         chosen = _sizes(group) if group is not None and symbols(group.type) else ()
+        wide += bool(chosen) and verdict.how == "proved"
         points, most_points = [*points, *chosen], max(most_points, len(chosen))
     progress(len(fused), len(fused))
     said = f"same calls; {plural(len(fused), 'fused kernel')} bit for bit the calls one after another"
     said += f", {count} of them for every input" if count else ""
     said += f"; where sizes are unknown at {most_points} ({told_sizes(points)})" if points else ""
+    said += f", {wide} of them for all sizes" if wide else ""
     said += f"; {tried}" if fused else ""
     return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count)
 
@@ -178,7 +183,7 @@ def check_group(
     count = sum(stores(f, {}) for pair in plain for f in pair)
     if count > most:
         return checked("")
-    how = "proved" if not symbols(group.type) else "checked"
+    how = "proved" if not symbols(group.type) or _for_all_sizes(kernel, group, module) else "checked"
     for calls, fused in plain:
         try:
             verdict = equivalent(calls, fused, weakest=BIT_EXACT, method="terms", seed=seed)
@@ -190,6 +195,13 @@ def check_group(
         elif not verdict.holds():
             return refuted("proved", f"{kernel.name}: {verdict}")
     return (proved if how == "proved" else checked)("", stores=count)
+
+
+def _for_all_sizes(kernel: PrimFunc, group: Function, module: Module) -> bool:
+    """Whether a fused tensor function with symbols is shown to be its calls for all sizes."""
+    if sum(1 for _ in program_order(kernel.body)) > LONGEST:
+        return False
+    return same_for_all_sizes(*for_any_size(kernel, group, module)).holds
 
 
 def _interface(kernel: PrimFunc, group: Function, module: Module) -> str | None:

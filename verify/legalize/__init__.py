@@ -92,6 +92,7 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
         if not verdict.holds:
             return refuted("tested", f"{name} at {sample.call.span}: {verdict.detail}")
         exact += verdict.data["exact"]
+        proofs.add_general(target.kernel(name), sample.call)
     for name, kernel in target.kernels.items():  # what the source brought along is believed by later proofs, too
         if name in source.definitions and "operator" in kernel.attrs:
             verdict = check_claim(kernel, seed)

@@ -6,10 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from assay.semantics.graph import Call
+from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.operator import Operator
-from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor import PrimFunc, program_order
+from assay.semantics.types import TensorType, TupleType
+from assay.verify.all_sizes.for_operator import use_proof
+from assay.verify.all_sizes.symbols import SymbolicUse
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
 from assay.verify.operator_terms import KernelProof, prove_kernel
+from assay.verify.symbolic.function import size_symbols
 from assay.verify.trials.batch import stores
 from assay.verify.trials.sizes import Sizes
 
@@ -19,6 +24,14 @@ ORDINARY = 2
 """Sizes of a kernel with symbols beside a 0 and a 1."""
 MOST_OF_ALL = 10_000
 """Stores of all kernels of one check that are."""
+MOST_GENERAL = 24
+"""Kernels of one check that are tried for all sizes."""
+MOST_SYMBOLS = 1
+"""Symbols of a kernel that is; of a short one any number."""
+SHORT = 8
+"""Statements of a short one."""
+POINTS = 16
+"""Small sizes at which its operator's index notation is compared with the definition."""
 
 
 @dataclass
@@ -31,6 +44,8 @@ class KernelProofs:
     """Of what was not shown, or only up to something: the reason."""
     tried: dict[str, list[Sizes]] = field(default_factory=dict)
     """Of kernels with symbols the sizes."""
+    general: dict[str, Notion] = field(default_factory=dict)
+    """Of kernels with symbols that were tried for all sizes, what was shown."""
 
     def add(self, kernel: PrimFunc, call: Call, sizes: Sizes) -> None:
         """Try one kernel at numbers; what is shown of it is the least of all its sizes. Of a kernel with symbols these
@@ -48,6 +63,23 @@ class KernelProofs:
         if proof.reason:
             self.why[kernel.name] = proof.reason
 
+    def add_general(self, kernel: PrimFunc, call: Call) -> None:
+        """Try one kernel with symbols for all sizes."""
+        symbols = size_symbols(kernel)
+        long = len(symbols) > MOST_SYMBOLS and sum(1 for _ in program_order(kernel.body)) > SHORT
+        if not symbols or long or len(self.general) >= MOST_GENERAL or any(True for _ in sizes_in(call.attrs.values())):
+            return
+        assert isinstance(call.op, Operator)
+        own = dict.fromkeys(symbols, 3)
+        operands = tuple(TensorType(b.shape, b.dtype) for b in kernel.inputs)
+        given = tuple(TensorType(b.shape, b.dtype) for b in kernel.outputs)
+        result = given[0] if len(given) == 1 else TupleType(given)
+        use = SymbolicUse(call.op, call.op.check_attrs(call.attrs), operands, result, own)
+        proof = use_proof(use, kernel, POINTS)
+        self.general[kernel.name] = proof.notion
+        if not proof.holds:
+            self.why[kernel.name] = proof.reason
+
     def _tried(self, kernel: PrimFunc, call: Call) -> KernelProof:
         count = stores(kernel)
         if count > min(MOST, self.left):
@@ -62,9 +94,10 @@ class KernelProofs:
 
     @property
     def holds(self) -> bool:
-        """Whether all kernels are shown to be their operators at all sizes that the program has, in an order that rule
-        M9 allows."""
-        return not self.tried and self.count(REASSOCIATED) == len(self.found)
+        """Whether all kernels are shown to be their operators at all sizes that the program has, numbers or any, in an
+        order that rule M9 allows."""
+        wide = all(self.general.get(name, UNKNOWN) >= REASSOCIATED for name in self.tried)
+        return wide and self.count(REASSOCIATED) == len(self.found)
 
     def __str__(self) -> str:
         shown, exact, order = self.count(REAL), self.count(BIT_EXACT), self.count(REASSOCIATED)
@@ -73,7 +106,9 @@ class KernelProofs:
         sizes = max(map(len, self.tried.values()), default=0)
         at = f" at up to {sizes} sizes" if sizes > 1 else ""
         said = f"{shown} of {len(self.found)} proved equal for every input{at}"
-        return said + "".join(f", {part}" for part in less)
+        said += "".join(f", {part}" for part in less)
+        wide = sum(n >= REAL for n in self.general.values())
+        return said + (f"; {wide} of {len(self.tried)} for all sizes" if self.tried else "")
 
     @property
     def data(self) -> dict[str, object]:
@@ -85,5 +120,6 @@ class KernelProofs:
                 "real": self.count(REAL) - self.count(REASSOCIATED),
                 "kernels": len(self.found),
             },
+            **({"for_all_sizes": sorted(n for n, how in self.general.items() if how >= REAL)} if self.tried else {}),
             "not_proved": {n: self.why.get(n, "") for n, notion in self.found.items() if notion is UNKNOWN},
         }

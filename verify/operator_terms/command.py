@@ -1,4 +1,4 @@
-"""`assay prove --operator NAME`: a line for each example, and what is proved (specs/verify.md, "legalize")."""
+"""`assay prove --operator NAME`: a line for each example, and what is proved (specs/verify.md, "For all sizes")."""
 
 from __future__ import annotations
 
@@ -7,38 +7,55 @@ from rich.text import Text
 
 from assay.semantics.errors import Invalid
 from assay.semantics.ops import OPERATORS
+from assay.verify.all_sizes.for_operator import needs_text, notation_text, shape_text
+from assay.verify.all_sizes.reached import Reached, reach, told_reach
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, Notion
 from assay.verify.exits import Exit
-from assay.verify.operator_terms.examples import ExampleProof, least, prove_examples, told_proofs
 
 NOTIONS = {BIT_EXACT: "bit for bit", REASSOCIATED: "up to order", REAL: "over the reals"}
 
 
 def show_operator(name: str, console: Screen) -> int:
-    """Print what is proved of an operator's kernel at the sizes of its examples; the exit code of that. Invalid where
-    there is no such operator (`prove.C2`)."""
+    """Print the operator in index notation, and what is proved of its kernel for all sizes, else at the sizes of its
+    examples; the exit code of that. Invalid where there is no such operator (`prove.C2`)."""
     if name not in OPERATORS:
         raise Invalid(f"there is no operator {name!r}; specs/operators.md lists them", label="prove.C2")
     op = OPERATORS[name]
-    proofs = prove_examples(op)
-    if not proofs:
+    found = [reach(op, e) for e in op.examples if not op.view]
+    if not found:
         console.print(cell(f"{name} is a view: it has no kernel"))
         return Exit.HOLDS
     made = Table("operands", "attributes", "kernel is operator", "reason", show_edge=False, pad_edge=False)
     made.columns[3].overflow = "fold"
-    for p in proofs:
-        made.add_row(*_row(p))
+    for r in found:
+        made.add_row(*_row(r))
     console.print(made)
-    console.print(cell(f"{name}: {told_proofs(proofs)}"))
-    return Exit.HOLDS if least(proofs) >= REAL else Exit.UNKNOWN
+    for line in dict.fromkeys(line for r in found for line in _notation(r)):
+        console.print(cell(line))
+    console.print(cell(f"{name}: {told_reach(found)}"))
+    return Exit.HOLDS if all(r.notion >= REAL for r in found) else Exit.UNKNOWN
 
 
-def _row(p: ExampleProof) -> tuple[Text, Text, Text, Text]:
-    operands = ", ".join(f"{name}{list(shape)}" for shape, name in p.example.operands)
-    attrs = ", ".join(f"{k}={v!r}" for k, v in p.example.attrs.items())
-    return cell(operands), cell(attrs), _verdict(p.proof.notion), cell(p.proof.reason)
+def _row(r: Reached) -> tuple[Text, Text, Text, Text]:
+    if r.general.holds:
+        operands = shape_text(r.general.use)
+    else:
+        operands = ", ".join(f"{name}{list(shape)}" for shape, name in r.example.operands)
+    attrs = ", ".join(f"{k}={v!r}" for k, v in r.example.attrs.items())
+    return cell(operands), cell(attrs), _verdict(r), cell(r.reason)
 
 
-def _verdict(notion: Notion) -> Text:
-    return Text(NOTIONS.get(notion, "not shown"), "green" if notion >= REAL else "yellow")
+def _verdict(r: Reached) -> Text:
+    how: Notion = r.notion
+    if how < REAL:
+        return Text("not shown", "yellow")
+    where = "for all sizes" if r.general.holds else "at these sizes"
+    return Text(f"{where}, {NOTIONS[how]}", "green")
+
+
+def _notation(r: Reached) -> list[str]:
+    """The notation, of the first examples alone that differ; with what is asked of sizes."""
+    lines = notation_text(r.general.use)
+    needs = needs_text(r.general.use)
+    return [line + (f"    where {', '.join(needs)}" if needs else "") for line in lines]

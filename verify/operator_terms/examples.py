@@ -34,7 +34,12 @@ class ExampleProof:
 def prove_examples(op: Operator) -> list[ExampleProof]:
     """What is proved of an operator's kernel for every input at the sizes of each example; none of a view, which has no
     kernel."""
-    return [] if op.view else [ExampleProof(e, _proved(op, e)) for e in op.examples]
+    return [] if op.view else [prove_example(op, e) for e in op.examples]
+
+
+def prove_example(op: Operator, example: Example) -> ExampleProof:
+    """The same of one example."""
+    return ExampleProof(example, _proved(op, example))
 
 
 def _proved(op: Operator, example: Example) -> KernelProof:

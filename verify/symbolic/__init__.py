@@ -29,12 +29,14 @@ def prove_accesses(
     bounds: Bounds | None = None,
     functions: Mapping[str, PrimFunc] | None = None,
     around: Sequence[Buffer] = (),
+    initialised: bool = True,
 ) -> ProofReport:
     """The goals of a function and their verdicts, for every value of its sizes.
 
     `bounds` narrows integer symbols and scalars by name, (least, most) with None for no bound. Dims are 0 or more
     anyway. A symbol of which nothing is said may have any value of its dtype. `functions` are those that may be called,
     `around` buffers that there are whenever it runs, in its symbols.
+    Without `initialised` there are no goals about what was written: for who shows that in another way.
     Invalid (symbolic.C1) for a name that is not there, and for a function that is ill-formed.
     """
     check_prim_func(func)
@@ -50,7 +52,7 @@ def prove_accesses(
     for premises in (places.overflow_goals, places.windows):  # what the others rest on
         goals += premises(f)
     alone = (places.arithmetic, places.scopes, places.matches, aligned, places.negative, places.domains, places.bounds)
-    for claims in (*alone, written_before, outputs_written, independent, declared):
+    for claims in (*alone, *((written_before, outputs_written) if initialised else ()), independent, declared):
         goals += claims(f)
     assumes = [f"no dim is more than {MOST_BYTES}, and no buffer takes more bytes than that"] if f.symbols else []
     if around:

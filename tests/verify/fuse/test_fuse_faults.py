@@ -160,7 +160,7 @@ def test_symbols_are_tried_at_two_sizes() -> None:
     before = of_any_size()
     after = fuse(before)
     right = check_fuse(before, after)
-    assert right.holds and right.how == "tested", "it is not shown for every size"
+    assert right.holds and right.how == "proved" and "1 of them for all sizes" in right.detail
     kernel = only_group(after)
     outermost = kernel.body
     assert isinstance(outermost, For)

@@ -41,7 +41,8 @@ def command(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
             "proved",
             "3 of 3 proved equal for every input, 1 of them up to the order of additions",
         ),
-        ('"n"', "R.matmul(a, w)", "tested", "3 of 3 proved equal for every input at up to 4 sizes, 1 of them up"),
+        ('"n"', "R.matmul(a, w)", "proved", "1 of them up to the order of additions; 3 of 3 for all sizes"),
+        ('"n"', "A.sin(a)", "tested", "at up to 4 sizes; 2 of 3 for all sizes"),
         ("3", "A.sin(a)", "tested", "2 of 3 proved equal for every input;"),
     ],
 )
@@ -64,8 +65,9 @@ def test_check_says_how_many_kernels_are_proved(
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("nn.conv1d", 0, "up to order"),
-        ("nn.relu", 0, "bit for bit for every input, at the sizes of all examples"),
+        ("matmul", 0, "out[i, j] = sum(k < M: a[i, k] * b[k, j])"),
+        ("nn.relu", 0, "nn.relu: proved for all sizes, every input, bit for bit"),
+        ("add", 0, "for all sizes, bit for bit"),
         ("topk", 4, "argsort has no rule for terms"),
         ("reshape", 0, "is a view"),
     ],

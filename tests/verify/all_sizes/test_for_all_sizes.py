@@ -1,0 +1,380 @@
+"""Kernels that are shown to be their operators for all sizes, and planted ones that are not (specs/verify.md, "For all
+sizes")."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from assay.interp.tensor import Unfinished
+from assay.lower.legalize.kernels.common import Kernel, kernel, nest, padded
+from assay.lower.legalize.kernels.elementwise import elementwise
+from assay.semantics.dtypes import FLOAT16, FLOAT32, INT64
+from assay.semantics.indexed import MEANINGS
+from assay.semantics.indexed.fold import summed
+from assay.semantics.indexed.meaning import Meaning
+from assay.semantics.operator import Example
+from assay.semantics.ops import OPERATORS
+from assay.semantics.scalar import Expr, apply, cast, const, evaluate_dim, select
+from assay.semantics.tensor import Allocate, Assert, Buffer, PrimFunc, Stmt, program_order, seq, store
+from assay.verify.all_sizes import prove_for_all_sizes
+from assay.verify.all_sizes.for_operator import notation_text
+from assay.verify.all_sizes.small import prove_small
+from assay.verify.all_sizes.symbols import SymbolicUse, symbolic_use
+from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED
+from tests.verify.all_sizes.kernel_mutants import mutated, outcome
+
+
+def use_at(name: str, *shapes: tuple[int, ...], of: str = "float32", **attrs: Any) -> SymbolicUse:
+    return symbolic_use(OPERATORS[name], Example(tuple((s, of) for s in shapes), attrs))
+
+
+SHOWN: dict[str, tuple[SymbolicUse, object, str]] = {
+    "relu": (use_at("nn.relu", (2, 3)), BIT_EXACT, "out[i, j] = max(x[i, j], 0)"),
+    "add": (use_at("add", (4, 1, 3), (2, 1)), BIT_EXACT, "out[i, j, a] = a[i, 0, a] + b[j, 0]"),
+    "astype": (use_at("astype", (3,), dtype="int8"), BIT_EXACT, "out[i] = int8(x[i])"),
+    "permute_dims": (use_at("permute_dims", (2, 3, 5), axes=(1, 2, 0)), BIT_EXACT, "out[i, j, a] = x[a, i, j]"),
+    "concat": (
+        use_at("concat", (4, 3), (2, 3)), BIT_EXACT, "out[i, j] = xs0[i, j] if (i < N) else xs1[i - N, j]"
+    ),
+    "matmul": (use_at("matmul", (2, 3), (3, 5)), REASSOCIATED, "out[i, j] = sum(k < M: a[i, k] * b[k, j])"),
+    "max": (use_at("max", (2, 3), axis=(1,)), BIT_EXACT, "out[i] = max(k < N: x[i, k])"),
+    "conv1d in groups": (
+        use_at("nn.conv1d", (2, 10, 7), (6, 5, 3), groups=2), REASSOCIATED,
+        "out[i, j, a] = sum(c < Q, k < M: x[i, ((j // P) * Q) + c, a + k] * w[j, c, k])",
+    ),
+    "max_pool1d": (
+        use_at("nn.max_pool1d", (2, 3, 11), pool_size=(3,), strides=(2,), padding=(0, 1)), BIT_EXACT,
+        "out[i, j, a] = max(k < 3: x[i, j, (a * 2) + k] if ((((a * 2) + k) >= 0) and (((a * 2) + k) < N)) else -inf)",
+    ),
+    "softmax": (
+        use_at("nn.softmax", (2, 5)), REAL,
+        "out[i, j] = exp(x[i, j] - max(k < N: x[i, k])) / sum(k < N: exp(x[i, k] - max(k < N: x[i, k])))",
+    ),
+}  # fmt: skip
+
+
+LONG = (
+    "conv1d in groups",
+    "no dilation",
+    "the channels of a group by another divisor",
+    "padding of ones by the right kernel",
+)
+"""What takes many seconds: that no product of sizes wraps."""
+
+
+def each(table: Mapping[str, Any]) -> list[Any]:
+    return [pytest.param(n, marks=pytest.mark.campaign) if n in LONG else n for n in table]
+
+
+@pytest.mark.parametrize("name", each(SHOWN))
+def test_what_is_shown_for_all_sizes(name: str) -> None:
+    use, notion, said = SHOWN[name]
+    assert notation_text(use) == [said]
+    assert prove_for_all_sizes(use.kernel(), use.op, use.attrs).reason == ""
+    small = prove_small(use, 16)
+    assert small.proof.notion == notion and small.shown >= 3, small
+
+
+# --- planted kernels ----------------------------------------------------------------------------------------------
+
+
+def one(rule: Callable[..., Expr]) -> Kernel:
+    return elementwise(lambda attrs, *args: rule(*args))
+
+
+def copied(place: Callable[..., tuple[Any, ...]]) -> Kernel:
+    """out[i] = x[place(x, i)]."""
+    return kernel("x", lambda name, attrs, x, out: nest("i", out.shape, lambda *i: store(out, i, x[place(x, *i)])))
+
+
+def row_sums(
+    op: str = "add",
+    start: float = 0.0,
+    count: Callable[[Any], Any] = lambda n: n,
+    place: Callable[[Any, Expr], Any] = lambda n, k: k,
+    of: Any = FLOAT32,
+) -> Kernel:
+    """Each row folded, one element after another."""
+
+    def body(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
+        total = Buffer("total", x.shape[:1], of)
+        n = x.shape[1]
+
+        def row(i: Expr) -> Stmt:
+            def step(k: Expr) -> Stmt:
+                return store(total, i, apply(op, total[i], cast(x[i, place(n, k)], of)))
+
+            first = store(total, i, const(start, of))
+            return seq(first, nest("k", (count(n),), step, "serial"), store(out, i, cast(total[i], out.dtype)))
+
+        return Allocate(total, nest("i", x.shape[:1], row))
+
+    return kernel("x", body)
+
+
+def windows(place: Callable[..., Any], fill: float = 0.0, before: int = 0) -> Kernel:
+    """A convolution of one axis that reads at place(use sizes, i, k)."""
+
+    def body(name: str, attrs: Any, x: Buffer, w: Buffer, out: Buffer) -> Stmt:
+        def convolve(source: Buffer) -> Stmt:
+            def element(n: Expr, o: Expr, i: Expr) -> Stmt:
+                def step(c: Expr, k: Expr) -> Stmt:
+                    at = place(x, w, o, c, i, k)
+                    return store(out, (n, o, i), out[n, o, i] + source[(n, *at)] * w[o, c, k])
+
+                return seq(store(out, (n, o, i), 0.0), nest("c k", w.shape[1:], step, "serial"))
+
+            return nest("n o i", out.shape, element)
+
+        if not before:
+            return convolve(x)
+        shape = (*x.shape[:2], x.shape[2] + 2 * before)
+        return padded(x, (0, 0, before), shape, const(fill, x.dtype), convolve)
+
+    return kernel("x w", body)
+
+
+def taken(asserted: Callable[[Expr, Any], Expr] | None) -> Kernel:
+    def body(name: str, attrs: Any, x: Buffer, indices: Buffer, out: Buffer) -> Stmt:
+        n = x.shape[0]
+
+        def row(i: Expr, j: Expr) -> Stmt:
+            return store(out, (i, j), x[select(indices[i] < 0, indices[i] + n, indices[i]), j])
+
+        copy = nest("i", out.shape, row)
+        if asserted is None:
+            return copy
+        check = nest("j", indices.shape, lambda j: Assert(asserted(indices[j], n), "outside", "out of bounds"))
+        return seq(check, copy)
+
+    return kernel("x indices", body)
+
+
+def twice(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
+    """The right result, and then another write to the first column."""
+    right = nest("i", out.shape, lambda *i: store(out, i, apply("max", x[i], 0.0)))
+    return seq(right, nest("i", out.shape[:1], lambda i: store(out, (i, 0), x[i, 0])))
+
+
+def from_before(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
+    """Each element is read where the iteration before has stored one."""
+    first = nest("i", out.shape, lambda *i: store(out, i, x[i]))
+    return seq(
+        first,
+        nest(
+            "i j",
+            out.shape,
+            lambda i, j: store(out, (i, j), apply("max", out[i, apply("max", j - 1, 0)], 0.0)),
+            "serial",
+        ),
+    )
+
+
+RELU = use_at("nn.relu", (2, 3))
+ROWS = use_at("sum", (2, 3), axis=(1,))
+MAX = use_at("max", (2, 3), axis=(1,))
+CONV = use_at("nn.conv1d", (2, 3, 11), (4, 3, 2), dilation=(2,), padding=(1, 1))
+GROUPS = use_at("nn.conv1d", (2, 10, 7), (6, 5, 3), groups=2)
+POOL = use_at("nn.max_pool1d", (2, 3, 11), pool_size=(2,), padding=(1, 1))
+PAD = use_at("nn.pad", (2, 3), pad_width=(1, 0, 2, 4), pad_value=1.5)
+TAKE = symbolic_use(OPERATORS["take"], Example((((5, 2), "float32"), ((3,), "int64")), {"axis": 0}))
+
+
+def square(h: Any, w: Any, i: Any, j: Any) -> tuple[Any, Any]:
+    """Strides 2 and 3, exchanged where the plane is square."""
+    same = apply("eq", h, w)
+    return i * select(same, const(3), const(2)), j * select(same, const(2), const(3))
+
+
+def slicing(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
+    return nest("i", out.shape, lambda i, j: store(out, (i, j), x[square(x.shape[0], x.shape[1], i, j)]))
+
+
+def pooled(fill: float) -> Kernel:
+    def body(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
+        def pool(source: Buffer) -> Stmt:
+            def element(n: Expr, c: Expr, i: Expr) -> Stmt:
+                step = lambda k: store(out, (n, c, i), apply("max", out[n, c, i], source[n, c, i + k]))  # noqa: E731
+                return seq(store(out, (n, c, i), float("-inf")), nest("k", (2,), step, "serial"))
+
+            return nest("n c i", out.shape, element)
+
+        return padded(x, (0, 0, 1), (*x.shape[:2], x.shape[2] + 2), const(fill, x.dtype), pool)
+
+    return kernel("x", body)
+
+
+def filled(value: float) -> Kernel:
+    def body(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
+        fill = nest("i", out.shape, lambda *i: store(out, i, value))
+        return seq(fill, nest("i", x.shape, lambda i, j: store(out, (i + 1, j), x[i, j])))
+
+    return kernel("x", body)
+
+
+LEAKY = use_at("nn.leakyrelu", (2, 3))
+SLICE = use_at("strided_slice", (5, 7), axes=(0, 1), begin=(0, 0), end=(2**63 - 1, 2**63 - 1), strides=(2, 3))
+ADD = use_at("add", (2, 3), (3,))
+COPY = use_at("device_copy", (3,))
+
+PLANTED: dict[str, tuple[SymbolicUse, Kernel]] = {
+    "another place at one size alone": (
+        COPY, copied(lambda x, i: (select(apply("and", apply("eq", x.shape[0], 7), i > 0), i - 1, i),))
+    ),
+    "strides exchanged for square planes": (SLICE, kernel("x", slicing)),
+    "arms of a select exchanged": (LEAKY, one(lambda x: select(x >= 0, x * 0.01, x))),
+    "a comparison that takes NaN for a small number": (RELU, one(lambda x: select(x > 0, x, const(0.0, FLOAT32)))),
+    "an accumulator too narrow": (ROWS, row_sums(of=FLOAT16)),
+    "the last iteration dropped": (ROWS, row_sums(count=lambda n: apply("max", n - 1, 0))),
+    "one iteration more where there are several": (
+        ROWS, row_sums(count=lambda n: n + select(n > 3, const(1), const(0)))
+    ),
+    "additions from the end on": (ROWS, row_sums(place=lambda n, k: n - 1 - k)),
+    "a sum from 1": (ROWS, row_sums(start=1.0)),
+    "a sum from -0": (ROWS, row_sums(start=-0.0)),
+    "a maximum from 0": (MAX, row_sums("max", 0.0)),
+    "no rule of sizes": (MAX, row_sums("max", float("-inf"))),
+    "another axis that is stretched": (
+        ADD,
+        kernel("a b", lambda n, t, a, b, out: nest("i", out.shape, lambda i, j: store(out, (i, j), a[i, j] + b[i]))),
+    ),
+    "another fill": (PAD, filled(0.0)),
+    "a fill of 0 under a maximum": (POOL, pooled(0.0)),
+    "no dilation": (CONV, windows(lambda x, w, o, c, i, k: (c, i + k), before=1)),
+    "padding of ones": (CONV, windows(lambda x, w, o, c, i, k: (c, i + k * 2), 1.0, before=1)),
+    "the channels of the first group": (GROUPS, windows(lambda x, w, o, c, i, k: (c, i + k))),
+    "the channels of a group by another divisor": (
+        GROUPS, windows(lambda x, w, o, c, i, k: (o % 2 * w.shape[1] + c, i + k))
+    ),
+    "an index of 32 bits": (COPY, copied(lambda x, i: (cast(cast(i, "int32"), INT64),))),
+    "an unsigned index of 32 bits": (COPY, copied(lambda x, i: (cast(cast(i, "uint32"), INT64),))),
+    "an element that is not written": (
+        RELU,
+        kernel("x", lambda name, attrs, x, out: nest(
+            "i j", (x.shape[0], apply("max", x.shape[1] - 1, 1)), lambda *i: store(out, i, apply("max", x[i], 0.0))
+        )),
+    ),
+    "another write afterwards": (RELU, kernel("x", twice)),
+    "what the iteration before has stored": (RELU, kernel("x", from_before)),
+    "places that are not asserted": (TAKE, taken(None)),
+    "places asserted but for the last": (
+        TAKE, taken(lambda i, n: apply("and", i >= apply("sub", 0, n), i < n - 1))
+    ),
+    "places asserted from one side": (TAKE, taken(lambda i, n: i < n)),
+}  # fmt: skip
+
+
+def planted_kernel(use: SymbolicUse, made: Kernel) -> PrimFunc:
+    return made("kernel", use.op.check_attrs(use.attrs), use.operands, use.result)
+
+
+@pytest.mark.parametrize("name", [*PLANTED])
+def test_a_planted_kernel_is_not_shown(name: str) -> None:
+    use, made = PLANTED[name]
+    found = prove_for_all_sizes(planted_kernel(use, made), use.op, use.attrs)
+    assert not found.holds and found.reason
+
+
+RIGHT: dict[str, tuple[SymbolicUse, Kernel]] = {
+    "another place at one size alone": (COPY, copied(lambda x, i: (i,))),
+    "an accumulator too narrow": (ROWS, row_sums()),
+    "another fill": (PAD, filled(1.5)),
+    "a fill of 0 under a maximum": (POOL, pooled(float("-inf"))),
+    "no dilation": (CONV, windows(lambda x, w, o, c, i, k: (c, i + k * 2), before=1)),
+    "the channels of a group by another divisor": (
+        GROUPS, windows(lambda x, w, o, c, i, k: (o // (w.shape[0] // 2) * w.shape[1] + c, i + k)),
+    ),
+    "places asserted but for the last": (
+        TAKE, taken(lambda i, n: apply("and", i >= apply("sub", 0, n), i < n))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", each(RIGHT))
+def test_the_same_kernel_without_the_fault_is_shown(name: str) -> None:
+    """So it is the fault that is refused. Kernels whose sizes ask for something get the assertions of the real one."""
+    use, made = RIGHT[name]
+    func, real = planted_kernel(use, made), use.kernel()
+    asserts = [s for s in program_order(real.body) if isinstance(s, Assert) and s.kind == "shape"]
+    func = replace(func, body=seq(*asserts, func.body) if asserts else func.body, scalars=real.scalars)
+    assert prove_for_all_sizes(func, use.op, use.attrs).reason == ""
+
+
+def test_more_that_is_asked_of_sizes_is_refused() -> None:
+    real = RELU.kernel()
+    n = RELU.operands[0].shape[0]
+    assert isinstance(n, Expr)
+    func = replace(real, body=seq(Assert(n <= 1 << 40, "too large", "shape"), real.body))
+    assert "asks" in prove_for_all_sizes(func, RELU.op, RELU.attrs).reason
+
+
+# --- planted notations --------------------------------------------------------------------------------------------
+
+WRONG: Mapping[str, tuple[SymbolicUse, Callable[..., Expr]]] = {
+    "matmul by columns": (
+        use_at("matmul", (2, 3), (3, 5)),
+        lambda u, i, j: summed(
+            "k", u.x.shape[1:], lambda k: u.x[i, k] * u.operands[1][k, select(j > 2, j - 1, j)], FLOAT32
+        ),
+    ),
+    "a sum without its last element": (
+        ROWS, lambda u, i: summed("k", [u.x.shape[1] - 1], lambda k: u.x[i, k], FLOAT32)
+    ),
+    "relu by a comparison": (RELU, lambda u, i, j: select(u.x[i, j] > 0, u.x[i, j], const(0.0, FLOAT32))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_notation_that_is_not_the_definition_is_not_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use, element = WRONG[name]
+    monkeypatch.setitem(MEANINGS, use.op.name, Meaning(element))
+    assert not prove_small(use, 16).proof.holds
+
+
+@pytest.mark.parametrize(
+    ("needs", "said"),
+    [(lambda u: (), "value traps"), (lambda u: [u.x.shape[0] >= 2, u.x.shape[1] >= 1], "asks more of sizes")],
+)
+def test_what_a_notation_asks_of_sizes_is_compared(needs: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MEANINGS, "max", replace(MEANINGS["max"], needs=needs))
+    found = prove_small(MAX, 16).proof
+    assert not found.holds and (said in found.reason or "reduction of nothing" in found.reason)
+
+
+# --- random changes -----------------------------------------------------------------------------------------------
+
+
+def changed_kernels(seed: int, count: int, names: list[str]) -> int:
+    """How many of some changed kernels are shown; each of these must do as the kernel does."""
+    rng, shown = random.Random(seed), 0
+    for _ in range(count):
+        op = OPERATORS[rng.choice(names)]
+        use = symbolic_use(op, rng.choice(op.examples))
+        right = use.kernel()
+        other = mutated(right, rng)
+        if other is None or not prove_for_all_sizes(other, op, use.attrs).holds:
+            continue
+        shown += 1
+        for k in range(20):
+            sizes = {v: rng.randrange(6) for v in use.own} if k else use.own
+            if any(evaluate_dim(d, sizes) < 0 for b in right.params for d in b.shape):
+                continue
+            try:
+                assert outcome(right, sizes, k) == outcome(other, sizes, k), f"{op.name} at {sizes}:\n{other}"
+            except Unfinished:
+                continue
+    return shown
+
+
+def test_a_changed_kernel_that_is_shown_does_the_same() -> None:
+    changed_kernels(5, 25, ["add", "nn.relu", "sum", "max", "concat", "matmul", "nn.pad", "nn.layer_norm", "take"])
+
+
+@pytest.mark.campaign
+def test_many_changed_kernels() -> None:
+    assert changed_kernels(int.from_bytes(random.randbytes(4)), 2_000, list(MEANINGS)) > 0
