@@ -24,9 +24,11 @@ RESERVED = frozenset(
     ptrdiff_t size_t max_align_t rsize_t float_t double_t math_errhandling
     memcpy memmove memset memcmp memchr strlen strcpy strcat strcmp index rindex main signgam
     linux unix i386 sun vax mips arm BSD PIC __int128 _Bool _Complex _Imaginary _Generic _Static_assert
+    svc
     """.split()
 )
-"""Keywords of C and C++, names and macros of the headers in use, and macros that compilers predefine in gnu modes."""
+"""Keywords of C and C++, names and macros of the headers in use, macros that compilers predefine in gnu modes, and what
+begins a name that the C library has for itself: its `svc_run` would be called in place of that of a shared library."""
 
 _MATH = re.compile(
     r"(a?(sin|cos|tan)h?|atan2|exp|exp2|exp10|expm1|log|log2|log10|log1p|logb|ilogb|pow|sqrt|cbrt|hypot|erfc?|[lt]?gamma"

@@ -386,12 +386,12 @@ class CheckRun:
                 context.inputs = self.inputs
                 evidence = stage.check(before or module, module, context)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
-                if stage is VM and self.unplanned:
-                    did = "; ".join(filter(None, [did, f"no plan can have it: {self.unplanned}"]))
+                said = [did, f"no plan can have it: {self.unplanned}" if stage is VM and self.unplanned else ""]
                 if before is None:
-                    did = "; ".join(filter(None, [did, *table_words(module.main.attrs)]))
+                    said += table_words(module.main.attrs)
+                did = "; ".join(filter(None, said))
                 if before is None and self.defaults:
-                    did = "; ".join(filter(None, [did, f"given in place of a default: {', '.join(self.defaults)}"]))
+                    did = f"{did}; given in place of a default: {', '.join(self.defaults)}"
                     evidence.data["defaults"] = list(self.defaults)
             evidence.data.update(numbers)
             yield self.line(did, evidence)
@@ -420,10 +420,8 @@ class CheckRun:
         self.source = self.origin.c_source(planned)
         did, evidence, native = check_c(self.source, planned)
         yield self.line(did, evidence)
-        if native is None:
-            return False
-        if self.stop_after == "c":
-            return True
+        if native is None or self.stop_after == "c":
+            return native is not None
         self.begin("compare")
         with named("the stage compare"):
             did, evidence = self.compare(planned, self.source, native)
@@ -473,12 +471,10 @@ class CheckRun:
         if not found:
             raise small
         did, evidence = found[0]
-        more = {id(r) for r in others}
+        more = [id(r) for r in others]
         usual = [r.sizes for r in ran if id(r) not in more]
-        where = [told_sizes(usual)] if usual else []
-        where += [told_point(r.sizes) for r in ran if id(r) in more]
-        at = f"at {' and at '.join(where)}"
-        return f"{did}; {'; '.join([at, *self.left_out, *missing])}", evidence
+        where = [*([told_sizes(usual)] if usual else []), *(told_point(r.sizes) for r in ran if id(r) in more)]
+        return "; ".join([did, f"at {' and at '.join(where)}", *self.left_out, *missing]), evidence
 
     def runs_of_arrangements(self, planned: Module) -> tuple[list[SizedRun], list[str]]:
         """A run for each arrangement of the plan that no other run takes; and what is said of those for which no sizes

@@ -112,13 +112,21 @@ def test_no_local_hides_a_function_of_the_file() -> None:
 
 
 def test_identifiers_and_comments() -> None:
-    assert [identifier(n) for n in ("int", "x.y", "3", "_Z", "NULL", "tanhf", "conv1")] == [
-        "int_", "x_y", "v3", "Z", "NULL_", "tanhf_", "conv1"]  # fmt: skip
+    assert [identifier(n) for n in ("int", "x.y", "3", "_Z", "NULL", "tanhf", "conv1", "svc")] == [
+        "int_", "x_y", "v3", "Z", "NULL_", "tanhf_", "conv1", "svc_"]  # fmt: skip
     names = ScopeNames()
     assert [names.fresh("a"), names.fresh("a"), names.fresh("a_2"), names.fresh("a")] == ["a", "a_2", "a_2_2", "a_3"]
     for text in ("", "a", "*/", "/*/", "??/", "????", "\\", "é\n", '"', "/**/"):
         assert unquote(quote(text)) == text and not re.search(r"\*/|/\*|\?\?|[^ -~]", quote(text))
     assert comment("a*/ /* ??/ \\\n é") == "a* / / * ? ?/ \\  \\xe9"
+
+
+def test_an_entry_is_not_called_as_the_c_library_has_it() -> None:
+    """glibc has `svc_run`, which a shared library would call in place of its own."""
+    x, out = Buffer("x", (3,), INT64), Buffer("y", (3,), INT64)
+    kernel = PrimFunc("k", (x, out), 1, loops("i", (3,), lambda i: store(out, i, x[i] + x[i])))
+    made = compile_c(emit(alone(kernel), "svc"), reproducible=True).run({x.name: np.array([1, 2, 3])})
+    assert made[out.name].tolist() == [2, 4, 6]
 
 
 def test_comments_cannot_be_broken_out_of(tmp_path: Path) -> None:
