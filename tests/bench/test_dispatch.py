@@ -33,7 +33,7 @@ from rich.table import Table
 
 from assay.interp import graph
 from assay.lower.frontends.onnx.model import import_onnx
-from assay.verify.app.kernel_run import _lowered
+from assay.verify.app.kernels.run import _lowered
 from assay.verify.dispatch.choice import parse_choices
 from assay.verify.dispatch.dispatcher import Dispatcher
 from assay.verify.dispatch.objects import KernelCompiler

@@ -92,12 +92,12 @@ def _paths(
             TermArray(run, start + np.arange(int(np.prod(s)), dtype=np.int64).reshape(s), b.dtype)
             for b, s, start in zip(kernel.inputs, shapes, first, strict=True)
         ]
-        return results_of(run, op, attrs, operands)
+        return value_terms(run, op, attrs, operands)
 
     return ways(terms, first, value)
 
 
-def results_of(run: TermRun, op: Operator, attrs: Attrs, operands: Sequence[Any]) -> list[TermArray]:
+def value_terms(run: TermRun, op: Operator, attrs: Attrs, operands: Sequence[Any]) -> list[TermArray]:
     """What an operator's value gives of arrays of terms. UndecidedTrace where it does what has no rule."""
     try:
         with np.errstate(all="ignore"):

@@ -19,7 +19,7 @@ from assay.semantics.walk import post_order
 from assay.verify.equivalence import BIT_EXACT, UNKNOWN
 from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.equivalence.show import show_term
-from assay.verify.operator_terms import KernelProof, equal_terms, results_of, ways
+from assay.verify.operator_terms import KernelProof, equal_terms, value_terms, ways
 from assay.verify.operator_terms.array import TermArray, TermRun
 from assay.verify.operator_terms.exact import ExactTerms
 
@@ -126,7 +126,7 @@ class _Sides:
         flat = [x for o in operands for x in _leaves(o)]
         if any(isinstance(x, TermArray) for x in flat):
             operands = [self._wrapped(o) for o in operands]
-        made = results_of(self.run, op, e.attrs, operands)
+        made = value_terms(self.run, op, e.attrs, operands)
         return made[0] if isinstance(e.type, TensorType) else tuple(made)
 
     def _wrapped(self, value: Any) -> Any:

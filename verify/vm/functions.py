@@ -17,7 +17,7 @@ from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import Type
 from assay.semantics.walk import Worklist
-from assay.verify.vm.said import is_name
+from assay.verify.vm.said import names_alike
 from assay.verify.vm.source import CallSite
 from assay.verify.vm.terms import CLOSED, Trail, ValueTerms, in_sizes, open_sizes, opened
 from assay.verify.vm.wrong import Unsound
@@ -111,7 +111,7 @@ class Closures:
 
     def is_called(self, function: str, site: CallSite) -> bool:
         """Whether a function of bytecode has the name of one that the source makes at a place."""
-        return is_name(function, f"{self.inside}.{site.name}")
+        return names_alike(function, f"{self.inside}.{site.name}")
 
     def pair(
         self, function: vm.BytecodeFunction, site: CallSite, given: Sequence[int], sizes: Sequence[Dim], way: Trail

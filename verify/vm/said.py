@@ -74,8 +74,8 @@ class Said:
                 continue
             del left[symbol]
             wanted_sizes = self.first.get(told) or self.again.get(told) or set()
-            if not any((of.label, what) == w[:2] and is_name(symbol.name, w[2]) for w in wanted_sizes):
-                if is_name(symbol.name, "_") and not _is_read(symbol, function):
+            if not any((of.label, what) == w[:2] and names_alike(symbol.name, w[2]) for w in wanted_sizes):
+                if names_alike(symbol.name, "_") and not _is_read(symbol, function):
                     continue  # it stands for a size that is compared later
                 return f"calls a size {symbol.name} that the source gives no value by {what} ({of.label})"
         return ""
@@ -117,11 +117,11 @@ def _check_sizes(function: vm.BytecodeFunction, node: graph.Function, captured: 
     own = (*function.parameters[captured:], function.result)
     for mine, theirs in zip(own, (*(p.type for p in node.params), node.result_type), strict=True):
         for v, s in zip(symbols(mine), symbols(theirs), strict=True):
-            if not is_name(v.name, s.name):
+            if not names_alike(v.name, s.name):
                 raise Unsound(f"{function.name} calls the size {s.name} {v.name}")
     around = [s.name for s in sizes]
     for v in function.sizes[: function.inherited]:
-        if not any(is_name(v.name, s) for s in around):
+        if not any(names_alike(v.name, s) for s in around):
             raise Unsound(f"{function.name} inherits a size {v.name}, and the source has none of that name there")
 
 
@@ -146,7 +146,7 @@ def _words(node: graph.Function) -> tuple[set[str], set[Span | None]]:
     return names, places
 
 
-def is_name(found: str, wanted: str) -> bool:
+def names_alike(found: str, wanted: str) -> bool:
     """Whether a name is one, or one with the number that tells it from others of the same."""
     return found == wanted or re.fullmatch(re.escape(wanted) + "_[1-9][0-9]*", found) is not None
 

@@ -23,7 +23,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import Assert, Buffer, Call, PrimFunc, loops, seq, store
 from assay.semantics.text.module_text import parse
-from assay.verify.app.kernel_run import _lowered
+from assay.verify.app.kernels.run import _lowered
 from assay.verify.app.stages import lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.dispatch.cache import BoundedCache

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.verify.app.kernel_shown import pieces, table_lines
+from assay.verify.app.kernels.shown import pieces, table_lines
 from tests.shown.case import HEAD
 from tests.verify.app.test_cli import assay
 

@@ -19,7 +19,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Var
 from assay.semantics.types import symbols
 from assay.verify.api.run import ran
-from assay.verify.app.kernel_run import _lowered, _module
+from assay.verify.app.kernels.run import _lowered, _module
 from assay.verify.app.stages import TO_BYTECODE, lowering_passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.dispatch.choice import parse_choices

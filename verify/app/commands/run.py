@@ -269,8 +269,8 @@ def _run_kernels(
 ) -> None:
     """Run a program with its kernels dispatched, and show or write what came of it."""
     from assay.verify.app.answers import answering, write_answer
-    from assay.verify.app.kernel_run import run_kernels
-    from assay.verify.app.kernel_shown import answer_kernels, tell_kernels
+    from assay.verify.app.kernels.run import run_kernels
+    from assay.verify.app.kernels.shown import answer_kernels, tell_kernels
     from assay.verify.app.terminal import Screen
     from assay.verify.border.inputs import save
 

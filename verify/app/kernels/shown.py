@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from assay.verify.app.kernel_run import KernelRun
+from assay.verify.app.kernels.run import KernelRun
 from assay.verify.app.program_run import ProgramRun
 from assay.verify.app.run_shown import run_data, tell_run, tensor_data
 from assay.verify.app.terminal import Screen

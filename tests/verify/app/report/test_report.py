@@ -32,8 +32,8 @@ from assay.verify.app.stages import lowering_passes
 from assay.verify.evidence import proved, refuted
 from assay.verify.liveness.lives import check_lives
 from tests.models import small_cnn
-from tests.verify.app.report_page import Read, read
-from tests.verify.app.report_programs import HOSTILE, hostile, many, rich, work
+from tests.verify.app.report.page import Read, read
+from tests.verify.app.report.programs import HOSTILE, hostile, many, rich, work
 from tests.verify.app.test_cli import assay
 
 pytestmark = pytest.mark.row("U10", "U22")
