@@ -48,6 +48,12 @@ ASSUMPTIONS = (
         ("legalize", "fuse"),
     ),
     Assumption(
+        "an operator that is proved for all sizes means what its index notation says; that this is its value in NumPy is"
+        " shown at small sizes",
+        "semantics/indexed/",
+        ("legalize",),
+    ),
+    Assumption(
         "floats may be added and multiplied in any order where rule M9 says so",
         "specs/semantics.md, M9",
         ("legalize",),
@@ -61,6 +67,11 @@ ASSUMPTIONS = (
     Assumption(
         "the C compiler, its flags and the C library compute what the C says",
         "verify/c/",
+        ("c",),
+    ),
+    Assumption(
+        "what is read back of the C means what the reader says that C11 says",
+        "verify/c/reading/",
         ("c",),
     ),
     Assumption(

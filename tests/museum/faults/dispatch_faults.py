@@ -22,7 +22,7 @@ from assay.semantics.scalar import Var
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.text.module_text import parse
 from assay.verify import children
-from assay.verify.app import kernel_run
+from assay.verify.app.kernels import run as kernel_run
 from assay.verify.dispatch import dispatcher, program
 from assay.verify.dispatch.cache import BoundedCache
 from assay.verify.dispatch.choice import Choices, parse_choices
