@@ -48,8 +48,8 @@ ASSUMPTIONS = (
         ("legalize", "fuse"),
     ),
     Assumption(
-        "an operator that is proved for all sizes means what its index notation says; that this is its value in NumPy is"
-        " shown at small sizes",
+        "an operator that is proved for all sizes means what its index notation says; that this is its value in NumPy"
+        " is shown at small sizes",
         "semantics/indexed/",
         ("legalize",),
     ),
