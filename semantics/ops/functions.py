@@ -68,7 +68,7 @@ def _reinterpret(attrs: Attrs, x: Any) -> Any:
     x = as_array(x)
     if dtype(x.dtype).is_integer and to.is_integer:
         return converted(x, to)  # which wraps, and so keeps the bits
-    return np.ascontiguousarray(x).view(to.numpy).reshape(x.shape)
+    return x.view(to.numpy)
 
 
 def _reinterpret_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:

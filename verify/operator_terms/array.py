@@ -157,6 +157,8 @@ class TermArray(ArrayFace):
     def view(self, to: Any) -> TermArray:
         """The bits of whole numbers as a float of the same width, by the scalar table."""
         of, wanted, run = self.of, dtype(to), self.run
+        if of is wanted:
+            return self
         if not of.is_integer or not wanted.is_float or of.bits != wanted.bits:
             raise UndecidedTrace(f"{of} as the bits of {wanted} has no rule for terms")
         whole = dtype(f"int{of.bits}")
