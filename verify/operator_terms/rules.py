@@ -178,7 +178,7 @@ def _gathered(x: TermArray, indices: TermArray, axis: int | None) -> TermArray:
 
 
 @implements(getitem)
-def elements(x: TermArray, index: tuple[Any, ...]) -> TermArray:
+def elements_taken(x: TermArray, index: tuple[Any, ...]) -> TermArray:
     """Elements at places along the first axes, an array of terms for each of these."""
     if not all(isinstance(i, TermArray) for i in index):
         raise UndecidedTrace("places that are data along some axes alone")
