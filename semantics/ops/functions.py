@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.arrays import as_array, by_table
+from assay.semantics.arrays import as_array, by_table, converted
 from assay.semantics.bounds import Bounded, whole_division
 from assay.semantics.dtypes import BOOL, DTYPES, dtype
 from assay.semantics.operator import Attr, Attrs, Operator
 from assay.semantics.ops.elementwise import ELEMENTARY, EXACT, FLOAT, Value, binary, documents, unary
-from assay.semantics.scalar import WHOLE, convert
+from assay.semantics.scalar import WHOLE
 from assay.semantics.types import TensorType
 
 TRIGONOMETRY: dict[str, tuple[Any, str, str]] = {
@@ -65,10 +65,10 @@ def _reinterpret(attrs: Attrs, x: Any) -> Any:
             known &= x.value != 0  # and a zero of either sign
         bits = np.asarray(_reinterpret(attrs, np.asarray(x.raw).astype(x.dtype)))
         return bits if known.all() and not to.is_float else Bounded(bits, np.where(known, 0.0, np.inf), to)
-    x = np.asarray(x)
+    x = as_array(x)
     if dtype(x.dtype).is_integer and to.is_integer:
-        return np.asarray(convert(x, to))  # which wraps, and so keeps the bits
-    return np.ascontiguousarray(x).view(to.numpy).reshape(x.shape)
+        return converted(x, to)  # which wraps, and so keeps the bits
+    return x.view(to.numpy)
 
 
 def _reinterpret_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:

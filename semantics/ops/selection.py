@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.arrays import as_array
+from assay.semantics.arrays import as_array, is_plain
 from assay.semantics.bounding.model import gammas
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import INT64, dtype
@@ -76,19 +76,28 @@ def _depth(op: Operator, x: TensorType, indices: TensorType) -> int:
     return depth
 
 
+def _from_front(name: str, x: Any, indices: Any) -> Any:
+    """Index tuples that are inside, counted from the front."""
+    decided = decided_array(indices, "which elements are taken") if isinstance(indices, Bounded) else as_array(indices)
+    taken = decided.astype(np.int64)
+    sizes = np.array(x.shape[: taken.shape[-1]], np.int64)
+    if np.any(outside := (taken < -sizes) | (taken >= sizes)):
+        raise Trap("out of bounds", f"{name}: {_first_outside(taken, outside, sizes)}", label=f"{name}.T1")
+    return np.where(taken < 0, taken + sizes, taken)
+
+
+def _first_outside(taken: Any, outside: Any, sizes: Any) -> str:
+    """The first index that is outside, in words."""
+    if not is_plain(taken):
+        return "an index is outside"
+    first = tuple(np.argwhere(outside)[0])
+    return f"index {taken[first]} into axis {first[-1]} of size {sizes[first[-1]]}"
+
+
 def _places(name: str, x: Any, indices: Any) -> Any:
     """The row-major place in x of each index tuple's first element, as a vector."""
-    taken = decided_array(indices, "which elements are taken").astype(np.int64)
+    taken = _from_front(name, x, indices)
     depth = taken.shape[-1]
-    sizes = np.array(x.shape[:depth], np.int64)
-    if np.any(outside := (taken < -sizes) | (taken >= sizes)):
-        first = tuple(np.argwhere(outside)[0])
-        raise Trap(
-            "out of bounds",
-            f"{name}: index {taken[first]} into axis {first[-1]} of size {sizes[first[-1]]}",
-            label=f"{name}.T1",
-        )
-    taken = np.where(taken < 0, taken + sizes, taken)
     steps = np.array([int(np.prod(x.shape[a + 1 :], dtype=np.int64)) for a in range(depth)], np.int64)
     return (taken * steps).sum(axis=-1).reshape(-1)
 
@@ -105,9 +114,10 @@ def _gather_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
 
 
 def _gather(attrs: Attrs, x: Any, indices: Any) -> Any:
-    places = _spread(x, indices, _places("gather_nd", x, indices))
-    shape = (*indices.shape[:-1], *x.shape[indices.shape[-1] :])
-    return as_array(np.take(x.reshape(-1), places)).reshape(shape) if places.size else np.zeros(shape, x.dtype)
+    taken, depth = _from_front("gather_nd", x, indices), indices.shape[-1]
+    if not depth:
+        return np.broadcast_to(x, (*indices.shape[:-1], *x.shape))
+    return as_array(x[tuple(taken[..., k] for k in range(depth))])
 
 
 GATHER_ND = record(

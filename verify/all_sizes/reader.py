@@ -327,6 +327,8 @@ class FunctionReader:
             return [replace(p, vars=(loop.var, *p.vars), extents=(loop.extent, *p.extents)) for p in pieces]
         if len(pieces) > 1 or any(n.buffer is not buffer for n in taken):
             raise NotRead(f"a loop carries more than one value of {buffer.name} on")
+        if loop.var in {v for i in pieces[0].indices for v in _variables(i)}:
+            return [self.scan(loop, buffer, pieces[0], facts)]
         return [self.fold(loop, buffer, pieces[0], facts)]
 
     def require_order(self, loop: _Loop, pieces: Sequence[MemoryPiece]) -> None:
@@ -360,6 +362,36 @@ class FunctionReader:
         before = element_of(self.space, loop.before[buffer], piece.indices, here)
         step = _replaced(piece.value, new)
         return replace(piece, value=joined_fold(Fold(buffer.dtype, (loop.var,), (loop.extent,), acc, before, step)))
+
+    def scan(self, loop: _Loop, buffer: Buffer, piece: MemoryPiece, facts: Facts) -> MemoryPiece:
+        """The piece of a loop of which each iteration takes the element that the one before has stored, and stores the
+        next: each is a fold of all iterations up to its own."""
+        if any(loop.var in _variables(e) for e in (*piece.extents, piece.guard)) or _takes(piece.guard, loop):
+            raise NotRead(f"a loop stores other elements of {buffer.name} in each iteration")
+        self.require_one_place(loop, piece)
+        last = [substitute(i, {loop.var: loop.var - 1}) for i in piece.indices]
+        acc, step = Var("acc", buffer.dtype), Var(loop.var.name, loop.var.dtype)
+        new: dict[int, Expr] = {}
+        for node, there in _carried_in([piece.value], loop, (*facts, *piece.taken())):
+            if not all(self.space.equal(there, a, b) for a, b in zip(node.indices, last, strict=True)):
+                raise NotRead(f"a loop carries another element of {buffer.name} on than it has stored last")
+            new[id(node)] = acc
+        first = tuple(substitute(i, {loop.var: const(-1, loop.var.dtype)}) for i in piece.indices)
+        before = element_of(self.space, loop.before[buffer], first, (*self.facts, loop.extent > 0, *piece.taken()))
+        each = substitute(_replaced(piece.value, new), {loop.var: step})
+        value = Fold(buffer.dtype, (step,), (loop.var + 1,), acc, before, each)
+        return replace(piece, vars=(loop.var, *piece.vars), extents=(loop.extent, *piece.extents), value=value)
+
+    def require_one_place(self, loop: _Loop, piece: MemoryPiece) -> None:
+        """No element is stored twice, by any two iterations or within one."""
+        a = replace(piece, vars=(loop.var, *piece.vars), extents=(loop.extent, *piece.extents))
+        b = a.fresh()
+        both = [*self.facts, *a.taken(), *b.taken()]
+        same = [apply("eq", x, y) for x, y in zip(a.indices, b.indices, strict=True)]
+        if not self.space.implies(
+            [*both, *same], conjunction([apply("eq", x, y) for x, y in zip(a.vars, b.vars, strict=True)])
+        ):
+            raise NotRead("two iterations of a loop that carries values on may store one element")
 
     # --- values --------------------------------------------------------------------------------------------------
 

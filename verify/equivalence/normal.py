@@ -126,6 +126,8 @@ class _Normal:
     def addends(self, group: int, roots: Array) -> tuple[Array, Array]:
         """For each root its addends' new terms, negated where they are subtracted: the root's place, and the term."""
         names = self.terms.names
+        of = names[group][1]
+        assert of is not None
         minus = np.array([n in ("sub", "neg") for n, _ in names])
         unary = np.array([n == "neg" for n, _ in names])
         which, node, negative = np.arange(len(roots)), roots, np.zeros(len(roots), bool)
@@ -142,7 +144,9 @@ class _Normal:
                 value = self.new[node[leaf]]
                 less = negative[leaf]
                 if less.any():
-                    value[less] = self.terms.intern(self.terms.code("minus", names[group][1]), value[less])
+                    less = less & ~self.is_neutral(value, "add", of)  # a zero is a zero, added or subtracted
+                if less.any():
+                    value[less] = self.terms.intern(self.terms.code("minus", of), value[less])
                 found.append((which[leaf], value))
             which, node, negative = which[inner], node[inner], negative[inner]
             code = self.codes[node]

@@ -7,12 +7,13 @@ element of its result. The rules, one for each function, are in `assay.verify.op
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import getitem
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from assay.semantics.arrays import ArrayFace
-from assay.semantics.dtypes import BOOL, DType, dtype
+from assay.semantics.dtypes import BOOL, FLOAT64, DType, dtype
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import operation
 from assay.verify.equivalence.order import UndecidedTrace
@@ -83,6 +84,9 @@ class TermArray(ArrayFace):
         return self.numbers
 
     def __getitem__(self, index: Any) -> TermArray:
+        if isinstance(index, tuple) and any(isinstance(i, TermArray) for i in index):
+            made: TermArray = FUNCTIONS[getitem](self, index)
+            return made
         if isinstance(index, TermArray):
             index = index.known()
         return self.moved(lambda a: a[index])
@@ -149,6 +153,18 @@ class TermArray(ArrayFace):
             return self
         run = self.run
         return TermArray(run, run.symbols.cast(of, wanted, self.numbers, run.terms.true), wanted)
+
+    def view(self, to: Any) -> TermArray:
+        """The bits of whole numbers as a float of the same width, by the scalar table."""
+        of, wanted, run = self.of, dtype(to), self.run
+        if of is wanted:
+            return self
+        if not of.is_integer or not wanted.is_float or of.bits != wanted.bits:
+            raise UndecidedTrace(f"{of} as the bits of {wanted} has no rule for terms")
+        whole = dtype(f"int{of.bits}")
+        name = "float_of" if wanted is FLOAT64 else f"{wanted}_of"
+        made = run.symbols.apply(name, whole, wanted, [self.astype(whole.numpy).numbers], run.terms.true)
+        return TermArray(run, made, wanted)
 
     def moved(self, move: Callable[[Array], Array]) -> TermArray:
         """The same terms placed elsewhere."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.semantics.bounding.movement import holds
-from assay.semantics.dtypes import BOOL, DType
+from assay.semantics.dtypes import BOOL, DTYPES, DType
 from assay.semantics.scalar import neutral
 from assay.semantics.scalar.arithmetic import OPERATIONS
 from assay.verify.equivalence.terms import Terms
@@ -23,6 +23,10 @@ Words: TypeAlias = Any
 
 OPEN = {"larger": "max", "smaller": "min"}
 """NumPy's maximum and minimum: those of the scalar table, but which zero of two they give is open."""
+ROUNDINGS = ("floor", "ceil", "rint")
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+WIDENED = tuple(DTYPES[n] for n in ("float16", "bfloat16", "float32"))
+"""Floats of which a step in a wider dtype may be one in their own; these have all whole numbers beside theirs."""
 CLASSES = {"eq": True, "ne": False, "lt": False}
 """What a comparison gives of an integer and itself."""
 
@@ -73,6 +77,8 @@ class ExactTerms(Terms):
             return self.negation(self.apply("lt", of, BOOL, *((b, a) if op == "le" else (a, b))))
         made = np.asarray(super()._operation(op, of, args))
         lanes = [np.broadcast_to(a, made.shape) for a in args]
+        if of.is_float and (op in ROUNDINGS or op in COMPARISONS):
+            made = self._narrowed(op, of, lanes, made)
         if len(lanes) == 2:
             made = self._simpler(op, of, lanes[0], lanes[1], made)
         elif len(lanes) == 1 and op in ("not", "neg"):
@@ -99,7 +105,8 @@ class ExactTerms(Terms):
                 made = np.where(y == self.unit(op, of), x, made)
             if of is BOOL and op in ("and", "or"):
                 last = self.true if op == "or" else self.false
-                made = np.where(y == last, last, made)
+                codes, negated, _ = self.parts(y)
+                made = np.where((y == last) | ((codes == self.code("not", BOOL)) & (negated == x)), last, made)
             if op == "or":
                 made = self._less_or_equal(x, y, made)
         if op in ("sub", "div"):
@@ -126,6 +133,37 @@ class ExactTerms(Terms):
                 made = np.array(made)
                 made[some] = self.apply("le", of, BOOL, a[some], b[some])
         return made
+
+    def _narrowed(self, op: str, of: DType, lanes: Sequence[Array], made: Array) -> Array:
+        """The whole number beside a float in a wider dtype as that beside the float; and its comparison with a number
+        of its own dtype as one there."""
+        whole = op in ROUNDINGS
+        for narrow in self._narrower(of):
+            inner = [self._in(narrow, of, x) for x in lanes]
+            some = np.logical_and.reduce([x > 0 for x in inner])
+            some &= ~np.logical_and.reduce([self.literal[x] for x in lanes])
+            if some.any():
+                made = np.array(made)
+                found = self.apply(op, narrow, narrow if whole else BOOL, *(x[some] for x in inner))
+                made[some] = self.cast(narrow, of, found) if whole else found
+        return made
+
+    def _narrower(self, of: DType) -> list[DType]:
+        """The floats that are converted somewhere to a wider one."""
+        return [d for d in WIDENED if d is not of and _held(d, of) and (f"cast {d}", of) in self.codes]
+
+    def _in(self, narrow: DType, of: DType, x: Array) -> Array:
+        """What was converted to terms from a narrower dtype, literals with the same values too; 0 where that is
+        nothing."""
+        codes, inner, _ = self.parts(x)
+        found = np.where(codes == self.code(f"cast {narrow}", of), inner, 0)
+        for number in np.unique(x[self.literal[x]]):
+            value = self.values[int(number)][1]
+            with np.errstate(all="ignore"):
+                there = np.asarray(value).astype(narrow.numpy)[()]
+            if there.astype(of.numpy).tobytes() == value.tobytes():
+                found[x == number] = self.constant(there, narrow)
+        return found
 
     def _settled(self, of: DType, zero: Array, x: Array, y: Array, made: Array) -> Array:
         """+0 added to a maximum of which the sign of a zero is open: it is +0 whichever it was."""
@@ -185,9 +223,22 @@ class ExactTerms(Terms):
         if of is BOOL:
             made = np.where((then == self.true) & (otherwise == self.false), condition, made)
         elif of.is_float:
+            made = self._narrow_choice(of, condition, then, otherwise, made)
             for known in (self.plus, self.unsigned_zero):
                 known[made] |= np.broadcast_to(known[then] & known[otherwise], made.shape)
         return made[()]
+
+    def _narrow_choice(self, of: DType, condition: Words, then: Words, otherwise: Words, made: Array) -> Array:
+        """A choice between two floats that were converted to a wider dtype as the choice converted."""
+        for narrow in self._narrower(of):
+            chosen, a, b = np.broadcast_arrays(condition, then, otherwise)
+            code = self.code(f"cast {narrow}", of)
+            (first, a, _), (second, b, _) = self.parts(a), self.parts(b)
+            some = (first == code) & (second == code) & (a != b)
+            if some.any():
+                made = np.array(made)
+                made[some] = self.cast(narrow, of, self.select(narrow, chosen[some], a[some], b[some]))
+        return made
 
     def cast(self, of: DType, to: DType, arg: Words) -> Words:
         """As in any table; there and back is what it was."""

@@ -54,6 +54,8 @@ def known_numbers(run: TermRun, numbers: Array, facts: dict[int, bool], given: d
 def always_traps(run: TermRun, traps: Array) -> bool:
     """Whether, with the answers of the run, one of these assertions fails whatever the data are."""
     held = [(a, True) for name, _, a, b in (node(run.terms, int(n)) for n in traps) if _is_sure(run, name, b)]
+    if any(condition == run.terms.false for condition, _ in held):
+        return True
     known = _Known(run, False)
     known.facts = facts_of_way(run.terms, held)
     asked = np.array([n for n, _ in run.asked], np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from operator import getitem
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,9 +22,10 @@ Array: TypeAlias = np.ndarray[Any, Any]
 TABLE: dict[Any, str] = {
     np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div", np.negative: "neg", np.absolute: "abs",
     np.sqrt: "sqrt", np.exp: "exp", np.log: "log", np.tanh: "tanh", np.power: "pow", np.floor: "floor",
-    np.ceil: "ceil", np.rint: "rint", np.trunc: "trunc", np.equal: "eq", np.not_equal: "ne", np.less: "lt",
+    np.ceil: "ceil", np.rint: "rint", np.equal: "eq", np.not_equal: "ne", np.less: "lt",
     np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge", np.logical_and: "and", np.logical_or: "or",
-    np.logical_not: "not", np.logical_xor: "ne",
+    np.logical_not: "not", np.logical_xor: "ne", np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin",
+    np.arccos: "acos", np.arctan: "atan",
 }  # fmt: skip
 """Functions that are one operation of the scalar table."""
 BITWISE = {np.bitwise_and: ("and", "bitand"), np.bitwise_or: ("or", "bitor"), np.bitwise_xor: ("ne", "bitxor")}
@@ -63,6 +65,13 @@ def invert(x: TermArray) -> TermArray:
         return operate(x.run, "not", x)
     minus = np.asarray(x.of.max if x.of.kind == "uint" else -1).astype(x.dtype)
     return operate(x.run, "sub", minus, x)
+
+
+@implements(np.trunc)
+def trunc(x: TermArray) -> TermArray:
+    """The whole number beside an element on the side of 0, as the scalar table has it."""
+    below = operate(x.run, "lt", x, np.zeros((), x.dtype))
+    return operate(x.run, "select", below, operate(x.run, "ceil", x), operate(x.run, "floor", x))
 
 
 @implements(np.isnan)
@@ -159,17 +168,39 @@ def take(x: TermArray, indices: Any, axis: int | None = None, **kwargs: Any) -> 
 
 def _gathered(x: TermArray, indices: TermArray, axis: int | None) -> TermArray:
     """Elements of an operand at places that are data along one axis."""
+    if axis is None:
+        raise UndecidedTrace("places that are data, along no axis")
+    axis %= x.ndim
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    grid = np.indices((*before, *(1,) * indices.ndim, *after), np.int64, sparse=True)
+    own = indices.reshape((1,) * axis + indices.shape + (1,) * len(after))
+    return element_at(x, [*grid[:axis], own, *grid[axis + indices.ndim :]], (*before, *indices.shape, *after))
+
+
+@implements(getitem)
+def elements_taken(x: TermArray, index: tuple[Any, ...]) -> TermArray:
+    """Elements at places along the first axes, an array of terms for each of these."""
+    if not all(isinstance(i, TermArray) for i in index):
+        raise UndecidedTrace("places that are data along some axes alone")
+    if all(x.run.terms.literal[i.numbers].all() for i in index):
+        return x[tuple(i.known() for i in index)]
+    shape, after = np.broadcast_shapes(*(i.shape for i in index)), x.shape[len(index) :]
+    own = [i.moved(lambda a: np.broadcast_to(a, shape).reshape(shape + (1,) * len(after))) for i in index]
+    grid = np.indices((*(1,) * len(shape), *after), np.int64, sparse=True)
+    return element_at(x, [*own, *grid[len(shape) :]], (*shape, *after))
+
+
+def element_at(x: TermArray, at: Sequence[Any], shape: tuple[int, ...]) -> TermArray:
+    """The elements of an operand at an index, of which a part is data, for each place of a shape."""
     run = x.run
+    if 0 in shape:
+        return run.array(np.zeros(shape, x.dtype))
     flat, places = x.numbers.reshape(-1), np.arange(x.size)
     number = next((k for k, first in enumerate(run.symbols.first) if np.array_equal(flat, first + places)), -1)
-    if axis is None or number < 0 or not x.size:
+    if number < 0 or not x.size:
         raise UndecidedTrace("places that are data, of what is no operand")
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    last = axis + indices.ndim
-    grid = np.indices((*x.shape[:axis], *(1,) * indices.ndim, *x.shape[axis + 1 :]), np.int64, sparse=True)
-    at = [np.broadcast_to(run.terms.constant(g, INT64), shape) for g in grid]
-    own = indices.numbers.reshape((1,) * axis + indices.shape + (1,) * (len(shape) - last))
-    made = run.terms.gather(run.symbols.names[number], x.of, [*at[:axis], np.broadcast_to(own, shape), *at[last:]])
+    numbers = [i.numbers if isinstance(i, TermArray) else run.terms.constant(i, INT64) for i in at]
+    made = run.terms.gather(run.symbols.names[number], x.of, [np.broadcast_to(n, shape) for n in numbers])
     run.symbols.note("bounds", made, run.terms.true, np.ones(shape, bool))
     return TermArray(run, made, x.of)
 

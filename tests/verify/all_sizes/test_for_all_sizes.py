@@ -13,14 +13,14 @@ import pytest
 from assay.interp.tensor import Unfinished
 from assay.lower.legalize.kernels.common import Kernel, kernel, nest, padded
 from assay.lower.legalize.kernels.elementwise import elementwise
-from assay.semantics.dtypes import FLOAT16, FLOAT32, INT64
+from assay.semantics.dtypes import FLOAT16, FLOAT32, FLOAT64, INT64
 from assay.semantics.indexed import MEANINGS
 from assay.semantics.indexed.fold import summed
 from assay.semantics.indexed.meaning import Meaning
 from assay.semantics.operator import Example
 from assay.semantics.ops import OPERATORS
-from assay.semantics.scalar import Expr, apply, cast, const, evaluate_dim, select
-from assay.semantics.tensor import Allocate, Assert, Buffer, PrimFunc, Stmt, program_order, seq, store
+from assay.semantics.scalar import Expr, apply, as_expr, cast, const, evaluate_dim, select
+from assay.semantics.tensor import Allocate, Assert, Buffer, PrimFunc, Stmt, program_order, seq, store, when
 from assay.verify.all_sizes import prove_for_all_sizes
 from assay.verify.all_sizes.for_operator import notation_text
 from assay.verify.all_sizes.small import prove_small
@@ -217,6 +217,88 @@ def filled(value: float) -> Kernel:
     return kernel("x", body)
 
 
+TOTAL = use_at("cumsum", (2, 3), axis=1)
+GATHER = symbolic_use(OPERATORS["gather_nd"], Example((((4, 5), "float32"), ((3, 2), "int64"))))
+BITS = use_at("reinterpret", (3,), of="int32", dtype="float32")
+OPEN = use_at("astype", (3,), dtype="int8", open=True)
+NORM = use_at("nn.layer_norm", (2, 5), (5,), axes=(-1,))
+
+
+def running(
+    into: Callable[[Expr], Expr],
+    last: Callable[[Expr], Expr],
+    taken: Callable[[Expr], Expr],
+    change: Callable[[Expr, Expr], Expr] = lambda k, total: total,
+    kind: Any = "serial",
+    among: Callable[[Expr], Expr] | None = None,
+) -> Kernel:
+    """out[i, into(k)] = out[i, last(k)] + x[i, taken(k)], one after another, from the first element on."""
+
+    def body(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
+        def row(i: Expr) -> Stmt:
+            def step(k: Expr) -> Stmt:
+                made = store(out, (i, into(k)), change(k, out[i, last(k)]) + x[i, taken(k)])
+                return made if among is None else when(among(k), made)
+
+            steps = seq(store(out, (i, 0), x[i, 0]), nest("k", (x.shape[1] - 1,), step, kind))
+            return when(as_expr(x.shape[1]) > 0, steps)
+
+        return nest("i", x.shape[:1], row)
+
+    return kernel("x", body)
+
+
+def gathered(place: Callable[..., tuple[Expr, Expr]]) -> Kernel:
+    """x[place(x, a, b)] for each pair of places a and b."""
+
+    def body(name: str, attrs: Any, x: Buffer, indices: Buffer, out: Buffer) -> Stmt:
+        def check(j: Expr) -> Stmt:
+            inside = (
+                apply("and", indices[j, k] >= apply("sub", 0, n), indices[j, k] < n) for k, n in enumerate(x.shape)
+            )
+            return seq(*(Assert(test, "outside", "out of bounds") for test in inside))
+
+        def element(i: Expr) -> Stmt:
+            at = place(x, indices[i, 0], indices[i, 1])
+            return store(out, (i,), x[tuple(select(p < 0, p + n, p) for p, n in zip(at, x.shape, strict=True))])
+
+        return seq(nest("j", indices.shape[:1], check), nest("i", out.shape, element))
+
+    return kernel("x indices", body)
+
+
+def layer_norm(count: Callable[[Any], Any]) -> Kernel:
+    """The operator's own kernel, but for the number by which the squares are divided."""
+
+    def body(name: str, attrs: Any, x: Buffer, gamma: Buffer, out: Buffer) -> Stmt:
+        mean, scale = Buffer("mean", x.shape[:1], x.dtype), Buffer("scale", x.shape[:1], x.dtype)
+        n = x.shape[1]
+
+        def by(total: Expr, number: Any) -> Expr:
+            return total / cast(cast(number, FLOAT64), x.dtype)
+
+        def row(o: Expr) -> Stmt:
+            def add(k: Expr) -> Stmt:
+                return store(mean, o, mean[o] + x[o, k])
+
+            def square(k: Expr) -> Stmt:
+                return store(scale, o, scale[o] + (x[o, k] - mean[o]) * (x[o, k] - mean[o]))
+
+            return seq(
+                store(mean, o, 0),
+                nest("k", (n,), add, "serial"),
+                store(mean, o, by(mean[o], n)),
+                store(scale, o, 0),
+                nest("k", (n,), square, "serial"),
+                store(scale, o, 1 / apply("sqrt", by(scale[o], count(n)) + const(1e-5, x.dtype))),
+                nest("k", (n,), lambda k: store(out, (o, k), (x[o, k] - mean[o]) * scale[o] * gamma[k])),
+            )
+
+        return Allocate(mean, Allocate(scale, nest("o", x.shape[:1], row)))
+
+    return kernel("x gamma", body)
+
+
 LEAKY = use_at("nn.leakyrelu", (2, 3))
 SLICE = use_at("strided_slice", (5, 7), axes=(0, 1), begin=(0, 0), end=(2**63 - 1, 2**63 - 1), strides=(2, 3))
 ADD = use_at("add", (2, 3), (3,))
@@ -266,6 +348,48 @@ PLANTED: dict[str, tuple[SymbolicUse, Kernel]] = {
         TAKE, taken(lambda i, n: apply("and", i >= apply("sub", 0, n), i < n - 1))
     ),
     "places asserted from one side": (TAKE, taken(lambda i, n: i < n)),
+    "places asserted but where there are none": (
+        TAKE, taken(lambda i, n: apply("or", apply("eq", n, 0), apply("and", i >= apply("sub", 0, n), i < n)))
+    ),
+    "pairs of places in another order": (GATHER, gathered(lambda x, a, b: (b, a))),
+    "places that count from the end of another axis": (
+        GATHER, gathered(lambda x, a, b: (a, select(b < 0, b + x.shape[0] - x.shape[1], b)))
+    ),
+    "a running total from the element before the last": (
+        TOTAL, running(lambda k: k + 1, lambda k: apply("max", k - 1, 0), lambda k: k + 1)
+    ),
+    "a running total that is stored in one place": (
+        TOTAL, running(lambda k: apply("min", k + 1, 1), lambda k: apply("min", k, 0), lambda k: k + 1)
+    ),
+    "a running total that is stored in a circle": (
+        TOTAL, running(lambda k: (k + 1) % 2, lambda k: k % 2, lambda k: k + 1)
+    ),
+    "a running total that begins late": (
+        TOTAL, running(lambda k: k + 1, lambda k: k, lambda k: k + 1, among=lambda k: k > 0)
+    ),
+    "a running total of the element before": (TOTAL, running(lambda k: k + 1, lambda k: k, lambda k: k)),
+    "a running total that begins anew": (
+        TOTAL, running(lambda k: k + 1, lambda k: k, lambda k: k + 1, lambda k, t: select(apply("eq", k, 5), 0.0, t))
+    ),
+    "a running total of the total's double": (
+        TOTAL, running(lambda k: k + 1, lambda k: k, lambda k: k + 1, lambda k, t: t + t)
+    ),
+    "a running total in parallel": (
+        TOTAL, running(lambda k: k + 1, lambda k: k, lambda k: k + 1, kind="parallel")
+    ),
+    "a running total of another axis": (
+        TOTAL, kernel("x", lambda name, attrs, x, out: seq(
+            nest("i", x.shape[:1], lambda i: store(out, (i, 0), x[i, 0])),
+            nest("i k", (x.shape[0], x.shape[1] - 1), lambda i, k: store(out, (i, k + 1), x[i, k + 1])),
+        ))
+    ),
+    "bits that are taken for a number": (BITS, one(lambda x: cast(x, FLOAT32))),
+    "an open cast that may trap": (OPEN, one(lambda x: cast(x, "int8"))),
+    "an open cast of one number too many": (
+        OPEN, one(lambda x: cast(select(apply("and", x >= -128.0, x <= 128.0), x, const(0.0, FLOAT32)), "int8"))
+    ),
+    "the cosine": (use_at("sin", (2, 3)), one(lambda x: apply("cos", x))),
+    "a variance by one less": (NORM, layer_norm(lambda n: apply("max", n - 1, 1))),
 }  # fmt: skip
 
 
@@ -292,6 +416,11 @@ RIGHT: dict[str, tuple[SymbolicUse, Kernel]] = {
     "places asserted but for the last": (
         TAKE, taken(lambda i, n: apply("and", i >= apply("sub", 0, n), i < n))
     ),
+    "pairs of places in another order": (GATHER, gathered(lambda x, a, b: (a, b))),
+    "a running total from the element before the last": (
+        TOTAL, running(lambda k: k + 1, lambda k: k, lambda k: k + 1)
+    ),
+    "a variance by one less": (NORM, layer_norm(lambda n: n)),
 }  # fmt: skip
 
 
@@ -316,6 +445,12 @@ def test_more_that_is_asked_of_sizes_is_refused() -> None:
 # --- planted notations --------------------------------------------------------------------------------------------
 
 WRONG: Mapping[str, tuple[SymbolicUse, Callable[..., Expr]]] = {
+    "a running total without the element itself": (
+        TOTAL, lambda u, i, j: summed("m", [j], lambda m: u.x[i, m], FLOAT32)
+    ),
+    "places that nothing asks for": (TAKE, MEANINGS["take"].element),
+    "the tangent": (use_at("sin", (2, 3)), lambda u, i, j: apply("tan", u.x[i, j])),
+
     "matmul by columns": (
         use_at("matmul", (2, 3), (3, 5)),
         lambda u, i, j: summed(

@@ -57,7 +57,16 @@ def proof(name: str, types: Types, made: Kernel | None = None, value: Any = None
         ("nn.softmax", (((2, 4), "float32"),), {}, REAL),
         ("nn.layer_norm", (((2, 4), "float32"), ((4,), "float32")), {"axes": (-1,)}, REAL),
         ("take", (((2, 7, 3), "float32"), ((4,), "int32")), {"axis": -2}, BIT_EXACT),
-        ("sin", F32, {}, UNKNOWN),
+        ("take", (((0, 3), "float32"), ((4,), "int32")), {"axis": 0}, BIT_EXACT),  # both trap
+        ("gather_nd", (((3, 4, 5), "float32"), ((2, 6, 2), "int64")), {}, BIT_EXACT),
+        ("gather_nd", (((3, 0), "float32"), ((2, 2), "int32")), {}, BIT_EXACT),
+        ("astype", F32, {"dtype": "int8", "open": True}, BIT_EXACT),
+        ("astype", (((5,), "float16"),), {"dtype": "int64", "open": True}, UNKNOWN),  # another width before it
+        ("reinterpret", (((3,), "int32"),), {"dtype": "float32"}, BIT_EXACT),
+        ("reinterpret", (((3,), "uint16"),), {"dtype": "bfloat16"}, BIT_EXACT),
+        ("sin", F32, {}, REAL),
+        ("atan", (((3,), "float16"),), {}, REAL),
+        ("sinh", F32, {}, UNKNOWN),
     ],
 )
 def test_what_is_proved(name: str, types: Types, attrs: dict[str, Any], notion: object) -> None:
@@ -128,6 +137,28 @@ def taken(inside: Callable[[Expr], Expr]) -> Kernel:
     return kernel("x indices", body)
 
 
+def gathered(place: Callable[[Expr, Expr], tuple[Expr, Expr]]) -> Kernel:
+    """x[place(a, b)] for each pair of places a and b in a square."""
+
+    def body(name: str, attrs: Any, x: Buffer, indices: Buffer, out: Buffer) -> Stmt:
+        def inside(j: Expr, k: Expr) -> Stmt:
+            return Assert(apply("and", indices[j, k] >= -4, indices[j, k] < 4), "outside", "out of bounds")
+
+        def element(i: Expr) -> Stmt:
+            a, b = place(*(indices[i, k] for k in range(2)))
+            return store(out, (i,), x[tuple(select(p < 0, p + 4, p) for p in (a, b))])
+
+        return seq(nest("j k", indices.shape, inside), nest("i", out.shape, element))
+
+    return kernel("x indices", body)
+
+
+def opened(inside: Callable[[Expr], Expr]) -> Kernel:
+    """x as int8, or 0 where it is not inside."""
+    return one(lambda x: cast(select(inside(x), x, ZERO), "int8"))
+
+
+PLACES: Types = (((4, 4), "float32"), ((3, 2), "int64"))
 X11: Types = (((3, 3), "float32"),)
 AB: Types = (((3, 3), "float32"), ((3, 3), "float32"))
 ROWS: Types = (((5, 2), "float32"), ((3,), "int64"))
@@ -186,6 +217,21 @@ FAULTS: dict[str, tuple[str, Types, Kernel, dict[str, Any], bool]] = {
         "strided_slice", X11, moved(lambda i, j: (i, 2 - j)),
         {"axes": (0,), "begin": (-1,), "end": (-4,), "strides": (-1,)}, False,
     ),
+    "places in another order": ("gather_nd", PLACES, gathered(lambda a, b: (b, a)), {}, True),
+    "places that count from another end": (
+        "gather_nd", PLACES, gathered(lambda a, b: (a, select(b < 0, b + 5, b))), {}, True
+    ),
+    "an open cast of one number too many": (
+        "astype", F32, opened(lambda x: apply("and", x >= -128.0, x <= 128.0)), {"dtype": "int8", "open": True}, True
+    ),
+    "an open cast of numbers that are rounded down": (
+        "astype", F32, opened(lambda x: apply("and", apply("floor", x) >= -128.0, x < 128.0)),
+        {"dtype": "int8", "open": True}, True,
+    ),
+    "a number for its bits": (
+        "reinterpret", (((4,), "int32"),), one(lambda x: cast(x, FLOAT32)), {"dtype": "float32"}, False
+    ),
+    "another function": ("sin", F32, one(lambda x: apply("cos", x)), {}, False),
 }  # fmt: skip
 """By name: operator, operands, kernel, attributes, and whether a run on whole numbers from 1 to 3 sees nothing."""
 
@@ -201,6 +247,10 @@ def test_what_is_right_passes() -> None:
     inside = taken(lambda i: apply("and", i >= -5, i < 5))
     assert proof("take", ROWS, inside, axis=0).notion is BIT_EXACT
     assert proof("permute_dims", X11, moved(lambda i, j: (j, i))).notion is BIT_EXACT
+    assert proof("gather_nd", PLACES, gathered(lambda a, b: (a, b))).notion is BIT_EXACT
+    inside = opened(lambda x: apply("and", apply("trunc", x) >= -128.0, apply("trunc", x) < 128.0))
+    assert proof("astype", F32, inside, dtype="int8", open=True).notion is BIT_EXACT
+    assert proof("sin", F32, one(lambda x: apply("sin", x))).notion is REAL
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -230,6 +280,11 @@ VALUES: dict[str, tuple[str, Types, Any, dict[str, Any]]] = {
     "NaN taken for a number": (
         "nn.relu", F32, lambda attrs, x: np.where(x > x.dtype.type(0), x, x.dtype.type(0)), {}
     ),
+    "a trap at none": (
+        "take", (((0, 2), "float32"), ((3,), "int64")),
+        lambda attrs, x, i: np.broadcast_to(np.zeros((), x.dtype), (3, 2)), {"axis": 0},
+    ),
+    "the tangent": ("sin", F32, lambda attrs, x: np.tan(x), {}),
     "wrong where there is a -0": (
         "nn.relu", F32,
         lambda attrs, x: x if np.any((x == 0) & np.signbit(x)) else OPERATORS["nn.relu"].value(attrs, x), {},
