@@ -60,6 +60,8 @@ class Context:
     options: Mapping[str, str] = field(default_factory=dict)
     """What was said of the pass that is checked."""
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    thorough: bool = False
+    """Whether what takes minutes is proved too."""
 
 
 def proved(detail: str, **data: Any) -> Evidence:

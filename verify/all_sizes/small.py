@@ -14,7 +14,7 @@ from assay.semantics.scalar import Expr, Var, evaluate, evaluate_dim, variables
 from assay.semantics.types import TensorType, flatten, same_type
 from assay.verify.all_sizes.nests import as_function, use_of
 from assay.verify.all_sizes.symbols import SymbolicUse
-from assay.verify.equivalence import BIT_EXACT, UNKNOWN, Notion
+from assay.verify.equivalence import BIT_EXACT, REAL, UNKNOWN, Notion
 from assay.verify.operator_terms import KernelProof, prove_kernel
 from assay.verify.trials.batch import stores
 
@@ -40,7 +40,7 @@ class SmallProof:
 def prove_small(use: SymbolicUse, most: int = MOST_POINTS) -> SmallProof:
     """Whether the notation is the operator's value at sizes 0 to 3 of each symbol."""
     notion: Notion = BIT_EXACT
-    reason, shown = "", 0
+    reason, shown, last_bits = "", 0, True
     symbols = symbols_of(use)
     every = len(SMALL) ** len(symbols)
     for sizes in (use.own, *points(symbols, most), *(points(symbols, most // 4, FURTHER) if use.wide else ())):
@@ -51,11 +51,12 @@ def prove_small(use: SymbolicUse, most: int = MOST_POINTS) -> SmallProof:
             at = ", ".join(f"{v.name} = {n}" for v, n in sizes.items())
             return SmallProof(KernelProof(UNKNOWN, f"{proof.reason} ({at})" if at else proof.reason), shown, every)
         shown += 1
+        last_bits &= proof.last_bits or proof.notion > REAL
         if proof.notion < notion:
             notion, reason = proof.notion, proof.reason
     if not shown:
         return SmallProof(KernelProof(UNKNOWN, "there are no small sizes at which it has a value"), 0, every)
-    return SmallProof(KernelProof(notion, reason), shown, every)
+    return SmallProof(KernelProof(notion, reason, last_bits and notion is REAL), shown, every)
 
 
 def symbols_of(use: SymbolicUse) -> list[Var]:

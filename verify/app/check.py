@@ -244,6 +244,7 @@ class CheckRun:
     """SHA-256 of the constants of bytecode that are to be bound late."""
     or_bytecode: bool = False
     """Whether the lowering goes to bytecode where no plan can have the program."""
+    thorough: bool = False  # whether what takes minutes is proved too
     unplanned: str = ""
     """Why it did."""
 
@@ -383,7 +384,7 @@ class CheckRun:
                     for other in self.judged:
                         other.require_readable(module)
                 context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
-                context.inputs = self.inputs
+                context.inputs, context.thorough = self.inputs, self.thorough
                 evidence = stage.check(before or module, module, context)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
                 said = [did, f"no plan can have it: {self.unplanned}" if stage is VM and self.unplanned else ""]

@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]
 
 def check(before: Module, after: Module, context: Context) -> Evidence:
     """Whether each tensor function does what its operator did; what main does not reach is not lowered."""
-    return check_legalize(remove_unreachable(before), after, context.seed, context.progress)
+    return check_legalize(remove_unreachable(before), after, context.seed, context.progress, context.thorough)
 
 
 def describe(before: Module, after: Module) -> Did:
@@ -58,7 +58,13 @@ def describe(before: Module, after: Module) -> Did:
     return f"{plural(count, 'call')} of {plural(kernels, 'kernel')}", {"calls": count, "kernels": kernels}
 
 
-def check_legalize(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:
+def check_legalize(
+    source: Module,
+    target: Module,
+    seed: int = 0,
+    progress: Progress = lambda i, n: None,
+    thorough: bool = False,
+) -> Evidence:
     """Both halves, for every graph function of the module."""
     source, target = source.resolved(), target.resolved()
     calling = [
@@ -85,7 +91,7 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
             return refuted("checked", f"definition {name} is new, and no tensor function for an operator")
         if name not in samples:
             return refuted("checked", f"tensor function {name} is never called")
-    exact, tried, sizes, proofs = 0, KernelTrials(), SizesTried(), KernelProofs()
+    exact, tried, sizes, proofs = 0, KernelTrials(), SizesTried(), KernelProofs(thorough)
     for i, (name, sample) in enumerate(samples.items()):
         progress(i, len(samples))
         verdict = check_use(target.kernel(name), sample, seed, tried, sizes, proofs)

@@ -43,6 +43,8 @@ class KernelProof:
 
     notion: Notion
     reason: str = ""
+    last_bits: bool = False
+    """Whether it is no stronger one for nothing but the last bits of elementary functions, which are left open."""
 
     @property
     def holds(self) -> bool:
@@ -74,7 +76,7 @@ def prove_kernel(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
                 notion, reason = found.notion, found.reason
         if (names := elementary_functions(kernel)) and notion > REAL:
             # terms have one function of each name, and NumPy's are not the scalar rules'
-            return KernelProof(REAL, f"the last bits of {', '.join(names)} may be others in NumPy")
+            return KernelProof(REAL, f"the last bits of {', '.join(names)} may be others in NumPy", True)
         return KernelProof(notion, reason)
     except (UndecidedTrace, Unsupported) as undecided:
         return KernelProof(UNKNOWN, str(undecided))

@@ -50,6 +50,9 @@ def check(
             show_default=False,
         ),
     ] = "",
+    prove: Annotated[
+        bool, typer.Option("--prove", help="prove kernels of any size too, which takes some minutes for a large model")
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html"),
@@ -91,6 +94,7 @@ def check(
             "--report": report,
             "--exclude": exclude,
             "--bound": bound,
+            "--prove": prove,
         }
         tvm_command.require_none_of([n for n, given in {**others, "--patience": patience}.items() if given])
         request = tvm_command.TvmRequest(
@@ -108,6 +112,7 @@ def check(
         seed=seed,
         exclude=exclude,
         stop_after=stop_after,
+        prove=prove,
         patience=patience,
         page=report,
         **how,
