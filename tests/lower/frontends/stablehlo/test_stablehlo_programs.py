@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from assay.interp.graph import run
 from assay.lower.frontends.stablehlo import parse_stablehlo
 from assay.semantics.bounds import Bounded
-from assay.semantics.errors import Trap
+from assay.semantics.errors import Invalid, Trap
 from assay.verify.border.mlir_bytecode import MAGIC
 from tests.verify.app.test_cli import assay
 
@@ -29,7 +30,10 @@ def arrays(path: Path) -> dict[str, Any]:
 # --- what JAX printed -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["attention", "cnn", "embed_grad", "mlp", "scan", "sorting"])
+PRINTED = ["attention", "cnn", "embed_grad", "linalg", "linalg_singular", "mlp", "scan", "sorting"]
+
+
+@pytest.mark.parametrize("name", PRINTED)
 def test_a_run_gives_what_jax_gave(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = arrays(PROGRAMS / f"{name}.npz")
     given, out = tmp_path / "in.npz", tmp_path / "out.npz"
@@ -41,6 +45,44 @@ def test_a_run_gives_what_jax_gave(name: str, tmp_path: Path, monkeypatch: pytes
     for file, want in zip(found, wanted, strict=True):
         assert (found[file].dtype, found[file].shape) == (want.dtype, want.shape)
         np.testing.assert_allclose(found[file], want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("side = 76", "side = 82"),
+        ("uplo = 76", "uplo = 85"),
+        ("diag = 85", "diag = 78"),
+        ("trans_x = 84", "trans_x = 78"),
+    ],
+)
+def test_every_flag_of_a_routine_of_lapack_counts(old: str, new: str) -> None:
+    text, stored = (PROGRAMS / "linalg.mlir").read_text(), arrays(PROGRAMS / "linalg.npz")
+    assert old in text
+    inputs = {k: stored[k] for k in ("arg0", "arg1")}
+    with contextlib.suppress(Invalid):
+        found = list(run(parse_stablehlo(text.replace(old, new)), inputs).values())
+        assert not all(np.allclose(a, stored[f"o{k}"], atol=1e-6, equal_nan=True) for k, a in enumerate(found))
+
+
+SHARDED = """module @jit_f attributes {mhlo.num_partitions = 2 : i32} {
+  sdy.mesh @mesh = <["x"=2], device_ids=[1, 0]> {stablehlo.mesh = {axes = [{name = "x", size = 2 : i64}]}}
+  func.func public @main(%x: tensor<2x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<2x3xf32>) {
+    %0 = stablehlo.add %x, %x : tensor<2x3xf32>
+    %1 = sdy.sharding_constraint %0 <@mesh, [{}, {"x", ?}]> : tensor<2x3xf32>
+    %2 = "sdy.reshard"(%1) <{sharding = #sdy.sharding<@mesh, [{}, {}]>}> : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    return %2 : tensor<2x3xf32>
+  }
+}"""
+GENERIC = SHARDED.replace(
+    'sdy.mesh @mesh = <["x"=2], device_ids=[1, 0]>', '"sdy.mesh"() <{sym_name = "mesh"}>'
+).replace("}]}}\n", "}]}} : () -> ()\n")
+
+
+@pytest.mark.parametrize("text", [SHARDED, GENERIC])
+def test_where_parts_live_changes_no_element(text: str) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(next(iter(run(parse_stablehlo(text), {"x": x}).values())), x * 2)
 
 
 def test_a_size_that_is_not_written_is_given(
