@@ -226,6 +226,32 @@ def test_a_composed_function_leaves_the_freedom_of_an_elementary_one(name: str) 
     assert np.all(steps >= (2 if name == "stablehlo.rsqrt" else 4)) and np.all(np.isfinite(steps))
 
 
+ROOT = 1.4616321449683622
+"""Where digamma is 0."""
+TRUE = {
+    "erfc": [(0.3, 0.6713732405408726), (0.7, 0.3221988061625816), (-2.0, 1.9953222650189528),
+             (5.0, 1.5374597944280349e-12), (26.0, 5.663192408856143e-296), (np.inf, 0.0), (-np.inf, 2.0)],
+    "erf_inv": [(0.3, 0.27246271472675443), (1e-300, 8.862269254527581e-301), (-0.49, -0.46586860023505733),
+                (1 - 2.0**-53, 5.863584748755167), (1.0, np.inf), (1.5, np.nan)],
+    "lgamma": [(0.3, 1.0957979948180756), (1.0, 0.0), (2.0, 0.0), (-2.5, -0.056243716497674054),
+               (1e200, 4.59517018598809e202), (-3.0, np.inf)],
+    "digamma": [(0.3, -3.502524222200133), (ROOT, 0.0), (-2.5, 1.103156640645243), (1e200, 460.51701859880916)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("of", ["f64", "f32"])
+@pytest.mark.parametrize("name", TRUE)
+def test_a_composed_function_is_what_it_is_by_40_digits(name: str, of: str) -> None:
+    dtype = np.dtype(of.replace("f", "float"))
+    pairs = [(x, y) for x, y in TRUE[name] if dtype == np.float64 or dtype.type(x) == x]
+    kind = f"tensor<{len(pairs)}x{of}>"
+    text = f"func.func @main(%x: {kind}) -> {kind} {{ %0 = chlo.{name} %x : {kind} -> {kind}\n return %0 : {kind} }}"
+    x, wanted = np.array(pairs, np.float64).T
+    found = next(iter(run(parse_stablehlo(text), {"x": x.astype(dtype)}).values()))
+    unit = np.finfo(dtype).eps
+    np.testing.assert_allclose(found, wanted.astype(dtype), rtol=4 * unit, atol=40 * unit * name.endswith("gamma"))
+
+
 def test_a_reduce_of_unknown_size_by_a_region_of_its_own() -> None:
     text = """func.func @main(%x: tensor<?xi32>) -> tensor<i32> {
   %c = stablehlo.constant dense<1> : tensor<i32>
