@@ -15,6 +15,7 @@ from assay.interp.graph import run
 from assay.lower.frontends.stablehlo import parse_stablehlo
 from assay.semantics.bounds import Bounded
 from assay.semantics.errors import Invalid, Trap
+from assay.semantics.text.module_text import show
 from assay.verify.border.mlir_bytecode import MAGIC
 from tests.verify.app.test_cli import assay
 
@@ -266,6 +267,37 @@ def test_a_reduce_of_unknown_size_by_a_region_of_its_own() -> None:
     assert found["output_0"] == (1 - 5 - 2 - 9) + 9
 
 
+@pytest.mark.parametrize("name", ["add", "multiply"])
+@pytest.mark.parametrize("init", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("size", "stride", "low", "high"),
+    [(6, 1, 5, 0), (6, 1, 0, 5), (6, 1, 5, 5), (6, 2, 5, 0), (5, 1, 5, 0), (5, 1, 4, 0), (6, 1, 4, 1), (7, 1, 6, 0)],
+)
+def test_a_window_that_grows_is_a_running_sum_and_others_are_not(
+    name: str, init: int, size: int, stride: int, low: int, high: int
+) -> None:
+    x = np.array([[2, 3, -1, 4, 1, 5], [1, 2, 3, -4, 5, 6]], np.int32)
+    padded = np.pad(x, ((0, 0), (low, high)), constant_values=init)
+    f = np.add if name == "add" else np.multiply
+    windows = np.lib.stride_tricks.sliding_window_view(padded, size, axis=1)[:, ::stride]
+    wanted = f.reduce(windows, axis=2, initial=init)
+    of = f"tensor<2x{wanted.shape[1]}xi32>"
+    text = f"""func.func @main(%x: tensor<2x6xi32>) -> {of} {{
+  %c = stablehlo.constant dense<{init}> : tensor<i32>
+  %0 = "stablehlo.reduce_window"(%x, %c) <{{window_dimensions = array<i64: 1, {size}>,
+    window_strides = array<i64: 1, {stride}>, padding = dense<[[0, 0], [{low}, {high}]]> : tensor<2x2xi64>}}> ({{
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %1 = stablehlo.{name} %a, %b : tensor<i32>
+    stablehlo.return %1 : tensor<i32>
+  }}) : (tensor<2x6xi32>, tensor<i32>) -> {of}
+  return %0 : {of}
+}}"""
+    module = parse_stablehlo(text)
+    np.testing.assert_array_equal(next(iter(run(module, {"x": x}).values())), wanted)
+    grows = size == 6 and stride == 1 and {low, high} == {0, 5} and init == (0 if name == "add" else 1)
+    assert ("cumsum" in show(module) or "cumprod" in show(module)) == grows
+
+
 # --- bytecode ---------------------------------------------------------------------------------------------------------
 
 
@@ -285,7 +317,6 @@ def test_bytecode_is_read_as_its_text(tmp_path: Path) -> None:
     pytest.importorskip("jaxlib")
     from jaxlib.mlir.dialects import stablehlo
 
-    from assay.semantics.text.module_text import show
     from assay.verify.app.text_run import load_text
 
     text = (PROGRAMS / "mlp.mlir").read_text()
