@@ -43,6 +43,17 @@ def quiet(array: Array) -> Array:
     return np.asarray(np.where(missing, array.dtype.type(np.nan), array)) if missing.any() else array
 
 
+def raised(a: Array, b: Array) -> Array:
+    """a to the power b, by the rules of C's pow. NumPy takes roots where one number, 0.5, is the exponent of all: that
+    of -inf is NaN, that of -0 is -0."""
+    y = np.asarray(np.power(quiet(a), quiet(b)))
+    half = np.asarray(b == 0.5)
+    if not half.any():
+        return y
+    y = np.where(half & (a == 0), y.dtype.type(0), y)
+    return np.asarray(np.where(half & (a == -np.inf), y.dtype.type(np.inf), y))
+
+
 def digest(array: Array, *more: str) -> str:
     """SHA-256 of dtype, shape and bytes, and of `more` words: 64 hexadecimal digits, the same in every process."""
     total = hashlib.sha256(repr((dtype(array.dtype).name, tuple(array.shape), *more)).encode())

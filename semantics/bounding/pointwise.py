@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bits import quiet
+from assay.semantics.bits import raised
 from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, implements, is_same
 from assay.semantics.bounding.model import FOLDS, U64, elementary, gamma, unit
 from assay.semantics.bounding.rounding import not_below, not_below_zero, rounding_bound
@@ -241,7 +241,7 @@ def erf(x: Bounded) -> Bounded:
 def power(a: Any, b: Any) -> Bounded:
     """Monotone in either operand where the base is positive; other bases are for exact integer exponents."""
     a, b = coerce(a, b)
-    value = np.power(quiet(a.value), quiet(b.value))
+    value = raised(a.value, b.value)
     logs = np.abs(b.value * np.log(np.abs(a.value)))
     relative = elementary("power", a.of) * (1 + np.where(np.isfinite(logs), logs, 0.0))
     if a.is_exact and b.is_exact:
@@ -253,7 +253,7 @@ def power(a: Any, b: Any) -> Bounded:
     # from 0 on, only a pole is in the way; below 0 only an exact whole exponent has a value
     known = exact | (low > 0) | ((low == 0) & rising) | (whole & ((high < 0) | rising))
     never = (high < 0) & (b.radius == 0) & ~whole
-    corners = [np.where(known, c, np.nan) for c in _pairs(np.power, a, b)]
+    corners = [np.where(known, c, np.nan) for c in _pairs(raised, a, b)]
     corners.append(np.where((low < 0) & (high > 0), np.where(known, 0.0, np.nan), corners[0]))
     spread = np.max([np.abs(c - value) for c in corners], axis=0)
     base = Bounded(np.broadcast_to(a.value, value.shape), np.where(known | never, a.radius, np.inf), a.of)

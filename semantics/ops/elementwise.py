@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.semantics.arrays import as_array, by_table, converted, is_plain
-from assay.semantics.bits import quiet
+from assay.semantics.bits import raised
 from assay.semantics.bounds import (
     Bounded,
     as_a_whole,
@@ -78,7 +78,7 @@ def relu(attrs: Attrs, x: Any) -> Any:
 
 
 def _power(attrs: Attrs, a: Any, b: Any) -> Any:
-    return np.power(quiet(a), quiet(b)) if is_plain(a) and is_plain(b) else np.power(a, b)
+    return raised(a, b) if is_plain(a) and is_plain(b) else np.power(a, b)
 
 
 def _sigmoid(attrs: Attrs, x: Any) -> Any:

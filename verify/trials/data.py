@@ -111,8 +111,9 @@ def around(numbers: Sequence[Any], of: DType) -> Array:
         inside = sorted(n for n in near if int(of.min) <= n <= int(of.max))
         return np.array(inside or [0], object).astype(of.numpy)
     with np.errstate(all="ignore"):
-        plain = np.array([float(n) for n in numbers] or [0.0], np.float64).astype(of.numpy)
+        plain = np.array([float(n) for n in numbers], np.float64).astype(of.numpy)
     plain = plain[~np.isnan(plain)]
+    plain = plain if plain.size else np.zeros(1, of.numpy)
     # the numbers of one sign have their bits in their order
     bits = plain.view(f"u{of.itemsize}")
     return distinct_numbers(

@@ -25,6 +25,9 @@ from assay.semantics.tasks import Task, run_task
 UNPREFIXED = {"call": "func.call", "return": "func.return"}
 """Operations of `func`, which is left out in its functions."""
 
+MESH = "sdy.mesh"
+"""The operation that names the devices that values are spread over, which says nothing of their elements."""
+
 
 def module_texts(places: Places) -> list[ModuleText]:
     """The modules of a text; what stands outside of one is a module of its own. Invalid (`stablehlo.C1`)."""
@@ -79,6 +82,8 @@ class ModuleReader(WordReader):
         op = yield self.operation(True)
         for region in op.regions:
             for inner in region.body:
+                if inner.name == MESH:
+                    continue
                 self.add(made, self.function_of(inner))
         return made
 
@@ -89,6 +94,8 @@ class ModuleReader(WordReader):
             self.add(module, (yield self.function()))
         elif token.text == '"func.func"':
             self.add(module, self.function_of((yield self.operation(True))))
+        elif token.text.strip('"') == MESH:
+            yield self.operation()
         else:
             self.wrong(token, f"a function, func.func, expected, found {token.text[:40]!r}")
 
@@ -418,6 +425,26 @@ class ModuleReader(WordReader):
         self.need("]")
         yield self.short(op)
 
+    def mesh(self, op: Operation) -> Task[None]:
+        """Read `@name = <...> {attributes}`."""
+        self.need_kind("symbol", "the name of a mesh")
+        self.need("=")
+        self.bracketed()
+        if self.next.text == "{":
+            yield self.attributes(op)
+
+    def placed(self, op: Operation) -> Task[None]:
+        """Read `%x <@mesh, [...]> : T`."""
+        op.operands.append(self.use())
+        self.bracketed()
+        yield self.short(op)
+
+    def bracketed(self) -> None:
+        """Pass over `<...>`."""
+        if self.next.text != "<":
+            self.wrong(self.next, f"'<' expected, found {self.next.text[:40]!r}")
+        self.skip_balanced()
+
     def named_call(self, op: Operation) -> Task[None]:
         """Read `@name(%a, ...) {attributes} : (...) -> ...`."""
         token = self.need_kind("symbol", "the name of a function")
@@ -434,5 +461,8 @@ SHORT: dict[str, Callable[[ModuleReader, Operation], Task[Any]]] = {
     "stablehlo.slice": ModuleReader.slice,
     "stablehlo.while": ModuleReader.loop,
     "func.call": ModuleReader.named_call,
+    "sdy.mesh": ModuleReader.mesh,
+    "sdy.sharding_constraint": ModuleReader.placed,
+    "sdy.reshard": ModuleReader.placed,
 }
 """The short forms that are not like the others."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule
 from assay.lower.frontends.stablehlo.operators.checks import CALLED
+from assay.lower.frontends.stablehlo.operators.lapack import LAPACK
 from assay.lower.frontends.stablehlo.syntax import Dense, Symbolic
 from assay.semantics import graph
 from assay.semantics.errors import Unsupported
@@ -44,10 +45,13 @@ def composite(node: HloNode) -> Task[list[Expr]]:
 
 
 def custom_call(node: HloNode) -> Any:
-    """A comparison of StableHLO's own tests. Another is implementation-defined, and refused by name."""
+    """A comparison of StableHLO's own tests, a routine of LAPACK, or a note. Another is implementation-defined, and
+    refused by name."""
     target = name_of(node, "call_target_name", "callee")
     if target in CALLED:
         return CALLED[target](node)
+    if target in LAPACK:
+        return LAPACK[target](node)
     if target in NOTES:
         return list(node.args)
     if target == "shape_assertion":
@@ -63,6 +67,12 @@ def shape_assertion(node: HloNode) -> list[Expr]:
     message = text if isinstance(text, str) else ""
     node.builder.named(graph.assert_op(*node.args, format=message, span=node.builder.span), "asserted")
     return []
+
+
+def placed(node: HloNode) -> Expr:
+    """The operand: which devices hold its parts changes none of its elements."""
+    node.operands(1)
+    return node.args[0]
 
 
 def tuple_(node: HloNode) -> Expr:
@@ -84,6 +94,8 @@ def token(node: HloNode) -> Expr:
 
 TABLE: dict[str, HloRule] = {
     "func.call": call,
+    "sdy.reshard": placed,
+    "sdy.sharding_constraint": placed,
     "stablehlo.after_all": token,
     "stablehlo.composite": composite,
     "stablehlo.constant": constant,

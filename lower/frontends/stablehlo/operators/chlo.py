@@ -9,19 +9,12 @@ from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.calls import constant
 from assay.lower.frontends.stablehlo.operators.contraction import product_of
 from assay.lower.frontends.stablehlo.operators.elementwise import ELEMENTWISE as STABLEHLO, function, pair, unary
-from assay.lower.frontends.stablehlo.operators.functions import free, wide
+from assay.lower.frontends.stablehlo.operators.error_function import erf_inv, erfc
+from assay.lower.frontends.stablehlo.operators.functions import polynomial, wide
 from assay.lower.frontends.stablehlo.operators.sorting import get_second
 from assay.semantics import graph
 from assay.semantics.dtypes import DTYPES, INT64
 from assay.semantics.graph import Expr
-
-
-def polynomial(node: HloNode, x: Expr, coefficients: list[float]) -> Expr:
-    """A polynomial by Horner's rule; the highest power first."""
-    total: Expr = node.constant(coefficients[0], tensor_of(x).dtype)
-    for c in coefficients[1:]:
-        total = node.call("add", node.call("multiply", total, x), c)
-    return total
 
 
 def narrow_only(node: HloNode, x: Expr) -> None:
@@ -30,26 +23,9 @@ def narrow_only(node: HloNode, x: Expr) -> None:
         raise node.unsupported(f"elements of {tensor_of(x).dtype}")
 
 
-def erfc(node: HloNode, x: Expr) -> Expr:
-    """1 - erf(x): below 2 so, above by its continued fraction."""
-    narrow_only(node, x)
-    w = wide(node, x)
-    one = node.constant(1, tensor_of(w).dtype)
-    below = node.call("subtract", one, node.call("erf", w))
-    far = node.call("maximum", w, 2)
-    square = node.call("multiply", far, far)
-    tail: Expr = node.constant(0, tensor_of(w).dtype)
-    for k in range(60, 0, -1):
-        tail = node.call("divide", node.constant(k / 2, tensor_of(w).dtype), node.call("add", far, tail))
-    above = node.call("divide", node.call("exp", node.call("negative", square)), node.call("add", far, tail))
-    above = node.call("multiply", above, 1 / math.sqrt(math.pi))
-    return free(node, node.call("where", node.call("greater", w, 2), above, below), x)
-
-
 def digamma(node: HloNode, x: Expr) -> Expr:
     """The derivative of log(gamma(x)): by reflection below 1/2, then ten steps up, then its asymptotic series. NaN at
     the poles."""
-    narrow_only(node, x)
     w = wide(node, x)
     of = tensor_of(w).dtype
     reflect = node.call("less", w, 0.5)
@@ -74,7 +50,6 @@ def digamma(node: HloNode, x: Expr) -> Expr:
 
 def lgamma(node: HloNode, x: Expr) -> Expr:
     """log(|gamma(x)|): by reflection below 1/2, then ten steps up, then Stirling's series."""
-    narrow_only(node, x)
     w = wide(node, x)
     of = tensor_of(w).dtype
     reflect = node.call("less", w, 0.5)
@@ -95,7 +70,7 @@ def lgamma(node: HloNode, x: Expr) -> Expr:
     found = node.call("where", reflect, node.call("negative", node.call("add", sine, value)), value)
     endless = node.call("equal", node.call("abs", w), float("inf"))
     found = node.call("where", endless, node.constant(float("inf"), of), found)
-    return loosened(node, found, w, x)
+    return loosened(node, found, w, x, times=4 if tensor_of(x).dtype is of else 1)
 
 
 def _large_lgamma(node: HloNode, y: Expr) -> Expr:
@@ -103,44 +78,14 @@ def _large_lgamma(node: HloNode, y: Expr) -> Expr:
     return node.call("multiply", y, node.call("subtract", node.call("log", y), 1))
 
 
-NEAR = [2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
-        -0.00417768164, 0.246640727, 1.50140941]  # fmt: skip
-FAR = [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
-       1.00167406, 2.83297682]  # fmt: skip
-"""M. Giles, Approximating the erfinv function (2010): polynomials that are right to about seven digits."""
-
-
-def erf_inv(node: HloNode, x: Expr) -> Expr:
-    """The number whose error function is x: Giles' polynomials, and two steps of Newton's method."""
-    narrow_only(node, x)
-    w = wide(node, x)
-    of = tensor_of(w).dtype
-    inner = node.call("maximum", node.call("minimum", w, 1 - 2.0**-40), -1 + 2.0**-40)
-    one = node.constant(1, of)
-    both = node.call("multiply", node.call("subtract", one, inner), node.call("add", inner, 1))
-    size = node.call("negative", node.call("log", both))
-    near = polynomial(node, node.call("subtract", size, 2.5), NEAR)
-    far = polynomial(node, node.call("subtract", node.call("sqrt", node.call("abs", size)), 3), FAR)
-    y = node.call("multiply", node.call("where", node.call("less", size, 5), near, far), inner)
-    for _ in range(2):
-        slope = node.call("multiply", node.call("exp", node.call("negative", node.call("multiply", y, y))),
-                          2 / math.sqrt(math.pi))  # fmt: skip
-        off = node.call("divide", node.call("subtract", node.call("erf", y), inner), slope)
-        y = node.call("subtract", y, off)
-    y = node.call("where", node.call("equal", w, 0), w, y)
-    edge = node.call("equal", node.call("abs", w), 1)
-    y = node.call("where", edge, node.call("multiply", w, float("inf")), y)
-    outside = node.call("logical_or", node.call("greater", node.call("abs", w), 1), node.call("not_equal", w, w))
-    return free(node, node.call("where", outside, node.constant(float("nan"), of), y), x)
-
-
-def loosened(node: HloNode, y: Expr, w: Expr, x: Expr) -> Expr:
-    """`free`, and off by as much at a root too, where what meets there is rounded: a multiple of e^0 - 1, which is
-    0."""
+def loosened(node: HloNode, y: Expr, w: Expr, x: Expr, times: int = 1) -> Expr:
+    """`free`, and off by as much, or by several `times` as much, at a root too, where what meets there is rounded: a
+    multiple of e^0 - 1, which is 0."""
     of = tensor_of(x).dtype
     unit = node.call("exp", node.constant(0, of))
     size = node.cast(node.call("minimum", node.call("add", node.call("abs", w), 4), 1000), of)
     size = node.call("where", node.call("equal", size, size), size, node.constant(1, of))
+    size = node.call("multiply", size, times) if times > 1 else size
     off = node.call("multiply", size, node.call("subtract", unit, 1))
     return node.call("add", node.call("multiply", node.cast(y, of), unit), off)
 

@@ -23,6 +23,14 @@ def wide(node: HloNode, x: Expr) -> Expr:
     return node.cast(x, FLOAT64)
 
 
+def polynomial(node: HloNode, x: Expr, coefficients: list[float]) -> Expr:
+    """A polynomial by Horner's rule; the highest power first."""
+    total: Expr = node.constant(coefficients[0], tensor_of(x).dtype)
+    for c in coefficients[1:]:
+        total = node.call("add", node.call("multiply", total, x), c)
+    return total
+
+
 def expm1(node: HloNode, x: Expr) -> Expr:
     """e^x - 1. With u = e^x rounded it is (u - 1) * x / log(u), where the error of u cancels (Kahan)."""
     w = wide(node, x)

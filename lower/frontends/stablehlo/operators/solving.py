@@ -1,18 +1,42 @@
 """triangular_solve and cholesky of StableHLO (specs/lower.md, "StableHLO").
 
-One row after another, as substitution by hand does it; an implementation may go another way, and the specification
-leaves the accuracy to it.
+One row or column after another, as by hand, each on whole tensors: what is not concerned keeps its elements. An
+implementation may go another way, and the specification leaves the accuracy to it.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.syntax import Dialect
-from assay.semantics.dtypes import FLOAT32
+from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.graph import Expr
 
 MOST_ROWS = 256
-"""Rows of a matrix: each becomes operations of its own."""
+"""Rows or columns of a matrix: each becomes operations of its own."""
+
+
+def mask(node: HloNode, rows: Any, columns: Any) -> Expr:
+    """Where both hold: of each row, and of each column."""
+    return node.constant(np.logical_and(rows, columns), BOOL)
+
+
+def stood(size: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """The numbers of rows, one below the other."""
+    return np.arange(size).reshape(size, 1)
+
+
+def column(node: HloNode, a: Expr, index: int) -> Expr:
+    """A column of each matrix."""
+    return node.cut(a, tensor_of(a).ndim - 1, index, index + 1)
+
+
+def row(node: HloNode, a: Expr, index: int) -> Expr:
+    """A row of each matrix."""
+    return node.cut(a, tensor_of(a).ndim - 2, index, index + 1)
 
 
 def square(node: HloNode, a: Expr) -> int:
@@ -32,9 +56,9 @@ def swapped(node: HloNode, a: Expr) -> Expr:
     return node.call("permute_dims", a, axes=(*range(rank - 2), rank - 1, rank - 2))
 
 
-def at(node: HloNode, a: Expr, row: int, column: int) -> Expr:
-    """An element of each matrix, as a matrix of one."""
-    return node.cut(node.cut(a, tensor_of(a).ndim - 2, row, row + 1), tensor_of(a).ndim - 1, column, column + 1)
+def at(node: HloNode, a: Expr, place: int) -> Expr:
+    """An element of the diagonal of each matrix, as a matrix of one."""
+    return node.cut(node.cut(a, tensor_of(a).ndim - 2, place, place + 1), tensor_of(a).ndim - 1, place, place + 1)
 
 
 def triangular_solve(node: HloNode) -> Expr:
@@ -58,17 +82,15 @@ def triangular_solve(node: HloNode) -> Expr:
 
 def substituted(node: HloNode, a: Expr, b: Expr, size: int, lower: bool, unit: bool) -> Expr:
     """x where a x = b, row after row."""
-    axis = tensor_of(b).ndim - 2
-    rows: dict[int, Expr] = {}
-    order = range(size) if lower else range(size - 1, -1, -1)
-    for i in order:
-        rest = node.cut(b, axis, i, i + 1)
-        for j in rows:
-            rest = node.call("subtract", rest, node.call("multiply", at(node, a, i, j), rows[j]))
-        rows[i] = rest if unit else node.call("divide", rest, at(node, a, i, i))
-    if not rows:
-        return b
-    return rows[0] if size == 1 else node.call("concat", *(rows[i] for i in range(size)), axis=axis)
+    rows = stood(size)
+    for i in range(size) if lower else range(size - 1, -1, -1):
+        if not unit:
+            done = node.call("divide", row(node, b, i), at(node, a, i))
+            b = node.call("where", mask(node, rows == i, True), done, b)
+        behind = mask(node, rows > i if lower else rows < i, True)
+        less = node.call("subtract", b, node.call("multiply", column(node, a, i), row(node, b, i)))
+        b = node.call("where", behind, less, b)
+    return b
 
 
 def cholesky(node: HloNode) -> Expr:
@@ -76,24 +98,25 @@ def cholesky(node: HloNode) -> Expr:
     where the specification leaves open what stands."""
     node.operands(1)
     (a,) = node.args
-    size, rank = square(node, a), tensor_of(a).ndim
-    lower = bool(node.attr("lower", False))
-    if not lower:
-        a = swapped(node, a)
-    cells: dict[tuple[int, int], Expr] = {}
-    zero = node.call("multiply", at(node, a, 0, 0), 0) if size else a
-    for i in range(size):
-        for j in range(i + 1):
-            rest = at(node, a, i, j)
-            for k in range(j):
-                rest = node.call("subtract", rest, node.call("multiply", cells[i, k], cells[j, k]))
-            cells[i, j] = node.call("sqrt", rest) if i == j else node.call("divide", rest, cells[j, j])
-    if not size:
-        return a
-    zero = node.call("where", node.call("equal", zero, zero), zero, node.constant(0, tensor_of(a).dtype))
-    rows = [node.call("concat", *(cells.get((i, j), zero) for j in range(size)), axis=rank - 1) for i in range(size)]
-    out = node.call("concat", *rows, axis=rank - 2) if size > 1 else rows[0]
-    return out if lower else swapped(node, out)
+    size, lower = square(node, a), bool(node.attr("lower", False))
+    rows = stood(size)
+    made = factored(node, a if lower else swapped(node, a), size)
+    made = node.call("where", mask(node, rows >= rows.T, True), made, node.constant(0, tensor_of(a).dtype))
+    return made if lower else swapped(node, made)
+
+
+def factored(node: HloNode, a: Expr, size: int) -> Expr:
+    """Matrices with their factor in the lower triangle; in the upper one stands what did."""
+    rows = stood(size)
+    for k in range(size):
+        root = node.call("sqrt", at(node, a, k))
+        below = node.call("divide", column(node, a, k), root)
+        a = node.call("where", mask(node, rows > k, rows.T == k), below, a)
+        a = node.call("where", mask(node, rows == k, rows.T == k), root, a)
+        across = node.call("multiply", column(node, a, k), swapped(node, column(node, a, k)))
+        rest = node.call("subtract", a, across)
+        a = node.call("where", mask(node, rows >= rows.T, rows.T > k), rest, a)
+    return a
 
 
 TABLE: dict[str, HloRule] = {"stablehlo.cholesky": cholesky, "stablehlo.triangular_solve": triangular_solve}

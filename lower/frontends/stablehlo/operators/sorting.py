@@ -1,7 +1,8 @@
 """sort of StableHLO (specs/lower.md, "StableHLO").
 
-Whether an element stands before another is asked of the region for all pairs at once; how many stand before it is its
-place. That is right for every comparison that the specification allows, and stable.
+Where the region is seen to compare whole numbers, or floats in their total order, elements are ordered by these
+(`ordering.py`). Else whether an element stands before another is asked of the region for all pairs at once; how many
+stand before it is its place. That is right for every comparison that the specification allows, and stable.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
+from assay.lower.frontends.stablehlo.operators.ordering import Key, known_order
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.graph import Expr
@@ -17,7 +19,7 @@ from assay.semantics.scalar import Dim, simplify
 from assay.semantics.tasks import Task
 
 MOST_PAIRS = 1 << 12
-"""Elements along the sorted axis whose pairs are compared at most, where the comparison is not one that is known."""
+"""Elements along the sorted axis whose pairs are compared at most, where the region is not seen to compare keys."""
 
 
 def sort(node: HloNode) -> Task[list[Expr]]:
@@ -34,17 +36,18 @@ def sort(node: HloNode) -> Task[list[Expr]]:
     *outer, size = tensor_of(moved[0]).shape
     if isinstance(size, int) and size <= 1:
         return xs
-    largest = known_order(node, xs)
-    if largest is not None:
-        places = node.call("topk", moved[0], k=size, axis=rank - 1, largest=largest, sorted=True)
-        found = node.builder.named(get_second(places))
+    keys = yield known_order(node, moved)
+    if keys is not None:
+        found = by_keys(node, keys, outer, size)
     elif not isinstance(size, int) or size > MOST_PAIRS:
-        raise node.unsupported(f"a region that is no plain comparison, and {size} elements; {MOST_PAIRS} are the most")
+        raise node.unsupported(
+            f"a region that is not seen to compare keys, and {size} elements; {MOST_PAIRS} are the most"
+        )
     else:
         found = yield from_pairs(node, moved, outer, size)
     where = taken_from(node, found, outer, size)
     back = [order.index(a) for a in range(rank)]
-    done = [node.call("take", node.shaped(x, product((*outer, size))), where, axis=0) for x in moved]
+    done = [gathered(node, x, where) for x in moved]
     return [node.call("permute_dims", d, axes=tuple(back)) for d in done]
 
 
@@ -53,20 +56,22 @@ def get_second(value: Expr) -> Expr:
     return graph.get(value, 1)
 
 
-def known_order(node: HloNode, xs: Sequence[Expr]) -> bool | None:
-    """Whether the region is one comparison of whole numbers of the first operand: False for the smallest first, True
-    for the largest, None for another."""
-    region = node.op.regions[0] if node.op.regions else None
-    if region is None or len(region.body) != 2 or len(region.params) != 2 * len(xs):
-        return None
-    op, last = region.body
-    names = [p.name for p in region.params[:2]]
-    if op.name != "stablehlo.compare" or not tensor_of(xs[0]).dtype.is_integer:
-        return None
-    if [u.name for u in last.operands] != [n for n, _ in op.results] or [u.name for u in op.operands] != names:
-        return None
-    said = [str(getattr(w, "words", [w])[-1:]) for w in (*op.words, *op.attrs.values())]
-    return False if "['LT']" in said or "LT" in op.words else True if "['GT']" in said or "GT" in op.words else None
+def by_keys(node: HloNode, keys: Sequence[Key], outer: Sequence[Dim], size: Dim) -> Expr:
+    """For each place along the last axis the element that stands there after sorting by keys: by the last one first,
+    then by each one before it, where equal ones stay in order."""
+    found: Expr | None = None
+    for key in reversed(keys):
+        of = key.of if found is None else gathered(node, key.of, taken_from(node, found, outer, size))
+        sorted_ = node.call("topk", of, k=size, axis=len(outer), largest=key.largest, sorted=True)
+        places = node.builder.named(get_second(sorted_))
+        found = places if found is None else gathered(node, found, taken_from(node, places, outer, size))
+    assert found is not None
+    return found
+
+
+def gathered(node: HloNode, x: Expr, where: Expr) -> Expr:
+    """The elements of x at places of its row-major order."""
+    return node.call("take", node.shaped(x, product(tensor_of(x).shape)), where, axis=0)
 
 
 def from_pairs(node: HloNode, xs: Sequence[Expr], outer: Sequence[Dim], size: int) -> Task[Expr]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.indexing import scattered
-from assay.lower.frontends.stablehlo.operators.movement import padded, spread
-from assay.lower.frontends.stablehlo.operators.reduction import reduced
+from assay.lower.frontends.stablehlo.operators.movement import known_number, padded, spread
+from assay.lower.frontends.stablehlo.operators.reduction import recognised, reduced
 from assay.semantics.dtypes import BOOL
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div, product
@@ -93,9 +93,35 @@ def reduce_window(node: HloNode) -> Task[list[Expr]]:
     xs, inits = node.alike(*node.args[:count]), node.args[count:]
     rank = tensor_of(xs[0]).ndim
     w = windows_of(node, rank)
+    running = accumulated(node, xs[0], inits[0], w) if count == 1 else None
+    if running is not None:
+        return [running]
     between = tuple(b - 1 for b in w.base)
     parts = [windowed(node, padded(node, x, i, w.low, w.high, between), w) for x, i in zip(xs, inits, strict=True)]
     return (yield from reduced(node, parts, inits, tuple(range(rank, 2 * rank))))
+
+
+RUNNING = {"add": ("cumsum", 0), "mul": ("cumprod", 1)}
+"""What windows that grow from one border on give, by the operation of the region; and its neutral number."""
+
+
+def accumulated(node: HloNode, x: Expr, init: Expr, w: Windows) -> Expr | None:
+    """Sums or products up to each place of an axis, which windows as long as the axis are where all but one element are
+    padding; None for other windows."""
+    of, rank = tensor_of(x), tensor_of(x).ndim
+    how = recognised(node, of.dtype)
+    long = [a for a in range(rank) if w.sizes[a] > 1]
+    if how not in RUNNING or of.dtype is BOOL or len(long) != 1 or {*w.strides, *w.dilation, *w.base} != {1}:
+        return None
+    (axis,) = long
+    name, neutral = RUNNING[how]
+    most = w.sizes[axis] - 1
+    pads = [(most, 0) if a == axis else (0, 0) for a in range(rank)]
+    found = list(zip(w.low, w.high, strict=True))
+    behind = found == [p[::-1] for p in pads]
+    if of.shape[axis] != w.sizes[axis] or known_number(node, init) != neutral or not (found == pads or behind):
+        return None
+    return node.call(name, x, axis=axis, exclusive=False, reverse=behind)
 
 
 def select_and_scatter(node: HloNode) -> Task[list[Expr]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from assay.interp.graph import run
 from assay.lower.frontends.stablehlo import parse_stablehlo
 from assay.semantics.bounds import Bounded
-from assay.semantics.errors import Trap
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.text.module_text import show
 from assay.verify.border.mlir_bytecode import MAGIC
 from tests.verify.app.test_cli import assay
 
@@ -29,7 +31,10 @@ def arrays(path: Path) -> dict[str, Any]:
 # --- what JAX printed -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["attention", "cnn", "embed_grad", "mlp", "scan", "sorting"])
+PRINTED = ["attention", "cnn", "embed_grad", "linalg", "linalg_singular", "mlp", "scan", "sorting"]
+
+
+@pytest.mark.parametrize("name", PRINTED)
 def test_a_run_gives_what_jax_gave(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = arrays(PROGRAMS / f"{name}.npz")
     given, out = tmp_path / "in.npz", tmp_path / "out.npz"
@@ -41,6 +46,44 @@ def test_a_run_gives_what_jax_gave(name: str, tmp_path: Path, monkeypatch: pytes
     for file, want in zip(found, wanted, strict=True):
         assert (found[file].dtype, found[file].shape) == (want.dtype, want.shape)
         np.testing.assert_allclose(found[file], want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("side = 76", "side = 82"),
+        ("uplo = 76", "uplo = 85"),
+        ("diag = 85", "diag = 78"),
+        ("trans_x = 84", "trans_x = 78"),
+    ],
+)
+def test_every_flag_of_a_routine_of_lapack_counts(old: str, new: str) -> None:
+    text, stored = (PROGRAMS / "linalg.mlir").read_text(), arrays(PROGRAMS / "linalg.npz")
+    assert old in text
+    inputs = {k: stored[k] for k in ("arg0", "arg1")}
+    with contextlib.suppress(Invalid):
+        found = list(run(parse_stablehlo(text.replace(old, new)), inputs).values())
+        assert not all(np.allclose(a, stored[f"o{k}"], atol=1e-6, equal_nan=True) for k, a in enumerate(found))
+
+
+SHARDED = """module @jit_f attributes {mhlo.num_partitions = 2 : i32} {
+  sdy.mesh @mesh = <["x"=2], device_ids=[1, 0]> {stablehlo.mesh = {axes = [{name = "x", size = 2 : i64}]}}
+  func.func public @main(%x: tensor<2x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<2x3xf32>) {
+    %0 = stablehlo.add %x, %x : tensor<2x3xf32>
+    %1 = sdy.sharding_constraint %0 <@mesh, [{}, {"x", ?}]> : tensor<2x3xf32>
+    %2 = "sdy.reshard"(%1) <{sharding = #sdy.sharding<@mesh, [{}, {}]>}> : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    return %2 : tensor<2x3xf32>
+  }
+}"""
+GENERIC = SHARDED.replace(
+    'sdy.mesh @mesh = <["x"=2], device_ids=[1, 0]>', '"sdy.mesh"() <{sym_name = "mesh"}>'
+).replace("}]}}\n", "}]}} : () -> ()\n")
+
+
+@pytest.mark.parametrize("text", [SHARDED, GENERIC])
+def test_where_parts_live_changes_no_element(text: str) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(next(iter(run(parse_stablehlo(text), {"x": x}).values())), x * 2)
 
 
 def test_a_size_that_is_not_written_is_given(
@@ -184,6 +227,29 @@ def test_a_composed_function_leaves_the_freedom_of_an_elementary_one(name: str) 
     assert np.all(steps >= (2 if name == "stablehlo.rsqrt" else 4)) and np.all(np.isfinite(steps))
 
 
+ROOT = 1.4616321449683622
+"""Where digamma is 0."""
+TRUE = {
+    "erfc": [(0.3, 0.6713732405408726), (0.7, 0.3221988061625816), (-2.0, 1.9953222650189528),
+             (5.0, 1.5374597944280349e-12), (26.0, 5.663192408856143e-296), (np.inf, 0.0), (-np.inf, 2.0)],
+    "erf_inv": [(0.3, 0.27246271472675443), (1e-300, 8.862269254527581e-301), (-0.49, -0.46586860023505733),
+                (1 - 2.0**-53, 5.863584748755167), (1.0, np.inf), (1.5, np.nan)],
+    "lgamma": [(0.3, 1.0957979948180756), (1.0, 0.0), (2.0, 0.0), (-2.5, -0.056243716497674054),
+               (1e200, 4.59517018598809e202), (-3.0, np.inf)],
+    "digamma": [(0.3, -3.502524222200133), (ROOT, 0.0), (-2.5, 1.103156640645243), (1e200, 460.51701859880916)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRUE)
+def test_a_composed_function_of_float64_is_what_40_digits_give(name: str) -> None:
+    of = f"tensor<{len(TRUE[name])}xf64>"
+    text = f"func.func @main(%x: {of}) -> {of} {{ %0 = chlo.{name} %x : {of} -> {of}\n return %0 : {of} }}"
+    x, wanted = np.array(TRUE[name]).T
+    found = next(iter(run(parse_stablehlo(text), {"x": x}).values()))
+    unit = np.finfo(np.float64).eps
+    np.testing.assert_allclose(found, wanted, rtol=4 * unit, atol=40 * unit * name.endswith("gamma"))
+
+
 def test_a_reduce_of_unknown_size_by_a_region_of_its_own() -> None:
     text = """func.func @main(%x: tensor<?xi32>) -> tensor<i32> {
   %c = stablehlo.constant dense<1> : tensor<i32>
@@ -199,6 +265,37 @@ def test_a_reduce_of_unknown_size_by_a_region_of_its_own() -> None:
 }"""
     found = run(parse_stablehlo(text), {"x": np.array([5, 2, 9], np.int32)})
     assert found["output_0"] == (1 - 5 - 2 - 9) + 9
+
+
+@pytest.mark.parametrize("name", ["add", "multiply"])
+@pytest.mark.parametrize("init", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("size", "stride", "low", "high"),
+    [(6, 1, 5, 0), (6, 1, 0, 5), (6, 1, 5, 5), (6, 2, 5, 0), (5, 1, 5, 0), (5, 1, 4, 0), (6, 1, 4, 1), (7, 1, 6, 0)],
+)
+def test_a_window_that_grows_is_a_running_sum_and_others_are_not(
+    name: str, init: int, size: int, stride: int, low: int, high: int
+) -> None:
+    x = np.array([[2, 3, -1, 4, 1, 5], [1, 2, 3, -4, 5, 6]], np.int32)
+    padded = np.pad(x, ((0, 0), (low, high)), constant_values=init)
+    f = np.add if name == "add" else np.multiply
+    windows = np.lib.stride_tricks.sliding_window_view(padded, size, axis=1)[:, ::stride]
+    wanted = f.reduce(windows, axis=2, initial=init)
+    of = f"tensor<2x{wanted.shape[1]}xi32>"
+    text = f"""func.func @main(%x: tensor<2x6xi32>) -> {of} {{
+  %c = stablehlo.constant dense<{init}> : tensor<i32>
+  %0 = "stablehlo.reduce_window"(%x, %c) <{{window_dimensions = array<i64: 1, {size}>,
+    window_strides = array<i64: 1, {stride}>, padding = dense<[[0, 0], [{low}, {high}]]> : tensor<2x2xi64>}}> ({{
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %1 = stablehlo.{name} %a, %b : tensor<i32>
+    stablehlo.return %1 : tensor<i32>
+  }}) : (tensor<2x6xi32>, tensor<i32>) -> {of}
+  return %0 : {of}
+}}"""
+    module = parse_stablehlo(text)
+    np.testing.assert_array_equal(next(iter(run(module, {"x": x}).values())), wanted)
+    grows = size == 6 and stride == 1 and {low, high} == {0, 5} and init == (0 if name == "add" else 1)
+    assert ("cumsum" in show(module) or "cumprod" in show(module)) == grows
 
 
 # --- bytecode ---------------------------------------------------------------------------------------------------------
@@ -220,7 +317,6 @@ def test_bytecode_is_read_as_its_text(tmp_path: Path) -> None:
     pytest.importorskip("jaxlib")
     from jaxlib.mlir.dialects import stablehlo
 
-    from assay.semantics.text.module_text import show
     from assay.verify.app.text_run import load_text
 
     text = (PROGRAMS / "mlp.mlir").read_text()

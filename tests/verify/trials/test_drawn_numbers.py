@@ -1,0 +1,22 @@
+"""What steps are handed in trials can be drawn whatever constants a program has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from assay.semantics.dtypes import DTYPES
+from assay.verify.trials.data import KINDS, draw
+
+NOTHING = [(), (np.nan,), (1e30,), (np.inf, np.nan)]
+"""Constants of which a dtype may have none: no number, or more than it holds."""
+
+
+@pytest.mark.parametrize("constants", NOTHING)
+@pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float32", "float64", "bfloat16", "float8_e4m3fn"])
+def test_every_kind_is_drawn_for_constants_that_are_no_numbers(name: str, constants: tuple[float, ...]) -> None:
+    of = DTYPES[name]
+    for kind in KINDS:
+        found = draw(of, (3, 0), np.random.default_rng(0), kind, constants)
+        assert (found.dtype, found.shape) == (of.numpy, (3, 0))
+        assert draw(of, (2, 3), np.random.default_rng(0), kind, constants).shape == (2, 3)
