@@ -138,8 +138,8 @@ def _of_pairs(by: Array, sizes: Sequence[int]) -> Array:
 
 
 def _votes(node: Node, scores: Expr, count: int) -> Expr:
-    """How many of the pairs of a class it has won: (row, class). Whole numbers, so that where the signs of the scores are
-    known, equal ones are known to be equal."""
+    """How many of the pairs of a class it has won: (row, class). Whole numbers, so that equal ones are known to be
+    equal where the signs of the scores are known."""
     first, second = (np.zeros((len(_pairs(count)), count), np.int64) for _ in range(2))
     for k, (i, j) in enumerate(_pairs(count)):
         first[k, i] = second[k, j] = 1
