@@ -79,12 +79,17 @@ class Expected:
         """What the run may give: outputs with bounds, or a Trap, or why nothing can be said."""
         try:
             found = self.walk.run(self.inputs)
-        except (Trap, Unpredictable) as why:
+        except Unpredictable as why:
+            decided = self._decided() if self.follows and self.walk.mixed and why.label == "bounds.C1" else None
+            if decided is None:
+                return why
+            found = decided
+        except Trap as why:
             return why
         # a run that decides by an element that is open, which is one of ours here, may be anything (rule M9.9)
         if self.walk.narrowed and isinstance(self.opened[1], Unpredictable):
             return self.opened[1]
-        wanted = self.follows and self.walk.mixed and any(map(_says_little, found.values()))
+        wanted = self.follows and not self.is_followed and self.walk.mixed and any(map(_says_little, found.values()))
         return self._followed(found) if wanted else found
 
     def _followed(self, found: dict[str, Value]) -> dict[str, Value]:
@@ -108,12 +113,22 @@ class Expected:
         same = replace(other.accepts, within=self.accepts.within) == self.accepts and other.flushing == self.flushing
         return other.followed if same else None
 
-    def _following(self) -> FollowedRun:
+    def _decided(self) -> dict[str, Value] | None:
+        """The outputs of a run that follows how errors hang together, where intervals leave a condition open and this
+        does not."""
+        self.followed = self._following(instead=True)
+        self.unfollowed, found = self.followed.why, self.followed.outputs
+        self.is_followed = found is not None
+        return found
+
+    def _following(self, instead: bool = False) -> FollowedRun:
+        """The run, which is `walk` from there on if it comes to its end and is to stand `instead` of another one."""
         follows = Follows()
         walk = BoundedRun(self.module, accepts=self.accepts, flushing=self.flushing, follows=follows)
         outputs, why = None, ""
         try:
             outputs = walk.run(self.inputs)
+            self.walk = walk if instead else self.walk
         except Exhausted as ended:
             why = str(ended)
         except (Trap, Unpredictable):

@@ -11,10 +11,12 @@ import onnx.parser
 import pytest
 
 from assay.interp import graph
+from assay.lower.frontends.onnx.operators import vector_machines
 from assay.semantics.bounding import affine, affine_sums
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.builder import tensor
 from assay.semantics.dtypes import FLOAT32
+from assay.semantics.errors import Unpredictable
 from assay.semantics.graph import Call
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -231,3 +233,39 @@ def test_errors_are_followed_once_where_other_rights_change_nothing(
     assert len(runs) == (1 if scale == 1 else 3)
     assert allowed.numbers == sum(f.symbols.work for f in runs) > 0
     assert oracle.judge(Expected(oracle.module, inputs, follows=True), outputs).outcome != "wrong"
+
+
+def _machine() -> onnx.ModelProto:
+    """Probabilities of three classes by a support vector machine: rounds that end where each row is close enough."""
+    draw = np.random.default_rng(5)
+    node = onnx.helper.make_node(
+        "SVMClassifier", ["x"], ["label", "y"], domain="ai.onnx.ml", kernel_type="RBF", kernel_params=[0.5, 0.0, 3.0],
+        support_vectors=draw.standard_normal(15).tolist(), coefficients=draw.standard_normal(10).tolist(),
+        rho=[0.1, -0.2, 0.3], vectors_per_class=[2, 1, 2], classlabels_ints=[4, 2, 9], prob_a=[-4.0, -3.0, -5.0],
+        prob_b=[0.1, 0.2, -0.1],
+    )  # fmt: skip
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (4, 3))
+    made = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in node.output]
+    sets = [onnx.helper.make_opsetid("ai.onnx.ml", 3), onnx.helper.make_opsetid("", 17)]
+    return onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x], made), opset_imports=sets)
+
+
+def test_a_loop_whose_end_intervals_leave_open_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = subject_of_model(_machine())
+    inputs = {"x": np.random.default_rng(2).standard_normal((4, 3)).astype(np.float32)}
+    alone = Expected(subject.module, inputs).possible
+    assert isinstance(alone, Unpredictable) and alone.label == "bounds.C1"
+    found = Expected(subject.module, inputs, follows=True)
+    assert isinstance(found.possible, dict) and found.is_followed
+    allowed = found.possible["y"]
+    assert isinstance(allowed, Bounded) and allowed.radius.max() < 1e-3
+    for i in range(3):
+        for run in (Attempt(subject.module, np.random.default_rng(i), False), Rounding(subject.module, 0, i + 1, {})):
+            made = run.run(inputs)
+            assert all(contains(b, made[n]).all() for n, b in found.possible.items() if isinstance(b, Bounded))
+    oracle, right = oracle_of(subject), graph.run(subject.module, inputs)
+    assert oracle.judge(found, right).outcome == "right"
+    assert oracle.judge(found, {**right, "label": right["label"][::-1].copy()}).outcome == "wrong"
+    monkeypatch.setattr(vector_machines, "MOST_ROUNDS", 1)  # a backend that has one round too few
+    early = graph.run(subject_of_model(_machine()).module, inputs)
+    assert oracle.judge(found, early).outcome == "wrong"

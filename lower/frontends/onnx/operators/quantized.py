@@ -16,7 +16,7 @@ from assay.lower.frontends.onnx.operators.composed import standard
 from assay.lower.frontends.onnx.operators.pooling import TABLE as POOLING
 from assay.lower.frontends.onnx.operators.quantization import dequantize, matmul_integer, quantize
 from assay.lower.frontends.onnx.terms import Term
-from assay.semantics.dtypes import FLOAT32, INT64, UINT8
+from assay.semantics.dtypes import FLOAT32, INT32, INT64, UINT8
 from assay.semantics.graph import Expr
 
 Array = np.ndarray[Any, Any]
@@ -126,9 +126,11 @@ def dynamic_quantize_matmul(node: Node) -> Expr:
     scale = (high - low) / 255.0
     safe = scale.number(1.0).chosen(scale.equal(0.0), scale)
     zero = Term(node, node.call("clip", (-low / safe).expr, min=0.0, max=255.0)).round()
-    offset = zero.cast(UINT8).expr
-    whole = standard(node, quantize, "QuantizeLinear", 13, node[0], safe.expr, offset, axis=1)
-    made = _product(node, whole, node[1], (offset, _optional(node, 3)))
+    # less the zero point at once: where that is just between two numbers either will do, and only at the ends of the
+    # range is an element another number of steps then
+    above = (x / safe).round()
+    less = node.call("minimum", node.call("maximum", above.expr, (-zero).expr), (255.0 - zero).expr)
+    made = _product(node, node.cast(less, INT32), node[1], (None, _optional(node, 3)))
     made = node.call("multiply", made, node.call("multiply", safe.expr, _column(node, node[2])))
     return node.call("add", made, node[4]) if node.has(4) else made
 

@@ -138,12 +138,13 @@ def _of_pairs(by: Array, sizes: Sequence[int]) -> Array:
 
 
 def _votes(node: Node, scores: Expr, count: int) -> Expr:
-    """How many of the pairs of a class it has won: (row, class)."""
-    first, second = (np.zeros((len(_pairs(count)), count), np.float32) for _ in range(2))
+    """How many of the pairs of a class it has won: (row, class). Whole numbers, so that equal ones are known to be
+    equal where the signs of the scores are known."""
+    first, second = (np.zeros((len(_pairs(count)), count), np.int64) for _ in range(2))
     for k, (i, j) in enumerate(_pairs(count)):
         first[k, i] = second[k, j] = 1
     won = node.call("expand_dims", node.call("greater", scores, 0.0), axis=(2,))
-    found = node.call("where", won, node.constant(first, FLOAT32), node.constant(second, FLOAT32))
+    found = node.call("where", won, node.constant(first), node.constant(second))
     return node.call("sum", found, axis=(1,), keepdims=False)
 
 
@@ -194,7 +195,7 @@ def _rounds(node: Node, table: Sequence[Sequence[Term]], start: Sequence[Expr]) 
         p = [s / whole for s in p]
     new = [node.call("where", still, made.expr, kept) for made, kept in zip(p, states, strict=True)]
     goes_on = node.call("less", at, MOST_ROUNDS)
-    if count > 2:  # all rounds would take long; a bound may not decide whether any row goes on
+    if count > 2:  # all rounds would take long; where intervals leave open whether a row goes on, errors are followed
         some = node.call("max", node.cast(going, INT64), axis=(0,), keepdims=False)
         goes_on = node.call("logical_and", goes_on, node.call("greater", some, 0))
     params = [at, going, *states]

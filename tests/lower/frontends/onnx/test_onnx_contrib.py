@@ -16,6 +16,8 @@ from assay.lower.frontends.onnx.known import without_meaning
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.frontends.onnx.operators import DOMAINS
 from assay.semantics.errors import AssayError
+from assay.verify.backends import subject_of_model
+from assay.verify.oracle import oracle_of
 from tests.lower.frontends.onnx.onnx_cases import Array, agree, floats, with_types
 from tests.verify.app.test_cli import assay
 
@@ -151,6 +153,23 @@ def test_another_number_is_told_apart(name: str, attr: str, value: float, monkey
     monkeypatch.setitem(DOMAINS[MS], name, lambda node: rule(node.with_(attrs={**node.attrs, attr: value})))
     with pytest.raises(AssertionError, match="theirs"):
         agree(*FUSED[name])
+
+
+def test_a_range_that_is_the_same_on_both_sides_has_a_bound() -> None:
+    """Its zero point is 127.5, so runtimes differ by one; what each element less that is does not."""
+    x = np.tanh(floats(3, 8))
+    x[0, :2] = 1, -1
+    x *= np.float32(0.7)
+    model, inputs = case("DynamicQuantizeMatMul", x, u8(8, 5, of=I8), one(0.02), one(3, I8), floats(5))
+    oracle = oracle_of(subject_of_model(model))
+    allowed = oracle.expected(inputs).possible
+    assert isinstance(allowed, dict)
+    bound = next(iter(allowed.values()))
+    assert not bound.vacuous.any() and (bound.radius > 0).any()
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (given,) = session.run(None, inputs)
+    assert oracle.judge(inputs, {"y0": given}).outcome == "right"
+    assert oracle.judge(inputs, {"y0": given * F32(1.5)}).outcome == "wrong"
 
 
 def test_schemas_are_those_of_the_runtime() -> None:
