@@ -10,9 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from assay.semantics.dtypes import BOOL
-from assay.semantics.scalar import Apply, Const, Expr, Load, Number, Var, apply, choice, const, linear, substitute
+from assay.semantics.indexed.fold import Fold
+from assay.semantics.scalar import (
+    Apply,
+    Choice,
+    Const,
+    Expr,
+    Load,
+    Number,
+    Var,
+    apply,
+    choice,
+    const,
+    linear,
+    substitute,
+)
 from assay.semantics.scalar.expression import Buffer
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 from assay.verify.all_sizes.space import CarriedElement, Facts, Space, Unwritten, conjunction, in_box
 
 TRUE = const(True, BOOL)
@@ -102,6 +116,33 @@ def element_of(space: Space, contents: Contents, at: tuple[Expr, ...], facts: Fa
 
 class NotRead(Exception):
     """Why the value of an element cannot be told."""
+
+
+def require_written(space: Space, expr: Expr, facts: Facts) -> None:
+    """NotRead where an expression may take what nothing has written: a run traps there, whatever comes of the value."""
+    if not any(isinstance(n, Unwritten) for n in post_order(expr)):
+        return
+    work = Worklist[tuple[Expr, Facts]]([(expr, facts)])
+    for node, known in work:
+        match node:
+            case Unwritten():
+                if not space.never(known):
+                    raise NotRead("what nothing has written may be read")
+            case Choice():
+                work.add([(node.condition, known), (node.then, (*known, node.condition))])
+                work.add([(node.otherwise, (*known, apply("not", node.condition)))])
+            case Fold():
+                work.add((e, known) for e in (*node.extents, node.init))
+                work.add([(node.step, (*known, *node.inside()))])
+            case _:
+                work.add((c, known) for c in node.children)
+
+
+def require_told(exprs: Sequence[Expr]) -> None:
+    """NotRead where expressions that nothing is compared with take what a loop changes: whether that was written is
+    not looked at."""
+    if any(isinstance(n, CarriedElement) for e in exprs for n in post_order(e)):
+        raise NotRead("what a loop changes is read for nothing")
 
 
 def reaches(space: Space, piece: MemoryPiece, at: Sequence[Expr], facts: Facts) -> tuple[Expr, Expr] | None:

@@ -42,6 +42,8 @@ from assay.verify.all_sizes.pieces import (
     element_of,
     of_input,
     reaches,
+    require_told,
+    require_written,
     unwritten,
 )
 from assay.verify.all_sizes.space import CarriedElement, Facts, Space, conjunction, in_box, is_data, is_index_term
@@ -153,7 +155,7 @@ class FunctionReader:
             case tensor.If():
                 return self.branches(stmt)
             case tensor.LetStmt():
-                self.env[stmt.var] = self.value(stmt.value)
+                self.env[stmt.var] = self.condition(stmt.value)
                 return [stmt.body]
             case tensor.Allocate():
                 self.memory[stmt.buffer] = unwritten(stmt.buffer)
@@ -165,7 +167,8 @@ class FunctionReader:
 
     def end_of(self, buffer: Buffer) -> None:
         """The memory of a buffer is gone."""
-        del self.memory[buffer]
+        for piece in self.memory.pop(buffer).pieces:
+            require_told((piece.value, piece.guard))
 
     def store(self, stmt: tensor.Store) -> Iterable[Action]:
         """A piece of one element."""
@@ -176,6 +179,7 @@ class FunctionReader:
         if any(map(is_data, indices)):
             raise NotRead(f"where {stmt.buffer.name} is stored to is data")
         self.require_range(value)
+        require_written(self.space, value, self.facts)
         self.add(stmt.buffer, MemoryPiece((), (), conjunction(self.guards) if self.guards else TRUE, indices, value))
         return ()
 
@@ -201,9 +205,7 @@ class FunctionReader:
 
     def check(self, stmt: tensor.Assert) -> Iterable[Action]:
         """What is asked of sizes holds from here on."""
-        condition = self.value(stmt.condition)
-        if any(isinstance(n, CarriedElement) for n in post_order(condition)):
-            raise NotRead("an assertion hangs on what a loop changes")
+        condition = self.condition(stmt.condition)
         if is_index_term(condition) and not self.loops and not self.guards:
             self.asked.append(condition)
             self.facts = (*self.facts, condition)
@@ -214,7 +216,7 @@ class FunctionReader:
 
     def branches(self, stmt: tensor.If) -> Iterable[Action]:
         """Both, each where its condition holds."""
-        condition = self.value(stmt.condition)
+        condition = self.condition(stmt.condition)
         old = self.facts, self.guards
 
         def enter(test: Expr) -> Callable[[], None]:
@@ -268,6 +270,8 @@ class FunctionReader:
         around = conjunction(self.guards) if self.guards else TRUE
         for b, old in loop.before.items():
             pieces = whole[b] if around is TRUE else [p.guarded(around) for p in whole[b]]
+            for p in pieces:
+                require_written(self.space, p.value, (*self.facts, *p.taken()))
             self.memory[b] = replace(old, pieces=(*pieces, *old.pieces))
         for k, c in enumerate(self.checks[loop.checks :], loop.checks):
             guard = c.guard if around is TRUE else around if c.guard is TRUE else apply("and", around, c.guard)
@@ -282,6 +286,8 @@ class FunctionReader:
             newer = Contents(tuple(found), contents.before)
             if not found or not self.hidden(newer, mine.indices, here):
                 found.append(piece)
+            else:
+                require_told((piece.value, piece.guard))
         return found
 
     def hidden(self, newer: Contents, at: Sequence[Expr], facts: Facts) -> bool:
@@ -362,6 +368,13 @@ class FunctionReader:
         return replace(piece, value=joined_fold(Fold(buffer.dtype, (loop.var,), (loop.extent,), acc, before, step)))
 
     # --- values --------------------------------------------------------------------------------------------------
+
+    def condition(self, expr: Expr) -> Expr:
+        """What is evaluated here whether or not anything comes of it."""
+        made = self.value(expr)
+        require_told((made,))
+        require_written(self.space, made, self.facts)
+        return made
 
     def value(self, expr: Expr) -> Expr:
         """An expression as it is here, over inputs alone and what loops carry."""

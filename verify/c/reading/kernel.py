@@ -82,6 +82,8 @@ class KernelReader:
     conditions: list[Term] = field(default_factory=list)
     used: list[tensor.Buffer] = field(default_factory=list)
     sizes: list[Var] = field(default_factory=list)
+    depths: dict[str, int] = field(default_factory=dict)
+    """In how many blocks a variable of the text is declared, and a cell of the tensor function is allocated."""
 
     def __post_init__(self) -> None:
         table, lemmas = self.functions.table, self.functions.recognised.lemmas
@@ -202,6 +204,7 @@ class KernelReader:
         """The tables of the file are arrays that nobody writes to, known by their contents."""
         for name, (of, count, text) in self.functions.file.tables.items():
             if of in FLOATS or of in INTEGERS:
+                self.require_new(name)
                 key = content_key(of, element_bytes(of, count, text))
                 self.theirs.scope.arrays[name] = Memory(key, of, self.ours.math.whole(count), False)
 
@@ -273,6 +276,7 @@ class KernelReader:
         """A buffer of one element, which is a variable in C; which one, its first store says."""
         of = storage_of(buffer.dtype)
         key = f"cell {buffer.name} {len(self.memories)}"
+        self.depths[key] = len(self.frames)
         self.memories[buffer] = Memory(key, of, self.ours.math.whole(1), True, declared=of)
 
     # --- C -------------------------------------------------------------------------------------------------------
@@ -318,6 +322,7 @@ class KernelReader:
             scope.values[node.name] = value
         else:
             scope.arrays[node.name] = Memory("", of, self.theirs.math.whole(1), True, declared=of)
+            self.depths[node.name] = len(self.frames)
 
     def require_new(self, name: str) -> None:
         """A name must not hide another one."""
@@ -390,9 +395,10 @@ class KernelReader:
         low, high = self.theirs.math.facts.interval(value.term)
         if of not in INTEGERS or value.type not in INTEGERS or high > c_limits(of)[1]:
             raise NotRead(f"the variable of the loop {name} is {of}, and its bound may be {high}")
-        signed = INTEGERS[value.type][0] or INTEGERS[of][1] > INTEGERS[value.type][1]
-        if not signed and low < 0:
-            raise NotRead(f"the bound of the loop {name} may be negative, and is unsigned")
+        one = self.theirs.math.whole(0)
+        common, _ = self.theirs.usual(CValue(of, one), CValue(value.type, one))
+        if low < 0 and not INTEGERS[common.type][0]:
+            raise NotRead(f"the bound of the loop {name} may be negative, and is compared as an unsigned number")
         self.open()
         place = self.ours.math.whole(0)
         for loop, count in nest:
@@ -490,6 +496,8 @@ class KernelReader:
             raise NotRead(f"the text stores to {node.name}, and the tensor function to {buffer.name}")
         if not variable_holds(cell.declared, memory.element):
             raise NotRead(f"the variable {node.name} is {cell.declared}, and {buffer.name} holds {buffer.dtype}")
+        if self.depths[node.name] > self.depths[memory.key]:
+            raise NotRead(f"the variable {node.name} ends before {buffer.name} does")
         scope.arrays[node.name] = Memory(memory.key, memory.element, memory.count, True, cell.declared)
         return scope.arrays[node.name], ()
 
