@@ -28,6 +28,7 @@ from assay.verify.c.reading.preprocess import NoConfiguration, NotRead, Preproce
 from assay.verify.c.reading.recognised import Recognised
 from assay.verify.c.reading.terms import Interval, TermTable
 
+ALIGNED = re.compile(r"__attribute__\(\(aligned\((\d+)\)\)\)[^;{}=]*?\bstatic const \w+ (\w+)\[")
 PLAIN = {"__STDC_VERSION__": "199901L"}
 ATTRIBUTE = re.compile(
     r"__attribute__\(\((?:aligned\(\d+\)|noinline|section\(\"[^\"]*\"\))\)\)|_Alignas\(\d+\)"
@@ -143,6 +144,8 @@ def require_alike(source: CSource) -> None:
             raise NotRead(f"where {told} is defined, the file allows a product and a sum to be contracted")
         if found.text != plain.text:
             raise NotRead(f"where {told} is defined, the file has another text")
+        if [*macros] == ["__GNUC__"]:
+            require_aligned(found.raw)
         together |= {n: v for n, v in macros.items() if n not in VERSIONS}
         new = {n: VALUES.get(n, "1") for n in sorted(found.asked | plain.asked) if n not in known}
         known |= dict.fromkeys(new)
@@ -159,6 +162,17 @@ class _Preprocessed:
     pragmas: list[str]
     text: str
     asked: set[str]
+    raw: str
+
+
+def require_aligned(text: str) -> None:
+    """The tables whose alignment the entry asks for have it by an attribute, or every call would be refused."""
+    lists = [re.search(rf"\b{n}\[\d+\] = \{{([^}}]*)\}}", text) for n in ("constants", "constant_align")]
+    names, sizes = (m[1].replace(" ", "").split(",") if m is not None else [] for m in lists)
+    has = {m[2]: int(m[1]) for m in ALIGNED.finditer(text)}
+    for name, size in zip(names, sizes, strict=True):
+        if has.get(name, 1) % int(size.rstrip("uUlL")):
+            raise NotRead(f"the table {name} is not aligned to {size}")
 
 
 def _words(table: re.Match[str]) -> str:
@@ -176,7 +190,7 @@ def _preprocessed(source: CSource, text: str, macros: Mapping[str, str]) -> _Pre
     first = next((i for i, line in enumerate(lines) if line.startswith("{")), len(lines))
     pragmas = [p for at, p in reader.pragmas if at < first]
     asked = {n for n in reader.asked if not n.startswith(f"{source.macro}_")}
-    return _Preprocessed(pragmas, " ".join(ATTRIBUTE.sub(" ", "\n".join(lines)).split()), asked)
+    return _Preprocessed(pragmas, " ".join(ATTRIBUTE.sub(" ", "\n".join(lines)).split()), asked, "\n".join(lines))
 
 
 @dataclass
