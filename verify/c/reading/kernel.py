@@ -28,6 +28,7 @@ from assay.verify.c.reading.statements import (
     is_cell,
     is_fixed,
     mentioned_buffers,
+    require_bound,
     returned,
     told_event,
     trap_status,
@@ -83,7 +84,7 @@ class KernelReader:
     used: list[tensor.Buffer] = field(default_factory=list)
     sizes: list[Var] = field(default_factory=list)
     depths: dict[str, int] = field(default_factory=dict)
-    """In how many blocks a variable of the text is declared, and a cell of the tensor function is allocated."""
+    """In how many blocks a variable of the text, or a cell, begins."""
 
     def __post_init__(self) -> None:
         table, lemmas = self.functions.table, self.functions.recognised.lemmas
@@ -153,15 +154,14 @@ class KernelReader:
         if len(params) != len(roles):
             raise NotRead(f"it has {len(params)} parameters, and the tensor function uses {len(roles)} buffers")
         nodes = self.function.tree.decl.type.args.params[: len(params)] if params else ()
-        for (name, of, _), (role, _, b), node in zip(params, roles, nodes, strict=True):
+        for (name, of, restrict), (role, _, b), node in zip(params, roles, nodes, strict=True):
             element = storage_of(b.dtype)
             if of != f"{element}*":
                 raise NotRead(f"the parameter {name} is {of}, and {b.name} holds {b.dtype}")
             if role == "input" and not points_to_const(node):
                 raise NotRead(f"the parameter {name} is not const, and {b.name} is only read")
-            self.enter_memory(
-                b, name, Memory(name, element, self.count_of(b), role != "input" or not self.is_apart(node))
-            )
+            # nothing that is written shares a byte with what a restrict pointer to const leads to
+            self.enter_memory(b, name, Memory(name, element, self.count_of(b), role != "input" or not restrict))
         self.used = [b for _, _, b in roles]
         return [(role, i) for role, i, _ in roles]
 
@@ -182,11 +182,6 @@ class KernelReader:
             self.theirs.scope.values[name] = CValue(of, self.ours.env[own])
             self.sizes.append(own)
         return pointers
-
-    @staticmethod
-    def is_apart(node: CNode) -> bool:
-        """Whether nothing that is written shares a byte with what a pointer to const leads to."""
-        return "restrict" in getattr(node.type, "quals", ())
 
     def count_of(self, buffer: tensor.Buffer) -> Term:
         """How many elements a buffer has."""
@@ -392,13 +387,7 @@ class KernelReader:
             raise NotRead(f"the bound of the loop {name} may change in it")
         value = self.theirs.value(bound)
         nest = self.nest(stmt, extent, value.term)
-        low, high = self.theirs.math.facts.interval(value.term)
-        if of not in INTEGERS or value.type not in INTEGERS or high > c_limits(of)[1]:
-            raise NotRead(f"the variable of the loop {name} is {of}, and its bound may be {high}")
-        one = self.theirs.math.whole(0)
-        common, _ = self.theirs.usual(CValue(of, one), CValue(value.type, one))
-        if low < 0 and not INTEGERS[common.type][0]:
-            raise NotRead(f"the bound of the loop {name} may be negative, and is compared as an unsigned number")
+        require_bound(name, of, value, self.theirs)
         self.open()
         place = self.ours.math.whole(0)
         for loop, count in nest:
