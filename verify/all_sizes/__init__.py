@@ -18,7 +18,7 @@ from assay.semantics.scalar import Expr, as_expr, const
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten
 from assay.verify.all_sizes.compare import TermComparison
-from assay.verify.all_sizes.pieces import NotRead
+from assay.verify.all_sizes.pieces import NotFollowed
 from assay.verify.all_sizes.reader import FunctionReader, ReadFunction, can_fail
 from assay.verify.all_sizes.space import Facts, Space, conjunction, in_box
 from assay.verify.symbolic import prove_accesses
@@ -46,7 +46,7 @@ def prove_for_all_sizes(kernel: PrimFunc, op: Operator, attrs: Attrs) -> AllSize
         space = Space()
         use = Use(op.check_attrs(attrs), kernel.inputs, kernel.outputs)
         wrong = _wrong(kernel, op, meaning, use, space)
-    except (NotRead, Invalid) as unknown:
+    except (NotFollowed, Invalid) as unknown:
         wrong = str(unknown)
     return AllSizesProof(not wrong, wrong or "")
 

@@ -10,9 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from assay.semantics.dtypes import BOOL
-from assay.semantics.scalar import Apply, Const, Expr, Load, Number, Var, apply, choice, const, linear, substitute
+from assay.semantics.indexed.fold import Fold
+from assay.semantics.scalar import (
+    Apply,
+    Choice,
+    Const,
+    Expr,
+    Load,
+    Number,
+    Var,
+    apply,
+    choice,
+    const,
+    linear,
+    substitute,
+)
 from assay.semantics.scalar.expression import Buffer
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 from assay.verify.all_sizes.space import CarriedElement, Facts, Space, Unwritten, conjunction, in_box
 
 TRUE = const(True, BOOL)
@@ -100,12 +114,39 @@ def element_of(space: Space, contents: Contents, at: tuple[Expr, ...], facts: Fa
     return made
 
 
-class NotRead(Exception):
+class NotFollowed(Exception):
     """Why the value of an element cannot be told."""
 
 
+def require_written(space: Space, expr: Expr, facts: Facts) -> None:
+    """NotFollowed where an expression may take what nothing has written: a run traps there, whatever comes of it."""
+    if not any(isinstance(n, Unwritten) for n in post_order(expr)):
+        return
+    work = Worklist[tuple[Expr, Facts]]([(expr, facts)])
+    for node, known in work:
+        match node:
+            case Unwritten():
+                if not space.never(known):
+                    raise NotFollowed("what nothing has written may be read")
+            case Choice():
+                work.add([(node.condition, known), (node.then, (*known, node.condition))])
+                work.add([(node.otherwise, (*known, apply("not", node.condition)))])
+            case Fold():
+                work.add((e, known) for e in (*node.extents, node.init))
+                work.add([(node.step, (*known, *node.inside()))])
+            case _:
+                work.add((c, known) for c in node.children)
+
+
+def require_told(exprs: Sequence[Expr]) -> None:
+    """NotFollowed where expressions that nothing is compared with take what a loop changes: whether that was written is
+    not looked at."""
+    if any(isinstance(n, CarriedElement) for e in exprs for n in post_order(e)):
+        raise NotFollowed("what a loop changes is read for nothing")
+
+
 def reaches(space: Space, piece: MemoryPiece, at: Sequence[Expr], facts: Facts) -> tuple[Expr, Expr] | None:
-    """When a piece has stored an element, and what; None where it never has. NotRead where that is not seen.
+    """When a piece has stored an element, and what; None where it never has. NotFollowed where that is not seen.
 
     The place is guessed from the indices. That no other place stores the element is shown.
     """
@@ -114,10 +155,10 @@ def reaches(space: Space, piece: MemoryPiece, at: Sequence[Expr], facts: Facts) 
         return None
     guess = guessed_place(piece, at)
     if guess is None:
-        raise NotRead(f"which iteration stores {', '.join(map(repr, piece.indices))} is not seen")
+        raise NotFollowed(f"which iteration stores {', '.join(map(repr, piece.indices))} is not seen")
     other = conjunction([apply("eq", v, guess[v]) for v in piece.vars])
     if not space.implies([*facts, *piece.taken(), *_equal(piece.indices, at)], other):
-        raise NotRead(f"{', '.join(map(repr, piece.indices))} may be stored by several iterations")
+        raise NotFollowed(f"{', '.join(map(repr, piece.indices))} may be stored by several iterations")
     there = piece.changed(lambda e: substitute(e, guess), ())
     needs = [*in_box(there.extents, [_expr(guess[v]) for v in piece.vars]), *_equal(there.indices, at)]
     if there.guard is not TRUE:

@@ -37,11 +37,13 @@ from assay.verify.all_sizes.pieces import (
     TRUE,
     Contents,
     MemoryPiece,
-    NotRead,
+    NotFollowed,
     carried_contents,
     element_of,
     of_input,
     reaches,
+    require_told,
+    require_written,
     unwritten,
 )
 from assay.verify.all_sizes.space import CarriedElement, Facts, Space, conjunction, in_box, is_data, is_index_term
@@ -102,7 +104,7 @@ class FunctionReader:
     checks: list[Check] = field(default_factory=list)
 
     def run(self) -> ReadFunction:
-        """Walk the function. NotRead where something is not seen."""
+        """Walk the function. NotFollowed where something is not seen."""
         self._require_plain_traps()
         for b in self.func.inputs:
             self.memory[b] = of_input(b)
@@ -127,15 +129,15 @@ class FunctionReader:
         every = list(tensor.program_order(self.func.body))
         stores = [s for s in every if isinstance(s, tensor.Store)]
         if any(can_fail(e) for s in every if not isinstance(s, tensor.Store) for e in s.expressions):
-            raise NotRead("a step that may trap is part of no value")
+            raise NotFollowed("a step that may trap is part of no value")
         if not any(can_fail(e) for s in stores for e in s.expressions):
             return
         flow = [e for s in every for e in (s.indices if isinstance(s, tensor.Store) else s.expressions)]
         if any(isinstance(n, Apply) and may_trap(n) for e in flow for n in post_order(e)):
-            raise NotRead("a size is divided beside data that may trap")
+            raise NotFollowed("a size is divided beside data that may trap")
         targets = [s.buffer for s in stores]
         if len(set(targets)) < len(targets) or not set(targets) <= set(self.func.outputs):
-            raise NotRead("a step that may trap is not stored at once to an output")
+            raise NotFollowed("a step that may trap is not stored at once to an output")
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -153,7 +155,7 @@ class FunctionReader:
             case tensor.If():
                 return self.branches(stmt)
             case tensor.LetStmt():
-                self.env[stmt.var] = self.value(stmt.value)
+                self.env[stmt.var] = self.condition(stmt.value)
                 return [stmt.body]
             case tensor.Allocate():
                 self.memory[stmt.buffer] = unwritten(stmt.buffer)
@@ -161,21 +163,23 @@ class FunctionReader:
             case tensor.Assert():
                 return self.check(stmt)
             case _:
-                raise NotRead(f"{type(stmt).__name__} is not read")
+                raise NotFollowed(f"{type(stmt).__name__} is not read")
 
     def end_of(self, buffer: Buffer) -> None:
         """The memory of a buffer is gone."""
-        del self.memory[buffer]
+        for piece in self.memory.pop(buffer).pieces:
+            require_told((piece.value, piece.guard))
 
     def store(self, stmt: tensor.Store) -> Iterable[Action]:
         """A piece of one element."""
         if stmt.buffer not in self.memory:
-            raise NotRead(f"{stmt.buffer.name} is no plain memory")
+            raise NotFollowed(f"{stmt.buffer.name} is no plain memory")
         indices = tuple(self.value(i) for i in stmt.indices)
         value = self.value(stmt.value)
         if any(map(is_data, indices)):
-            raise NotRead(f"where {stmt.buffer.name} is stored to is data")
+            raise NotFollowed(f"where {stmt.buffer.name} is stored to is data")
         self.require_range(value)
+        require_written(self.space, value, self.facts)
         self.add(stmt.buffer, MemoryPiece((), (), conjunction(self.guards) if self.guards else TRUE, indices, value))
         return ()
 
@@ -192,18 +196,16 @@ class FunctionReader:
             if id(node) in own and node.dtype is INT64 and may_overflow(node) and not is_data(node):
                 low, high = apply("ge", node, const(INT64.min)), apply("le", node, const(INT64.max))
                 if not self.space.implies([*self.facts, *small], apply("and", low, high)):
-                    raise NotRead(f"{node} may wrap")
+                    raise NotFollowed(f"{node} may wrap")
             if isinstance(node, Apply) and may_trap(node) and is_index_term(node):
                 if not operation(node.op).has("divides") or not self.space.implies(
                     self.facts, apply("ne", node.args[1], const(0, node.dtype))
                 ):
-                    raise NotRead(f"{node} may trap")
+                    raise NotFollowed(f"{node} may trap")
 
     def check(self, stmt: tensor.Assert) -> Iterable[Action]:
         """What is asked of sizes holds from here on."""
-        condition = self.value(stmt.condition)
-        if any(isinstance(n, CarriedElement) for n in post_order(condition)):
-            raise NotRead("an assertion hangs on what a loop changes")
+        condition = self.condition(stmt.condition)
         if is_index_term(condition) and not self.loops and not self.guards:
             self.asked.append(condition)
             self.facts = (*self.facts, condition)
@@ -214,7 +216,7 @@ class FunctionReader:
 
     def branches(self, stmt: tensor.If) -> Iterable[Action]:
         """Both, each where its condition holds."""
-        condition = self.value(stmt.condition)
+        condition = self.condition(stmt.condition)
         old = self.facts, self.guards
 
         def enter(test: Expr) -> Callable[[], None]:
@@ -238,15 +240,15 @@ class FunctionReader:
     def loop(self, stmt: tensor.For) -> Iterable[Action]:
         """Any one iteration, in memory as it is when that begins."""
         if stmt.start is not None:
-            raise NotRead("a loop that starts elsewhere than at 0 is not read")
+            raise NotFollowed("a loop that starts elsewhere than at 0 is not read")
         extent = self.value(stmt.extent)
         if is_data(extent):
-            raise NotRead("how often a loop runs is data")
+            raise NotFollowed("how often a loop runs is data")
         own = {b for s in tensor.program_order(stmt.body) for b in tensor.allocated(s)}
         stored = [s.buffer for s in tensor.program_order(stmt.body) if isinstance(s, tensor.Store)]
         written = [b for b in dict.fromkeys(stored) if b not in own]
         if not all(b in self.memory for b in written):
-            raise NotRead("a loop writes what is no plain memory")
+            raise NotFollowed("a loop writes what is no plain memory")
         at = Var(stmt.var.name, stmt.var.dtype)
         loop = _Loop(stmt, at, extent, {b: self.memory[b] for b in written}, self.facts, self.guards, len(self.checks))
         self.loops.append(loop)
@@ -268,6 +270,8 @@ class FunctionReader:
         around = conjunction(self.guards) if self.guards else TRUE
         for b, old in loop.before.items():
             pieces = whole[b] if around is TRUE else [p.guarded(around) for p in whole[b]]
+            for p in pieces:
+                require_written(self.space, p.value, (*self.facts, *p.taken()))
             self.memory[b] = replace(old, pieces=(*pieces, *old.pieces))
         for k, c in enumerate(self.checks[loop.checks :], loop.checks):
             guard = c.guard if around is TRUE else around if c.guard is TRUE else apply("and", around, c.guard)
@@ -282,6 +286,8 @@ class FunctionReader:
             newer = Contents(tuple(found), contents.before)
             if not found or not self.hidden(newer, mine.indices, here):
                 found.append(piece)
+            else:
+                require_told((piece.value, piece.guard))
         return found
 
     def hidden(self, newer: Contents, at: Sequence[Expr], facts: Facts) -> bool:
@@ -289,7 +295,7 @@ class FunctionReader:
         for piece in newer.pieces:
             try:
                 reach = reaches(self.space, piece, at, facts)
-            except NotRead:
+            except NotFollowed:
                 continue
             if reach is not None and reach[0] is TRUE:
                 return True
@@ -300,7 +306,7 @@ class FunctionReader:
     ) -> MemoryPiece:
         """A piece without what it takes from before the iteration, where no earlier iteration has stored that."""
         if any(_takes(e, loop) for e in (*piece.extents, *piece.indices)):
-            raise NotRead("where something is stored hangs on what a loop changes")
+            raise NotFollowed("where something is stored hangs on what a loop changes")
         here = (*facts, *piece.taken())
         new: dict[int, Expr] = {}
         for node, there in _carried_in([piece.value, piece.guard], loop, here):
@@ -326,7 +332,7 @@ class FunctionReader:
             self.require_order(loop, pieces)
             return [replace(p, vars=(loop.var, *p.vars), extents=(loop.extent, *p.extents)) for p in pieces]
         if len(pieces) > 1 or any(n.buffer is not buffer for n in taken):
-            raise NotRead(f"a loop carries more than one value of {buffer.name} on")
+            raise NotFollowed(f"a loop carries more than one value of {buffer.name} on")
         if loop.var in {v for i in pieces[0].indices for v in _variables(i)}:
             return [self.scan(loop, buffer, pieces[0], facts)]
         return [self.fold(loop, buffer, pieces[0], facts)]
@@ -344,20 +350,20 @@ class FunctionReader:
                 ]
                 same = [apply("eq", x, y) for x, y in zip(a.indices, b.indices, strict=True)]
                 if not self.space.never([*self.facts, *both, *a.taken(), *b.taken(), *same]):
-                    raise NotRead("two iterations of a loop may store one element in several ways")
+                    raise NotFollowed("two iterations of a loop may store one element in several ways")
 
     def fold(self, loop: _Loop, buffer: Buffer, piece: MemoryPiece, facts: Facts) -> MemoryPiece:
         """The piece of a loop of which each iteration takes what the one before has left in the same element."""
         if any(loop.var in _variables(e) for e in (*piece.extents, piece.guard, *piece.indices)):
-            raise NotRead(f"a loop carries another element of {buffer.name} on than it stores")
+            raise NotFollowed(f"a loop carries another element of {buffer.name} on than it stores")
         acc = Var("acc", buffer.dtype)
         new: dict[int, Expr] = {}
         for node, there in _carried_in([piece.value, piece.guard], loop, (*facts, *piece.taken())):
             if not all(self.space.equal(there, a, b) for a, b in zip(node.indices, piece.indices, strict=True)):
-                raise NotRead(f"a loop carries another element of {buffer.name} on than it stores")
+                raise NotFollowed(f"a loop carries another element of {buffer.name} on than it stores")
             new[id(node)] = acc
         if _takes(piece.guard, loop):
-            raise NotRead("whether something is stored hangs on what a loop changes")
+            raise NotFollowed("whether something is stored hangs on what a loop changes")
         here = (*self.facts, *piece.taken())
         before = element_of(self.space, loop.before[buffer], piece.indices, here)
         step = _replaced(piece.value, new)
@@ -367,14 +373,14 @@ class FunctionReader:
         """The piece of a loop of which each iteration takes the element that the one before has stored, and stores the
         next: each is a fold of all iterations up to its own."""
         if any(loop.var in _variables(e) for e in (*piece.extents, piece.guard)) or _takes(piece.guard, loop):
-            raise NotRead(f"a loop stores other elements of {buffer.name} in each iteration")
+            raise NotFollowed(f"a loop stores other elements of {buffer.name} in each iteration")
         self.require_one_place(loop, piece)
         last = [substitute(i, {loop.var: loop.var - 1}) for i in piece.indices]
         acc, step = Var("acc", buffer.dtype), Var(loop.var.name, loop.var.dtype)
         new: dict[int, Expr] = {}
         for node, there in _carried_in([piece.value], loop, (*facts, *piece.taken())):
             if not all(self.space.equal(there, a, b) for a, b in zip(node.indices, last, strict=True)):
-                raise NotRead(f"a loop carries another element of {buffer.name} on than it has stored last")
+                raise NotFollowed(f"a loop carries another element of {buffer.name} on than it has stored last")
             new[id(node)] = acc
         first = tuple(substitute(i, {loop.var: const(-1, loop.var.dtype)}) for i in piece.indices)
         before = element_of(self.space, loop.before[buffer], first, (*self.facts, loop.extent > 0, *piece.taken()))
@@ -391,9 +397,16 @@ class FunctionReader:
         if not self.space.implies(
             [*both, *same], conjunction([apply("eq", x, y) for x, y in zip(a.vars, b.vars, strict=True)])
         ):
-            raise NotRead("two iterations of a loop that carries values on may store one element")
+            raise NotFollowed("two iterations of a loop that carries values on may store one element")
 
     # --- values --------------------------------------------------------------------------------------------------
+
+    def condition(self, expr: Expr) -> Expr:
+        """What is evaluated here whether or not anything comes of it."""
+        made = self.value(expr)
+        require_told((made,))
+        require_written(self.space, made, self.facts)
+        return made
 
     def value(self, expr: Expr) -> Expr:
         """An expression as it is here, over inputs alone and what loops carry."""
@@ -405,7 +418,7 @@ class FunctionReader:
                     made[id(node)] = self.env.get(node, node)
                 case Load():
                     if node.buffer not in self.memory:
-                        raise NotRead(f"{node.buffer.name} is no plain memory")
+                        raise NotFollowed(f"{node.buffer.name} is no plain memory")
                     made[id(node)] = element_of(self.space, self.memory[node.buffer], tuple(parts), self.facts)
                 case _:
                     made[id(node)] = node.with_children(parts)

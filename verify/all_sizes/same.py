@@ -7,7 +7,7 @@ from assay.semantics.scalar import as_expr, substitute
 from assay.semantics.tensor import PrimFunc
 from assay.verify.all_sizes import AllSizesProof, base_facts, own_traps
 from assay.verify.all_sizes.compare import TermComparison
-from assay.verify.all_sizes.pieces import NotRead
+from assay.verify.all_sizes.pieces import NotFollowed
 from assay.verify.all_sizes.reader import FunctionReader, can_fail
 from assay.verify.all_sizes.space import Space, in_box
 
@@ -17,7 +17,7 @@ def same_for_all_sizes(one: PrimFunc, two: PrimFunc) -> AllSizesProof:
     of their sizes and inputs."""
     try:
         why = _difference(one, two)
-    except (NotRead, Invalid) as unknown:
+    except (NotFollowed, Invalid) as unknown:
         why = str(unknown)
     return AllSizesProof(not why, why)
 

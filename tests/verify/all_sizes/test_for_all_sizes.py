@@ -442,6 +442,36 @@ def test_more_that_is_asked_of_sizes_is_refused() -> None:
     assert "asks" in prove_for_all_sizes(func, RELU.op, RELU.attrs).reason
 
 
+def read_for_nothing(name: str) -> tuple[SymbolicUse, PrimFunc]:
+    """A kernel that is right but for a read of what nothing has written, whose value goes nowhere."""
+    use = use_at("nn.relu", (2, 3))
+    right = use.kernel()
+    x, out = right.params
+    u, t = Buffer("u", (1,), FLOAT32), Buffer("t", (1,), FLOAT32)
+
+    def twice(i: Expr, j: Expr) -> Stmt:
+        real = store(out, (i, j), apply("max", x[i, j], const(0.0, FLOAT32)))
+        return seq(store(out, (i, j), u[0]), real, store(u, 0, 1.0))
+
+    bodies = {
+        "nowhere": Allocate(u, Allocate(t, seq(store(t, 0, u[0]), right.body))),
+        "overwritten": Allocate(u, seq(nest("i j", x.shape, lambda i, j: store(out, (i, j), u[0])), right.body)),
+        "overwritten at once": Allocate(u, nest("i j", x.shape, twice, "serial")),
+        "a condition": Allocate(u, Allocate(t, seq(when(u[0] > 0, store(t, 0, 1.0)), right.body))),
+        "counted": Allocate(t, seq(nest("i", x.shape[:1], lambda i: store(t, 0, t[0] + 1.0), "serial"), right.body)),
+    }
+    return use, replace(right, body=bodies[name])
+
+
+@pytest.mark.parametrize("name", ["nowhere", "overwritten", "overwritten at once", "a condition", "counted"])
+def test_a_kernel_that_traps_for_nothing_is_not_shown(name: str) -> None:
+    """No element of the output is another one, but a run traps."""
+    use, func = read_for_nothing(name)
+    found = prove_for_all_sizes(func, use.op, use.attrs)
+    assert not found.holds and ("nothing has written" in found.reason or "read for nothing" in found.reason)
+    assert outcome(func, use.own, 1) == "unwritten read"
+
+
 # --- planted notations --------------------------------------------------------------------------------------------
 
 WRONG: Mapping[str, tuple[SymbolicUse, Callable[..., Expr]]] = {

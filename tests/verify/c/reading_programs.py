@@ -110,6 +110,29 @@ def odd() -> Module:
     return planned(rows, inputs, ["result", "counts", "bits", "narrow", "by", "last"], {"weights": weights})
 
 
+def small(name: str) -> Module:
+    """Small programs: an element read twice by one index, a number that is kept from loop to loop, a loop that the data
+    count, a table."""
+    x, at, out = Buffer("x", (SIDE,), FLOAT32), Buffer("at", (SIDE,), INT64), Buffer("out", (SIDE,), FLOAT32)
+    n, last, w = Buffer("n", (1,), INT32), Buffer("last", (), FLOAT32), Buffer("w", (SIDE,), FLOAT32)
+
+    def each(name: str, value: Callable[[Var], Any], to: Buffer = out) -> Any:
+        return loops(name, (SIDE,), lambda i: store(to, i if to is out else (), value(i)))
+
+    adds = loops("j", (SIDE,), lambda j: seq(store(last, (), last[()] + x[j]), store(out, j, last[()])))
+    count = (apply("min", cast(n[0], INT64), const(SIDE)),)
+    inputs, body = {
+        "twice": ((x, at), each("i", lambda i: x[at[i]] * x[at[i]])),
+        "kept": ((x,), Allocate(last, seq(each("i", lambda i: x[i], last), adds))),
+        "counted": ((n,), seq(each("i", lambda i: const(0, FLOAT32)), loops("k", count, lambda k: store(out, k, 1.0)))),
+        "tabled": ((x, w), seq(each("i", lambda i: x[i]), each("k", lambda k: out[k] + w[k]))),
+    }[name]
+    func = PrimFunc(name, (*inputs, out), 1, body)
+    given = {b.name: TensorType(b.shape, b.dtype) for b in inputs if b is not w}
+    weights = {"w": np.arange(SIDE, dtype=np.float32)} if w in inputs else {}
+    return planned([(func, [b.name for b in inputs], ["out"])], given, ["out"], weights)
+
+
 @cache
 def texts() -> dict[str, tuple[Module, CSource]]:
     """The programs by name, with their C."""

@@ -10,9 +10,11 @@ import pytest
 from assay.lower.c import emit
 from assay.verify.c import check_c
 from assay.verify.c.reading import read_back
+from assay.verify.c.reading.contents import element_bytes
+from assay.verify.c.reading.preprocess import NotRead
 from tests.lower.c.test_c_rows import CASES, lone
 from tests.lower.memory.planned import moved
-from tests.verify.c.reading_programs import texts
+from tests.verify.c.reading_programs import small, texts
 
 FAULTS: list[tuple[str, str, str, str]] = [
     # what, the program, what stands there, what stands there instead
@@ -115,6 +117,19 @@ FAULTS: list[tuple[str, str, str, str]] = [
     ("a loop that begins later", "net", "int32_t ic = 0;", "int32_t ic = 1;"),
     ("a loop whose variable is too narrow", "odd", "for (int32_t i = 0; i < 70000; ++i)",
      "for (int16_t i = 0; i < 70000; ++i)"),
+    ("arguments that are not checked", "odd", "int status = (int)odd_check(buffers);", "int status = ODD_OK;"),
+    ("a table without its alignment", "net", "NET_ALIGNED(64) static const float net_c_w_0",
+     "static const float net_c_w_0"),
+    ("an alignment that a compiler does not get", "net", "defined(__GNUC__) || defined(__TINYC__)",
+     "defined(__GNUC__) && defined(__TINYC__)"),
+    ("another text on one system", "net", "    float total = 0.0f;\n",
+     "    float total = 0.0f;\n#ifdef __linux__\n    out[0] = 1.0f;\n#endif\n"),
+    ("another text by two macros", "net", "    float total = 0.0f;\n",
+     "    float total = 0.0f;\n#if defined(__x86_64__) && defined(__linux__)\n    out[0] = 1.0f;\n#endif\n"),
+    ("another text where there is no optimizer", "net", "    float total = 0.0f;\n",
+     "    float total = 0.0f;\n#if !defined(__OPTIMIZE__)\n#else\n    out[0] = 1.0f;\n#endif\n"),
+    ("another text by a later standard", "net", "    float total = 0.0f;\n",
+     "    float total = 0.0f;\n#if __STDC_VERSION__ >= 201112L\n    out[0] = 1.0f;\n#endif\n"),
     ("a return in a loop", "net", "            total = 0.0f;\n", "            return NET_OK;\n"),
 ]  # fmt: skip
 
@@ -207,6 +222,47 @@ def test_a_kernel_of_symbolic_sizes_is_read(name: str) -> None:
     module = lone(kernel)
     found = read_back(emit(module, "m"), module)
     assert found.entry and found.read == 1, found
+
+
+SMALL_FAULTS = [
+    ("a variable that ends with the loop", "kept", "    float last = 0.0f;\n", "",
+     "{\n        last = ", "{\n        float last = 0.0f;\n        last = "),
+    ("an access before the check of another like it", "twice", "        if (t < 0 ",
+     "        const float t_0 = x[t];\n        if (t < 0 ", "x[t] * x[t_2]", "t_0 * x[t_2]"),
+    ("a bound below 0 beside an unsigned variable", "counted", "(int32_t k = 0;", "(uint32_t k = 0;", "", ""),
+    ("a parameter of a table's name", "tabled", "*restrict x,", "*restrict m_c_w,", " = x[", " = m_c_w["),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "then", "instead"), [f[1:] for f in SMALL_FAULTS], ids=[f[0] for f in SMALL_FAULTS]
+)
+def test_a_fault_in_a_small_kernel_is_not_read(name: str, old: str, new: str, then: str, instead: str) -> None:
+    module = small(name)
+    source = emit(module, "m")
+    assert read_back(source, module).holds
+    assert old in source.source and then in source.source
+    text = source.source.replace(old, new)
+    found = read_back(replace(source, source=text.replace(then, instead) if then else text), module)
+    assert not found.holds and found.entry == "", found
+
+
+@pytest.mark.parametrize(
+    ("of", "text"),
+    [
+        ("float", "0x1f"),
+        ("double", "0x10"),
+        ("int32_t", "1e5"),
+        ("int32_t", "-(5 - 3)"),
+        ("int32_t", "010"),
+        ("int64_t", "-INT64_C(-3)"),
+        ("int32_t", "4 4"),
+        ("uint8_t", "256"),
+    ],
+)
+def test_a_number_that_is_another_in_c_is_not_read(of: str, text: str) -> None:
+    with pytest.raises(NotRead):
+        element_bytes(of, 1, text)
 
 
 SYMBOLIC_FAULTS = [

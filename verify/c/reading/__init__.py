@@ -24,12 +24,16 @@ from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
 from assay.verify.c.reading.kernel import KernelReader, KernelReading
 from assay.verify.c.reading.parse import CFile, read_file
-from assay.verify.c.reading.preprocess import NotRead, Preprocessor
+from assay.verify.c.reading.preprocess import NoConfiguration, NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised
 from assay.verify.c.reading.terms import Interval, TermTable
 
+ALIGNED = re.compile(r"__attribute__\(\(aligned\((\d+)\)\)\)[^;{}=]*?\bstatic const \w+ (\w+)\[")
 PLAIN = {"__STDC_VERSION__": "199901L"}
-ATTRIBUTE = re.compile(r"__attribute__\(\((?:aligned\(\d+\)|noinline|section\(\"[^\"]*\"\))\)\)")
+ATTRIBUTE = re.compile(
+    r"__attribute__\(\((?:aligned\(\d+\)|noinline|section\(\"[^\"]*\"\))\)\)|_Alignas\(\d+\)"
+    r"|__declspec\((?:align\(\d+\)|noinline|allocate\(\"[^\"]*\"\))\)"
+)
 MOST_TEXT = 5_000_000
 """Characters of a text that is read: some seconds for each million."""
 CONTRACTION = {
@@ -37,6 +41,22 @@ CONTRACTION = {
     "__GNUC__": ('GCC optimize("fp-contract=off")',),
 }
 """What a compiler has to be told by the file, so that it rounds each product."""
+VALUES = {
+    "__GNUC__": "12",
+    "__clang__": "12",
+    "__BYTE_ORDER__": "1234",
+    "__ORDER_BIG_ENDIAN__": "4321",
+    "__FLT_EVAL_METHOD__": "0",
+}
+"""What macros of compilers are defined as; others as 1."""
+STANDARDS = ("201112L", "201710L", "202311L")
+"""Later versions of the standard than that of PLAIN."""
+VERSIONS = ("__STDC_VERSION__", "__cplusplus")
+"""What says which language it is."""
+MOST_NAMES = 40
+"""Names that a file may ask for."""
+CUT = re.compile(r"^( *static const \w+ \w+\[\d+\] = \{\n)(.*?)^\};$", re.DOTALL | re.MULTILINE)
+"""A table, which is large."""
 
 
 @dataclass
@@ -105,25 +125,72 @@ def _read_each(source: CSource, module: Module, total: ReadBack) -> None:
 
 
 def require_alike(source: CSource) -> None:
-    """Each compiler that the file knows gets the text that is read, but for attributes, and is told not to contract
-    before the first function."""
-    _, plain = _preprocessed(source, {})
-    for compiler, wanted in CONTRACTION.items():
-        pragmas, text = _preprocessed(source, {compiler: "12"})
-        if any(w not in pragmas for w in wanted):
-            raise NotRead(f"where {compiler} is defined, the file allows a product and a sum to be contracted")
-        if text != plain:
-            raise NotRead(f"where {compiler} is defined, the file has another text")
+    """Every compiler gets the text that is read, but for attributes, whatever it defines of the names that the file
+    asks for, alone or all of them, and by whatever standard; where the file refuses to be compiled, it gets none. The
+    two that are known are told before the first function not to contract."""
+    short = CUT.sub(_words, source.source)
+    plain = _preprocessed(source, short, {})
+    first = [{name: VALUES[name]} for name in CONTRACTION] + [{"__STDC_VERSION__": v} for v in STANDARDS]
+    known: dict[str, None] = dict.fromkeys(VERSIONS)
+    together: dict[str, str] = {}
+    work = Worklist(first)
+    for macros in work:
+        told = " and ".join(macros)
+        try:
+            found = _preprocessed(source, short, macros)
+        except NoConfiguration:
+            continue
+        if len(macros) == 1 and any(w not in found.pragmas for w in CONTRACTION.get(told, ())):
+            raise NotRead(f"where {told} is defined, the file allows a product and a sum to be contracted")
+        if found.text != plain.text:
+            raise NotRead(f"where {told} is defined, the file has another text")
+        if [*macros] == ["__GNUC__"]:
+            require_aligned(found.raw)
+        together |= {n: v for n, v in macros.items() if n not in VERSIONS}
+        new = {n: VALUES.get(n, "1") for n in sorted(found.asked | plain.asked) if n not in known}
+        known |= dict.fromkeys(new)
+        if len(known) > MOST_NAMES:
+            raise NotRead(f"the text hangs on more than {MOST_NAMES} macros")
+        work.add([*({n: v} for n, v in new.items()), *([together] if new else [])])
 
 
-def _preprocessed(source: CSource, macros: Mapping[str, str]) -> tuple[list[str], str]:
-    """The pragmas before the first function, and the text without attributes and layout, under some macros."""
+@dataclass(frozen=True)
+class _Preprocessed:
+    """The pragmas before the first function, the text without attributes and layout, and the names that others than
+    who writes the file may define."""
+
+    pragmas: list[str]
+    text: str
+    asked: set[str]
+    raw: str
+
+
+def require_aligned(text: str) -> None:
+    """The tables whose alignment the entry asks for have it by an attribute, or every call would be refused."""
+    lists = [re.search(rf"\b{n}\[\d+\] = \{{([^}}]*)\}}", text) for n in ("constants", "constant_align")]
+    names, sizes = (m[1].replace(" ", "").split(",") if m is not None else [] for m in lists)
+    has = {m[2]: int(m[1]) for m in ALIGNED.finditer(text)}
+    for name, size in zip(names, sizes, strict=True):
+        if has.get(name, 1) % int(size.rstrip("uUlL")):
+            raise NotRead(f"the table {name} is not aligned to {size}")
+
+
+def _words(table: re.Match[str]) -> str:
+    """A table with the words of its elements alone: macros may stand for them."""
+    words = dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*|#.*", table[2]))
+    return table[1] + "\n".join(words) + "\n};"
+
+
+def _preprocessed(source: CSource, text: str, macros: Mapping[str, str]) -> _Preprocessed:
+    """A text under some macros."""
     reader = Preprocessor({f"{source.name}.h": source.header})
     for name, value in {**PLAIN, **macros}.items():
         reader.define(name, value)
-    lines = reader.run(source.source).split("\n")
+    lines = reader.run(text).split("\n")
     first = next((i for i, line in enumerate(lines) if line.startswith("{")), len(lines))
-    return [p for at, p in reader.pragmas if at < first], " ".join(ATTRIBUTE.sub(" ", "\n".join(lines)).split())
+    pragmas = [p for at, p in reader.pragmas if at < first]
+    asked = {n for n in reader.asked if not n.startswith(f"{source.macro}_")}
+    return _Preprocessed(pragmas, " ".join(ATTRIBUTE.sub(" ", "\n".join(lines)).split()), asked, "\n".join(lines))
 
 
 @dataclass

@@ -16,6 +16,9 @@ NUMPY = {
     "unsigned char": "<u1",
 }
 _SPECIAL = {"NAN": "nan", "(double)NAN": "nan", "INFINITY": "inf", "(double)INFINITY": "inf"}
+_LEAST = {"INT32_MIN": -(2**31), "INT64_MIN": -(2**63)}
+_PLAIN = r"(0x[0-9a-fA-F]+|0|[1-9][0-9]*)"
+_NUMBER = re.compile(rf"(-?)(?:U?INT64_C\((-?){_PLAIN}\)|{_PLAIN}[uUlL]*)")
 
 
 def content_key(of: str, data: bytes) -> str:
@@ -52,22 +55,19 @@ def _real(word: str, of: str) -> float:
             raise NotRead(f"the number {word} of a table is no float")
         plain = plain[:-1]
     try:
-        return sign * (float.fromhex(plain) if plain.lower().startswith("0x") else float(plain))
+        if plain.lower().startswith("0x"):
+            if "p" not in plain.lower():
+                raise NotRead(f"the number {word} of a table is none in C")
+            return sign * float.fromhex(plain)
+        return sign * float(plain)
     except ValueError:
         raise NotRead(f"the number {word} of a table is not read") from None
 
 
 def _whole(word: str) -> int:
-    plain = word.replace("INT32_MIN", str(-(2**31))).replace("INT64_MIN", str(-(2**63)))
-    for name in ("UINT64_C", "INT64_C"):
-        plain = plain.replace(name, "")
-    plain = re.sub(r"(?<=[0-9a-fA-F])[uUlL]+\b", "", plain)
-    if not re.fullmatch(r"[-()\s0-9a-fxA-F]+", plain):
+    if word in _LEAST:
+        return _LEAST[word]
+    found = _NUMBER.fullmatch(word)
+    if found is None or (found[1] and found[2]):
         raise NotRead(f"the number {word} of a table is not read")
-    total, sign = 0, 1
-    for part in re.findall(r"-|0x[0-9a-fA-F]+|\d+", plain):
-        if part == "-":
-            sign = -1
-        else:
-            total, sign = total + sign * int(part, 0), 1
-    return total
+    return (-1 if found[1] or found[2] else 1) * int(found[3] or found[4], 0)

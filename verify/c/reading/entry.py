@@ -117,7 +117,7 @@ class EntryReader:
 
     def status(self, init: CNode) -> None:
         """The status begins as OK in a part, and in the entry as what the check of the arguments says."""
-        if is_name(init, f"{self.macro}_OK"):
+        if is_name(init, f"{self.macro}_OK") and self.checked:
             return
         call = init.expr if type(init).__name__ == "Cast" else init
         name = f"{self.name}_check"

@@ -89,12 +89,12 @@ class ScalarTerms:
     def element(self, buffer: Buffer, indices: Sequence[Term]) -> tuple[Memory, tuple[Term, ...]]:
         """The array of a buffer, and the place of an element in it; a trap where that is outside."""
         math, memory = self.math, self.place(buffer)
-        flat, before = math.whole(0), len(self.obligations)
+        flat = math.whole(0)
         for index, dim in zip(indices, buffer.shape, strict=True):
             size = self.dim(dim)
             self.trap("out of bounds", [math.compare("lt", index, math.whole(0)), math.compare("ge", index, size)])
             flat = math.add(math.mul(flat, size), index)
-        if len(self.obligations) == before:
+        if not self.obligations:  # what is known only behind a trap, the text has to have checked first
             self.inside.add((memory.key, flat))
         return memory, () if memory.declared else (flat,)
 

@@ -28,6 +28,7 @@ from assay.verify.c.reading.statements import (
     is_cell,
     is_fixed,
     mentioned_buffers,
+    require_bound,
     returned,
     told_event,
     trap_status,
@@ -82,6 +83,8 @@ class KernelReader:
     conditions: list[Term] = field(default_factory=list)
     used: list[tensor.Buffer] = field(default_factory=list)
     sizes: list[Var] = field(default_factory=list)
+    depths: dict[str, int] = field(default_factory=dict)
+    """In how many blocks a variable of the text, or a cell, begins."""
 
     def __post_init__(self) -> None:
         table, lemmas = self.functions.table, self.functions.recognised.lemmas
@@ -151,15 +154,14 @@ class KernelReader:
         if len(params) != len(roles):
             raise NotRead(f"it has {len(params)} parameters, and the tensor function uses {len(roles)} buffers")
         nodes = self.function.tree.decl.type.args.params[: len(params)] if params else ()
-        for (name, of, _), (role, _, b), node in zip(params, roles, nodes, strict=True):
+        for (name, of, restrict), (role, _, b), node in zip(params, roles, nodes, strict=True):
             element = storage_of(b.dtype)
             if of != f"{element}*":
                 raise NotRead(f"the parameter {name} is {of}, and {b.name} holds {b.dtype}")
             if role == "input" and not points_to_const(node):
                 raise NotRead(f"the parameter {name} is not const, and {b.name} is only read")
-            self.enter_memory(
-                b, name, Memory(name, element, self.count_of(b), role != "input" or not self.is_apart(node))
-            )
+            # nothing that is written shares a byte with what a restrict pointer to const leads to
+            self.enter_memory(b, name, Memory(name, element, self.count_of(b), role != "input" or not restrict))
         self.used = [b for _, _, b in roles]
         return [(role, i) for role, i, _ in roles]
 
@@ -181,11 +183,6 @@ class KernelReader:
             self.sizes.append(own)
         return pointers
 
-    @staticmethod
-    def is_apart(node: CNode) -> bool:
-        """Whether nothing that is written shares a byte with what a pointer to const leads to."""
-        return "restrict" in getattr(node.type, "quals", ())
-
     def count_of(self, buffer: tensor.Buffer) -> Term:
         """How many elements a buffer has."""
         total = self.ours.math.whole(1)
@@ -202,6 +199,7 @@ class KernelReader:
         """The tables of the file are arrays that nobody writes to, known by their contents."""
         for name, (of, count, text) in self.functions.file.tables.items():
             if of in FLOATS or of in INTEGERS:
+                self.require_new(name)
                 key = content_key(of, element_bytes(of, count, text))
                 self.theirs.scope.arrays[name] = Memory(key, of, self.ours.math.whole(count), False)
 
@@ -273,6 +271,7 @@ class KernelReader:
         """A buffer of one element, which is a variable in C; which one, its first store says."""
         of = storage_of(buffer.dtype)
         key = f"cell {buffer.name} {len(self.memories)}"
+        self.depths[key] = len(self.frames)
         self.memories[buffer] = Memory(key, of, self.ours.math.whole(1), True, declared=of)
 
     # --- C -------------------------------------------------------------------------------------------------------
@@ -318,6 +317,7 @@ class KernelReader:
             scope.values[node.name] = value
         else:
             scope.arrays[node.name] = Memory("", of, self.theirs.math.whole(1), True, declared=of)
+            self.depths[node.name] = len(self.frames)
 
     def require_new(self, name: str) -> None:
         """A name must not hide another one."""
@@ -387,12 +387,7 @@ class KernelReader:
             raise NotRead(f"the bound of the loop {name} may change in it")
         value = self.theirs.value(bound)
         nest = self.nest(stmt, extent, value.term)
-        low, high = self.theirs.math.facts.interval(value.term)
-        if of not in INTEGERS or value.type not in INTEGERS or high > c_limits(of)[1]:
-            raise NotRead(f"the variable of the loop {name} is {of}, and its bound may be {high}")
-        signed = INTEGERS[value.type][0] or INTEGERS[of][1] > INTEGERS[value.type][1]
-        if not signed and low < 0:
-            raise NotRead(f"the bound of the loop {name} may be negative, and is unsigned")
+        require_bound(name, of, value, self.theirs)
         self.open()
         place = self.ours.math.whole(0)
         for loop, count in nest:
@@ -490,6 +485,8 @@ class KernelReader:
             raise NotRead(f"the text stores to {node.name}, and the tensor function to {buffer.name}")
         if not variable_holds(cell.declared, memory.element):
             raise NotRead(f"the variable {node.name} is {cell.declared}, and {buffer.name} holds {buffer.dtype}")
+        if self.depths[node.name] > self.depths[memory.key]:
+            raise NotRead(f"the variable {node.name} ends before {buffer.name} does")
         scope.arrays[node.name] = Memory(memory.key, memory.element, memory.count, True, cell.declared)
         return scope.arrays[node.name], ()
 

@@ -30,6 +30,10 @@ class NotRead(Exception):
     """What the reader of C does not take, or what it found to be otherwise; nothing is shown of it."""
 
 
+class NoConfiguration(NotRead):
+    """The file itself refuses a configuration of macros: #error."""
+
+
 @dataclass(frozen=True)
 class _Macro:
     body: str
@@ -44,6 +48,8 @@ class Preprocessor:
     macros: dict[str, _Macro] = field(default_factory=dict)
     pragmas: list[tuple[int, str]] = field(default_factory=list)
     """The pragmas, each with the number of lines of text before it."""
+    asked: set[str] = field(default_factory=set)
+    """The names that conditions were about."""
 
     def define(self, name: str, value: str = "1") -> None:
         """Define a macro, as an option of a compiler does."""
@@ -90,11 +96,13 @@ class Preprocessor:
 
     def is_defined(self, name: str) -> bool:
         """Whether a macro is defined."""
+        self.asked.add(name.strip())
         return name.strip() in self.macros
 
     def holds(self, text: str) -> bool:
         """Whether the condition of an #if holds."""
-        text = _DEFINED.sub(lambda m: "1" if (m[1] or m[2]) in self.macros else "0", text)
+        text = _DEFINED.sub(lambda m: "1" if self.is_defined(m[1] or m[2]) else "0", text)
+        self.asked.update(m[0] for m in _WORD.finditer(text))
         text = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", self.expanded(text))
         text = re.sub(r"(?<![\w.])[A-Za-z_]\w*", "0", text)
         text = _NOT.sub(lambda m: "0" if int(m[1]) else "1", text)
@@ -124,7 +132,7 @@ class Preprocessor:
             case "pragma":
                 self.pragmas.append((at, rest.strip()))
             case "error":
-                raise NotRead(f"this configuration is refused by the file: {rest}")
+                raise NoConfiguration(f"this configuration is refused by the file: {rest}")
             case _:
                 raise NotRead(f"the directive #{word} is not read")
         return []

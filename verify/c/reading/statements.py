@@ -7,7 +7,7 @@ from assay.semantics.scalar import Load
 from assay.semantics.walk import post_order
 from assay.verify.c.reading.parse import CFile, c_type
 from assay.verify.c.reading.preprocess import NotRead
-from assay.verify.c.reading.values import FLOATS, CNode, Evaluator, c_limits
+from assay.verify.c.reading.values import FLOATS, INTEGERS, CNode, CValue, Evaluator, c_limits
 
 
 def variable_holds(declared: str, element: str) -> bool:
@@ -54,6 +54,17 @@ def counted_loop(node: CNode) -> tuple[str, str, CNode]:
         if compares and counts:
             return name, c_type(decls[0].type), cond.right
     raise NotRead("a loop is not counted from 0 by one")
+
+
+def require_bound(name: str, of: str, bound: CValue, evaluator: Evaluator) -> None:
+    """NotRead where a variable of a loop may not reach its bound, or is compared with another number than that."""
+    low, high = evaluator.math.facts.interval(bound.term)
+    if of not in INTEGERS or bound.type not in INTEGERS or high > c_limits(of)[1]:
+        raise NotRead(f"the variable of the loop {name} is {of}, and its bound may be {high}")
+    zero = evaluator.math.whole(0)
+    common, _ = evaluator.usual(CValue(of, zero), CValue(bound.type, zero))
+    if low < 0 and not INTEGERS[common.type][0]:
+        raise NotRead(f"the bound of the loop {name} may be negative, and is compared as an unsigned number")
 
 
 def is_zero(node: CNode) -> bool:
