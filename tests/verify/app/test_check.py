@@ -75,6 +75,8 @@ def test_light_models(light: LightModel) -> None:
         *(j.name for j in judged),
     ]
     assert [line.stage for line in lines] == stages
+    (of_c,) = [line.evidence for line in lines if line.stage == "c"]
+    assert of_c.how == "proved", of_c.detail  # read back, with its tables of weights and in every configuration
     pool = lines[stages.index("pool")].as_data()["data"]
     assert pool["pool_bytes"] == pool["lower_bound"], "no plan needs less"
     assert ("vacuous" in lines[10].did) == (light.name in saturated)

@@ -55,8 +55,8 @@ VERSIONS = ("__STDC_VERSION__", "__cplusplus")
 """What says which language it is."""
 MOST_NAMES = 40
 """Names that a file may ask for."""
-CUT = re.compile(r"^( *static const \w+ \w+\[\d+\] = \{\n)(.*?)^\};$", re.DOTALL | re.MULTILINE)
-"""A table, which is large."""
+CUT = re.compile(r"^(( *)static const \w+ \w+\[\d+\] = \{\n)(.*?)^\2\};$", re.DOTALL | re.MULTILINE)
+"""A table, which is large; it ends where it is indented as it began."""
 
 
 @dataclass
@@ -177,8 +177,8 @@ def require_aligned(text: str) -> None:
 
 def _words(table: re.Match[str]) -> str:
     """A table with the words of its elements alone: macros may stand for them."""
-    words = dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*|#.*", table[2]))
-    return table[1] + "\n".join(words) + "\n};"
+    words = dict.fromkeys(re.findall(r"(?<![\w.])[A-Za-z_]\w*|#.*", table[3]))
+    return table[1] + "\n".join(words) + f"\n{table[2]}}};"
 
 
 def _preprocessed(source: CSource, text: str, macros: Mapping[str, str]) -> _Preprocessed:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.verify.app.test_report import moved, report_of
 
 from assay.verify.app.report.page import page
 from tests.verify.app.report.programs import hostile, many, rich
+from tests.verify.app.report.test_report import moved, report_of
 
 BROWSER = next((b for name in ("chromium", "chromium-browser", "google-chrome") if (b := shutil.which(name))), None)
 
