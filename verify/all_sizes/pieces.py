@@ -20,6 +20,7 @@ from assay.semantics.scalar import (
     Number,
     Var,
     apply,
+    as_expr,
     choice,
     const,
     linear,
@@ -250,3 +251,14 @@ def _factor(atom: Expr, v: Var) -> Expr | None:
 
 def _size(factor: Expr) -> float:
     return abs(int(factor.value)) if isinstance(factor, Const) else float("inf")
+
+
+def fits_machine(buffer: Buffer) -> list[Expr]:
+    """That a buffer fits a machine."""
+    found: list[Expr] = []
+    for first in range(len(buffer.shape)):
+        size: Number = buffer.dtype.itemsize
+        for d in buffer.shape[first:]:
+            size = as_expr(d) * size
+            found.append(apply("le", as_expr(size), const(1 << 56)))
+    return found

@@ -20,7 +20,6 @@ from assay.semantics.scalar import (
     Cast,
     Expr,
     Load,
-    Number,
     Var,
     apply,
     as_expr,
@@ -40,6 +39,7 @@ from assay.verify.all_sizes.pieces import (
     NotFollowed,
     carried_contents,
     element_of,
+    fits_machine,
     of_input,
     reaches,
     require_told,
@@ -190,7 +190,7 @@ class FunctionReader:
 
     def require_range(self, value: Expr) -> None:
         """Sizes that are part of a value stay in their dtype, as those of indices are shown to elsewhere."""
-        small = [f for b in self.func.params for f in _fits(b)]
+        small = [f for b in self.func.params for f in fits_machine(b)]
         own = {id(n) for n in post_order(value, lambda n: () if isinstance(n, Load) else n.children)}
         for node in post_order(value):
             if id(node) in own and node.dtype is INT64 and may_overflow(node) and not is_data(node):
@@ -449,17 +449,6 @@ def joined_fold(fold: Fold) -> Fold:
         return fold
     together = (*fold.vars, *inner.vars), (*fold.extents, *inner.extents)
     return Fold(fold.dtype, *together, inner.acc, fold.init, inner.step)
-
-
-def _fits(buffer: Buffer) -> list[Expr]:
-    """That a buffer fits a machine."""
-    found: list[Expr] = []
-    for first in range(len(buffer.shape)):
-        size: Number = buffer.dtype.itemsize
-        for d in buffer.shape[first:]:
-            size = as_expr(d) * size
-            found.append(apply("le", as_expr(size), const(1 << 56)))
-    return found
 
 
 def _variables(expr: Expr) -> set[Expr]:
