@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product as combinations
 
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph.matching import Bound, instantiate
 from assay.semantics.indexed import meaning_of
 from assay.semantics.operator import Attrs
@@ -102,9 +102,13 @@ def _at(use: SymbolicUse, sizes: Mapping[Var, int]) -> KernelProof | None:
     meaning = meaning_of(use.op.name)
     if meaning is None:
         return KernelProof(UNKNOWN, "not stated in index notation")
-    if any(evaluate_dim(d, sizes) < 0 for t in flatten(use.result) for d in t.shape):
+    needs = meaning.needs(use_of(use.op, use.attrs, use.operands, use.result))
+    try:
+        if any(evaluate_dim(d, sizes) < 0 for t in flatten(use.result) for d in t.shape):
+            return None
+        allowed = all(bool(evaluate(e, sizes)) for e in needs)
+    except Trap:  # a size is divided by one that is 0: no run has these
         return None
-    allowed = all(bool(evaluate(e, sizes)) for e in meaning.needs(use_of(use.op, use.attrs, use.operands, use.result)))
     result = instantiate(use.result, bound)
     try:
         told = use.op.type_rule(attrs, operands)
