@@ -51,3 +51,36 @@ class Places:
         return type(wrong)(
             f"{wrong.message}\n{self.source.excerpt(line, column, column + 1)}", where=wrong.where, label=wrong.label
         )
+
+
+class TokenCursor:
+    """A place in a list of words, the last of which is the end."""
+
+    def __init__(self, places: Places, tokens: list[Token]) -> None:
+        self.places = places
+        self.tokens = tokens
+        self.at = 0
+
+    @property
+    def next(self) -> Token:
+        """The next word, which stays."""
+        return self.tokens[self.at]
+
+    def ahead(self, count: int) -> Token:
+        """The word `count` places ahead, or the end."""
+        return self.tokens[min(self.at + count, len(self.tokens) - 1)]
+
+    def take(self) -> Token:
+        """The next word, and go on past it; the end is never passed."""
+        token = self.tokens[self.at]
+        if token.kind != "end":
+            self.at += 1
+        return token
+
+    def when(self, text: str) -> bool:
+        """Whether the next word is this sign or name; it is taken then."""
+        token = self.tokens[self.at]
+        if token.text == text and token.kind in ("sign", "name"):
+            self.at += 1
+            return True
+        return False

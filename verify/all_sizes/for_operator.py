@@ -50,13 +50,16 @@ def general_proof(op: Operator, example: Example, most: int = MOST_POINTS) -> Ge
     return use_proof(use, use.kernel(), most)
 
 
-def use_proof(use: SymbolicUse, kernel: PrimFunc, most: int = MOST_POINTS) -> GeneralProof:
-    """What is proved for all sizes of a kernel of an operator at these types."""
+def use_proof(
+    use: SymbolicUse, kernel: PrimFunc, most: int = MOST_POINTS, small: SmallProof | None = None
+) -> GeneralProof:
+    """What is proved for all sizes of a kernel of an operator at these types; `small`, where that is known, of the
+    notation at small sizes."""
     op = use.op
     if meaning_of(op.name) is None:
         why = f"{op.name} is not stated in index notation"
         return GeneralProof(use, SmallProof(KernelProof(UNKNOWN, why)), AllSizesProof(False, why))
-    small = prove_small(use, most)
+    small = small or prove_small(use, most)
     if not small.proof.holds:  # nothing would rest on the kernel
         why = f"that the index notation is the definition is not shown: {small.proof.reason}"
         return GeneralProof(use, small, AllSizesProof(False, why))

@@ -97,9 +97,9 @@ def check(
     object of the protocol `Backend` in this one; so are the outputs `expected`. A file is judged as the model that it
     is; a module is exported for that. `dims` gives symbolic dims numbers, `bounds` the least and the greatest that they
     may be; what has neither is lowered for all sizes, and run at several. `exclude` names rights that whoever is judged
-    does not have; `stop_after` the last line of our own; with `prove` kernels are
-    proved that take minutes; `patience` the seconds that a named one may take for an answer
-    (600); `page` a directory for the page of `assay check --report`.
+    does not have; `stop_after` the last line of our own; with `prove` kernels are proved that take minutes; `patience`
+    the seconds that a named one may take for an answer (600); `page` a directory for the page of `assay check
+    --report`.
     `on_line` gets each line as it is found. The rest are the options of `assay check` by the same names: `pools`,
     `constant_pools`, `planner`, `io_in_pools` and `alignment` of memory, `on` and `host` of devices, `dump` a directory
     for the module after each stage, `skip` stages to leave out, `passes` optional ones.

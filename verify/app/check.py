@@ -472,7 +472,7 @@ class CheckRun:
         if not found:
             raise small
         did, evidence = found[0]
-        more = [id(r) for r in others]
+        more = {id(r) for r in others}
         usual = [r.sizes for r in ran if id(r) not in more]
         where = [*([told_sizes(usual)] if usual else []), *(told_point(r.sizes) for r in ran if id(r) in more)]
         return "; ".join([did, f"at {' and at '.join(where)}", *self.left_out, *missing]), evidence

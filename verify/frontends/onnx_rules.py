@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -77,7 +77,8 @@ def operators_of(model: ModelProto) -> dict[str, int]:
     return found
 
 
-def _case_operator(case: OnnxCase) -> str:
+def case_operator(case: OnnxCase) -> str:
+    """The operator and version that a case is of; "" where there is no model."""
     if not case.model:
         return ""
     uses = operators_of(onnx.load_model_from_string(case.model))
@@ -95,7 +96,7 @@ def prove_rules(name: str = "") -> Iterator[RuleProof]:
         if whole is None or name not in ("", whole.operator):
             continue
         found = True
-        yield RuleProof(_case_operator(whole), expanded.removeprefix("node/"), _proved(whole, body))
+        yield RuleProof(case_operator(whole), expanded.removeprefix("node/"), _proved(whole, body))
     if not found:
         raise Invalid(
             f"ONNX has no case of {name!r} with a body: its operators have names as Softmax, and most have no body",
@@ -109,35 +110,6 @@ def _proved(whole: OnnxCase, body: OnnxCase) -> KernelProof:
     except (AssayError, NotJudged) as wrong:
         return KernelProof(UNKNOWN, str(wrong))
     return prove_functions(source, target)
-
-
-def made_table(proofs: Iterable[RuleProof], failing: Sequence[str] = ()) -> list[RuleRow]:
-    """The table: a row for each version of an operator that the standard has cases of. `failing` are the cases of which
-    the stored results are not what we give."""
-    of: dict[str, list[RuleProof]] = {}
-    for p in proofs:
-        of.setdefault(p.operator, []).append(p)
-    count: dict[str, int] = {}
-    for c in onnx_cases("^node/"):
-        if not EXPANDED.match(c.name) and c.name.removeprefix("node/") not in failing:
-            key = _case_operator(c)
-            count[key] = count.get(key, 0) + 1
-    rows = []
-    for key in sorted({*of, *count} - {""}):
-        some = of.get(key, [])
-        shown = [p for p in some if p.proof.holds]
-        notion = min((p.proof.notion for p in shown), default=UNKNOWN)
-        why = next((p.proof.reason for p in some if not p.proof.holds), "")
-        rows.append(RuleRow(key, len(some), len(shown), int(notion), count.get(key, 0), " ".join(why.split())[:160]))
-    return rows
-
-
-def written_table(rows: Iterable[RuleRow], path: str) -> None:
-    """Write the table."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(RuleRow)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(r) for r in rows)
 
 
 @cache

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call
@@ -11,7 +11,6 @@ from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.operator import Example, Operator
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.types import TensorType, TupleType
-from assay.verify.all_sizes import prove_for_all_sizes
 from assay.verify.all_sizes.for_operator import use_proof
 from assay.verify.all_sizes.small import SmallProof, prove_small
 from assay.verify.all_sizes.symbols import SymbolicUse, symbolic_use
@@ -117,11 +116,8 @@ class KernelProofs:
         key = f"{op.name} {dict(use.attrs)} {[str(t) for t in use.operands]}"
         if key not in self.small:
             self.small[key] = prove_small(use, POINTS)
-        small = self.small[key].proof
-        if not small.holds:
-            return KernelProof(UNKNOWN, f"that the index notation is the definition is not shown: {small.reason}")
-        read = prove_for_all_sizes(kernel, op, call.attrs)
-        return small if read.holds else KernelProof(UNKNOWN, read.reason)
+        found = use_proof(replace(use, attrs=op.check_attrs(call.attrs)), kernel, POINTS, self.small[key])
+        return found.small.proof if found.holds else KernelProof(UNKNOWN, found.reason)
 
     def count(self, least: Notion) -> int:
         """How many kernels were shown in that notion or a stronger one."""

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from assay.lower.frontends.places import Places, Token
+from assay.lower.frontends.places import Places, Token, TokenCursor
 from assay.lower.frontends.relay.metadata import Metadata
 from assay.lower.frontends.relay.syntax import RelayProgram
 from assay.semantics.dtypes import DTYPES, DType
@@ -34,13 +34,11 @@ class Hole(TypeVar):
     """A type that the text leaves open: `_`, or one that is found from its uses."""
 
 
-class TokenReader:
+class TokenReader(TokenCursor):
     """A place in a list of words, and what the names of types mean there."""
 
     def __init__(self, places: Places, tokens: list[Token], metadata: Metadata) -> None:
-        self.places = places
-        self.tokens = tokens
-        self.at = 0
+        super().__init__(places, tokens)
         self.comma = False
         """Whether a comma stood after the last item of a list."""
         self.metadata = metadata
@@ -51,30 +49,6 @@ class TokenReader:
         self.prelude_types: Mapping[str, DataDef] = {}
 
     # --- words -----------------------------------------------------------------------------------------------------
-
-    @property
-    def next(self) -> Token:
-        """The next word, which stays."""
-        return self.tokens[self.at]
-
-    def ahead(self, count: int) -> Token:
-        """The word `count` places ahead, or the end."""
-        return self.tokens[min(self.at + count, len(self.tokens) - 1)]
-
-    def take(self) -> Token:
-        """The next word, and go on past it; the end is never passed."""
-        token = self.tokens[self.at]
-        if token.kind != "end":
-            self.at += 1
-        return token
-
-    def when(self, text: str) -> bool:
-        """Whether the next word is this sign or keyword; it is taken then."""
-        token = self.tokens[self.at]
-        if token.text == text and token.kind in ("sign", "name"):
-            self.at += 1
-            return True
-        return False
 
     def need(self, text: str, other: str = "") -> Token:
         """The next word, which must be this one. `other` says what it might have been as well."""

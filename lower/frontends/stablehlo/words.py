@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any, NoReturn
 
-from assay.lower.frontends.places import Places, Token
+from assay.lower.frontends.places import Places, Token, TokenCursor
 from assay.lower.frontends.stablehlo.syntax import (
     Dense,
     Dialect,
@@ -47,42 +47,16 @@ def element_type(name: str) -> DType | None:
     return DTYPES.get(_FLOATS.get(name, ""))
 
 
-class WordReader:
+class WordReader(TokenCursor):
     """A place in a list of words. What is wrong is said at a word."""
 
     def __init__(self, places: Places, tokens: list[Token]) -> None:
-        self.places = places
-        self.tokens = tokens
-        self.at = 0
+        super().__init__(places, tokens)
         self.depth = 0
         self.aliases: dict[str, Any] = {}
         """What `#name = ...` and `!name = ...` at the top of the text stand for."""
 
     # --- words -----------------------------------------------------------------------------------------------------
-
-    @property
-    def next(self) -> Token:
-        """The next word, which stays."""
-        return self.tokens[self.at]
-
-    def ahead(self, count: int) -> Token:
-        """The word `count` places ahead, or the end."""
-        return self.tokens[min(self.at + count, len(self.tokens) - 1)]
-
-    def take(self) -> Token:
-        """The next word, and go on past it; the end is never passed."""
-        token = self.tokens[self.at]
-        if token.kind != "end":
-            self.at += 1
-        return token
-
-    def when(self, text: str) -> bool:
-        """Whether the next word is this sign or name; it is taken then."""
-        token = self.tokens[self.at]
-        if token.text == text and token.kind in ("sign", "name"):
-            self.at += 1
-            return True
-        return False
 
     def need(self, text: str) -> Token:
         """The next word, which must be this one."""

@@ -1,5 +1,4 @@
-"""Executables of bytecode through commands: all that a run can show is the source's, bounds are kept, kinds are known
-before a run, and messages say what they are about."""
+"""Executables of bytecode through commands: what a run shows is the source's, bounds are kept, kinds are known."""
 
 from __future__ import annotations
 
@@ -360,8 +359,7 @@ NAMED = """
 """
 
 
-# The alarm may come while Python drops a weak reference, where nothing can be raised: it comes again.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a signal that comes again
 def test_a_size_at_which_a_run_does_not_end_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

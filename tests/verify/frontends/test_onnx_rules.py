@@ -17,9 +17,9 @@ from assay.semantics.graph import Function
 from assay.semantics.text.module_text import parse
 from assay.verify.app.cli import main
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
-from assay.verify.frontends.onnx_rules import RuleRow, known_rules, made_table, prove_rules
+from assay.verify.frontends.onnx_rules import RuleRow, known_rules, prove_rules
 from assay.verify.operator_terms.graphs import prove_functions
-from tests.verify.frontends.rule_table import rows
+from tests.verify.frontends.rule_table import made_table, rows
 
 HEAD = """
 from tvm.script import ir as I

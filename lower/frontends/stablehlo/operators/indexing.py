@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
+from assay.lower.frontends.stablehlo.operators.loops import counted_loop
 from assay.lower.frontends.stablehlo.operators.movement import computed_shape
 from assay.lower.frontends.stablehlo.operators.reduction import recognised
-from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, DTYPES, INT64
-from assay.semantics.graph import Expr
+from assay.semantics.graph import Expr, Var
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim, provably_equal, simplify
 from assay.semantics.tasks import Task
-from assay.semantics.types import FuncType, TensorType, TupleType
 
 FAR = 1 << 61
 """A place further away is brought here: it is outside of everything, and sums with it do not wrap."""
@@ -270,29 +269,21 @@ def at_once(node: HloNode, x: Expr, where: Expr, update: Expr, how: str) -> Expr
 def one_by_one(
     node: HloNode, xs: Sequence[Expr], where: Expr, updates: Sequence[Expr], count: Dim, region: int
 ) -> Task[list[Expr]]:
-    """The updates of vectors, one after another, by the region: a local function that calls itself."""
-    builder = node.builder
-    end = node.amount(count)
-    k = graph.var("k", TensorType((), INT64))
-    states = [graph.var(f"x{i}", x.type) for i, x in enumerate(xs)]
-    result = TupleType(tuple(x.type for x in xs))
-    loop = graph.var("update", FuncType((k.type, *result.fields), result))
-    outer, scope = builder.scope, type(builder.scope)()
-    builder.scope = scope
-    place = node.call("take", where, k, axis=0)
-    old = [node.call("take", s, place, axis=0) for s in states]
-    new = yield node.run_region(region, [*old, *(node.call("take", u, k, axis=0) for u in updates)])
-    if len(new) != len(xs):
-        raise node.wrong(f"its region gives {len(new)} values; {len(xs)} are wanted")
-    index = node.shaped(place, 1, 1)
-    next_ = [node.call("scatter_nd", s, index, node.shaped(n, 1), reduction="none")
-             for s, n in zip(states, new, strict=True)]  # fmt: skip
-    again = builder.around(graph.call(loop, node.call("add", k, 1), *next_), scope)
-    builder.scope = outer
-    body = graph.if_(graph.call("less", k, end), again, graph.tuple_of(*states))
-    made = graph.function([k, *states], body, result, pure=True)
-    value = builder.named(graph.let(loop, made, graph.call(loop, builder.constant(0, INT64), *xs)))
-    return [builder.named(graph.get(value, i)) for i in range(len(xs))]
+    """The updates of vectors, one after another, by the region."""
+
+    def update(k: Var, states: Sequence[Var]) -> Task[Sequence[Expr]]:
+        place = node.call("take", where, k, axis=0)
+        old = [node.call("take", s, place, axis=0) for s in states]
+        new = yield node.run_region(region, [*old, *(node.call("take", u, k, axis=0) for u in updates)])
+        if len(new) != len(xs):
+            raise node.wrong(f"its region gives {len(new)} values; {len(xs)} are wanted")
+        index = node.shaped(place, 1, 1)
+        return [
+            node.call("scatter_nd", s, index, node.shaped(n, 1), reduction="none")
+            for s, n in zip(states, new, strict=True)
+        ]
+
+    return (yield from counted_loop(node, count, xs, update))
 
 
 TABLE: dict[str, HloRule] = {

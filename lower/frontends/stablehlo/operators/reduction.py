@@ -12,15 +12,14 @@ from dataclasses import replace
 
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.elementwise import ELEMENTWISE
+from assay.lower.frontends.stablehlo.operators.loops import counted_loop
 from assay.lower.frontends.stablehlo.operators.movement import known_number
 from assay.lower.frontends.stablehlo.syntax import Operation, Region
-from assay.semantics import graph
-from assay.semantics.dtypes import BOOL, INT64, DType
-from assay.semantics.graph import Expr
+from assay.semantics.dtypes import BOOL, DType
+from assay.semantics.graph import Expr, Var
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
 from assay.semantics.tasks import Task
-from assay.semantics.types import FuncType, TensorType, TupleType
 
 ONE_OPERATION = {"stablehlo.add": "add", "stablehlo.multiply": "mul", "stablehlo.maximum": "max",
                  "stablehlo.minimum": "min", "stablehlo.and": "and", "stablehlo.or": "or"}  # fmt: skip
@@ -149,26 +148,14 @@ def halved(node: HloNode, xs: Sequence[Expr], inits: Sequence[Expr], size: int) 
 
 
 def folded(node: HloNode, xs: Sequence[Expr], inits: Sequence[Expr], size: Dim) -> Task[list[Expr]]:
-    """Elements along the first axis, one after another: a local function that calls itself. For sizes that are not
-    known."""
-    builder = node.builder
+    """Elements along the first axis, one after another. For sizes that are not known."""
     starts = [node.stretched(i, *tensor_of(x).shape[1:]) for i, x in zip(inits, xs, strict=True)]
-    end = node.amount(size)
-    place = graph.var("i", TensorType((), INT64))
-    sofar = [graph.var(f"so_far{k}", s.type) for k, s in enumerate(starts)]
-    result = TupleType(tuple(s.type for s in starts))
-    loop = graph.var("fold", FuncType((place.type, *result.fields), result))
-    outer, scope = builder.scope, type(builder.scope)()
-    builder.scope = scope
-    items = [node.call("take", x, place, axis=0) for x in xs]
-    met = yield combined(node, [*sofar, *items], [tensor_of(s).shape for s in starts])
-    again = builder.around(graph.call(loop, node.call("add", place, 1), *met), scope)
-    builder.scope = outer
-    body = graph.if_(graph.call("less", place, end), again, graph.tuple_of(*sofar))
-    made = graph.function([place, *sofar], body, result, pure=True)
-    done = graph.let(loop, made, graph.call(loop, builder.constant(0, INT64), *starts))
-    value = builder.named(done)
-    return [builder.named(graph.get(value, k)) for k in range(len(starts))]
+
+    def meet(place: Var, states: Sequence[Var]) -> Task[Sequence[Expr]]:
+        items = [node.call("take", x, place, axis=0) for x in xs]
+        return (yield from combined(node, [*states, *items], [tensor_of(s).shape for s in starts]))
+
+    return (yield from counted_loop(node, size, starts, meet))
 
 
 TABLE: dict[str, HloRule] = {"stablehlo.reduce": reduce}
