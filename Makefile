@@ -18,14 +18,21 @@ test quick campaign: export PYTHONDONTWRITEBYTECODE :=
 test quick campaign: export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types quick bench campaign mutants docs wheel clean compiler
+.PHONY: help demo demo-fault test lint types quick bench campaign mutants docs wheel clean compiler
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  Variables: PYTHON=$(PYTHON) CC=$(CC) JOBS=$(JOBS); for demo also MODEL=path/to/model.onnx"
 
 demo: $(READY) compiler $(SHUFFLENET) ## check a real model (shufflenet) from import to compiled C, ONNX Runtime judged too
 	$(BIN)/assay check "$(MODEL)" --backend onnxruntime
+
+demo-fault: $(READY) compiler $(SHUFFLENET) ## plant a fault in a pass and one in a backend, and show that both are found
+	@echo 'A pass that writes batch norms out, and forgets the square root (tests/zoo/demo_faults.py):'
+	$(BIN)/assay check "$(MODEL)" --passes 'own[run=tests.zoo.demo_faults:by_variance]' --stop-after own; test $$? -eq 1
+	@echo; echo 'A backend that takes the two sizes of a channel shuffle for each other:'
+	$(BIN)/assay judge "$(MODEL)" --backend tests.zoo.demo_faults:shuffled --kinds random; test $$? -eq 1
+	@echo; echo 'Both were found.'
 
 test: $(READY) compiler lint types ## lint, types and all tests but the long random runs and the benchmarks
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal

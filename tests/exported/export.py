@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,18 @@ def traced(name: str, opset: int) -> onnx.ModelProto:
     given = tuple(torch.from_numpy(a) for a in case.arrays(case.example).values())
     axes = {n: g.axes for n, g in case.inputs.items()}
     file = io.BytesIO()
-    torch.onnx.export(
-        module,
-        given,
-        file,
-        input_names=list(case.inputs),
-        output_names=list(case.outputs),
-        dynamic_axes=axes,
-        opset_version=opset,
-        dynamo=False,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the exporter is the older one, and of what it traces as numbers
+        torch.onnx.export(
+            module,
+            given,
+            file,
+            input_names=list(case.inputs),
+            output_names=list(case.outputs),
+            dynamic_axes=axes,
+            opset_version=opset,
+            dynamo=False,
+        )
     return onnx.load_from_string(file.getvalue())
 
 
@@ -43,16 +46,18 @@ def exported(name: str, opset: int) -> onnx.ModelProto:
     shapes: list[Any] = [dict.fromkeys(g.axes, torch.export.Dim.DYNAMIC) for g in case.inputs.values()]
     if "past_key.0" in case.inputs:
         shapes = [*shapes[:2], tuple(shapes[2:])]
-    made = torch.onnx.export(
-        module,
-        given,
-        input_names=list(case.inputs),
-        output_names=list(case.outputs),
-        dynamic_shapes=tuple(shapes),
-        opset_version=opset,
-        dynamo=True,
-        verbose=False,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what the exporter calls in itself
+        made = torch.onnx.export(
+            module,
+            given,
+            input_names=list(case.inputs),
+            output_names=list(case.outputs),
+            dynamic_shapes=tuple(shapes),
+            opset_version=opset,
+            dynamo=True,
+            verbose=False,
+        )
     return made.model_proto
 
 
