@@ -1,4 +1,4 @@
-"""One command of `assay` for each of several files, as pre-commit hands them over (specs/verify.md, "In somebody's CI").
+"""One command for each of several files, as pre-commit hands them over (specs/verify.md, "In somebody's CI").
 
 python -m assay.verify.plugins.each_file judge --backend onnxruntime A.onnx B.onnx
 """
