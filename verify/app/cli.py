@@ -31,7 +31,7 @@ from assay.verify.app.terminal import Screen, streams
 from assay.verify.exits import Exit
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Say what a tensor program means, lower it to C, and prove each step.",

@@ -39,10 +39,12 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Places:
-    """Where a judgement is written beside the terminal, and what it is compared with."""
+    """Where a judgement is written beside the terminal, and what it is compared with; `quiet`: of the terminal only the
+    closing lines are wanted."""
 
     junit: Path | None = None
     baseline: Path | None = None
+    quiet: bool = False
 
 
 def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Judgement]) -> Exit:
@@ -61,14 +63,14 @@ def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Jud
             answer.update(judgement_data(what, begun))
             if baseline is not None:
                 baseline.require_same(answer["digest"])
-            if not as_json:
+            if not as_json and not to.quiet:
                 for line in begun.opening():
                     out.print(line)
 
         def on_verdict(verdict: BackendVerdict) -> None:
             answer["backends"].append(backend_data(verdict))
             if not as_json:
-                print_verdict(out, verdict, what)
+                print_verdict(out, verdict, what, to.quiet)
 
         found = work(on_start=on_start, on_verdict=on_verdict, progress=progress)
         if to.junit is not None:
@@ -79,7 +81,8 @@ def show_judgement(what: str, as_json: bool, to: Places, work: Callable[..., Jud
     if as_json:
         write_answer({**data, **({"baseline": compared.as_data()} if compared else {}), "exit": int(code)})
         return code
-    print_end(out, found.verdicts)
+    if not to.quiet:
+        print_end(out, found.verdicts)
     for line in compared.lines() if compared else ():
         out.print(line)
     return code
@@ -102,8 +105,17 @@ def word(row: Row) -> str:
     return sample.outcome if error is None else sample.of_output(error.tensor)
 
 
-def print_verdict(out: Screen, verdict: BackendVerdict, what: str) -> None:
-    """The table of one backend and its closing line; of TVM, with what looks for the pass."""
+def print_verdict(out: Screen, verdict: BackendVerdict, what: str, quiet: bool = False) -> None:
+    """The table of one backend, unless `quiet`, and its closing line; of TVM, with what looks for the pass."""
+    if not quiet:
+        _print_rows(out, verdict)
+    out.print(cell(verdict.closing(), STYLES.get(verdict.outcome, "bold yellow")))
+    if verdict.outcome in ("wrong", "implausible") and verdict.name.partition(":")[0] == "tvm":
+        command = f"assay check {quote(what)} --backend {quote(verdict.name)} --per-pass"
+        out.print(cell(f"which pass it is, on --inputs or random ones: {command}"))
+
+
+def _print_rows(out: Screen, verdict: BackendVerdict) -> None:
     rows = table_rows(verdict)
     out.print(Text(f"\n{printable(verdict.name)}", "bold"))
     if rows:
@@ -115,10 +127,6 @@ def print_verdict(out: Screen, verdict: BackendVerdict, what: str) -> None:
     for sample in verdict.samples:
         for piece in sample.pieces[:3]:
             out.print(f"  {sample.sample}: {piece.title}: {piece.verdict}")
-    out.print(cell(verdict.closing(), STYLES.get(verdict.outcome, "bold yellow")))
-    if verdict.outcome in ("wrong", "implausible") and verdict.name.partition(":")[0] == "tvm":
-        command = f"assay check {quote(what)} --backend {quote(verdict.name)} --per-pass"
-        out.print(cell(f"which pass it is, on --inputs or random ones: {command}"))
 
 
 def _table(width: int, rows: Sequence[Row]) -> Table:

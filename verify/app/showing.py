@@ -16,6 +16,7 @@ from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.assumed import Assumption, assumed
 from assay.verify.app.check import Line
 from assay.verify.app.junit import TestCase, write_junit
+from assay.verify.app.summary import summary
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.border.files import require_file_place
 from assay.verify.evidence import holds_all
@@ -23,10 +24,17 @@ from assay.verify.exits import Exit
 
 
 def show_run(
-    what: str, seed: int, as_json: bool, work: Callable[..., Report], junit: Path | None = None, trust: bool = False
+    what: str,
+    seed: int,
+    as_json: bool,
+    work: Callable[..., Report],
+    junit: Path | None = None,
+    trust: bool = False,
+    quiet: bool = False,
 ) -> Exit:
-    """Do the work, which tells its lines `on_line` and how far it is as `progress`: print each line as it comes, or all
-    as JSON at the end, and as JUnit's XML to `junit`; with `trust` what the lines rest on, too. The exit code."""
+    """Do the work, which tells its lines `on_line` and how far it is as `progress`: print each line as it comes and
+    what they come to, or all as JSON at the end, and as JUnit's XML to `junit`; with `trust` what the lines rest on,
+    too; `quiet` only what they come to, and lines that do not hold. The exit code."""
     if junit is not None:
         require_file_place(junit)
     out = Screen(stderr=as_json)
@@ -44,7 +52,7 @@ def show_run(
             done.append(line)
             answer["lines"].append(line.as_data())
             answer["holds"] = holds_all(line.evidence for line in done)
-            if not as_json:
+            if not as_json and not (quiet and line.evidence.holds):
                 print_line(out, line)
 
         found = work(on_line=on_line, progress=progress)
@@ -53,10 +61,13 @@ def show_run(
         if trust:
             rests = assumed(found.lines)
             answer["assumed"] = [a.as_data() for a in rests]
+        answer["summary"] = summary(found.lines)
     if as_json:
         write_answer(answer)
-    elif trust:
+        return found.exit
+    if trust and not quiet:
         print_assumed(out, rests)
+    out.print(answer["summary"])
     return found.exit
 
 

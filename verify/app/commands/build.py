@@ -14,6 +14,7 @@ from assay.verify.app.commands.declared import (
     Dims,
     Inputs,
     Model,
+    Quiet,
     Seed,
     SizeBounds,
     held,
@@ -67,6 +68,7 @@ def build(
             show_default=False,
         ),
     ] = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR; with --vm its bytecode and the
@@ -88,4 +90,4 @@ def build(
         late_constants=late_constants,
         **how,
     )
-    raise typer.Exit(show_run(str(model), seed, as_json, work))
+    raise typer.Exit(show_run(str(model), seed, as_json, work, quiet=quiet))

@@ -15,6 +15,7 @@ from assay.verify.app.commands.declared import (
     Junit,
     Model,
     Patience,
+    Quiet,
     Seed,
     SizeBounds,
     held,
@@ -78,6 +79,7 @@ def check(
     ] = False,
     junit: Junit = None,
     patience: Patience = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
@@ -117,4 +119,4 @@ def check(
         page=report,
         **how,
     )
-    raise typer.Exit(show_run(str(model), seed, as_json, work, junit))
+    raise typer.Exit(show_run(str(model), seed, as_json, work, junit, quiet=quiet))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
+from typer.models import OptionInfo
 
 from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
@@ -57,6 +60,9 @@ Patience = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="print what does not hold, and in one line what all comes to; no more")
+]
 Junit = Annotated[
     Path | None,
     typer.Option("--junit", metavar="FILE", help="write what was found as JUnit's XML, a test for each part"),
@@ -145,6 +151,7 @@ Timeout = Annotated[
         "--timeout", metavar="S", help="the seconds that it may take, or none; by default an hour", show_default=False
     ),
 ]
+NoColor = Annotated[bool, typer.Option("--no-color", help="no colours, as with NO_COLOR=1")]
 
 
 LOWERING: Mapping[str, Any] = {
@@ -157,9 +164,25 @@ JOINED = ("pools", "constant_pools", "passes")
 """Options that are lists in one text. Given several times, they are one list."""
 
 
+HEADINGS: Mapping[str, Sequence[str]] = {
+    "Inputs and sizes": ("inputs", "dim", "bound", "seed", "constants", "kinds", "runs", "stream", "repeat"),
+    "Memory plan": ("pools", "constant_pools", "planner", "io_in_pools", "alignment"),
+    "Lowering": ("on", "host", "skip", "passes", "vm", "interface", "device"),
+    "Who is judged": (
+        "backend", "expected", "recorded", "exclude", "per_pass", "per_kernel", "patience", "sound_only",
+    ),
+    "What is written": (
+        "output", "dump", "report", "junit", "as_json", "quiet", "no_color", "baseline", "badge", "text", "plot",
+    ),
+    "Limits": ("memory", "timeout", "threads"),
+}  # fmt: skip
+"""Under which heading `--help` shows an option that several commands have; the others are what the command is about."""
+_HEADING = {name: heading for heading, names in HEADINGS.items() for name in names}
+
+
 def held(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options --memory and --timeout, and held to them. Its parameter `how`, if it has one, is the
-    options in LOWERING, by name."""
+    """A command with the options --memory and --timeout, and held to them, and with --no-color. Its parameter `how`, if
+    it has one, is the options in LOWERING, by name."""
     longest = None if command.__name__ == "fuzz" else SECONDS
     own = signature(command, eval_str=True)
     parameters: list[Parameter] = []
@@ -169,11 +192,17 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
     for i, p in enumerate(parameters):
         if p.name in JOINED:
             parameters[i] = p.replace(annotation=Annotated[list[str], *p.annotation.__metadata__], default=[])
-    for name, kind in (("memory", MemoryLimit), ("timeout", Timeout)):
-        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default="", annotation=kind))
+    added: list[tuple[str, Any, Any]] = [
+        ("memory", "", MemoryLimit), ("timeout", "", Timeout), ("no_color", False, NoColor),
+    ]  # fmt: skip
+    for name, default, kind in added:
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+    parameters = [_grouped(p) for p in parameters]
 
     @wraps(command)
-    def run(*args: Any, memory: str, timeout: str, **options: Any) -> None:
+    def run(*args: Any, memory: str, timeout: str, no_color: bool, **options: Any) -> None:
+        if no_color:
+            os.environ["NO_COLOR"] = "1"  # for the processes that the command starts too
         most = parse_memory(memory) if memory else default_memory()
         seconds = parse_seconds(timeout) if timeout else longest
         options.update({n: ",".join(filter(None, options[n])) for n in JOINED if n in options})
@@ -190,6 +219,20 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _grouped(p: Parameter) -> Parameter:
+    """An option under its heading."""
+    if p.name not in _HEADING or get_origin(p.annotation) is not Annotated:
+        return p
+    kind, *said = get_args(p.annotation)
+    under = [_under(copy(s), _HEADING[p.name]) if isinstance(s, OptionInfo) else s for s in said]
+    return p.replace(annotation=Annotated[kind, *under])
+
+
+def _under(option: OptionInfo, heading: str) -> OptionInfo:
+    option.rich_help_panel = heading
+    return option
 
 
 def parse_dims(given: Iterable[str]) -> dict[str, int]:

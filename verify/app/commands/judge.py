@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Junit, Model, Patience, Seed, held, parse_dims
+from assay.verify.app.commands.declared import (
+    AsJson,
+    Dims,
+    Inputs,
+    Junit,
+    Model,
+    Patience,
+    Quiet,
+    Seed,
+    held,
+    parse_dims,
+)
 
 
 @held
@@ -69,6 +80,7 @@ def judge(
             help="what --json wrote before: only what it has not counts to the exit code",
         ),
     ] = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge backends on MODEL, what was recorded of one, or a second program: is what they give what its definition
@@ -83,4 +95,4 @@ def judge(
         kinds=kinds or DEFAULT_KINDS, runs=runs, seed=seed, exclude=exclude, sound_only=sound_only, page=report,
         patience=patience,
     )  # fmt: skip
-    raise typer.Exit(show_judgement(str(model), as_json, Places(junit, baseline), work))
+    raise typer.Exit(show_judgement(str(model), as_json, Places(junit, baseline, quiet), work))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Constants, held
+from assay.verify.app.commands.declared import AsJson, Constants, Quiet, held
 
 
 @held
@@ -33,6 +33,7 @@ def verify(
         bool, typer.Option("--second-opinion", help="cvc5 decides the proofs that are kept, too; it must be installed")
     ] = False,
     constants: Constants = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a certificate again, from nothing but the directory or the file, and tell what that rests on."""
@@ -41,4 +42,4 @@ def verify(
 
     stored = stored_at(directory, constants)
     work = partial(verify_certificate, stored, model=model, key=key, second=second)
-    raise typer.Exit(show_run(str(directory), stored.seed, as_json, work, trust=True))
+    raise typer.Exit(show_run(str(directory), stored.seed, as_json, work, trust=True, quiet=quiet))
