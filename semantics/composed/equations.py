@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.semantics.composed.maker import Maker, numbered, typed
+from assay.semantics.composed.maker import Maker, numbered, tensor_of
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import broadcast_shapes
 from assay.semantics.ops.sizes import product
@@ -25,7 +25,7 @@ class _Term:
     letters: tuple[str, ...]
 
     def size(self, letter: str) -> Dim:
-        return typed(self.value).shape[self.letters.index(letter)]
+        return tensor_of(self.value).shape[self.letters.index(letter)]
 
 
 def _equation(make: Maker, equation: str, operands: Sequence[Expr]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
@@ -35,7 +35,7 @@ def _equation(make: Maker, equation: str, operands: Sequence[Expr]) -> tuple[lis
     terms = left.split(",")
     if len(terms) != len(operands):
         raise make.wrong(f"equation {text!r} has {len(terms)} terms, {len(operands)} operands are given")
-    parts = [_letters(make, t, typed(x).ndim) for t, x in zip(terms, operands, strict=True)]
+    parts = [_letters(make, t, tensor_of(x).ndim) for t, x in zip(terms, operands, strict=True)]
     rest = max((sum(x.startswith("...") for x in p) for p in parts), default=0)
     dots = tuple(f"...{k}" for k in reversed(range(rest)))
     count = Counter(x for p in parts for x in p)
@@ -71,11 +71,11 @@ def _diagonal(make: Maker, value: Expr, letters: tuple[str, ...]) -> _Term:
     while len(set(letters)) < len(letters):
         first = next(k for k, x in enumerate(letters) if x in letters[k + 1 :])
         second = letters.index(letters[first], first + 1)
-        shape = typed(value).shape
+        shape = tensor_of(value).shape
         if not provably_equal(shape[first], shape[second]):
             raise make.wrong(f"axes {first} and {second} of {value.type} have one letter, but not one size")
         on = make.call("equal", numbered(make, value, first), numbered(make, value, second))
-        masked = make.call("where", on, value, make.constant(0, typed(value).dtype))
+        masked = make.call("where", on, value, make.constant(0, tensor_of(value).dtype))
         value = make.call("sum", masked, axis=(second,), keepdims=False)
         letters = letters[:second] + letters[second + 1 :]
     return _Term(value, letters)

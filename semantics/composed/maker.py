@@ -37,7 +37,7 @@ class Maker(Protocol):
         ...
 
 
-def typed(x: Expr) -> TensorType:
+def tensor_of(x: Expr) -> TensorType:
     """The type of an operand, which is a tensor."""
     assert isinstance(x.type, TensorType)
     return x.type
@@ -45,6 +45,6 @@ def typed(x: Expr) -> TensorType:
 
 def numbered(make: Maker, x: Expr, axis: int) -> Expr:
     """The numbers 0, 1, ... along an axis of `x`, in a shape that broadcasts to it."""
-    of = typed(x)
+    of = tensor_of(x)
     line = make.call("arange", size=of.shape[axis], dtype="int64")
     return make.shaped(line, (of.shape[axis], *(1,) * (of.ndim - 1 - axis)))

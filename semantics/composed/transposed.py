@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.semantics.composed.maker import Maker, typed
+from assay.semantics.composed.maker import Maker, tensor_of
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div
 from assay.semantics.scalar import simplify
@@ -25,7 +25,7 @@ def transposed_convolution(
     """Of x[N, C, *sizes] and w[C, M / groups, *kernel], whose kernel has known sizes; `before` and `after` are how much
     is cut off of the full result on each side of each spatial axis, or, below zero, added."""
     rank = len(strides)
-    kernel = [k for k in typed(w).shape[2:] if isinstance(k, int)]
+    kernel = [k for k in tensor_of(w).shape[2:] if isinstance(k, int)]
     wide = _with_zeros(make, x, strides)
     # what is cut off of the full result is as much less padding; below zero it is cut off of the operand
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
@@ -46,7 +46,7 @@ def transposed_convolution(
 
 def _with_zeros(make: Maker, x: Expr, strides: Sequence[int]) -> Expr:
     """The operand with stride - 1 zeros between neighbours."""
-    shape = list(typed(x).shape)
+    shape = list(tensor_of(x).shape)
     for axis, stride in enumerate(strides, start=2):
         if stride == 1:
             continue
@@ -64,7 +64,7 @@ def _with_zeros(make: Maker, x: Expr, strides: Sequence[int]) -> Expr:
 
 def _turned_kernel(make: Maker, w: Expr, groups: int, rank: int) -> Expr:
     """w[C, M / groups, *kernel] as the weights of a convolution [M, C / groups, *kernel], the kernel back to front."""
-    channels, features, *kernel = typed(w).shape
+    channels, features, *kernel = tensor_of(w).shape
     depth = floor_div(channels, groups)
     axes = tuple(range(2, 2 + rank))
     w = make.call("strided_slice", w, axes=axes, begin=(-1,) * rank, end=(-(2**63),) * rank, strides=(-1,) * rank)
