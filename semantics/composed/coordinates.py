@@ -1,4 +1,4 @@
-"""Coordinates of resized images (specs/lower.md, "Import")."""
+"""Coordinates of resized images (specs/semantics.md, "Text")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of products that are written as an equation, as products of matrices (specs/lower.md, "Import").
+"""Sums of products that are written as an equation, as products of matrices (specs/semantics.md, "Text").
 
 Every operand gets its axes by letter: a letter that stands twice is the diagonal. The operands are then multiplied
 one after another, and a letter is summed over as soon as nothing that follows has it.

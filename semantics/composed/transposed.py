@@ -1,4 +1,4 @@
-"""A transposed convolution as a convolution (specs/lower.md, "Import"): of the operand with zeros between its elements,
+"""A transposed convolution as a convolution (specs/semantics.md, "Text"): of the operand with zeros between its elements,
 by the weights turned round."""
 
 from __future__ import annotations
