@@ -1,5 +1,5 @@
-"""A transposed convolution as a convolution (specs/semantics.md, "Text"): of the operand with zeros between its elements,
-by the weights turned round."""
+"""A transposed convolution as a convolution (specs/semantics.md, "Text"): of the operand with zeros between its
+elements, by the weights turned round."""
 
 from __future__ import annotations
 
