@@ -104,7 +104,7 @@ _INEXACT = EXACT + "; anything where an operand is off"
 
 TABLE: tuple[Operator, ...] = (
     *(
-        unary(name, doc, FLOAT, _by(function), ELEMENTARY, documents(onnx, name), onnx=onnx)
+        unary(name, doc, FLOAT, _by(function), ELEMENTARY, documents(onnx, name), onnx=onnx, relax=name)
         for name, (function, doc, onnx) in TRIGONOMETRY.items()
     ),
     binary(
@@ -113,30 +113,31 @@ TABLE: tuple[Operator, ...] = (
     ),
     binary(
         "bitwise_and", "The bits that a and b have both", WHOLE, _exactly("bitand"), _INEXACT,
-        documents("BitwiseAnd", "bitwise_and"), plain=True, scalar="bitand", onnx="BitwiseAnd",
+        documents("BitwiseAnd", "bitwise_and"), plain=True, scalar="bitand", onnx="BitwiseAnd", relax="bitwise_and",
     ),
     binary(
         "bitwise_or", "The bits that a or b has", WHOLE, _exactly("bitor"), _INEXACT,
-        documents("BitwiseOr", "bitwise_or"), plain=True, scalar="bitor", onnx="BitwiseOr",
+        documents("BitwiseOr", "bitwise_or"), plain=True, scalar="bitor", onnx="BitwiseOr", relax="bitwise_or",
     ),
     binary(
         "bitwise_xor", "The bits that one of a and b has", WHOLE, _exactly("bitxor"), _INEXACT,
-        documents("BitwiseXor", "bitwise_xor"), plain=True, scalar="bitxor", onnx="BitwiseXor",
+        documents("BitwiseXor", "bitwise_xor"), plain=True, scalar="bitxor", onnx="BitwiseXor", relax="bitwise_xor",
     ),
     unary(
         "bitwise_not", "The bits that x has not: -1 - x in two's complement", WHOLE, _inverted, EXACT,
-        documents("BitwiseNot", "bitwise_not"), onnx="BitwiseNot",
+        documents("BitwiseNot", "bitwise_not"), onnx="BitwiseNot", relax="bitwise_not",
     ),
     binary(
         "left_shift", "The bits of a moved up by b; a trap where b is negative, or the width or more", WHOLE,
         _exactly("shl"), _INEXACT, documents("BitShift (LEFT)", "left_shift"), can_trap=True, plain=True, scalar="shl",
+        relax="left_shift",
     ),
     binary(
         "right_shift",
         "The bits of a moved down by b, the sign's repeated if signed; a trap where b is negative, or the width or"
         " more",
         WHOLE, _exactly("shr"), _INEXACT, documents("BitShift (RIGHT)", "right_shift"), can_trap=True, plain=True,
-        scalar="shr",
+        scalar="shr", relax="right_shift",
     ),
     REINTERPRET,
 )  # fmt: skip

@@ -129,6 +129,41 @@ com.microsoft TransposeMatMul -> 1
     operands: A T, B T
     types: T bfloat16 double float float16
     attributes: transB INT = 0, transA INT = 0, alpha FLOAT = 1.0
+com.microsoft QAttention -> 2
+    operands: input T1, weight T2, bias T3, input_scale T3, weight_scale T3, mask_index? T4, input_zero_point?
+        T1, weight_zero_point? T2, past? T3
+    types: T1 int8 uint8; T2 int8 uint8; T3 float float16; T4 int32
+    attributes: scale FLOAT, mask_filter_value FLOAT, past_present_share_buffer INT, do_rotary INT,
+        unidirectional INT = 0, num_heads! INT
+com.microsoft RotaryEmbedding -> 1
+    operands: input T, position_ids M, cos_cache T, sin_cache T
+    types: T bfloat16 float float16; M int64
+    attributes: num_heads INT, rotary_embedding_dim INT, interleaved INT, is_packed_batching INT, scale FLOAT
+com.microsoft QLinearWhere -> 1
+    operands: condition B, X T, x_scale TF, x_zero_point T, Y T, y_scale TF, y_zero_point T, z_scale TF,
+        z_zero_point T
+    types: B bool; TF float; T int8 uint8
+com.microsoft GroupQueryAttention -> 4
+    operands: query T, key? T, value? T, past_key? T_CACHE, past_value? T_CACHE, seqlens_k M,
+        total_sequence_length M, cos_cache? T, sin_cache? T, position_ids? int64, attention_bias? T, head_sink? T,
+        k_scale? T_KV_SCALE, v_scale? T_KV_SCALE, q_norm_weight? T, k_norm_weight? T, query_seqlens? M
+    types: T bfloat16 float float16; T_CACHE bfloat16 float float16 float8e4m3fn int8 uint8; T_KV_SCALE float; M
+        int32
+    attributes: k_norm_epsilon FLOAT, q_norm_epsilon FLOAT, kv_cache_bit_width INT, num_heads! INT, softcap
+        FLOAT, kv_num_heads! INT, sliding_window_cache INT = 0, do_rotary INT, causal INT = 1, scale FLOAT,
+        local_window_size INT = -1, rotary_interleaved INT, qk_output INT = 0, qk_norm_epsilon FLOAT =
+        9.999999974752427e-07, v_quant_type STRING = NONE, smooth_softmax INT = -1, k_quant_type STRING = NONE
+com.microsoft NhwcMaxPool -> 1
+    operands: x T
+    types: T int8 uint8
+    attributes: pads INTS, strides INTS, ceil_mode INT = 0, dilations INTS, kernel_shape! INTS, auto_pad STRING
+        = NOTSET
+com.microsoft QLinearConv -> 1
+    operands: x T1, x_scale float, x_zero_point T1, w T2, w_scale float, w_zero_point T2, y_scale float,
+        y_zero_point T3, B? T4
+    types: T1 int8 uint8; T2 int8 uint8; T3 int8 uint8; T4 int32
+    attributes: channels_last INT = 0, group INT = 1, pads INTS, strides INTS, dilations INTS, kernel_shape
+        INTS, auto_pad STRING = NOTSET
 """
 
 

@@ -6,17 +6,16 @@ equal, so a row says what the run is to check: `agree` that a size is another, `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from assay.lower.frontends.stretching import with_one_shape
 from assay.semantics import graph
-from assay.semantics.dtypes import BOOL
+from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Call, Constant, Expr, Tuple
 from assay.semantics.operator import Operator
-from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Apply as Choose, Dim, Expr as Scalar, Var as Symbol, provably_equal
 from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import MISSING, Attrs, Build, Row, make_row, operands
@@ -42,23 +41,11 @@ class Relay(Build):
         """What Relax's operator of that name means."""
         return relax_ops.row(name).make(self, list(args), {**relax_ops.row(name).attrs, **attrs})
 
-    def axis(self, axis: Any, rank: int) -> int:
-        """An axis as a number from 0; Invalid if it is no integer or not within the rank."""
-        if not isinstance(axis, int) or isinstance(axis, bool):
-            raise self.wrong(f"axis is {axis!r}, not a whole number")
-        return normalize_axis(self.name, axis, rank)
-
     def known(self, size: Dim, what: str) -> int:
         """The size as a number; Unsupported if it is symbolic."""
         if not isinstance(size, int):
             raise self.unsupported(f"{what} of unknown size")
         return size
-
-    def cast(self, x: Expr, of: Any) -> Expr:
-        """`x` in the dtype that is asked for; None and "" ask for none."""
-        if of in (None, "", "void", "handle") or str(of) == self.tensor(x).dtype.name:
-            return x
-        return self.call("astype", x, dtype=str(of))
 
     def ints(self, value: Any) -> tuple[int, ...]:
         """A list of numbers of the text, or one alone."""
@@ -103,6 +90,19 @@ class Relay(Build):
             return y
         shape = tuple(Symbol("d") if c else d for c, d in zip(long, t.shape, strict=True))
         return graph.match_cast(y, TensorType(shape, t.dtype), span=self.span)
+
+    def with_sizes(self, value: Any, made: Callable[[tuple[Dim, ...]], Expr]) -> Expr:
+        """What `made` makes of the sizes that a tensor holds: before the run where they are known, else measured by
+        it."""
+        try:
+            found = self.sizes_of(value)
+        except Unsupported:
+            t = self.tensor(value)
+            count = t.shape[0] if t.ndim == 1 and t.dtype.is_integer else None
+            if not isinstance(count, int):
+                raise
+            return self.measured(self.cast(value, INT64), count, made)
+        return made(found)
 
     def sizes_of(self, value: Any) -> tuple[Dim, ...]:
         """The sizes that a tensor of sizes holds, where they are known before the run: a constant, or shape_of."""

@@ -104,13 +104,18 @@ def _filled(b: Relay, shape: tuple[Dim, ...], value: Any, of: Any) -> Expr:
 def _full(b: Relay, fill_value: Expr, sizes: Any, *, shape: Any, dtype: Any) -> Expr:
     if b.tensor(fill_value).ndim:
         raise b.wrong(f"the value is {fill_value.type}, not a scalar")
-    return _filled(b, b.ints(shape) if shape is not None else b.sizes_of(sizes), b.cast(fill_value, dtype), dtype)
+    value = b.cast(fill_value, dtype)
+    if shape is not None:
+        return _filled(b, b.ints(shape), value, dtype)
+    return b.with_sizes(sizes, lambda dims: _filled(b, dims, value, dtype))
 
 
 def _uniform(name: str) -> Row:
     def make(b: Relay, sizes: Any, shape: Any, dtype: Any) -> Expr:
-        dims = b.ints(shape) if shape is not None else b.sizes_of(sizes)
-        return b.relax(name, [dims], dtype=dtype or "float32")
+        def made(dims: tuple[Dim, ...]) -> Expr:
+            return b.relax(name, [dims], dtype=dtype or "float32")
+
+        return made(b.ints(shape)) if shape is not None else b.with_sizes(sizes, made)
 
     return make_row("sizes?", make, shape=None, dtype="")
 

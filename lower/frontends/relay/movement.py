@@ -7,6 +7,8 @@ from typing import Any
 
 from assay.lower.frontends.relay.build import MISSING, Relay, Row, make_row, relax
 from assay.lower.frontends.stretching import stretched
+from assay.semantics.dtypes import INT64
+from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div, missing_dim, product, same_size
 from assay.semantics.scalar import Dim, simplify
@@ -99,7 +101,29 @@ def _reshape(b: Relay, x: Expr, newshape: Any, allowzero: Any, reverse: Any) -> 
 
 
 def _dyn_reshape(b: Relay, x: Expr, sizes: Expr, *, newshape: Any, allowzero: Any) -> Expr:
-    return reshaped(b, x, target(b, x, b.sizes_of(sizes), bool(allowzero)))
+    try:
+        return reshaped(b, x, target(b, x, b.sizes_of(sizes), bool(allowzero)))
+    except Unsupported:
+        return b.with_sizes(_resolved(b, x, sizes, bool(allowzero)), lambda dims: reshaped(b, x, dims))
+
+
+def _resolved(b: Relay, x: Expr, codes: Expr, allowzero: bool) -> Expr:
+    """The sizes that codes of the run stand for, as far as they are 0, -1 and sizes; the run refuses others."""
+    of, by = b.tensor(x), b.tensor(codes)
+    count = by.shape[0] if by.ndim == 1 and by.dtype.is_integer else None
+    if not isinstance(count, int):
+        raise b.unsupported(f"sizes that are {by}")
+    wide, old = b.cast(codes, INT64), b.call("shape_of", x)
+    zero, one = b.constant(0, INT64), b.constant(1, INT64)
+    if not allowzero:
+        kept = b.call("nn.pad", old, pad_width=(0, max(count - of.ndim, 0)), mode="constant", pad_value=0)
+        kept = b.call("strided_slice", kept, axes=(0,), begin=(0,), end=(count,), strides=(1,))
+        wide = b.call("where", b.call("equal", wide, zero), kept, wide)
+    missing = b.call("equal", wide, b.constant(-1, INT64))
+    others = b.call("prod", b.call("where", missing, one, wide), axis=None, keepdims=False)
+    total = b.call("prod", old, axis=None, keepdims=False)
+    rest = b.call("floor_divide", total, b.call("where", b.call("equal", others, zero), one, others))
+    return b.call("where", missing, rest, wide)
 
 
 def _reshape_like(b: Relay, x: Expr, y: Expr, lhs_begin: int, lhs_end: Any, rhs_begin: int, rhs_end: Any) -> Expr:
@@ -146,7 +170,9 @@ def widened(b: Relay, x: Expr, shape: tuple[Dim, ...]) -> Expr:
 
 
 def _broadcast_to(b: Relay, x: Expr, sizes: Any, *, shape: Any, dtype: Any) -> Expr:
-    return widened(b, x, b.sizes_of(sizes) if shape is None else b.ints(shape))
+    if shape is not None:
+        return widened(b, x, b.ints(shape))
+    return b.with_sizes(sizes, lambda dims: widened(b, x, dims))
 
 
 def _collapsed(b: Relay, x: Expr, shape: tuple[Dim, ...]) -> Expr:

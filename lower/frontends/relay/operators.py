@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from assay.lower.frontends.relay import elementwise, movement, network
+from assay.lower.frontends.relay import elementwise, movement, network, selection
 from assay.lower.frontends.relay.build import Relay, Row
 from assay.semantics import graph
 from assay.semantics.devices import VirtualDevice
@@ -19,13 +19,12 @@ from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Constant, Expr, Function, Var
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.operator import Reasons
-from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.semantics.scalar import Dim, Var as Symbol, variables
 from assay.semantics.text.relax.build import MISFITS, attribute, misfit
 from assay.semantics.types import open_symbols, same_type, symbols, with_dims
 from assay.semantics.walk import post_order
 
-ROWS: dict[str, Row] = {**elementwise.ROWS, **movement.ROWS, **network.ROWS}
+ROWS: dict[str, Row] = {**elementwise.ROWS, **movement.ROWS, **network.ROWS, **selection.ROWS}
 """The operators of Relay that have a meaning here."""
 
 UNREAD: Reasons = {
@@ -33,8 +32,9 @@ UNREAD: Reasons = {
         "Relay's cast, concatenate, transpose, nn.leaky_relu, divide of integers, and nn.matmul"
     ),
     ("reciprocal", "nn.gelu", "nn.gelu_tanh", "det", "dft", "fmod"): "Relay has none",
-    (*TRIGONOMETRY, *BITS, "reinterpret"): "refused by name",
-    ("cumsum", "cumprod", "topk", "gather_nd", "scatter_nd", "nonzero", "unique", "suppress"): "refused by name",
+    ("reinterpret",): "refused by name",
+    ("nonzero",): "Relay's argwhere",
+    ("unique", "suppress"): "refused by name",
 }
 """Our operators that no operator of Relay of the same name gives, and why."""
 

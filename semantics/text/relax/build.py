@@ -12,8 +12,9 @@ from assay.semantics import graph
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Call, Constant, Expr, ShapeExpr, Tuple
-from assay.semantics.scalar import Const, Dim, Expr as Scalar
-from assay.semantics.types import ShapeType, TensorType, TupleType
+from assay.semantics.ops.common import normalize_axis
+from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, provably_equal, variables
+from assay.semantics.types import ShapeType, TensorType, TupleType, with_dims
 from assay.semantics.walk import Worklist
 
 MISSING: Any = object()
@@ -118,6 +119,46 @@ class Build:
         if isinstance(value, tuple) and all(isinstance(v, Expr) for v in value):
             return list(value)
         raise Invalid(f"R.{self.name} takes a tuple of tensors", label="relax.C3")
+
+    def cast(self, x: Expr, of: Any) -> Expr:
+        """`x` in the dtype that is asked for; None, "" and "void" ask for none."""
+        if of in (None, "", "void", "handle") or str(of) == self.tensor(x).dtype.name:
+            return x
+        return self.call("astype", x, dtype=str(of))
+
+    def shaped(self, x: Expr, shape: Sequence[Dim]) -> Expr:
+        """`x` in another shape; `x` itself where it has that shape already."""
+        given = self.tensor(x).shape
+        if len(given) == len(shape) and all(map(provably_equal, given, shape)):
+            return x
+        return self.call("reshape", x, shape=tuple(shape))
+
+    def axis(self, axis: Any, rank: int) -> int:
+        """An axis as a number from 0; Invalid if it is no integer or not within the rank."""
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise self.wrong(f"axis is {axis!r}, not a whole number")
+        return normalize_axis(f"R.{self.name}", axis, rank)
+
+    def fields(self, value: Expr, count: int) -> list[Expr]:
+        """The first fields of a tuple."""
+        return [graph.get(value, i, span=self.span) for i in range(count)]
+
+    def measured(self, vector: Expr, count: int, made: Callable[[tuple[Dim, ...]], Expr]) -> Expr:
+        """What `made` makes of the elements of a vector, `count` of int64, as sizes; the run reads them (M4.8). What it
+        makes has sizes of its own outside."""
+        sizes = tuple(Symbol("d") for _ in range(count))
+        cast = graph.match_cast(vector, ShapeType(sizes), span=self.span)
+        inner = graph.let(graph.var("sizes", cast.type), cast, made(sizes), span=self.span)
+        hidden = set(sizes)
+
+        def own(d: Dim) -> Dim:
+            return Symbol("d") if not isinstance(d, int) and hidden & set(variables(d)) else d
+
+        return graph.match_cast(inner, with_dims(inner.type, own), span=self.span)
+
+    def wrong(self, message: str) -> Invalid:
+        """The failure (relax.C3) for operands and attributes that do not fit."""
+        return Invalid(f"R.{self.name}: {message}", label="relax.C3")
 
     def shape(self, value: Any) -> tuple[Dim, ...]:
         """The dims of an operand that is a shape."""

@@ -29,12 +29,7 @@ from assay.semantics.text.relax.elementwise import deviation
 
 
 def _matmul(b: Build, x: Expr, y: Expr, out_dtype: Any) -> Expr:
-    return b.call("matmul", _as(b, x, out_dtype), _as(b, y, out_dtype))
-
-
-def _as(b: Build, x: Expr, of: Any) -> Expr:
-    """`x` in the dtype that is asked for; None and "" ask for none."""
-    return x if of in (None, "", "void") or str(of) == b.tensor(x).dtype.name else b.call("astype", x, dtype=str(of))
+    return b.call("matmul", b.cast(x, out_dtype), b.cast(y, out_dtype))
 
 
 def _linear(b: Build, x: Expr, w: Expr, bias: Expr | None, out_dtype: Any) -> Expr:
@@ -83,7 +78,7 @@ def padding(value: Any, count: int) -> tuple[int, ...]:
     return given * 2 if len(given) == count else given
 
 
-def _moved(b: Build, x: Expr, from_: str, to: str) -> Expr:
+def moved(b: Build, x: Expr, from_: str, to: str) -> Expr:
     """`x` with its axes, which the letters of a layout name, in another order."""
     if not from_ or from_ == to:
         return x
@@ -96,13 +91,13 @@ def _conv(rank: int) -> Row:
     plain, kernel = LAYOUTS[rank]
 
     def make(b: Build, args: list[Any], a: Attrs) -> Expr:
-        x = _moved(b, _as(b, args[0], a["out_dtype"]), a["data_layout"], plain)
-        w = _moved(b, _as(b, args[1], a["out_dtype"]), a["kernel_layout"], kernel)
+        x = moved(b, b.cast(args[0], a["out_dtype"]), a["data_layout"], plain)
+        w = moved(b, b.cast(args[1], a["out_dtype"]), a["kernel_layout"], kernel)
         y = b.call(
             f"nn.conv{rank}d", x, w, strides=spread(a["strides"], rank), padding=padding(a["padding"], rank),
             dilation=spread(a["dilation"], rank), groups=a["groups"],
         )  # fmt: skip
-        return _moved(b, y, plain, a["out_layout"] or a["data_layout"])
+        return moved(b, y, plain, a["out_layout"] or a["data_layout"])
 
     layouts = {"data_layout": plain, "kernel_layout": kernel, "out_layout": None, "out_dtype": None}
     return Row(operands("data weight"), {"strides": 1, "padding": 0, "dilation": 1, "groups": 1, **layouts}, make)
@@ -119,8 +114,8 @@ def _pool(kind: str, rank: int) -> Row:
         }  # fmt: skip
         if kind == "avg":
             attrs["count_include_pad"] = bool(a["count_include_pad"])
-        y = b.call(f"nn.{kind}_pool{rank}d", _moved(b, args[0], a["layout"], plain), **attrs)
-        return _moved(b, y, plain, a["out_layout"] or a["layout"])
+        y = b.call(f"nn.{kind}_pool{rank}d", moved(b, args[0], a["layout"], plain), **attrs)
+        return moved(b, y, plain, a["out_layout"] or a["layout"])
 
     default = kind == "avg" and rank != 2
     attrs = {
@@ -134,7 +129,7 @@ def _adaptive(rank: int) -> Row:
     plain = LAYOUTS[rank][0]
 
     def make(b: Build, args: list[Any], a: Attrs) -> Expr:
-        x = _moved(b, args[0], a["layout"], plain)
+        x = moved(b, args[0], a["layout"], plain)
         sizes = b.tensor(x).shape[2:]
         wanted = sizes if a["output_size"] is None else spread(a["output_size"], rank)
         if all(n == 1 for n in wanted):
@@ -146,7 +141,7 @@ def _adaptive(rank: int) -> Row:
                     raise b.unsupported(f"an axis of {size} made {n}")
                 each.append(size // n)
             y = b.call(f"nn.avg_pool{rank}d", x, pool_size=tuple(each), strides=tuple(each))
-        return _moved(b, y, plain, a["out_layout"] or a["layout"])
+        return moved(b, y, plain, a["out_layout"] or a["layout"])
 
     return Row(operands("data"), {"output_size": None, "layout": plain, "out_layout": None}, make)
 

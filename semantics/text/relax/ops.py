@@ -16,9 +16,16 @@ from typing import Any
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Call, Expr
 from assay.semantics.operator import Operator, Reasons
-from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.semantics.scalar import Const
-from assay.semantics.text.relax import elementwise as relax_elementwise, movement as relax_movement, nn as relax_nn
+from assay.semantics.text.relax import (
+    elementwise as relax_elementwise,
+    images,
+    movement as relax_movement,
+    nn as relax_nn,
+    order,
+    selection,
+    several,
+)
 from assay.semantics.text.relax.build import (
     MISFITS,
     MISSING as MISSING,
@@ -30,31 +37,57 @@ from assay.semantics.text.relax.build import (
     plain,
 )
 
-ROWS: dict[str, Row] = {**relax_elementwise.ROWS, **relax_movement.ROWS, **relax_nn.ROWS}
+ROWS: dict[str, Row] = {
+    **relax_elementwise.ROWS,
+    **relax_movement.ROWS,
+    **relax_nn.ROWS,
+    **selection.ROWS,
+    **order.ROWS,
+    **several.ROWS,
+    **images.ROWS,
+}
 """The operators of Relax that have a meaning here, by name without `R.` or `relax.`."""
 
-WRITERS = {**relax_elementwise.WRITERS, **relax_movement.WRITERS, **relax_nn.WRITERS}
+WRITERS = {
+    **relax_elementwise.WRITERS,
+    **relax_movement.WRITERS,
+    **relax_nn.WRITERS,
+    **selection.WRITERS,
+    **order.WRITERS,
+}
 """For an operator of ours, what gives the Relax call of the same meaning."""
 
 UNWRITTEN: Reasons = {
     ("reciprocal", "reinterpret", "det", "dft", "nn.lrn", "suppress"): "Relax has none",
-    (*TRIGONOMETRY, *BITS, "fmod"): "Relax's is not read",
-    (
-        "cumsum",
-        "cumprod",
-        "topk",
-        "arange",
-        "gather_nd",
-        "scatter_nd",
-        "nonzero",
-        "unique",
-        "shape_of",
-        "device_copy",
-    ): ("what Relax has has other operands or attributes, and is not read as just this"),
+    ("fmod",): "Relax's mod of floats is not read",
+    ("arange", "nonzero", "unique", "shape_of", "device_copy"): (
+        "what Relax has has other operands or attributes, and is not read as just this"
+    ),
 }
 """Our operators that are printed under our own names, and why."""
 
-LOWERED = ("vm.", "memory.", "builtin.", "dist.", "ccl.", "grad.")
+_HEADER = ("ndim", "dtype_code", "dtype_bits", "dtype_lanes", "shape_i", "stride_i", "byte_offset", "elem_offset")
+
+UNREAD: Reasons = {
+    ("image.grid_sample", "vision.roi_align", "vision.roi_pool"): "ONNX's GridSample, RoiAlign and MaxRoiPool are read",
+    ("vision.all_class_non_max_suppression", "vision.non_max_suppression", "vision.get_valid_counts"): (
+        "TVM's text leaves open which boxes come first; ONNX's NonMaxSuppression is read"
+    ),
+    ("vision.multibox_transform_loc",): "its result is laid out as one runtime wants it",
+    ("nn.attention_var_len",): "a product of ragged rows, which TVM gives to a library alone",
+    ("layout_transform",): "its attribute is a function of indices, written in TensorIR",
+    ("null_value",): "the place of an operand that is not given",
+    ("call_inplace_packed", "call_py_func"): "a foreign function that may change its operands",
+    ("grad.nll_loss_backward", "grad.avg_pool2d_backward", "grad.max_pool2d_backward", "grad.take_backward"): (
+        "a gradient that TVM's own pass writes"
+    ),
+    tuple(f"inspect.tensor_{part}" for part in _HEADER): "the header of a tensor in memory, of which a value has none",
+    ("make_closure",): "TVM's pass LambdaLift writes it; a function within a function is read",
+}
+"""Operators of Relax that are refused, and why; the others that are have a later stage's names (`LOWERED`)."""
+
+LOWERED = ("vm.", "memory.", "builtin.", "dist.", "ccl.")
+"""What only stands in modules of TVM's later stages, by the beginning of its name."""
 
 
 def row(name: str) -> Row:
@@ -62,10 +95,11 @@ def row(name: str) -> Row:
     found = ROWS.get(name)
     if found is not None:
         return found
-    if name.startswith(LOWERED) or name in ("call_builtin_with_ctx", "null_value", "make_closure", "invoke_closure"):
+    if name.startswith(LOWERED) or name == "call_builtin_with_ctx":
         message = f"R.{name} belongs to a later stage of TVM; give the module before it is lowered to explicit memory"
         raise Unsupported(message, label="relax.C1")
-    raise Unsupported(f"the operator R.{name} is not handled", label="relax.C1")
+    why = next((f": {why}" for names, why in UNREAD.items() if name in names), "")
+    raise Unsupported(f"the operator R.{name} is not handled{why}", label="relax.C1")
 
 
 def from_relax(name: str, operands: Sequence[Any], attrs: Mapping[str, Any], span: Span | None = None) -> Expr:

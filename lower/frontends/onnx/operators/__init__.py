@@ -9,6 +9,7 @@ from assay.lower.frontends.onnx import contrib
 from assay.lower.frontends.onnx.node import Rule
 from assay.lower.frontends.onnx.operators import (
     activations,
+    attention,
     casts,
     contraction,
     creation,
@@ -56,7 +57,7 @@ DOMAINS: dict[str, dict[str, Rule]] = {
     "": RULES,
     "ai.onnx.ml": {**ml.TABLE, **linear_models.TABLE, **trees.TABLE, **vector_machines.TABLE},
     "ai.onnx.preview.training": training.TABLE,
-    contrib.DOMAIN: {**fused.TABLE, **quantized.TABLE},
+    contrib.DOMAIN: {**fused.TABLE, **attention.TABLE, **quantized.TABLE},
 }
 """The tables of all domains; ai.onnx is the one without a name."""
 

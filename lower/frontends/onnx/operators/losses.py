@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.onnx.node import Node, Result, Rule, same_shape, tensor
-from assay.lower.frontends.onnx.operators.reduction import places
+from assay.semantics.composed.maker import numbered
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 
@@ -21,7 +21,7 @@ def _loss(node: Node, scores: Expr) -> Expr:
         raise node.wrong(f"scores are {x}, targets {target}; (N, C, ...) and (N, ...) are wanted")
     reduction = node.choice("reduction", "none", "mean", "sum")
     classes = node.cast(node.call("expand_dims", node[1], axis=(1,)), INT64)
-    hot = node.call("equal", places(node, scores, 1), classes)
+    hot = node.call("equal", numbered(node, scores, 1), classes)
     ignored = node.attrs.get("ignore_index")
     if ignored is not None:
         hot = node.call("logical_and", hot, node.call("not_equal", classes, ignored))

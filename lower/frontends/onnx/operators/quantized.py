@@ -14,7 +14,7 @@ import numpy as np
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators.composed import standard
 from assay.lower.frontends.onnx.operators.pooling import TABLE as POOLING
-from assay.lower.frontends.onnx.operators.quantization import dequantize, matmul_integer, quantize
+from assay.lower.frontends.onnx.operators.quantization import dequantize, matmul_integer, qlinear_conv, quantize
 from assay.lower.frontends.onnx.terms import Term
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, UINT8
 from assay.semantics.graph import Expr
@@ -192,7 +192,36 @@ def matmul_nbits(node: Node) -> Expr:
     return node.call("add", made, node[5]) if node.has(5) else made
 
 
+def _qlinear_where(node: Node) -> Expr:
+    return _given(
+        node.with_(inputs=(node[1], *node.inputs[1:])), node.call("where", node[0], _meant(node, 1), _meant(node, 4)), 7
+    )
+
+
+def _channels_last(node: Node, x: Expr, back: bool = False) -> Expr:
+    """The axis of channels from the last place to the second, or back."""
+    rank = tensor(x).ndim
+    order = (0, *range(2, rank), 1) if back else (0, rank - 1, *range(1, rank - 1))
+    return node.call("permute_dims", x, axes=order)
+
+
+def _conv(node: Node) -> Expr:
+    """Translate QLinearConv of com.microsoft: the standard's, whose picture may have its channels last."""
+    last = bool(node.attrs["channels_last"])
+    x = _channels_last(node, node[0]) if last else node[0]
+    made = standard(node, qlinear_conv, "QLinearConv", 10, x, *node.inputs[1:])
+    return _channels_last(node, made, back=True) if last else made
+
+
+def _nhwc_max_pool(node: Node) -> Expr:
+    made = standard(node, POOLING["MaxPool"], "MaxPool", 12, _channels_last(node, node[0]))
+    return _channels_last(node, made, back=True)
+
+
 TABLE: dict[str, Rule] = {
+    "NhwcMaxPool": _nhwc_max_pool,
+    "QLinearConv": _conv,
+    "QLinearWhere": _qlinear_where,
     "DequantizeLinear": dequantize_linear,
     "DynamicQuantizeMatMul": dynamic_quantize_matmul,
     "MatMulIntegerToFloat": matmul_integer_to_float,

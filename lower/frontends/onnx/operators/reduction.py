@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.lower.frontends import stretching
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
+from assay.semantics.composed.maker import numbered
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes
@@ -94,13 +95,6 @@ def log_sum_exp(node: Node) -> Expr:
 # --- places -------------------------------------------------------------------------------------------------------
 
 
-def places(node: Node, x: Expr, axis: int) -> Expr:
-    """The numbers 0, 1, ... along an axis of `x`, in a shape that broadcasts to it."""
-    size = tensor(x).shape[axis]
-    ones = (1,) * (tensor(x).ndim - 1 - axis)
-    return node.shaped(node.call("arange", size=size), (size, *ones))
-
-
 def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool = False, or_none: bool = False) -> Expr:
     """The first or last place of the largest or smallest element along an axis; that of a NaN, where there is one. Of
     no elements there is none, and the run traps; with `or_none` it is anything."""
@@ -115,7 +109,7 @@ def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool 
         found = node.call("logical_or", found, node.call("not_equal", x, x))
     size = tensor(x).shape[axis]
     beyond = -1 if last else size if isinstance(size, int) else 2**63 - 1
-    marked = node.call("where", found, places(node, x, axis), beyond)
+    marked = node.call("where", found, numbered(node, x, axis), beyond)
     return extreme("max" if last else "min", marked, keep)
 
 
@@ -137,7 +131,7 @@ def hardmax(node: Node) -> Expr:
     if isinstance(size, int) and size == 0:
         return node[0]  # no elements, and none that is the largest
     place = place_of(node, "max", given, axis, keep=True, or_none=True)
-    hot = node.call("equal", places(node, given, axis), place)
+    hot = node.call("equal", numbered(node, given, axis), place)
     return node.shaped(node.cast(hot, x.dtype), x.shape)
 
 
@@ -192,10 +186,10 @@ def trilu(node: Node) -> Expr:
     x = node[0]
     if tensor(x).ndim < 2:
         raise node.wrong(f"operand input is {x.type}; at least two axes are wanted")
-    rows = places(node, x, tensor(x).ndim - 2)
+    rows = numbered(node, x, tensor(x).ndim - 2)
     if node.has(1):
         rows = node.call("add", rows, node.shaped(node[1], ()))
-    columns = places(node, x, tensor(x).ndim - 1)
+    columns = numbered(node, x, tensor(x).ndim - 1)
     inside = node.call("greater_equal" if node.attrs["upper"] else "less_equal", columns, rows)
     if tensor(x).dtype is BOOL:
         return node.call("logical_and", inside, x)

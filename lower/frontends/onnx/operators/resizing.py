@@ -21,14 +21,12 @@ import numpy as np
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators.quantization import saturated, wide
 from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
+from assay.semantics.composed.coordinates import NEAR
 from assay.semantics.dtypes import FLOAT64, INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div
 from assay.semantics.scalar import Dim, provably_equal, simplify
 
-NEAR = 8 * 2.0**-24
-"""How far off a coordinate may be, as a part of the axis, that is computed in float32: a scale that is rounded, a
-quotient, a sum and a difference, each within an ulp. ONNX gives the scales in float32, whatever the images are."""
 MOST_PARTS = 1 << 10
 """A scale for an axis whose size is a symbol is a fraction with a denominator of at most this."""
 TRANSFORMS = {

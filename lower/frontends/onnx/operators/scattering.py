@@ -1,7 +1,6 @@
 """ConvTranspose, Col2Im and MaxUnpool of ONNX: windows put back where they came from (specs/lower.md, "Import").
 
-A transposed convolution is a convolution, of the operand with zeros between its elements, by the weights turned round.
-The other two are scatters.
+The first is `assay.semantics.composed.transposed`; the other two are scatters.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy as np
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.contraction import AUTO_PAD, pads_of, per_axis, spatial_rank
 from assay.lower.frontends.onnx.terms import Term
+from assay.semantics.composed.transposed import transposed_convolution
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import floor_div, product
@@ -41,47 +41,9 @@ def conv_transpose(node: Node) -> Expr:
         raise node.wrong(f"X is {x}, W is {w}; as many channels are wanted")
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     before, after = _borders(node, kernel, strides, dilations)
-    wide = _with_zeros(node, strides)
-    # what is cut off of the full result is as much less padding; below zero it is cut off of the operand
-    reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
-    padding = [r - b for r, b in zip(reach, before, strict=True)] + [r - a for r, a in zip(reach, after, strict=True)]
-    edges = (0, 0, *padding[:rank], 0, 0, *padding[rank:])
-    if min(padding) < 0:
-        wide, padding = node.call("nn.pad", wide, pad_width=edges, mode="constant", pad_value=0), [0] * 2 * rank
-    operands = [wide, _turned(node, group, rank), *([node[2]] if node.has(2) else [])]
-    return node.call(
-        f"nn.conv{rank}d", *operands, padding=tuple(padding), dilation=dilations, groups=group, strides=(1,) * rank
+    return transposed_convolution(
+        node, node[0], node[1], node.inputs[2] if node.has(2) else None, strides, dilations, group, before, after
     )
-
-
-def _with_zeros(node: Node, strides: Sequence[int]) -> Expr:
-    """The operand with stride - 1 zeros between neighbours."""
-    x = node[0]
-    shape = list(tensor(x).shape)
-    for axis, stride in enumerate(strides, start=2):
-        if stride == 1:
-            continue
-        rank = len(shape)
-        split = node.shaped(x, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
-        after = tuple(stride - 1 if a == axis + 1 else 0 for a in range(rank + 1))
-        split = node.call("nn.pad", split, pad_width=(0,) * (rank + 1) + after, mode="constant", pad_value=0)
-        shape[axis] = simplify(shape[axis] * stride)
-        x = node.shaped(split, shape)
-        shape[axis] = simplify(shape[axis] - (stride - 1))
-        cut = tuple(1 - stride if a == axis else 0 for a in range(rank))
-        x = node.call("nn.pad", x, pad_width=(0,) * rank + cut, mode="constant", pad_value=0)
-    return x
-
-
-def _turned(node: Node, group: int, rank: int) -> Expr:
-    """W[C, M / group, *kernel] as the weights of a convolution [M, C / group, *kernel], the kernel back to front."""
-    channels, features, *kernel = tensor(node[1]).shape
-    depth = floor_div(channels, group)
-    axes = tuple(range(2, 2 + rank))
-    w = node.call("strided_slice", node[1], axes=axes, begin=(-1,) * rank, end=(-(2**63),) * rank, strides=(-1,) * rank)
-    w = node.shaped(w, (group, depth, features, *kernel))
-    w = node.call("permute_dims", w, axes=(0, 2, 1, *range(3, 3 + rank)))
-    return node.shaped(w, (simplify(features * group), depth, *kernel))
 
 
 def _borders(

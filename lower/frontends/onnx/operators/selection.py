@@ -1,6 +1,6 @@
 """Gathers, scatters, and what finds or chooses places, of ONNX (specs/lower.md, "Import").
 
-Index tuples are made of counted numbers, so that two operators, gather_nd and scatter_nd, serve all of these.
+The index tuples are those of `assay.semantics.composed.index_tuples`.
 """
 
 from __future__ import annotations
@@ -10,33 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
+from assay.semantics.composed.index_tuples import counted, gathered, gathered_in_batches, reversed_in_part, tuples
 from assay.semantics.dtypes import FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import ceil_div, larger, product
 from assay.semantics.scalar import Dim, simplify
 from assay.semantics.text.relax.build import python_number
-
-
-def counted(node: Node, shape: Sequence[Dim], axis: int) -> Expr:
-    """For each element of a tensor of that shape its place along an axis, as int64."""
-    line = node.call("arange", size=shape[axis], dtype="int64")
-    thin = [d if a == axis else 1 for a, d in enumerate(shape)]
-    return node.call("broadcast_to", node.shaped(line, thin), shape=tuple(shape))
-
-
-def tuples(node: Node, indices: Expr, axis: int, axes: Sequence[int]) -> Expr:
-    """Index tuples into a tensor of the same rank: `indices` along `axis`, the element's own place along the others of
-    `axes`."""
-    shape = tensor(indices).shape
-    given = node.cast(indices, INT64)
-    parts = [given if a == axis else counted(node, shape, a) for a in axes]
-    parts = [node.call("expand_dims", p, axis=(len(shape),)) for p in parts]
-    return node.call("concat", *parts, axis=len(shape)) if len(parts) > 1 else parts[0]
-
-
-def gathered(node: Node, x: Expr, indices: Expr, axis: int) -> Expr:
-    """The elements of x at `indices` along an axis and at the same place along the others, as GatherElements means."""
-    return node.call("gather_nd", x, tuples(node, indices, axis, range(tensor(x).ndim)))
 
 
 def gather_elements(node: Node) -> Expr:
@@ -48,16 +27,8 @@ def gather_elements(node: Node) -> Expr:
 
 
 def gather_nd(node: Node) -> Expr:
-    """The first `batch_dims` axes of both are one: their places come first in the index tuples."""
-    x, indices = tensor(node[0]), tensor(node[1])
-    batch = node.attrs.get("batch_dims") or 0
-    if not 0 <= batch < min(x.ndim, indices.ndim):
-        raise node.wrong(f"batch_dims is {batch}, data is {x}, indices are {indices}; both need more axes than that")
-    places = node.cast(node[1], INT64)
-    if batch:
-        shape = (*indices.shape[:-1], 1)
-        places = node.call("concat", *(counted(node, shape, a) for a in range(batch)), places, axis=indices.ndim - 1)
-    return node.call("gather_nd", node[0], places)
+    """Translate GatherND."""
+    return gathered_in_batches(node, node[0], node[1], node.attrs.get("batch_dims") or 0)
 
 
 def scatter_elements(node: Node) -> Expr:
@@ -106,12 +77,7 @@ def reverse_sequence(node: Node) -> Expr:
     batch, time = (node.axis(x.ndim, node.attrs[k]) for k in ("batch_axis", "time_axis"))
     if {batch, time} != {0, 1}:
         raise node.wrong(f"batch_axis is {batch}, time_axis is {time}; one is 0 and the other 1")
-    shape = tuple(x.shape[:2])
-    lengths = node.shaped(node[1], tuple(d if a == batch else 1 for a, d in enumerate(shape)))
-    place = counted(node, shape, time)
-    mirrored = node.call("subtract", node.call("subtract", lengths, 1), place)
-    places = node.call("where", node.call("less", place, lengths), mirrored, place)
-    return node.call("gather_nd", node[0], tuples(node, places, time, (0, 1)))
+    return reversed_in_part(node, node[0], node.cast(node[1], INT64), batch, time)
 
 
 # --- counted numbers ----------------------------------------------------------------------------------------------
