@@ -405,8 +405,7 @@ class _Machine:
             raise Trap("store to constant", f"slot {slot.name} is written, but it is {what}", label="machine.T6")
 
     def check_use(self, slot: Slot, number: int, uses: Intervals) -> None:
-        """Traps where a step uses a slot outside of its life, or where the slot lies where it must not
-        (rule M7.3)."""
+        """Traps where a step uses a slot outside of its life, or where it must not lie (rule M7.3)."""
         first = self.positions[number]
         for start, stop in uses if slot.place != "constant" else ():
             outside = next((p for p in range(first + start, first + stop) if not slot.is_live(p)), None)
@@ -431,8 +430,7 @@ class _Machine:
         return flat.reshape(shape)
 
     def still_owned(self, reads: Sequence[Slot], writes: Sequence[Slot]) -> None:
-        """What a step reads must not be written by the same step, and what it writes not by two of its slots
-        (rule M7.2)."""
+        """What a step reads it must not write, and what it writes not by two of its slots (rule M7.2)."""
         for slot in reads:
             self.region(slot).check(slot, "read while the step writes")
         for slot in writes:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.verify.conform.programs import Likeness, ProgramCase, Refusal
+from assay.verify.conform.programs import Likeness, ProgramCase, RefusedText
 from assay.verify.conform.reader import read_program
 
 ROOMS = ("semantics", "interp", "lower", "verify")
@@ -78,12 +78,12 @@ def programs(root: Path) -> dict[str, list[Shown]]:
     return found
 
 
-def must_fail(one: ProgramCase | Refusal | Likeness) -> bool:
+def must_fail(one: ProgramCase | RefusedText | Likeness) -> bool:
     """Whether a program must fail: it traps, is refused, or has results, or a plan, that another meaning gives."""
     match one:
         case ProgramCase():
             return one.expected.fails
-        case Refusal():
+        case RefusedText():
             return True
         case Likeness():
             return not one.equal

@@ -19,7 +19,7 @@ from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import DataDef
 from assay.verify.conform.literals import require_plain
-from assay.verify.conform.programs import TRAPS, ExpectedResults, Likeness, ProgramText, Refusal
+from assay.verify.conform.programs import TRAPS, ExpectedResults, Likeness, ProgramText, RefusedText
 from assay.verify.devices.erase import erase
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -82,7 +82,7 @@ def _label(source: Source, node: ast.expr) -> str:
     return label
 
 
-def read_claim(source: Source, call: ast.Call, module: Module) -> Refusal | Likeness:
+def read_claim(source: Source, call: ast.Call, module: Module) -> RefusedText | Likeness:
     """A claim beside the cases. Invalid (case.C1, case.C2): it is not of this form."""
     assert isinstance(call.func, ast.Attribute)
     member = call.func.attr
@@ -104,7 +104,7 @@ def read_claim(source: Source, call: ast.Call, module: Module) -> Refusal | Like
         text: str = require_plain(source, call.args[1], str, "the text of a module")
         stage = _stages(source, given["stage"]) if "stage" in given else ()
         label = _label(source, given["label"])
-        return Refusal(name, text, label, stage, devices, rules, why, source.span(call))
+        return RefusedText(name, text, label, stage, devices, rules, why, source.span(call))
     functions: list[str] = []
     for node in call.args[1:]:
         with source.at(node):
@@ -133,16 +133,16 @@ def read_devices(text: str) -> CompilationConfig | None:
 # --- whether it is so -------------------------------------------------------------------------------------------------
 
 
-def claim_faults(program: ProgramText, claim: Refusal | Likeness) -> list[str]:
+def claim_faults(program: ProgramText, claim: RefusedText | Likeness) -> list[str]:
     """Where a claim does not hold, in words; nowhere if it does."""
     match claim:
-        case Refusal():
+        case RefusedText():
             return _not_refused(claim)
         case Likeness():
             return _other_than_said(program.module, claim)
 
 
-def _not_refused(claim: Refusal) -> list[str]:
+def _not_refused(claim: RefusedText) -> list[str]:
     try:
         module = parse(claim.text, f"{claim.name} in the text")
         check(module)

@@ -13,7 +13,7 @@ from assay.semantics.dtypes import DType, dtype
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.graph.names import double_quoted
 from assay.semantics.text.module_text import show as show_module
-from assay.verify.conform.programs import Likeness, ProgramCase, ProgramText, Refusal
+from assay.verify.conform.programs import Likeness, ProgramCase, ProgramText, RefusedText
 
 Array = np.ndarray[Any, Any]
 
@@ -68,10 +68,10 @@ def show_case(case: ProgramCase) -> str:
     return "\n".join([*lines, ")", ""])
 
 
-def show_claim(claim: Refusal | Likeness) -> str:
+def show_claim(claim: RefusedText | Likeness) -> str:
     """A claim as text."""
     match claim:
-        case Refusal():
+        case RefusedText():
             body = claim.text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
             lines = ["A.refused(", f"{INDENT}{double_quoted(claim.name)},", f'{INDENT}"""{body}""",']
             more = {"label": claim.label, "stage": " ".join(claim.stages)}

@@ -80,7 +80,7 @@ class ProgramCase:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RefusedText:
     """A text that is no program: the rule of the `label` refuses it, when it is read or by one of the `stages`, which
     plan for `devices`."""
 
@@ -119,7 +119,7 @@ class ProgramText:
     cases: Mapping[str, ProgramCase]
     title: str = ""
     file: str = ""
-    claims: Mapping[str, Refusal | Likeness] = field(default_factory=dict)
+    claims: Mapping[str, RefusedText | Likeness] = field(default_factory=dict)
 
     def case(self, name: str) -> ProgramCase:
         """The case of that name. Invalid (case.C6): there is none."""

@@ -33,7 +33,7 @@ from assay.verify.conform.programs import (
     Likeness,
     ProgramCase,
     ProgramText,
-    Refusal,
+    RefusedText,
     input_types,
     result_types,
 )
@@ -59,7 +59,7 @@ def parse_program(text: str, file: str = "<string>") -> ProgramText:
     calls = [s.value for s in tree.body if isinstance(s, ast.Expr) and _member(s.value) is not None]
     _require_top(source, tree, calls)
     cases: dict[str, ProgramCase] = {}
-    claims: dict[str, Refusal | Likeness] = {}
+    claims: dict[str, RefusedText | Likeness] = {}
     for call in calls:
         assert isinstance(call, ast.Call)
         made = _Reader(source, module).case(call) if _member(call) == "case" else read_claim(source, call, module)
