@@ -74,6 +74,16 @@ def test_a_citation_is_found_in_docstrings_alone(tmp_path: Path) -> None:
     assert citations(tmp_path) == {n: ["interp/a.py:f"] for n in ("M1.2", "M1.3", "M6.12a")}
 
 
+def test_programs_that_the_chapter_names_are_there() -> None:
+    files = {p.stem: p for p in (OURS / "rules").glob("*.py")}
+    text = (ROOT / "specs" / "semantics.md").read_text(encoding="utf-8")
+    named = set(re.findall(rf"`((?:{'|'.join(files)})/\w+)`", text))
+    read_all = {stem: read_program(p) for stem, p in files.items()}
+    there = {f"{stem}/{n}" for stem, q in read_all.items() for n in [*q.cases, *q.claims]}
+    assert len(named) >= 25
+    assert named - there == set()
+
+
 # --- what a claim is held to ------------------------------------------------------------------------------------------
 
 HEAD = """
