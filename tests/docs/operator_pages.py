@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -97,6 +98,9 @@ def _special(op: Operator) -> Iterator[str]:
     if op.family != "elementwise":
         yield "On operands of the first example; elements that are not named are 1, 2, 3, 1, 2, 3 and so on."
         yield ""
+    else:
+        yield "Operands in their order, one element each."
+        yield ""
     is_open = any(r.left_open for r in runs)
     yield "| given | gives |" + (" a standard allows too |" if is_open else "")
     yield "|---|---|" + ("---|" if is_open else "")
@@ -105,8 +109,8 @@ def _special(op: Operator) -> Iterator[str]:
 
 
 def _errors(op: Operator) -> Iterator[str]:
-    yield "- Ill-typed uses are refused before anything runs, by the labels above and those of"
-    yield "  [all operators](../labels.md)."
+    own = "the labels above and by those of" if op.constraints else "the labels of"
+    yield f"- Ill-typed uses are refused before anything runs, by {own} [all operators](../labels.md)."
     kinds = dict.fromkeys(r.gives for r in special_runs(op) if r.gives.startswith("trap"))
     if op.can_trap:
         yield "- A well-typed use can trap" + (f"; above: {', '.join(kinds)}." if kinds else ".")
@@ -141,14 +145,13 @@ def _spelled(op: Operator) -> Iterator[str]:
 
 @cache
 def _findings() -> list[tuple[str, str, str]]:
-    """The programs of findings: the page, what the page calls it, and the program."""
+    """The programs of findings: the file, what it says that it shows, and its text."""
     found = []
-    for page in sorted((SPECS / "findings").glob("*.md")):
-        for title, file in re.findall(r"\[([^\]]+)\]\(([\w.-]+/[\w.-]+\.py)\)", page.read_text(encoding="utf-8")):
-            program = page.parent / file
-            if program.is_file():
-                found.append((file, title, program.read_text(encoding="utf-8")))
-    return list({file: (file, title, text) for file, title, text in found}.values())
+    for path in sorted((SPECS / "findings").glob("*/*.py")):
+        text = path.read_text(encoding="utf-8")
+        title = (ast.get_docstring(ast.parse(text)) or path.stem).split("\n\n")[0].replace("\n", " ")
+        found.append((path.relative_to(SPECS / "findings").as_posix(), title.rstrip("."), text))
+    return found
 
 
 def _differences(op: Operator) -> Iterator[str]:
