@@ -34,7 +34,7 @@ from tests.verify.app.test_cli import assay
             "pool",
             [
                 "pass pool",
-                "no two live slots share a byte",
+                "no two live buffers share a byte",
                 "word pool, specs/glossary.md",
                 "section pool, specs/lower",
             ],
