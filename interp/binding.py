@@ -37,7 +37,7 @@ def bind_scalars(func: PrimFunc, scalars: Sequence[Any]) -> dict[Var, Any]:
 def bind_dims(func: PrimFunc, inputs: Sequence[Array], scalars: Sequence[Any] = ()) -> dict[Var, int]:
     """The values of the symbolic dims of `func`'s parameters, from the inputs' shapes and from integer `scalars`.
 
-    Invalid, naming the parameter, where `inputs` differ from them in number, dtype, rank or shape.
+    Invalid, naming the parameter, where `inputs` differ from them in number, dtype, rank or shape (rule M6.1).
     """
     if len(inputs) != len(func.inputs):
         raise Invalid(f"{func.name} takes {len(func.inputs)} inputs, {len(inputs)} given", label="argument.C1")

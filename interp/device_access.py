@@ -83,7 +83,7 @@ def check_host(host: VirtualDevice, slot: Slot) -> None:
 
 
 def of_call(device: VirtualDevice, func: PrimFunc, pairs: Sequence[tuple[Buffer, Slot]]) -> StepAcross:
-    """What a call of a tensor function on a device would touch that it must not."""
+    """What a call of a tensor function on a device would touch that it must not (rule M8.5)."""
     wrong: dict[Buffer, tuple[str, str]] = {}
     may_cross = claims_copy(func)
     why = no_copy(func) if may_cross else ""

@@ -202,7 +202,7 @@ class _Machine:
         return f"step {number} ({title(step)})" + (f", position {first}" if first != number or step.phases > 1 else "")
 
     def take_constants(self) -> None:
-        """Lay out the tables. Traps where two constants share a byte."""
+        """Lay out the tables. Traps where two constants share a byte (rule M7.4)."""
         placed = self.program.placed("constant")
         for slot in placed:
             self.check_place(slot)
@@ -245,7 +245,7 @@ class _Machine:
             region.write(slot)
 
     def check_place(self, slot: Slot) -> None:
-        """Traps where a slot lies outside of its memory or is not aligned as it asks."""
+        """Traps where a slot lies outside of its memory or is not aligned as it asks (rule M7.3)."""
         region = self.region(slot)
         if slot.offset is None:
             raise Invalid(f"slot {slot.name} has no offset: the program is not planned", label="machine.C2")
@@ -397,7 +397,7 @@ class _Machine:
         return any(a[0] == b[0] and a[1] + a[2] > b[1] for a, b in pairwise(places))
 
     def check_writable(self, slot: Slot) -> None:
-        """Traps where a step writes what is not its own."""
+        """Traps where a step writes what is not its own (rule M7.4)."""
         what = f"the program's {slot.place}" if slot.place in ("constant", "input") else ""
         if slot.is_pooled and (self.program.pool_of(slot).read_only or self.region(slot).held is not None):
             what = what or f"in the read-only {self.region(slot).name}"
@@ -405,7 +405,7 @@ class _Machine:
             raise Trap("store to constant", f"slot {slot.name} is written, but it is {what}", label="machine.T6")
 
     def check_use(self, slot: Slot, number: int, uses: Intervals) -> None:
-        """Traps where a step uses a slot outside of its life, or where the slot lies where it must not."""
+        """Traps where a step uses a slot outside of its life, or where it must not lie (rule M7.3)."""
         first = self.positions[number]
         for start, stop in uses if slot.place != "constant" else ():
             outside = next((p for p in range(first + start, first + stop) if not slot.is_live(p)), None)
@@ -430,7 +430,7 @@ class _Machine:
         return flat.reshape(shape)
 
     def still_owned(self, reads: Sequence[Slot], writes: Sequence[Slot]) -> None:
-        """What a step reads must not be written by the same step, and what it writes not by two of its slots."""
+        """What a step reads it must not write, and what it writes not by two of its slots (rule M7.2)."""
         for slot in reads:
             self.region(slot).check(slot, "read while the step writes")
         for slot in writes:

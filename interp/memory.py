@@ -42,7 +42,7 @@ class Memory:
         self.cells: dict[Buffer, BufferCell] = {}
 
     def begin(self, buffer: Buffer, shape: tuple[int, ...], contents: Array | None = None) -> None:
-        """`buffer` starts to exist: unwritten, or read-only with `contents`."""
+        """`buffer` starts to exist: unwritten, or read-only with `contents` (rule M6.4)."""
         if contents is not None:
             self.cells[buffer] = BufferCell(contents, None)
         else:
@@ -135,7 +135,8 @@ def to_bytes(value: Any) -> bytes:
 
 
 def from_bytes(given: bytes, buffer: Buffer, index: Sequence[Any]) -> Any:
-    """The number that an element is by its bytes, the lowest first; traps where it is none: a bool is 0 or 1."""
+    """The number that an element is by its bytes, the lowest first; traps where it is none: a bool is 0 or 1
+    (rule M6.22)."""
     of = buffer.dtype
     if of is BOOL and given[0] > 1:
         raise no_bool(buffer, index, given[0])
@@ -149,7 +150,7 @@ def with_byte(number: Any, byte: int, value: int, buffer: Buffer, index: Sequenc
 
 
 def check_bounds(buffer: Buffer, shape: Sequence[int], index: Sequence[Any]) -> tuple[int, ...]:
-    """`index` as numbers; traps unless each lies within its own dimension."""
+    """`index` as numbers; traps unless each lies within its own dimension (rule M6.5)."""
     for axis, (i, n) in enumerate(zip(index, shape, strict=True)):
         if not 0 <= i < n:
             raise outside(buffer, index, axis, n)

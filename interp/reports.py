@@ -267,7 +267,7 @@ RIGHT = {
 
 
 def failed(kind: str, message: str, condition: Expr) -> Trap:
-    """An assertion that does not hold."""
+    """An assertion that does not hold (rule M6.17)."""
     never = "the sizes must agree" if kind == "shape" else "this must not be reached"
     right = RIGHT.get(kind) or (never if isinstance(condition, Const) else f"{_short(condition)} must hold")
     return Trap(kind, message, right=right, label="tensor.T7")

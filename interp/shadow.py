@@ -69,7 +69,7 @@ class Slots(Mapping[str, Slot]):
 class ShadowRegion:
     """Consecutive memory: its bytes, and the number of the slot that wrote each of them last.
 
-    Memory that is filled before the start and read-only from then on keeps no owners.
+    Memory that is filled before the start and read-only from then on keeps no owners (rule M7.1).
     """
 
     name: str
@@ -158,7 +158,7 @@ class ShadowRegion:
             raise self.trap(slot, int(np.argmax(wrong)), what)
 
     def trap(self, slot: Slot, byte: int, what: str) -> Trap:
-        """The trap for a byte of the slot, counted from its start, that is not the slot's."""
+        """The trap for a byte of the slot, counted from its start, that is not the slot's (rule M7.5)."""
         owner = self.slots.names[int(self.owners(slot)[byte])]
         by = f" (filled by {slot.producer})" if slot.producer else ""
         place = f"byte {byte} of slot {slot.name}{by}, {self.span(slot).start + byte} of the {self.name}"

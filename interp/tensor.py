@@ -117,7 +117,8 @@ class _Run:
         self.code: dict[int, tuple[Expr, Callable[[], Any]]] = {}
 
     def execute(self, body: tensor.Stmt) -> None:
-        """Run a statement. A composite one is an iterator over the statements it runs, kept on the stack."""
+        """Run a statement. A composite one is an iterator over the statements it runs, kept on the stack
+        (rule M6.2)."""
         whole = tensor.Seq((body,))
         stack: list[tuple[tensor.Stmt, Iterator[tensor.Stmt]]] = [(whole, self.parts(whole))]
         self.positions = [0]
@@ -189,6 +190,8 @@ class _Run:
                 raise Crash(f"no such statement: {type(node).__name__}")
 
     def iterations(self, node: tensor.For) -> Iterator[tensor.Stmt]:
+        """The body of a loop, once for each number from its start on, upwards; never where the extent is 0 or less
+        (rules M6.3, M6.6, M6.7)."""
         watch = LaneWatch(node.var) if node.kind == "vectorized" else Race(node.var)  # E4, E5
         number = node.var.dtype.numpy.type
         start = None if node.start is None else convert(self.value(node.start), node.var.dtype)
@@ -208,7 +211,7 @@ class _Run:
 
     def block(self, node: tensor.Block) -> Iterator[tensor.Stmt]:
         """One run of a block: its predicate, its iterators, its buffers, then `init` if it is the first run, and the
-        body."""
+        body (rules M6.9, M6.10)."""
         if node.predicate is not None and not self.value(node.predicate):
             return
         values, domains = [], []
@@ -256,7 +259,7 @@ class _Run:
         return found
 
     def call(self, node: tensor.Call) -> Iterator[tensor.Stmt]:
-        """The body of a function, its parameters views of the arguments."""
+        """The body of a function, its parameters views of the arguments (rule M6.13)."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise reports.too_deep(node)
@@ -268,7 +271,7 @@ class _Run:
 
     def outside(self, node: tensor.Call) -> None:
         """A function outside the language gets the elements of its buffers, and may change those that are not
-        constant."""
+        constant (rule M6.19)."""
         if node.function not in self.externs:
             raise Invalid(f"the extern function {node.function!r} is not given", where=node.span, label="extern.C1")
         handed = {k: self.handed(a) for k, a in enumerate(node.args) if isinstance(a, tensor.Buffer)}

@@ -75,7 +75,8 @@ def names_of_byte(
 
 
 def check_alignment(buffer: Buffer, address: int, offset: int | None = None) -> None:
-    """Traps where `buffer`, at byte `address` and at element `offset` of its memory, is not aligned as it declares."""
+    """Traps where `buffer`, at byte `address` and at element `offset` of its memory, is not aligned as it declares
+    (rule M6.14)."""
     factor = declared_number(buffer, "offset_factor")
     if offset is not None and factor and offset % factor:
         raise misaligned(buffer, "element", offset, "offset_factor", factor)

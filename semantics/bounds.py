@@ -63,7 +63,7 @@ def contains(bounds: Bounded, array: Any) -> npt.NDArray[np.bool_]:
     """Element by element, whether `array` (same shape and dtype) is what a correct implementation may give.
 
     NaN matches a certain NaN, an infinity the same certain infinity; anything matches an infinite radius, but what was
-    cast from a narrower float is a number of that. The sign of zero is not looked at.
+    cast from a narrower float is a number of that. The sign of zero is not looked at (rule M9.3).
     """
     array = np.asarray(array)
     if array.shape != bounds.shape or dtype(array.dtype) is not bounds.of:

@@ -22,7 +22,8 @@ EXAMPLES = '"cpu", "cuda:1", "llvm -mcpu=native" or "cuda:0=cuda -arch=sm_80"'
 @dataclass(frozen=True)
 class CompilationConfig:
     """`devices` are what there is, all fields said but for the scope; `host` is the one on which shapes, sizes and
-    decisions live; `default` the one for what nothing constrains. Host and default are among the devices."""
+    decisions live; `default` the one for what nothing constrains. Host and default are among the devices
+    (rule M8.8)."""
 
     devices: tuple[VirtualDevice, ...]
     host: VirtualDevice

@@ -36,7 +36,7 @@ class VirtualDevice:
     unset field is open: -1 for the id, "" for the others. A target of a kind that is for one type of device says the
     type.
 
-    Invalid (device.C1): an id below -1 or above LARGEST, or a target of another type of device.
+    Invalid (device.C1): an id below -1 or above LARGEST, or a target of another type of device (rule M8.1).
     """
 
     type: str = ""
@@ -74,7 +74,7 @@ class VirtualDevice:
         return self.join(other) is not None
 
     def join(self, other: VirtualDevice) -> VirtualDevice | None:
-        """What both say, each field from the one that says it; None where they say different things."""
+        """What both say, each field from the one that says it; None where they say different things (rule M8.2)."""
         pairs = ((self.type, other.type), (self.id, other.id), (self.target, other.target), (self.scope, other.scope))
         if any(a != b and a not in ("", -1) and b not in ("", -1) for a, b in pairs):
             return None
@@ -88,7 +88,8 @@ class VirtualDevice:
         return all(b in ("", -1) or a == b for a, b in pairs)
 
     def default(self, other: VirtualDevice) -> VirtualDevice:
-        """This device with what it leaves open from `other`: its target only where that is for the same type."""
+        """This device with what it leaves open from `other`: its target only where that is for the same type
+        (rule M8.2)."""
         of = self.type or other.type
         target = self.target or (other.target if other.type in ("", of) else "")
         return VirtualDevice(of, self.id if self.id >= 0 else other.id, target, self.scope or other.scope)

@@ -16,7 +16,8 @@ from assay.semantics.errors import Invalid
 
 @dataclass(frozen=True)
 class DType:
-    """An element type. `kind` is one of "bool", "int", "uint", "float"; `bits` is its width as a number."""
+    """An element type. `kind` is one of "bool", "int", "uint", "float"; `bits` is its width as a number
+    (rule M5.1)."""
 
     name: str
     kind: str

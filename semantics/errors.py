@@ -30,7 +30,7 @@ class AssayError(Exception):
     """Base of the failures that Assay raises: the three of rule M1, what cannot be told, what the surroundings lack.
 
     `message` says what is wrong and what would be right; `where` says where; `label` names the broken rule, such as
-    `concat.C2`, as it stands in specs/.
+    `concat.C2`, as it stands in specs/ (rules M1.1, M1.5).
     """
 
     def __init__(self, message: str, *, where: Span | str | None = None, label: str = "") -> None:

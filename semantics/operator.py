@@ -58,7 +58,7 @@ class Operator:
     `type_rule(attrs, operand types)` gives the result's type or raises Invalid with one of the labels in
     `constraints`. `value(attrs, *arrays)` computes the result from NumPy arrays of exactly those types, in their own
     dtype; it is written with NumPy functions only, so that it also runs on `assay.semantics.bounds.Bounded` and
-    yields the operator's bound (rule M9).
+    yields the operator's bound (rule M9.1).
     """
 
     name: str

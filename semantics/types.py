@@ -24,7 +24,7 @@ class TypeNode(TreeNode["Type"]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TensorType(TypeNode):
-    """A dense tensor: one dim for each axis (rule M4), and an element type."""
+    """A dense tensor: one dim for each axis (rule M4), and an element type (rule M4.5)."""
 
     shape: tuple[scalar.Dim, ...]
     dtype: DType
@@ -135,7 +135,8 @@ Names: TypeAlias = Mapping[scalar.Var | TypeVar, scalar.Var | TypeVar]
 
 
 def same_type(a: Type, b: Type) -> bool:
-    """Whether two types are equal: dims by linear arithmetic, what a function type binds up to its names."""
+    """Whether two types are equal: dims by linear arithmetic, what a function type binds up to its names
+    (rule M4.4)."""
     if a is b:
         return True
     none: Names = {}

@@ -26,9 +26,10 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that a page's headings have where it is shown: lower case, blanks as hyphens, no other signs."""
+    """The anchors that a page says, and those of its headings: lower case, blanks as hyphens, no other signs."""
     heads = re.findall(r"^#+ (.+?)\s*$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
+    named = re.findall(r'<a id="([^"]+)"></a>', prose(page))
+    return {*named, *(re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads)}
 
 
 def table_faults(page: Path) -> list[str]:

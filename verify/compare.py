@@ -55,7 +55,7 @@ def is_transcendental(module: Module) -> bool:
 
 @dataclass
 class Comparison:
-    """One set of inputs, and everything that ran on it."""
+    """One set of inputs, and everything that ran on it (rule M10.3)."""
 
     source_module: Module
     planned: Module

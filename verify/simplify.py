@@ -125,7 +125,7 @@ def _with_called(function: Function) -> Function:
 
 def check_simplified(source: Module, target: Module, new: bool = False) -> Evidence:
     """Whether `target`, some definitions of which may be gone, is `source` made simpler and no value moved. There may
-    be `new` functions, which are what they are where they are called."""
+    be `new` functions, which are what they are where they are called (rule M1.4)."""
     values = 0
     for name, after in target.definitions.items():
         before = source.definitions.get(name)

@@ -80,9 +80,10 @@ def run(
 
     With `bounds` each floating-point output is a `Bounded`. `kernel` runs tensor functions. `observe` is told every
     evaluated operator and tensor call (the node and its value); what it returns, unless None, is used in the value's
-    place. `externs` are the functions outside the language, by name; effects are appended to `trace`, in order. `apply`
-    is asked for the value of every operator and tensor call instead of their own definitions. `known` are values of
-    expressions of main, by identity: these are not evaluated, nor is what they alone read. What stands `first`, in an
+    place. `externs` are the functions outside the language, by name; effects are appended to `trace`, in order
+    (rule M1.2). `apply` is asked for the value of every operator and tensor call instead of their own definitions.
+    `known` are values of expressions of main, by identity: these are not evaluated, nor is what they alone read. What
+    stands `first`, in an
     order in which main may evaluate it, is evaluated in any case, before the outputs. Inputs and externs that are
     missing, unknown or of the wrong type are Invalid.
     """
@@ -213,7 +214,8 @@ class _Evaluator:
         return frame
 
     def owner(self, node: graph.Expr, frame: Frame) -> Frame:
-        """The activation that holds the node's value: that of the innermost function around all its uses."""
+        """The activation that holds the node's value: that of the innermost function around all its uses
+        (rule M2.3)."""
         at = frame.outwards(frame.scopes.depth.get(id(node), frame.depth))
         if at.function is not frame.scopes.owner.get(id(node), at.function):
             raise Crash(f"no activation of the scope of {graph.show_head(node)}")
@@ -226,7 +228,7 @@ class _Evaluator:
         self, nodes: Sequence[graph.Expr], frame: Frame, of: graph.Expr | None = None
     ) -> tuple[graph.Expr, Frame] | None:
         """The first of `nodes` that has no value yet, left to right (rule M3). Operands `of` a node that were found to
-        have one are not asked again."""
+        have one are not asked again (rule M3.1)."""
         start = frame.progress.get(id(of), 0) if of is not None else 0
         for i in range(start, len(nodes)):
             at = self.owner(nodes[i], frame)
@@ -315,7 +317,7 @@ class _Evaluator:
 
     def chosen(self, node: graph.If | graph.Match, frame: Frame) -> graph.Expr:
         """The branch that is taken; of a match the body of the clause that the value meets, its pattern's variables
-        bound."""
+        bound (rule M2.4)."""
         if isinstance(node, graph.If):
             return node.then if self.holds(self.value(node.condition, frame), node) else node.otherwise
         found = matching_clause(node, self.value(node.value, frame))
@@ -463,7 +465,7 @@ class _Evaluator:
         return Closure(target, None)
 
     def meet(self, node: graph.Expr, result: Value, frame: Frame, of: Type | None = None) -> None:
-        """The value has the node's type: sizes that only the run can tell get their values, or agree (rule M4)."""
+        """The value has the node's type: sizes that only the run can tell get their values, or agree (rule M4.6)."""
         if frame.explicit:
             return
         try:

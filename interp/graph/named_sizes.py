@@ -54,7 +54,8 @@ class Sizes:
 
 
 def as_shape(node: MatchCast, vector: Value, frame: Frame) -> Shape:
-    """A vector of sizes as a shape. With explicit shapes a number may be negative: a name is given to it, no tensor."""
+    """A vector of sizes as a shape. With explicit shapes a number may be negative: a name is given to it, no tensor
+    (rule M4.8)."""
     sizes = tuple(int(n) for n in decided_array(vector, "which sizes there are"))
     for i, n in enumerate(sizes):
         if n < 0 and not frame.explicit:

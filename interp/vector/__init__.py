@@ -81,7 +81,8 @@ def run(
     must be C-contiguous and of the right shapes and dtypes, and must not overlap the inputs. `functions`, `externs` and
     `trace` are for calls, as in the definition, which runs what calls an extern or itself. Invalid and Trap as in
     the definition. A trap is the definition's own if that is reached within `RETRACE` statements; beyond, it may be
-    another one of the function's traps. `ways` are those that may be taken; with none of them the definition runs.
+    another one of the function's traps. `ways` are those that may be taken; with none of them the definition runs
+    (rule M10.1).
     """
     dims = bind_dims(func, inputs, scalars)
     if outputs is None:

@@ -30,7 +30,8 @@ GROWTH, SMALL = 64, 10_000
 
 
 def to_anf(module: Module) -> Module:
-    """Every graph function of the module in A-normal form. Unsupported where that is far larger than the source."""
+    """Every graph function of the module in A-normal form. Unsupported where that is far larger than the source
+    (rule M3.3)."""
     changed = {
         n: function_to_anf(d, module).function for n, d in module.definitions.items() if isinstance(d, graph.Function)
     }

@@ -92,7 +92,7 @@ def prologue(layout: EntryLayout, uses_math: bool) -> Iterator[str]:
 
 
 def arithmetic_needs(name: str) -> str:
-    """What a compiler must be like, for names that start with `name`."""
+    """What a compiler must be like, for names that start with `name` (rule M10.2)."""
     return f"""
 #if defined(__FAST_MATH__)
 #error "this code needs IEEE arithmetic: compile without -ffast-math"

@@ -31,7 +31,7 @@ def plan_devices(module: Module, config: CompilationConfig | None = None) -> Mod
     Without a configuration there is that of `default_config`; the module stays as it is where nothing names a device.
     Names stay; functions get instances where their calls want them on several devices, or where they leave scopes open
     (`instances`, `scopes`). A planned module is its own plan. Invalid (devices.C1): what cannot be copied apart is said
-    to be on two devices; (config.C6): there is no device such as one that is named.
+    to be on two devices; (config.C6): there is no device such as one that is named (rule M8.3).
     """
     config = config or default_config(module)
     if config is None:

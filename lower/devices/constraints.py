@@ -304,7 +304,8 @@ class Constraints:
                 pass
 
     def _looks(self, node: graph.Expr, index: int) -> None:
-        """The host looks at a value (D7). That does not pull what the value is computed from to the host."""
+        """The host looks at a value (D7). That does not pull what the value is computed from to the host
+        (rule M8.6)."""
         if self.is_floating(node.children[index]):
             self._say(self._operand(node, index), self.host, node, "what the host looks at is on the host")
             return
@@ -416,7 +417,7 @@ def _given(function: graph.Function) -> graph.Expr:
 
 class Tensors:
     """How many tensors a value of a type is made of; None for what cannot be copied: all but tensors and tuples of
-    tensors. Each part of a type is looked at once."""
+    tensors. Each part of a type is looked at once (rule M8.7)."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Type, int | None]] = {}

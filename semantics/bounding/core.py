@@ -123,7 +123,7 @@ class Bounded(ArrayFace):
         """Where the bound checks nothing worth the name.
 
         That is where the radius is inf, or greater than the largest finite magnitude in the whole tensor: there any
-        element of the tensor, and zero, would pass in place of any other.
+        element of the tensor, and zero, would pass in place of any other (rule M9.4).
         """
         v = np.abs(self.value)
         top = v.max(initial=0.0, where=np.isfinite(v)) + self.of.smallest_normal if self.of.is_float else np.inf

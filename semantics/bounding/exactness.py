@@ -22,7 +22,7 @@ FAR = 2.0**400
 
 def where_exact(name: str, out: Any, a: Any, b: Any) -> Any:
     """`out`, which is a + b, a - b, a * b or a / b by its rule, with no radius where the operands have none and the
-    result is exact. An array stays as it is."""
+    result is exact. An array stays as it is (rule M9.12)."""
     if not isinstance(out, Bounded) or not out.of.is_float or out.terms:
         return out
     a, b = coerce(a, b)

@@ -51,7 +51,7 @@ def unit(of: DType) -> float:
 
 @cache
 def elementary(name: str, of: DType) -> float:
-    """Relative error of an elementary function, without the factor of `power`."""
+    """Relative error of an elementary function, without the factor of `power` (rule M9.2)."""
     ulps = min(ULPS[name], NARROW_ULPS.get(of.bits, math.inf))
     return 2 * ulps * (of.unit_roundoff + U64) + 8 * U64
 
@@ -61,7 +61,7 @@ def gamma(terms: int, of: DType) -> float:
     """Relative error, against the sum of magnitudes, of a sum of products of `terms` roundings in any order.
 
     n u / (1 - n u) while that is below one; beyond, 2 n u is safe, for n u holds without restriction where each
-    operation rounds to nearest (Jeannerod and Rump, "Improved error bounds for inner products", 2013).
+    operation rounds to nearest (Jeannerod and Rump, "Improved error bounds for inner products", 2013) (rule M9.2).
     """
     total = 8 * U64
     for u in (of.unit_roundoff, U64) if of.is_float else (U64,):

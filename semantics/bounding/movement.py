@@ -171,7 +171,7 @@ def astype(x: Bounded, to: DType) -> Any:
 
 def _between_neighbours(result: Bounded, x: Bounded) -> Bounded:
     """Of a number that is known: itself, or one of the two numbers of the dtype around it. Every rounding gives one of
-    them, two roundings one after another too."""
+    them, two roundings one after another too (rule M9.6)."""
     of, value = result.of, x.value
     known = (x.radius == 0) & (np.abs(value) <= float(of.max))
     with np.errstate(all="ignore"):
@@ -242,6 +242,6 @@ def steps(x: Any, axis: int) -> Any:
 
 
 def off_place(x: Bounded, apart: Any, part: float) -> Bounded:
-    """`x`, each number of which may be off by a part of how far its neighbours are apart from it."""
+    """`x`, each number of which may be off by a part of how far its neighbours are apart from it (rule M9.10)."""
     more = np.where(np.isfinite(x.value), part * apart, 0.0)
     return Bounded(x.value, x.radius + more, x.of)

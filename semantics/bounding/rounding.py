@@ -102,7 +102,7 @@ def _repair(
 
 
 def _whole(of: DType, value: Array, spread: Any) -> Bounded:
-    """Integers do not round; one that may wrap may be anything."""
+    """Integers do not round; one that may wrap may be anything (rule M9.5)."""
     reach = np.abs(value) + spread
     radius = spread + np.where(reach > 2.0**52, reach * (8 * U64), 0.0)
     inside = (value - radius >= float(of.min)) & (value + radius <= float(of.max))

@@ -203,7 +203,7 @@ def function(
 ) -> Function:
     """A function. A declared `result` is checked against the body's type, never silently replaced (rule M4).
 
-    `pure` is found from the body where it is not given; a function declared pure must not act.
+    `pure` is found from the body where it is not given; a function declared pure must not act (rule M2.6).
     """
     if result is not None and not compatible(result, body.type, [p.type for p in params], type_params):
         raise Invalid(f"declared result {result}, but the body is {body.type}", where=span, label="func.C1")
@@ -380,7 +380,7 @@ def dims_at(of: Type, env: Mapping[Symbol, int]) -> Type:
 
 
 def require_sizes(node: Expr) -> None:
-    """Invalid (graph.C13): a size in the type of `node` is a number that none has."""
+    """Invalid (graph.C13): a size in the type of `node` is a number that none has (rule M4.1)."""
     for t in node.type.fields if isinstance(node.type, TupleType) else (node.type,):
         for d in dims(t):
             if isinstance(d, int) and not 0 <= d < 1 << 63:

@@ -33,7 +33,8 @@ from assay.semantics.types import TensorType, same_type
 
 
 def can_fail(node: Expr, module: Module) -> bool:
-    """Whether evaluating the node itself, its operands done, may trap or not end. What acts is not asked."""
+    """Whether evaluating the node itself, its operands done, may trap or not end. What acts is not asked
+    (rule M3.2)."""
     match node:
         case Call():
             if isinstance(node.op, Operator):

@@ -23,7 +23,7 @@ from assay.semantics.walk import TreeNode, post_order
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Expr(Readable, TreeNode["Expr"]):
-    """Base of graph expressions; compared by identity."""
+    """Base of graph expressions; compared by identity (rule M2.1)."""
 
     type: Type
     device: VirtualDevice = field(default=ANYWHERE, kw_only=True)
@@ -57,7 +57,7 @@ class Constant(Expr):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GlobalVar(Expr):
-    """A name of the module: a function, or a constant of its table."""
+    """A name of the module: a function, or a constant of its table (rule M2.7)."""
 
     name: str
 
@@ -232,7 +232,7 @@ class OnDevice(Unary):
 
     With `constrain_body` the operand lives on `wanted`, with `constrain_result` the result does. A user's annotation
     constrains the operand only, so that a copy may follow; a fixed one constrains both; one that constrains neither
-    lets a copy stand here. The constraint of the node's own field `device` is one on the result.
+    lets a copy stand here. The constraint of the node's own field `device` is one on the result (rule M8.4).
     """
 
     wanted: VirtualDevice

@@ -48,6 +48,8 @@ def _types(order: list[graph.Expr], module: Module) -> Iterator[Invalid]:
             if isinstance(node, (graph.Var, graph.ExternFunc, graph.MatchCast)):
                 check_type(node.type, module, known)
             graph.require_sizes(node)
+            for param in node.params if isinstance(node, graph.Function) else ():
+                graph.require_sizes(param)  # also of one that nothing uses, which is no node of the body
             wanted = derive(node, module)
             if not _agrees(wanted, node):
                 raise Invalid(f"{graph.show_head(node)}: its parts make {wanted}", label="graph.C3")
@@ -74,7 +76,7 @@ def _agrees(derived: types.Type, node: graph.Expr) -> bool:
 
 
 def derive(node: graph.Expr, module: Module) -> types.Type:  # noqa: C901  (a case for each kind of node)
-    """The type of a node from its parts."""
+    """The type of a node from its parts (rule M2.2)."""
     match node:
         case graph.Var() | graph.ExternFunc():
             return node.type
@@ -212,7 +214,7 @@ def _check_call_tir(node: graph.CallTIR, kernel: PrimFunc) -> None:
 
 
 def _actions(order: list[graph.Expr]) -> Iterator[Invalid]:
-    """What acts is reached by one edge only, and by none inside a dataflow block."""
+    """What acts is reached by one edge only, and by none inside a dataflow block (rule M2.5)."""
     edges: Counter[int] = Counter()
     active: set[int] = set()
     for node in order:
@@ -237,7 +239,7 @@ def _actions(order: list[graph.Expr]) -> Iterator[Invalid]:
 
 
 def _blocks(order: list[graph.Expr]) -> Iterator[Invalid]:
-    """The lets of a dataflow block follow one another."""
+    """The lets of a dataflow block follow one another (rule M2.8)."""
     after: dict[int, graph.Dataflow] = {
         id(n.body): n.dataflow for n in order if isinstance(n, graph.Let) and n.dataflow is not None
     }

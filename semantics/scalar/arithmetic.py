@@ -64,7 +64,7 @@ _NARROW = tuple(d.numpy for d in DTYPES.values() if d.is_integer and d.bits < 8)
 
 def _wrapped(meaning: Callable[..., Any]) -> Callable[..., Any]:
     """`meaning`, its result back in the operands' dtype: ml_dtypes gives int8 for some operations on narrow
-    integers."""
+    integers (rule M5.2)."""
 
     def wrapped(*args: Any) -> Any:
         result = meaning(*args)
@@ -80,12 +80,13 @@ def _any(condition: Any) -> bool:
 
 
 def divided_by_zero() -> Trap:
-    """scalar.T1: an integer is divided by 0."""
+    """scalar.T1: an integer is divided by 0 (rule M5.3)."""
     return Trap("division by zero", "integer division by zero", right="the divisor must not be 0", label="scalar.T1")
 
 
 def shifted_too_far(width: int) -> Trap:
-    """scalar.T2: an integer of `width` bits is shifted by a negative number, or by `width` or more bits."""
+    """scalar.T2: an integer of `width` bits is shifted by a negative number, or by `width` or more bits
+    (rule M5.4)."""
     what = f"shift by less than 0 or by {width} or more bits"
     return Trap("shift", what, right=f"the shift must be by 0 to {width - 1} bits", label="scalar.T2")
 
@@ -138,12 +139,14 @@ def _shr(a: Any, b: Any) -> Any:
 
 
 def _select(c: Any, a: Any, b: Any) -> Any:
+    """One of two values that are both there (rule M5.8)."""
     if isinstance(c, (bool, np.bool_)):
         return a if c else b
     return np.where(c, a, b)
 
 
 def _bits_of(a: Any) -> Any:
+    """The bits of a float (rule M5.11)."""
     a = np.asarray(a)
     return a.view(f"i{a.dtype.itemsize}")[()]
 
@@ -153,6 +156,7 @@ def _float_of(to: np.dtype[Any]) -> Callable[[Any], Any]:
 
 
 def _fmod(a: Any, b: Any) -> Any:
+    """The remainder of floats (rule M5.9)."""
     of = np.asarray(a).dtype
     if of.isbuiltin == 1:
         return np.fmod(a, b)
@@ -160,7 +164,7 @@ def _fmod(a: Any, b: Any) -> Any:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once; in 16 bits or fewer by way of float64."""
+    """a * b + c, rounded once; in 16 bits or fewer by way of float64 (rule M5.10)."""
     a, b, c = np.broadcast_arrays(a, b, c)
     of = a.dtype
     if of == np.float64:
@@ -202,10 +206,12 @@ LATTICE: tuple[Property, ...] = (*GROUP, "idempotent")
 # The rows are the whole of the scalar arithmetic. Integers wrap; a float operation rounds once, to nearest even, in
 # its own dtype; min and max propagate NaN and order -0 below +0.
 def _max(a: Any, b: Any) -> Any:
+    """The larger of two (rule M5.6)."""
     return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))[()] if _is_float(a) else np.maximum(a, b)
 
 
 def _min(a: Any, b: Any) -> Any:
+    """The smaller of two (rule M5.6)."""
     return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))[()] if _is_float(a) else np.minimum(a, b)
 
 
@@ -291,7 +297,8 @@ def operation(name: str) -> Operation:
 
 
 def convert(value: Any, to: DType) -> Any:
-    """`value` (NumPy scalar or lanes) as `to`: rule M5. Float to integer truncates; NaN and out of range trap."""
+    """`value` (NumPy scalar or lanes) as `to`: rule M5. Float to integer truncates; NaN and out of range trap
+    (rule M5.7)."""
     value = np.asarray(value)
     source = dtype(value.dtype)
     if source is to:

@@ -55,7 +55,7 @@ def store(buffer: Buffer, indices: Number | tuple[Number, ...], value: Number) -
 
 
 def store_lanes(lanes: Sequence[Store]) -> Stmt:
-    """The store of a vector, given for each lane: every value is computed before the first is stored."""
+    """The store of a vector, given for each lane: every value is computed before the first is stored (rule M6.16)."""
     names = [Var(f"lane{k}", s.value.dtype) for k, s in enumerate(lanes)]
     body: Stmt = Seq(tuple(replace(s, value=name) for s, name in zip(lanes, names, strict=True)))
     for s, name in reversed(list(zip(lanes, names, strict=True))):

@@ -102,7 +102,7 @@ def shape_checks(
 ) -> list[tensor.Stmt]:
     """Checks that a buffer has the shape of its parameter, or, where it is handed over by its first element, its size.
 
-    A row of a constant number of elements is that: what is called sees the first of them.
+    A row of a constant number of elements is that: what is called sees the first of them (rule M6.18).
     """
     row = len(param.shape) == 1 and isinstance(param.shape[0], int)
     whole = len(param.shape) == len(given.shape) and not row

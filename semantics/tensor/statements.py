@@ -310,7 +310,7 @@ class Alias(Around):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pragma(Around):
-    """`body`, with advice to a compiler that has no meaning."""
+    """`body`, with advice to a compiler that has no meaning (rule M6.8)."""
 
     key: str
     value: Any

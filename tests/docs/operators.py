@@ -74,6 +74,7 @@ def entry(op: Operator) -> list[str]:
     file = record_file(op)
     lines = [f"### {op.name}", "", f"`{signature(op)}`", "", _sentence(op.doc), ""]
     lines.append(f"- Bound: {_sentence(op.bound)}")
+    lines.append(f"- [Its page](operators/{op.name}.md): types, value, special values, spelling, differences.")
     if op.view:
         lines.append("- A view: the result is the first operand's bytes; no code is run.")
     if op.can_trap:

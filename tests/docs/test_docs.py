@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from assay.semantics.errors import Invalid
+from assay.semantics.left_open.entries import BY_OPERATOR
+from assay.semantics.operator import Attrs
 from assay.semantics.ops import OPERATORS
+from assay.semantics.types import TensorType, Type
 from tests.docs import __main__ as command, stale, write
 from tests.docs.labels import LABEL, Failure, failures, labels_page, unnamed
+from tests.docs.operator_pages import operator_page, operator_pages, page_path
+from tests.docs.operator_runs import dtypes_of, special_runs
+from tests.docs.operator_text import value_text
 from tests.docs.operators import operators_page, record_file
 from tests.docs.rows import claims, read_rows, rows_page
 from tests.places import ROOT
@@ -158,6 +166,65 @@ def test_every_operator_has_an_entry() -> None:
         for label in op.constraints:
             assert f"| {op.name}.{label} |" in page
             assert LABEL.fullmatch(f"{op.name}.{label}"), label
+
+
+def test_every_operator_has_a_page_with_all_that_a_standard_needs() -> None:
+    made = operator_pages()
+    assert {p.stem for p in made} == set(OPERATORS)
+    for op in OPERATORS.values():
+        text = made[page_path(op.name)]
+        heads = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert {"Restrictions", "Meaning", "Errors", "Accuracy", "In other languages"} <= set(heads), op.name
+        assert "Shown by" in heads or op.view, op.name
+        assert ("Left open" in heads) == (op.name in BY_OPERATOR)
+        assert "| **" not in text and table_faults(text) == [], op.name
+
+
+def table_faults(text: str) -> list[str]:
+    """Rows of tables that have other cells than the line under their head."""
+    faults: list[str] = []
+    for block in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE):
+        widths = {len(re.split(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        faults += [block] if len(widths) > 1 else []
+    return faults
+
+
+def test_a_page_says_what_runs_give() -> None:
+    runs = {r.given: r for r in special_runs(OPERATORS["floor_divide"])}
+    assert runs["int8: -1, 0"].gives == "trap (division by zero)"
+    assert "division" in runs["int8: least, -1"].left_open
+    runs = {r.given: r for r in special_runs(OPERATORS["take"])}
+    assert runs["indices: 5, one too far"].gives == "trap (out of bounds)"
+    assert runs["indices: -1"].gives.startswith("1, ")
+    assert special_runs(OPERATORS["max"])[-1].gives.startswith("refused: ")
+
+
+def test_an_operator_with_another_meaning_has_another_page() -> None:
+    """The page is run, not written: a planted value, type rule and constraint change it."""
+    op = OPERATORS["maximum"]
+    page = operator_page(op)
+    assert "| float32: 1, NaN | nan |" in page and "| a, b | every int, every uint, every float |" in page
+    other = replace(op, value=lambda attrs, a, b: np.fmax(a, b))
+    assert {r.given: r.gives for r in special_runs(other)}["float32: 1, NaN"] == "1"
+    assert value_text(other).startswith("lambda attrs, a, b: np.fmax(a, b)")
+
+    def floats_only(attrs: Attrs, types: tuple[TensorType, ...]) -> Type:
+        if not types[0].dtype.is_float:
+            raise Invalid("floats are wanted", label="dtype.C1")
+        return op.type_rule(attrs, types)
+
+    assert dtypes_of(replace(op, type_rule=floats_only)) == [("a, b", "every float")]
+
+
+def test_a_page_of_no_operator_is_found_and_removed(small: Path) -> None:
+    folder = small / "specs" / "operators"
+    folder.mkdir()
+    (folder / "nn.gone.md").write_text("# nn.gone\n")
+    write(small)
+    assert {p.stem for p in folder.glob("*.md")} == set(OPERATORS)
+    assert stale(small) == []
+    (folder / "add.md").write_text("by hand\n")
+    assert stale(small) == [folder / "add.md"]
 
 
 def test_every_row_of_the_seed_systems_is_listed() -> None:

@@ -154,7 +154,7 @@ def _cases(request: ConformRequest) -> tuple[list[ConformCase], dict[str, list[s
     if request.programs or "assay" in _suites(request):
         texts, faults = text_cases(request.programs or [OURS], request.only)
         found += texts
-    if not found:
+    if not found and not faults:
         of = f" whose name has {request.only}" if request.only else ""
         raise Invalid(f"there is no case{of}", label="conform.C1")
     return found, faults

@@ -11,36 +11,42 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp import graph, vector
+from assay.interp import graph, tensor
 from assay.interp.graph.memory_limits import memory_traps
+from assay.interp.values import Event, render
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Trap, Unpredictable
+from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import Function
 from assay.semantics.tensor import PrimFunc
 from assay.verify.border.values import from_value, to_arrays, to_value
+from assay.verify.conform.placed import given_extern, run_placed
 from assay.verify.conform.programs import ProgramCase, ProgramText, input_types, result_types
-from assay.verify.oracle import Oracle, Possible
+from assay.verify.oracle import Expected, Oracle, Possible
 from assay.verify.oracle.layers import BITWISE, INTEGERS
 from assay.verify.oracle.verdict import worst_exact
 
 Array = np.ndarray[Any, Any]
 
 
-def run_case(program: ProgramText, case: ProgramCase) -> dict[str, Any]:
-    """The results of a case by our definition, by name, in Python's form. Trap, Unpredictable: the run ends so."""
+def run_case(program: ProgramText, case: ProgramCase, trace: list[Event] | None = None) -> dict[str, Any]:
+    """The results of a case by our definition, by name, in Python's form; its effects are appended to `trace`. Trap,
+    Unpredictable: the run ends so. Invalid: the inputs are refused."""
     name = program.function(case)
     target = program.module.definitions[name]
     inputs = inputs_of(program, case)
+    if case.offsets:
+        return run_placed(program.with_entry(case), inputs, case.offsets)
+    externs = {n: given_extern(program.module, by) for n, by in case.externs.items()}
     if isinstance(target, PrimFunc):
         with memory_traps():
-            made = vector.run(
+            made = tensor.run(
                 target, [inputs[b.name] for b in target.inputs], scalars=[inputs[s.name][()] for s in target.scalars],
-                functions=program.module.kernels,
+                functions=program.module.kernels, externs=externs, trace=trace,
             )  # fmt: skip
         return {b.name: a for b, a in zip(target.outputs, made, strict=True)}
     assert isinstance(target, Function)
-    found = graph.run(program.module, inputs, entry=target)
+    found = graph.run(program.module, inputs, entry=target, kernel=tensor.run, externs=externs, trace=trace)
     return {n: from_value(v, program.module, f"result {n!r}") for n, v in found.items()}
 
 
@@ -53,17 +59,31 @@ def inputs_of(program: ProgramText, case: ProgramCase) -> dict[str, Any]:
 def faults_of(program: ProgramText, case: ProgramCase) -> list[str]:
     """Where the definition does not meet the case, in words; nowhere if it does."""
     expected = case.expected
+    trace: list[Event] = []
     try:
-        made = run_case(program, case)
+        made = run_case(program, case, trace)
     except Trap as trap:
         if trap.kind == expected.trap:
-            return []
-        wanted = f"A.trap({expected.trap!r})" if expected.trap else "results"
-        return [f"expected are {wanted}, and the run ends with {trap}"]
+            said = [] if expected.says in str(trap) else [f"the trap does not say {expected.says!r}: {trap}"]
+            return said + _printed(case, trace)
+        wanted = f"A.trap({expected.trap!r})" if expected.trap else "other than a trap"
+        return [f"expected is {wanted}, and the run ends with {trap}"]
     except Unpredictable as why:
         return [f"the definition does not say what comes of this: {why}"]
-    if expected.trap:
-        return [f"a trap is expected, {expected.trap}, and the run gives results"]
+    except Invalid as refused:
+        if not expected.invalid:
+            raise
+        return (
+            [] if expected.invalid == refused.label else [f"expected is {expected.invalid}, and it is said: {refused}"]
+        )
+    if expected.trap or expected.invalid:
+        return [f"expected is {expected.trap or expected.invalid}, and the run gives results"]
+    if printed := _printed(case, trace):
+        return printed
+    if expected.unpredictable:
+        return _not_unpredictable(program, case)
+    if expected.refuted:
+        return _not_refuted(program, case, made)
     ours, theirs = to_arrays(made), to_arrays(_values(program, case))
     wrong = [f"{n} is missing or of another length" for n in ours.keys() ^ theirs.keys()]
     if wrong:
@@ -74,7 +94,38 @@ def faults_of(program: ProgramText, case: ProgramCase) -> list[str]:
         wrong += [found] if found else []
         mask = expected.open.get(name)
         filled[name] = array if mask is None else np.where(mask, ours[name], array).astype(array.dtype)
-    return wrong or list(_claims(program, case, filled, ours))
+    return wrong or ([] if case.offsets or case.externs else list(_claims(program, case, filled, ours)))
+
+
+def _printed(case: ProgramCase, trace: list[Event]) -> list[str]:
+    """What the run prints, where the case says something else."""
+    found = tuple(render(e.name, e.values) for e in trace if e.kind == "print")
+    if case.prints is None or case.prints == found:
+        return []
+    return [f"expected to be printed is {list(case.prints)}, and the run prints {list(found)}"]
+
+
+def _not_unpredictable(program: ProgramText, case: ProgramCase) -> list[str]:
+    module = program.with_entry(case)
+    if module is None:
+        return ["A.unpredictable is asked of an entry that is a graph function"]
+    found = Expected(module, inputs_of(program, case), follows=True).possible
+    return [] if isinstance(found, Unpredictable) else ["the definition says what comes of this"]
+
+
+def _not_refuted(program: ProgramText, case: ProgramCase, made: Mapping[str, Any]) -> list[str]:
+    """Whether planted results pass as right: bit for bit where the definition's own are asked for, else by the oracle,
+    for any implementation."""
+    ours, planted = to_arrays(made), to_arrays(_values(program, case))
+    module = program.with_entry(case)
+    if case.meaning or module is None:
+        same = all(not _against(n, ours[n], planted[n], case) for n in planted)
+        return ["the planted results are those of the definition"] if same else []
+    oracle = Oracle(module)
+    verdict = oracle.judge(
+        oracle.expected(Expected(module, inputs_of(program, case), follows=True)), _renamed(planted, case)
+    )
+    return [] if verdict.outcome == "wrong" else [f"the planted results are not found wrong: {verdict}"]
 
 
 def _values(program: ProgramText, case: ProgramCase) -> dict[str, Any]:
@@ -109,12 +160,12 @@ def _claims(
             yield "A.within and A.open are asked of an entry that is a graph function"
         return
     oracle = Oracle(module)
-    expected = oracle.expected(inputs_of(program, case))
-    verdict = oracle.judge(expected, _renamed(module, filled, case))
+    expected = oracle.expected(Expected(module, inputs_of(program, case), follows=True))
+    verdict = oracle.judge(expected, _renamed(filled, case))
     if verdict.outcome == "wrong" or (case.expected.within and verdict.outcome not in ("right", "open")):
         yield f"the expected results are {verdict}"
         return
-    exact = {n for n, f in expected.findings(_renamed(module, filled, case)).items() if f.layer in (BITWISE, INTEGERS)}
+    exact = {n for n, f in expected.findings(_renamed(filled, case)).items() if f.layer in (BITWISE, INTEGERS)}
     for name, array in filled.items():
         said = case.expected.open.get(name, np.zeros(array.shape, bool))
         is_open, free = _radius(expected.opened[1], name, array), _radius(expected.possible, name, array)
@@ -145,7 +196,7 @@ def _index(at: Array) -> tuple[int, ...]:
     return tuple(int(i) for i in at[0])
 
 
-def _renamed(module: Any, arrays: Mapping[str, Array], case: ProgramCase) -> dict[str, Any]:
+def _renamed(arrays: Mapping[str, Array], case: ProgramCase) -> dict[str, Any]:
     """Results in Python's form again, from their parts."""
     found: dict[str, Any] = {}
     for name, value in case.expected.results.items():

@@ -13,7 +13,7 @@ from assay.semantics.dtypes import DType, dtype
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.graph.names import double_quoted
 from assay.semantics.text.module_text import show as show_module
-from assay.verify.conform.programs import ProgramCase, ProgramText
+from assay.verify.conform.programs import Likeness, ProgramCase, ProgramText, RefusedText
 
 Array = np.ndarray[Any, Any]
 
@@ -26,7 +26,8 @@ def show_program(program: ProgramText) -> str:
     """The program as text."""
     title = f"{_title(program.title)}\n\n" if program.title else ""
     cases = "".join(f"\n\n{show_case(case)}" for case in program.cases.values())
-    return title + show_module(program.module) + cases
+    claims = "".join(f"\n\n{show_claim(claim)}" for claim in program.claims.values())
+    return title + show_module(program.module) + cases + claims
 
 
 def _title(text: str) -> str:
@@ -39,14 +40,47 @@ def show_case(case: ProgramCase) -> str:
     expected = case.expected
     lines = ["A.case(", f"{INDENT}{double_quoted(case.name)},", *_entries("inputs", case.inputs, {}, frozenset())]
     if expected.trap:
-        lines.append(f"{INDENT}expect=A.trap({double_quoted(expected.trap)}),")
+        says = f", says={double_quoted(expected.says)}" if expected.says else ""
+        lines.append(f"{INDENT}expect=A.trap({double_quoted(expected.trap)}{says}),")
+    elif expected.invalid:
+        lines.append(f"{INDENT}expect=A.invalid({double_quoted(expected.invalid)}),")
+    elif expected.unpredictable:
+        lines.append(f"{INDENT}expect=A.unpredictable(),")
     else:
-        lines += _entries("expect", expected.results, expected.open, expected.within)
+        results = _entries("expect", expected.results, expected.open, expected.within)
+        if expected.refuted:
+            results[0] = results[0].replace("expect={", "expect=A.wrong({", 1)
+            results[-1] = results[-1].replace("}", "})")
+        lines += results
     if case.meaning:
         lines.append(f"{INDENT}meaning=True,")
-    for name, text in (("function", case.function), ("source", case.source)):
+    for name, text in (("function", case.function), ("source", case.source), ("rules", " ".join(case.rules))):
         if text:
             lines.append(f"{INDENT}{name}={double_quoted(text)},")
+    if case.prints is not None:
+        lines.append(f"{INDENT}prints=[{', '.join(map(double_quoted, case.prints))}],")
+    if case.externs:
+        given = ", ".join(f"{double_quoted(n)}: {double_quoted(by)}" for n, by in case.externs.items())
+        lines.append(f"{INDENT}externs={{{given}}},")
+    if case.offsets:
+        places = ", ".join(f"{double_quoted(n)}: {at}" for n, at in case.offsets.items())
+        lines.append(f"{INDENT}offsets={{{places}}},")
+    return "\n".join([*lines, ")", ""])
+
+
+def show_claim(claim: RefusedText | Likeness) -> str:
+    """A claim as text."""
+    match claim:
+        case RefusedText():
+            body = claim.text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+            lines = ["A.refused(", f"{INDENT}{double_quoted(claim.name)},", f'{INDENT}"""{body}""",']
+            more = {"label": claim.label, "stage": " ".join(claim.stages)}
+        case Likeness():
+            names = ", ".join(map(double_quoted, (claim.name, claim.function, claim.other)))
+            lines = [f"A.{'same' if claim.equal else 'differs'}(", f"{INDENT}{names},"]
+            more = {"after": " ".join(claim.after)}
+    more |= {"devices": claim.devices, "source": claim.source, "rules": " ".join(claim.rules)}
+    lines += [f"{INDENT}{name}={double_quoted(text)}," for name, text in more.items() if text]
     return "\n".join([*lines, ")", ""])
 
 

@@ -15,6 +15,7 @@ from assay.semantics.graph import Call, Expr
 from assay.semantics.walk import post_order
 from assay.verify.backends import subject_of_module
 from assay.verify.conform.cases import SEVERAL, NotJudged, Posed
+from assay.verify.conform.claims import claim_faults
 from assay.verify.conform.definition import faults_of, inputs_of
 from assay.verify.conform.programs import ProgramText
 from assay.verify.conform.reader import parse_program, read_program
@@ -48,6 +49,8 @@ class TextCase:
             raise NotJudged(
                 "a backend takes graph functions", f"{program.function(case)} is none that can be handed on"
             )
+        if case.offsets or case.externs or case.expected.invalid:
+            raise NotJudged("a backend takes a graph and its inputs alone", "the case is about something else too")
         inputs = inputs_of(program, case)
         if not all(isinstance(v, np.ndarray) for v in inputs.values()):
             raise NotJudged("a backend takes tensors", "an input is a tuple, a shape, a list or an optional value")
@@ -77,7 +80,7 @@ def text_cases(paths: Sequence[Path], pattern: str = "") -> tuple[list[TextCase]
     faults: dict[str, list[str]] = {}
     for path in files_of(paths):
         program = read_program(path)
-        if not program.cases:
+        if not program.cases and not program.claims:
             raise Invalid("the program has no case", where=str(path), label="case.C6")
         text = path.read_text(encoding="utf-8-sig")
         for case in program.cases.values():
@@ -85,6 +88,10 @@ def text_cases(paths: Sequence[Path], pattern: str = "") -> tuple[list[TextCase]
             if wanted.search(name):
                 found.append(TextCase(name, _operator(program), text, str(path), case.name))
                 faults[name] = [f"{case.where}: {said}" for said in faults_of(program, case)]
+        for claim in program.claims.values():
+            name = f"{path.stem}/{claim.name}"
+            if wanted.search(name):
+                faults[name] = [f"{claim.where}: {said}" for said in claim_faults(program, claim)]
     return found, faults
 
 

@@ -37,12 +37,23 @@ class ExpectedResults:
     """What a run must come to: a trap of a kind; or results by name, in Python's form.
 
     `open` says where elements of tensors may be anything, by the names that parts have in a file. `within` names the
-    results that only have to lie within the definition's bounds."""
+    results that only have to lie within the definition's bounds. `refuted` results are planted: they are what another
+    meaning gives, and must be found wrong. The message of a trap `says` some words. `invalid` is the label by which the
+    inputs are refused. `unpredictable` says that no useful set of results can be given (rule M1.3)."""
 
     results: Mapping[str, Any] = field(default_factory=dict)
     open: Mapping[str, Array] = field(default_factory=dict)
     within: frozenset[str] = frozenset()
     trap: str = ""
+    says: str = ""
+    refuted: bool = False
+    invalid: str = ""
+    unpredictable: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether a program that ends so is one that must fail, or whose results must be found wrong."""
+        return bool(self.trap or self.refuted or self.invalid or self.unpredictable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +62,9 @@ class ProgramCase:
 
     A case is *meaning* where the results are those of the definition itself, bit for bit, also where implementations
     have a choice. `function` is the function that is called, "" for the entry. `source` says where the expectation is
-    from."""
+    from. `rules` are those that it shows. `prints` are the texts that the run prints, where the case says them.
+    `externs` are functions outside of the language by name, each given by a function of the module. With `offsets` the
+    program is lowered, these slots are put at these bytes of the pool, and memory is watched (rule M7)."""
 
     name: str
     inputs: Mapping[str, Any]
@@ -60,16 +73,53 @@ class ProgramCase:
     function: str = ""
     source: str = ""
     where: Span | None = None
+    rules: tuple[str, ...] = ()
+    prints: tuple[str, ...] | None = None
+    externs: Mapping[str, str] = field(default_factory=dict)
+    offsets: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RefusedText:
+    """A text that is no program: the rule of the `label` refuses it, when it is read or by one of the `stages`, which
+    plan for `devices`."""
+
+    name: str
+    text: str
+    label: str
+    stages: tuple[str, ...] = ()
+    devices: str = ""
+    rules: tuple[str, ...] = ()
+    source: str = ""
+    where: Span | None = None
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Whether a function of the module, `after` some stages one after another, which plan for `devices`, is `other` as
+    it is written (specs/semantics.md, "Equality")."""
+
+    name: str
+    function: str
+    other: str
+    equal: bool
+    after: tuple[str, ...] = ()
+    devices: str = ""
+    rules: tuple[str, ...] = ()
+    source: str = ""
+    where: Span | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramText:
-    """A module and its cases by name. `title` is the text at the head of the file."""
+    """A module and its cases by name, and what else is claimed beside it. `title` is the text at the head of the
+    file."""
 
     module: Module
     cases: Mapping[str, ProgramCase]
     title: str = ""
     file: str = ""
+    claims: Mapping[str, RefusedText | Likeness] = field(default_factory=dict)
 
     def case(self, name: str) -> ProgramCase:
         """The case of that name. Invalid (case.C6): there is none."""

@@ -6,8 +6,8 @@ Whatever is wrong is Invalid with file, line and column, the line itself and a c
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,20 @@ from assay.semantics.text.module_text import entry_name, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type
 from assay.verify.border.values import inside_list, to_arrays, to_value
+from assay.verify.conform.claims import CLAIMS, case_name, read_claim, read_failure, read_rules
 from assay.verify.conform.literals import require_plain, tensor
-from assay.verify.conform.programs import TRAPS, ExpectedResults, ProgramCase, ProgramText, input_types, result_types
+from assay.verify.conform.programs import (
+    ExpectedResults,
+    Likeness,
+    ProgramCase,
+    ProgramText,
+    RefusedText,
+    input_types,
+    result_types,
+)
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FORM = 'A.case("name", inputs={"x": ...}, expect={"y": ...})'
-KEYWORDS = ("inputs", "expect", "meaning", "function", "source")
+KEYWORDS = ("inputs", "expect", "meaning", "function", "source", "rules", "prints", "externs", "offsets")
 
 
 def read_program(path: Path) -> ProgramText:
@@ -51,14 +59,18 @@ def parse_program(text: str, file: str = "<string>") -> ProgramText:
     calls = [s.value for s in tree.body if isinstance(s, ast.Expr) and _member(s.value) is not None]
     _require_top(source, tree, calls)
     cases: dict[str, ProgramCase] = {}
+    claims: dict[str, RefusedText | Likeness] = {}
     for call in calls:
         assert isinstance(call, ast.Call)
-        case = _Reader(source, module).case(call)
-        if case.name in cases:
-            raise source.error(call.args[0], f"two cases are called {case.name}", "case.C2")
-        cases[case.name] = case
+        made = _Reader(source, module).case(call) if _member(call) == "case" else read_claim(source, call, module)
+        if made.name in cases or made.name in claims:
+            raise source.error(call.args[0], f"two cases are called {made.name}", "case.C2")
+        if isinstance(made, ProgramCase):
+            cases[made.name] = made
+        else:
+            claims[made.name] = made
     title = ast.get_docstring(tree) or ""
-    return ProgramText(module, cases, title, file)
+    return ProgramText(module, cases, title, file, claims)
 
 
 def _member(node: ast.AST) -> str | None:
@@ -74,10 +86,10 @@ def _require_top(source: Source, tree: ast.Module, calls: list[ast.expr]) -> Non
     """Invalid (case.C1): a case is not at the top, or something else of A stands there as if it were one."""
     top = {id(c) for c in calls}
     for call in calls:
-        if _member(call) != "case":
+        if _member(call) not in ("case", *CLAIMS):
             raise source.error(call, f"A.{_member(call)} has no place here; a case is {FORM}", "case.C1")
     for node in ast.walk(tree):
-        if _member(node) == "case" and id(node) not in top:
+        if _member(node) in ("case", *CLAIMS) and id(node) not in top:
             raise source.error(node, "a case is a statement of its own, beneath the module", "case.C1")
 
 
@@ -98,35 +110,66 @@ class _Reader:
             given[k.arg] = k.value
         if len(call.args) != 1 or "inputs" not in given or "expect" not in given:
             raise self.source.error(call.func, f"a case is {FORM}", "case.C1")
-        name = require_plain(self.source, call.args[0], str, "the name of the case")
-        if not NAME.fullmatch(name):
-            raise self.source.error(
-                call.args[0], "the name of a case is letters, digits and _, as in by_zero", "case.C2"
-            )
+        name = case_name(self.source, call.args[0])
         function = require_plain(self.source, given["function"], str, "a name") if "function" in given else ""
         with self.source.at(given.get("function", call.func)):
             entry = entry_name(self.module, function or None)
             types, wanted = input_types(self.module, entry), result_types(self.module, entry)
-        inputs = self.inputs(given["inputs"], types)
+        refused = _member(given["expect"]) == "invalid"
+        inputs = self.inputs(given["inputs"], types, refused)
         meaning = require_plain(self.source, given["meaning"], bool, "True or False") if "meaning" in given else False
         text = require_plain(self.source, given["source"], str, "a text") if "source" in given else ""
         expected = self.expected(given["expect"], wanted)
-        if meaning and (expected.within or expected.trap):
+        if meaning and (expected.within or (expected.fails and not expected.refuted)):
             raise self.source.error(
                 given["meaning"], "meaning is said of results that are given bit for bit", "case.C1"
             )
-        return ProgramCase(name, inputs, expected, meaning, function, text, self.source.span(call))
+        more: dict[str, Any] = {}
+        if "rules" in given:
+            more["rules"] = read_rules(self.source, given["rules"])
+        if "prints" in given:
+            more["prints"] = self.texts(given["prints"])
+        if "externs" in given:
+            more["externs"] = self.externs(given["externs"])
+        if "offsets" in given:
+            more["offsets"] = self.named(given["offsets"], int, "the bytes before the slot")
+        return ProgramCase(name, inputs, expected, meaning, function, text, self.source.span(call), **more)
+
+    def texts(self, node: ast.expr) -> tuple[str, ...]:
+        if not isinstance(node, ast.List):
+            raise self.source.error(node, 'the printed texts are wanted, as in ["x is 3"]', "case.C1")
+        return tuple(require_plain(self.source, e, str, "a text") for e in node.elts)
+
+    def named(self, node: ast.expr, kind: type, what: str) -> dict[str, Any]:
+        if not isinstance(node, ast.Dict):
+            raise self.source.error(node, f"{what} by name is wanted, as in {{'x': ...}}", "case.C1")
+        return {
+            require_plain(self.source, k or v, str, "a name"): require_plain(self.source, v, kind, what)
+            for k, v in zip(node.keys, node.values, strict=True)
+        }
+
+    def externs(self, node: ast.expr) -> dict[str, str]:
+        found = self.named(node, str, "the function of the module that stands for an extern")
+        for name in found.values():
+            with self.source.at(node):
+                entry_name(self.module, name)
+        return found
 
     # --- inputs
 
-    def inputs(self, node: ast.expr, types: Mapping[str, Type]) -> dict[str, Any]:
+    def inputs(self, node: ast.expr, types: Mapping[str, Type], refused: bool) -> dict[str, Any]:
+        """The inputs of a case; sizes of those that are to be `refused` are not looked at."""
         parts = self.entries(node, types, "input")
         found: dict[str, Any] = {}
         values: dict[str, Value] = {}
         for name, of in types.items():
             found[name] = run_task(self.read(parts[name], of, name, None))
+            if refused:
+                continue
             with self.source.at(parts[name]):
                 values[name] = as_value(to_value(found[name], of, f"input {name!r}"), of, f"input {name!r}")
+        if refused:
+            return found
         try:
             bind([(types[n], v, f"input {n!r}") for n, v in values.items()], self.symbols, {})
         except (Invalid, Trap) as wrong:
@@ -153,14 +196,13 @@ class _Reader:
     # --- results
 
     def expected(self, node: ast.expr, types: Mapping[str, Type]) -> ExpectedResults:
-        if _member(node) == "trap":
+        if (failure := read_failure(self.source, node, _member(node))) is not None:
+            return failure
+        if _member(node) == "wrong":
             assert isinstance(node, ast.Call)
             if len(node.args) != 1 or node.keywords:
-                raise self.source.error(node, 'a trap is A.trap("division by zero")', "case.C1")
-            kind = require_plain(self.source, node.args[0], str, "the kind of the trap")
-            if kind not in TRAPS:
-                raise self.source.error(node.args[0], f"no trap is called so; there are {', '.join(TRAPS)}", "case.C5")
-            return ExpectedResults(trap=kind)
+                raise self.source.error(node, "A.wrong takes the planted results by name", "case.C1")
+            return replace(self.expected(node.args[0], types), refuted=True)
         parts = self.entries(node, types, "result")
         within: set[str] = set()
         is_open: dict[str, Any] = {}

@@ -25,7 +25,7 @@ INSTANCE = "instance_of"
 
 
 def erase(module: Module) -> Module:
-    """`module` without devices: annotations and copies dropped, fields open, instances left out."""
+    """`module` without devices: annotations and copies dropped, fields open, instances left out (rule M8.9)."""
     eraser = erased(module)
     definitions: dict[str, Definition] = {}
     for name, d in module.definitions.items():

@@ -247,7 +247,7 @@ def _where(point: Sizes) -> str:
 
 def check_operator_kernel(kernel: PrimFunc, use: Call, seed: int, tried: KernelTrials | None = None) -> Evidence:
     """Whether the tensor function, whose sizes are numbers, gives, on random operands and on those of its trials, what
-    the operator's definition allows. What the trials were is added to `tried`."""
+    the operator's definition allows. What the trials were is added to `tried` (rule M10.5)."""
     op = use.op
     assert isinstance(op, Operator)
     types = [a.type for a in use.args if isinstance(a.type, TensorType)]

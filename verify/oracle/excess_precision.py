@@ -47,7 +47,7 @@ def _as_float32(x: Value) -> Value:
 
 def carried(x: Bounded, of: DType) -> Bounded:
     """Numbers as float32 has them, of a tensor of 16 bits: as they are, or rounded. Exact ones that have 16 bits are
-    themselves."""
+    themselves (rule M9.11)."""
     with np.errstate(all="ignore"):
         short = x.value.astype(of.numpy).astype(np.float64) == x.value
         more = of.unit_roundoff * (np.abs(x.value) + x.radius) + of.smallest_subnormal

@@ -120,7 +120,7 @@ class BufferReader:
 
     def spread(self, name: str, node: ast.AST, given: Mapping[str, ast.expr]) -> tuple[Buffer, View | None]:
         """A parameter. One with constant strides or an offset that are not those of dense rows is a view: what is
-        handed over is the flat memory up to its last element."""
+        handed over is the flat memory up to its last element (rule M6.12a)."""
         numbers = [self.number(given[k]) for k in ("strides", "elem_offset") if k in given]
         plain = self.buffer(name, node, given)
         sizes = [d for d in plain.shape if isinstance(d, int)]
