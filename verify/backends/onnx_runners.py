@@ -14,28 +14,50 @@ from typing import Any
 import numpy as np
 import onnx
 
+from assay.semantics.dtypes import DTYPES
 from assay.verify.backends.onnx_tools import OnnxTool, Run, declared_dtypes, exactly, heard, signed_as, telling
 from assay.verify.backends.protocol import Array
 
 # --- OpenVINO ---------------------------------------------------------------------------------------------------------
 
 
-def openvino_run(model: onnx.ModelProto, **options: Any) -> Run:
+def openvino_run(model: onnx.ModelProto) -> Run:
     """OpenVINO's plugin for the CPU, by its own reader of ONNX."""
     import openvino
 
-    compiled = openvino.Core().compile_model(
-        openvino.Core().read_model(model.SerializeToString()), "CPU", {"INFERENCE_PRECISION_HINT": "f32", **options}
-    )
-    inputs = [i.name for i in model.graph.input]
+    core = openvino.Core()
+    hints = {"INFERENCE_PRECISION_HINT": "f32"}
+    compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU", hints)
+    request = compiled.create_infer_request()
 
     def run(given: Mapping[str, Array]) -> list[Array]:
-        if len(compiled.inputs) != len(inputs):
-            raise NotImplementedError(f"it has {len(compiled.inputs)} inputs for {len(inputs)}")
-        results = compiled([np.ascontiguousarray(given[n]).reshape(given[n].shape) for n in inputs], share_inputs=False)
-        return [np.array(results[o]) for o in compiled.outputs]
+        if len(compiled.inputs) != len(given):
+            raise NotImplementedError(f"it has {len(compiled.inputs)} inputs for {len(given)}")
+        for i, (port, array) in enumerate(zip(compiled.inputs, given.values(), strict=True)):
+            made = openvino.Tensor(port.element_type, openvino.Shape(array.shape))
+            if array.nbytes != made.byte_size or array.dtype.kind not in "biufV":
+                raise NotImplementedError(f"its input {i} is of {port.element_type.get_type_name()}, not {array.dtype}")
+            made.data.reshape(-1).view(np.uint8)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            request.set_input_tensor(i, made)
+        request.infer()
+        return [_from_openvino(request.get_output_tensor(i)) for i in range(len(compiled.outputs))]
 
     return run
+
+
+def _from_openvino(tensor: Any) -> Array:
+    """The array of a tensor; element types that NumPy lacks come as bits."""
+    array = np.array(tensor.data)
+    name = tensor.element_type.get_type_name()
+    if name in _NARROW:
+        return array.view(DTYPES[_NARROW[name]].numpy)
+    if tensor.element_type.bitwidth < 8 and name != "boolean":
+        raise NotImplementedError(f"its Python interface gives {name} packed")
+    return array
+
+
+_NARROW = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
+"""OpenVINO's names of floats that NumPy lacks, with ours."""
 
 
 # --- tract ------------------------------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def exactly(array: Any, wanted: np.dtype[Any]) -> Array:
     if dtype(array.dtype).is_float or dtype(wanted).is_float:
         raise NotImplementedError(f"{array.dtype} where {wanted} is wanted")
     made: Array = array.astype(wanted)
-    if (made.astype(array.dtype) != array).any():
+    if ((made != array) | ((made < 0) != (array < 0))).any():
         raise NotImplementedError(f"a number of {array.dtype} that {wanted} does not hold")
     return made
 
