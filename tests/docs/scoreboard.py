@@ -12,7 +12,7 @@ import csv
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from assay.verify.conform.cases import FAILING, VERDICTS
@@ -35,36 +35,37 @@ This page is generated from `specs/conformance/`, which `python -m tests.docs.sc
 """
 
 
-def counted(folder: Path) -> dict[str, list[Row]]:
-    """The counts of what a run of `assay conform` has kept, by backend."""
-    head, *lines = (folder / "conform.jsonl").read_text("utf-8").splitlines()
-    versions: Mapping[str, str] = json.loads(head)["versions"]
-    counts: dict[str, Counter[tuple[str, str, str]]] = {name: Counter() for name in versions if name != "onnx"}
-    latest = {(r["backend"], r["case"]): r for r in map(json.loads, lines)}
-    for result in latest.values():
-        counts[result["backend"]][result["suite"], result["operator"], result["verdict"]] += 1
-    return {
-        name: [
-            dict(zip(FIELDS, (name, versions[name], versions["onnx"], *key, str(of[key])), strict=True))
-            for key in sorted(of)
-        ]
-        for name, of in counts.items()
-        if of
-    }
+def counted(folders: Iterable[Path]) -> dict[str, list[Row]]:
+    """The counts of what runs of `assay conform` have kept, by backend. Of a case that several have, the last counts.
+    ValueError: they are of different versions."""
+    latest: dict[str, dict[str, Row]] = {}
+    versions: dict[str, str] = {}
+    for folder in folders:
+        head, *lines = (folder / "conform.jsonl").read_text("utf-8").splitlines()
+        for name, version in json.loads(head)["versions"].items():
+            if versions.setdefault(name, version) != version:
+                raise ValueError(f"{folder}: {name} {version} beside {versions[name]}")
+        for result in map(json.loads, lines):
+            latest.setdefault(result["backend"], {})[result["case"]] = result
+    found = {}
+    for name, results in latest.items():
+        counts = Counter((r["suite"], r["operator"], r["verdict"]) for r in results.values())
+        values = [(name, versions[name], versions["onnx"], *key, str(counts[key])) for key in sorted(counts)]
+        found[name] = [dict(zip(FIELDS, row, strict=True)) for row in values]
+    return found
 
 
 def write_counts(root: Path, folders: Iterable[Path]) -> list[Path]:
     """Write the counts of what these directories hold, a file for each backend."""
     written = []
     (root / COUNTS).mkdir(exist_ok=True)
-    for folder in folders:
-        for name, rows in counted(folder).items():
-            path = root / COUNTS / f"{name.replace(':', '-')}.csv"
-            with path.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
-            written.append(path)
+    for name, rows in counted(folders).items():
+        path = root / COUNTS / f"{name.replace(':', '-')}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        written.append(path)
     return written
 
 
