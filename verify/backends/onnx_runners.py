@@ -7,7 +7,8 @@ itself, it is told not to. What differs by that is nothing that anybody wants to
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import onnx
 
 from assay.semantics.dtypes import DTYPES
-from assay.verify.backends.onnx_tools import OnnxTool, Run, declared_dtypes, exactly, heard, signed_as, telling
+from assay.verify.backends.onnx_tools import OnnxTool, Run, declared_dtypes, without_loss, heard, signed_as, telling
 from assay.verify.backends.protocol import Array
 
 # --- OpenVINO ---------------------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def opencv_run(model: onnx.ModelProto) -> Run:
         results = net.forward(names)
         if any(r is None for r in results):
             raise NotImplementedError("its Python interface gives nothing where there are no elements")
-        return [exactly(r, of).copy() for r, of in zip(results, wanted, strict=True)]
+        return [without_loss(r, of).copy() for r, of in zip(results, wanted, strict=True)]
 
     return run
 
@@ -135,12 +136,12 @@ def mnn_run(model: onnx.ModelProto) -> Run:
         net = MNN.nn.load_module_from_file(made, *names, runtime_manager=manager)
 
     def variable(array: Array) -> Any:
-        array = array if array.dtype.name in kinds else exactly(array, np.dtype(np.int32))
+        array = array if array.dtype.name in kinds else without_loss(array, np.dtype(np.int32))
         return MNN.expr.const(np.ascontiguousarray(array), list(array.shape), MNN.expr.NCHW, kinds[array.dtype.name])
 
     def run(given: Mapping[str, Array]) -> list[Array]:
         results = net.forward([variable(a) for a in given.values()])
-        return [exactly(np.array(r.read()), of) for r, of in zip(results, wanted, strict=False)]
+        return [without_loss(np.array(r.read()), of) for r, of in zip(results, wanted, strict=False)]
 
     return run
 
@@ -222,27 +223,28 @@ def iree_run(model: onnx.ModelProto) -> Run:
 def emx_run(model: onnx.ModelProto) -> Run:
     """The C that it writes, compiled with the program that it writes for its own tests, which is run for each set of
     inputs."""
-    import jinja2
     from emx_onnx_cgen.onnx_backend import prepare
 
-    jinja2.Environment.compile = _kept(jinja2.Environment.compile)  # type: ignore[method-assign]
+    _keep_templates()
     ready = prepare(model)
     return lambda given: ready.run(list(given.values()))
 
 
-_TEMPLATES: dict[Any, Any] = {}
+@cache
+def _keep_templates() -> None:
+    """Compile its templates, which are the same for every model, once: that takes seconds."""
+    import jinja2
 
-
-def _kept(compile_template: Callable[..., Any]) -> Callable[..., Any]:
-    """Its templates, which are the same for every model, compiled once: that takes seconds."""
+    environment: Any = jinja2.Environment
+    compile_template, kept = environment.compile, {}
 
     def compiled(self: Any, source: Any, *rest: Any, **named: Any) -> Any:
         key = (source, rest, tuple(named.items()))
-        if key not in _TEMPLATES:
-            _TEMPLATES[key] = compile_template(self, source, *rest, **named)
-        return _TEMPLATES[key]
+        if key not in kept:
+            kept[key] = compile_template(self, source, *rest, **named)
+        return kept[key]
 
-    return compiled
+    environment.compile = compiled
 
 
 # --- by name ----------------------------------------------------------------------------------------------------------

@@ -168,17 +168,17 @@ def declared_dtypes(model: onnx.ModelProto) -> list[np.dtype[Any]]:
     return [onnx.helper.tensor_dtype_to_np_dtype(o.type.tensor_type.elem_type) for o in model.graph.output]
 
 
-def exactly(array: Any, wanted: np.dtype[Any]) -> Array:
+def without_loss(array: Any, wanted: np.dtype[Any]) -> Array:
     """Whole numbers and truth values in another element type that holds them too. Tools that have 32 bits for all of
     them take and give such. NotImplementedError: it is another number there, or no whole number."""
-    array = np.asarray(array)
-    if array.dtype == wanted:
-        return array
-    if dtype(array.dtype).is_float or dtype(wanted).is_float:
-        raise NotImplementedError(f"{array.dtype} where {wanted} is wanted")
-    made: Array = array.astype(wanted)
-    if ((made != array) | ((made < 0) != (array < 0))).any():
-        raise NotImplementedError(f"a number of {array.dtype} that {wanted} does not hold")
+    given: Array = np.asarray(array)
+    if given.dtype == wanted:
+        return given
+    if dtype(given.dtype).is_float or dtype(wanted).is_float:
+        raise NotImplementedError(f"{given.dtype} where {wanted} is wanted")
+    made: Array = given.astype(wanted)
+    if ((made != given) | ((made < 0) != (given < 0))).any():
+        raise NotImplementedError(f"a number of {given.dtype} that {wanted} does not hold")
     return made
 
 

@@ -22,7 +22,7 @@ from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.backends import Died, Refused, attempt, backend, subject_of_model
 from assay.verify.backends.catalogue import TOOLS, ToolInfo, family_of
 from assay.verify.backends.listing import listed_backends
-from assay.verify.backends.onnx_tools import OnnxTool, Run, exactly, heard, signed_as, telling, with_inputs
+from assay.verify.backends.onnx_tools import OnnxTool, Run, without_loss, heard, signed_as, telling, with_inputs
 from assay.verify.backends.protocol import UnreadSubject
 from assay.verify.backends.registry import BACKENDS, ONNX_TOOLS
 from assay.verify.oracle import judge_backend
@@ -148,8 +148,8 @@ def test_another_number_of_tensors_is_a_refusal(planted: Callable[..., OnnxTool]
 
 
 def test_element_types_change_only_where_every_number_stays() -> None:
-    assert exactly(np.array([1, 0], np.int32), np.dtype(bool)).tolist() == [True, False]
-    assert exactly(np.array([-3], np.int32), np.dtype(np.int64)).dtype == np.int64
+    assert without_loss(np.array([1, 0], np.int32), np.dtype(bool)).tolist() == [True, False]
+    assert without_loss(np.array([-3], np.int32), np.dtype(np.int64)).dtype == np.int64
     for wrong, held, of in (
         (2, np.int64, bool),
         (2**31, np.int64, np.int32),
@@ -158,10 +158,10 @@ def test_element_types_change_only_where_every_number_stays() -> None:
         (-(2**63), np.int64, np.uint64),
     ):
         with pytest.raises(NotImplementedError, match="does not hold"):
-            exactly(np.array([wrong], held), np.dtype(of))
+            without_loss(np.array([wrong], held), np.dtype(of))
     for array, of in ((np.ones(1, np.float32), np.float64), (np.ones(1, np.float32), np.int32)):
         with pytest.raises(NotImplementedError, match="is wanted"):
-            exactly(array, np.dtype(of))
+            without_loss(array, np.dtype(of))
     assert signed_as(np.array([-1], np.int8), np.dtype(np.uint8)).tolist() == [255]
     assert signed_as(np.array([-1], np.int8), np.dtype(np.uint16)).dtype == np.int8, "that is another type"
 
