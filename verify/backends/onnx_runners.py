@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 
 from assay.semantics.dtypes import DTYPES
-from assay.verify.backends.onnx_tools import OnnxTool, Run, declared_dtypes, without_loss, heard, signed_as, telling
+from assay.verify.backends.onnx_tools import OnnxTool, Run, declared_dtypes, heard, signed_as, telling, without_loss
 from assay.verify.backends.protocol import Array
 
 # --- OpenVINO ---------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.backends import Died, Refused, attempt, backend, subject_of_model
 from assay.verify.backends.catalogue import TOOLS, ToolInfo, family_of
 from assay.verify.backends.listing import listed_backends
-from assay.verify.backends.onnx_tools import OnnxTool, Run, without_loss, heard, signed_as, telling, with_inputs
+from assay.verify.backends.onnx_tools import OnnxTool, Run, heard, signed_as, telling, with_inputs, without_loss
 from assay.verify.backends.protocol import UnreadSubject
 from assay.verify.backends.registry import BACKENDS, ONNX_TOOLS
 from assay.verify.oracle import judge_backend
