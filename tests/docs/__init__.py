@@ -1,5 +1,5 @@
-"""The generated pages of specs/: operators, labels, rows, and what findings say of the standard. Chapter:
-specs/verify.md, "Generated pages".
+"""The generated pages of specs/: operators, labels, rows, the scoreboard, and what findings say of the standard.
+Chapter: specs/verify.md, "Generated pages".
 
 Each page is a function of the records, the sources or the tests, so that none is kept by hand. A page that is stale
 fails a test; `make docs` writes them all.
@@ -14,6 +14,7 @@ from tests.docs.labels import labels_page
 from tests.docs.operator_pages import operator_pages
 from tests.docs.operators import operators_page
 from tests.docs.rows import rows_page
+from tests.docs.scoreboard import COUNTS, PAGE, scoreboard_page
 
 
 def pages(root: Path) -> dict[Path, str]:
@@ -23,6 +24,7 @@ def pages(root: Path) -> dict[Path, str]:
         root / "specs" / "labels.md": labels_page(root),
         root / "specs" / "rows.md": rows_page(root),
         **_of_operators(root),
+        **({root / PAGE: scoreboard_page(root)} if (root / COUNTS).is_dir() else {}),
         **{p: findings_page(p) for n in PAGES if (p := root / "specs" / "findings" / n).is_file()},
     }
 

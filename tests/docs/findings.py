@@ -21,9 +21,18 @@ PAGES = {
     "onnxruntime-1.31.md": ("onnxruntime", "ONNX Runtime"),
     "onnx-reference-1.23.md": ("reference", "ReferenceEvaluator"),
     "tvm-0.27.md": ("tvm", "TVM"),
+    "openvino-2026.4.md": ("openvino", "OpenVINO"),
+    "tract-0.23.md": ("tract", "tract"),
+    "opencv-5.0.md": ("opencv", "OpenCV"),
+    "mnn-3.6.md": ("mnn", "MNN"),
+    "iree-3.13.md": ("iree", "IREE"),
+    "tinygrad-0.14.md": ("tinygrad", "tinygrad"),
 }
-BY_HAND = ("tvm-0.27.md",)
-"""Pages whose differences of specification are kept by hand."""
+BY_HAND = (
+    "tvm-0.27.md", "openvino-2026.4.md", "tract-0.23.md", "opencv-5.0.md", "mnn-3.6.md", "iree-3.13.md",
+    "tinygrad-0.14.md",
+)  # fmt: skip
+"""Pages whose differences of specification are kept by hand, or that have none."""
 
 
 def findings_page(path: Path) -> str:

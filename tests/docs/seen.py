@@ -25,7 +25,17 @@ from tests.places import ROOT, SPECS
 
 FINDINGS = SPECS / "findings"
 TABLE = FINDINGS / "seen.csv"
-TOOLS = {"onnxruntime-1.31": "onnxruntime", "onnx-reference-1.23": "onnx", "tvm-0.27": "apache-tvm"}
+TOOLS = {
+    "onnxruntime-1.31": "onnxruntime",
+    "onnx-reference-1.23": "onnx",
+    "tvm-0.27": "apache-tvm",
+    "openvino-2026.4": "openvino",
+    "tract-0.23": "tract",
+    "opencv-5.0": "opencv-python-headless",
+    "mnn-3.6": "mnn",
+    "iree-3.13": "iree-base-compiler",
+    "tinygrad-0.14": "tinygrad",
+}
 """The package in which the findings of each folder were made."""
 PROGRAMS = ("tvm-0.27",)
 """Folders whose findings are programs that end with 0 while they show, and with 1 when they are mended."""

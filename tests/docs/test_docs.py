@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -15,7 +16,7 @@ from assay.semantics.left_open.entries import BY_OPERATOR
 from assay.semantics.operator import Attrs
 from assay.semantics.ops import OPERATORS
 from assay.semantics.types import TensorType, Type
-from tests.docs import __main__ as command, stale, write
+from tests.docs import __main__ as command, scoreboard, stale, write
 from tests.docs.labels import LABEL, Failure, failures, labels_page, unnamed
 from tests.docs.operator_pages import operator_page, operator_pages, page_path
 from tests.docs.operator_runs import dtypes_of, special_runs
@@ -248,3 +249,34 @@ def test_a_label_that_no_test_names_is_found(small: Path) -> None:
     assert unnamed(small, failures(small)) == ["*.T3", "anf.C1", "anf.T2"]
     (small / "tests" / "test_y.py").write_text('LABELS = "anf.C1", r"take\\.T3"\n')
     assert unnamed(small, failures(small)) == ["anf.T2"]
+
+
+# --- the scoreboard ---------------------------------------------------------------------------------------------------
+
+
+def kept(folder: Path, version: str, *results: tuple[str, str, str]) -> Path:
+    folder.mkdir()
+    head = {"format": "assay-conform-1", "versions": {"onnx": "1.23", "mine": version, "other": "3"}}
+    lines = [
+        {"case": case, "suite": "onnx", "operator": operator, "backend": "mine", "verdict": verdict}
+        for case, operator, verdict in results
+    ]
+    (folder / "conform.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (head, *lines)))
+    return folder
+
+
+def test_the_scoreboard_counts_what_was_kept(tmp_path: Path) -> None:
+    """Of a case that was judged again the last result counts, and results of two versions are never mixed."""
+    (tmp_path / "specs").mkdir()
+    first = kept(tmp_path / "a", "1.0", ("a", "Add", "right"), ("b", "Add", "wrong"), ("c", "Neg", "wrong"))
+    again = kept(tmp_path / "b", "1.0", ("b", "Add", "right"))
+    (path,) = scoreboard.write_counts(tmp_path, [first, again])
+    assert path.read_text().splitlines()[1:] == [
+        "mine,1.0,1.23,onnx,Add,right,2",
+        "mine,1.0,1.23,onnx,Neg,wrong,1",
+    ]
+    page = scoreboard.scoreboard_page(tmp_path)
+    assert "| `mine` | 1.0 | 3 | 2 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |" in page
+    assert "**mine**: wrong: Neg 1." in page
+    with pytest.raises(ValueError, match=r"mine 2\.0 beside 1\.0"):
+        scoreboard.write_counts(tmp_path, [first, kept(tmp_path / "c", "2.0")])

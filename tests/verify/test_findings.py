@@ -118,8 +118,10 @@ def test_what_is_quoted_is_in_the_text_of_the_standard(path: Path) -> None:
 @pytest.mark.parametrize("path", CASES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_what_is_right_is_right(path: Path) -> None:
     """By the definition: its own values, and the oracle's verdict on what the case says is right."""
-    pytest.importorskip(TOOLS[path.parent.name])
-    case = runpy.run_path(str(path))
+    try:
+        case = runpy.run_path(str(path))
+    except ModuleNotFoundError as absent:
+        pytest.skip(str(absent))
     right, inputs = case["RIGHT"], case["INPUTS"]
     subject = subject_of_model(onnx.parser.parse_model(case["MODEL"]), dims=DIMS.get(path.stem))
     (name,) = subject.outputs

@@ -13,6 +13,7 @@ import typer
 from assay.semantics.errors import EnvironmentFailure
 from assay.verify import children
 from assay.verify.app.answers import one_answer
+from assay.verify.app.commands.backends import backends
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
 from assay.verify.app.commands.conform import conform
@@ -57,7 +58,22 @@ def before(
     """The options that stand before a command."""
 
 
-for command in (check, judge, run, build, verify, prove, reduce, plan, fuzz, conform, passes, operators, explain):
+for command in (
+    check,
+    judge,
+    run,
+    build,
+    verify,
+    prove,
+    reduce,
+    plan,
+    fuzz,
+    conform,
+    backends,
+    passes,
+    operators,
+    explain,
+):
     app.command()(command)
 
 

@@ -61,6 +61,16 @@ def _torch(name: str, core: bool = False) -> Backend:
     return Torch(name, core)
 
 
+ONNX_TOOLS = ("openvino", "tract", "opencv", "mnn", "tinygrad", "iree", "emx-onnx-cgen")
+"""Those that `assay.verify.backends.onnx_runners` compiles for."""
+
+
+def _onnx_tool(name: str) -> Backend:
+    from assay.verify.backends.onnx_runners import RUNNERS
+
+    return next(b for b in RUNNERS if b.name == name)
+
+
 def _own(name: str) -> Backend:
     from assay.verify.backends.ours import NUMPY, C
 
@@ -78,6 +88,7 @@ BACKENDS: MutableMapping[str, Backend] = BuiltIn(
         "torch:core": lambda: _torch("torch:core", core=True),
         "tvm": lambda: Tvm("tvm"),
         "tvm:cpu": lambda: Tvm.named("tvm:cpu", "cpu"),
+        **{name: partial(_onnx_tool, name) for name in ONNX_TOOLS},
         **{name: partial(_own, name) for name in ("numpy", "numpy:wide", "numpy:reversed", "c", "c:O0", "c:contract")},
     }
 )
@@ -94,7 +105,7 @@ def of_ours(name: str) -> Backend | None:
     return FAMILIES[family](name, variant)
 
 
-def _registered() -> dict[str, list[EntryPoint]]:
+def registered() -> dict[str, list[EntryPoint]]:
     """What other packages register under names that are not ours."""
     found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=GROUP):
@@ -103,9 +114,14 @@ def _registered() -> dict[str, list[EntryPoint]]:
     return found
 
 
+def packages_of(name: str) -> list[tuple[str, str]]:
+    """The packages that register a backend of this name, each with its version."""
+    return sorted({(e.dist.name, e.dist.version) if e.dist is not None else ("?", "") for e in registered()[name]})
+
+
 def names() -> list[str]:
     """The names of all backends, whether their tools are installed or not; ours first."""
-    return [*BACKENDS, *sorted(_registered())]
+    return [*BACKENDS, *sorted(registered())]
 
 
 def is_place(name: str) -> bool:
@@ -119,7 +135,7 @@ PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 def require_known(name: str) -> None:
     """Invalid (backend.C3): nothing has this name. Whether a package gives a backend, and what is at MODULE:NAME, is
     not looked at: that would run its code."""
-    if of_ours(name) is None and not is_place(name) and name not in _registered():
+    if of_ours(name) is None and not is_place(name) and name not in registered():
         raise Invalid(
             f"no backend {name!r}; there are {', '.join(names())}; tvm:PASS,PASS,...; or MODULE:NAME, a Python object",
             label="backend.C3",
@@ -133,7 +149,7 @@ def backend(name: str) -> Backend:
     if ours is not None:
         return ours
     require_known(name)
-    entries = _registered().get(name)
+    entries = registered().get(name)
     if not entries:
         where = f"the backend {name}"
         try:
@@ -141,7 +157,7 @@ def backend(name: str) -> Backend:
         except Invalid as wrong:
             raise Invalid(wrong.message, label="backend.C4") from wrong
         return as_backend(found, where, name)
-    packages = sorted({e.dist.name if e.dist is not None else "?" for e in entries})
+    packages = [name for name, _ in packages_of(name)]
     if len(entries) > 1:
         raise Invalid(
             f"the backend {name} is registered {len(entries)} times, by {', '.join(packages)}", label="backend.C4"

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from assay.verify.app.showing import status
 from assay.verify.app.spending import require_seconds
 from assay.verify.app.terminal import Screen
 from assay.verify.backends import Isolated
+from assay.verify.backends.catalogue import version_of
 from assay.verify.backends.registry import require_known
 from assay.verify.border.files import replace_text, require_file_place
 from assay.verify.conform.cases import VERDICTS, CaseResult, ConformCase
@@ -36,8 +37,6 @@ from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.worker import Task
 
 SUITES = ("onnx", "assay")
-PACKAGES = {"onnxruntime": "onnxruntime", "reference": "onnx", "tvm": "apache-tvm", "torch": "torch"}
-"""The packages whose versions are those of backends of ours."""
 CALLS = 8
 """About how many answers of a backend one case takes."""
 
@@ -158,15 +157,6 @@ def _cases(request: ConformRequest) -> tuple[list[ConformCase], dict[str, list[s
         of = f" whose name has {request.only}" if request.only else ""
         raise Invalid(f"there is no case{of}", label="conform.C1")
     return found, faults
-
-
-def version_of(name: str) -> str:
-    """The version of the package that a backend is of, "" where that is not known."""
-    package = PACKAGES.get(name.partition(":")[0])
-    try:
-        return version(package) if package is not None else ""
-    except PackageNotFoundError:
-        return ""
 
 
 @dataclass
