@@ -13,11 +13,12 @@ from typing import TypeAlias
 import z3
 
 from assay.semantics.dtypes import BOOL, INT64
-from assay.semantics.indexed.fold import Fold
+from assay.semantics.indexed.fold import Fold, notation
 from assay.semantics.scalar import Const, Expr, Interner, Load, Var, apply, const
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.scalar.smt import Term, Terms, sort
 from assay.semantics.walk import post_order
+from assay.verify.proof_texts import keep_question
 
 Facts: TypeAlias = tuple[Expr, ...]
 
@@ -143,7 +144,10 @@ class Space:
         solver = z3.Solver()
         solver.set("rlimit", RLIMIT)
         solver.add(*scope.terms.known, *terms[:-1], z3.Not(terms[-1]))
-        return bool(solver.check() == z3.unsat)
+        shown = bool(solver.check() == z3.unsat)
+        if shown:
+            keep_question(f"{notation(claim)}", solver.assertions())
+        return shown
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr:

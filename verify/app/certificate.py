@@ -64,15 +64,28 @@ from assay.verify.c.tools import version
 from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.memory import second_opinion
 
-FORMAT = "assay-certificate-9"
-VM_FORMAT = "assay-executable-1"
+FORMAT = "assay-certificate-10"
+VM_FORMAT = "assay-executable-2"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
 SIGNATURE = "manifest.sig"
 KEYS = {
-    FORMAT: ["format", "name", "seed", "interface", "device", "devices", "passes", "model", "lines", "about", "files"],
-    VM_FORMAT: ["format", "name", "seed", "late", "devices", "passes", "model", "lines", "about", "files"],
+    FORMAT: [
+        "format",
+        "name",
+        "seed",
+        "interface",
+        "device",
+        "devices",
+        "passes",
+        "prove",
+        "model",
+        "lines",
+        "about",
+        "files",
+    ],
+    VM_FORMAT: ["format", "name", "seed", "late", "devices", "passes", "prove", "model", "lines", "about", "files"],
 }
 
 
@@ -200,6 +213,7 @@ def _manifest(
         **head,
         "devices": None if check.origin.config is None else devices_as_data(check.origin.config),
         "passes": check.origin.passes,
+        "prove": check.thorough,
         "model": {
             **replace(bound, defaults=digests_of_arrays(check.defaults)).as_data(),
             "module": module_digest(check.modules["import"]),
@@ -244,6 +258,7 @@ class Stored:
             devices = self.manifest["devices"]
             self.config = None if devices is None else devices_from(devices)
             self.passes = typed(str, self.manifest["passes"])
+            self.prove = typed(bool, self.manifest["prove"])
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
             self.bound = stored_bound(self.manifest["model"])
@@ -355,10 +370,12 @@ def lines(
     key: Callable[[bytes, bytes], bool] | None = None,
     model: Path | None = None,
     second: bool = False,
+    prove: bool = False,
 ) -> Iterator[Line]:
     """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found.
     Before them, with a `key` one about its signature, with a `model` one about what it is bound to; behind them, where
-    all else holds, a `second` solver's opinion of the proofs."""
+    all else holds, what more can be proved of kernels, if that is to be and is not claimed, and a `second` solver's
+    opinion of the proofs."""
     first = [("signature", partial(stored.signature, key))] if key is not None else []
     first += [("model", partial(_of_model, stored, model))] if model is not None else []
     for stage, look in first:
@@ -373,6 +390,8 @@ def lines(
     if all(line.evidence.holds is not False for line in found):
         files = plural(len(stored.manifest["files"]), "file")
         yield _timed("certificate", files, partial(_claims, stored, check, found))
+        if prove and not stored.prove:
+            yield from check.proof_lines()
         if second:
             yield _timed("cvc5", "", partial(second_opinion, check.queries))
 

@@ -53,6 +53,8 @@ from assay.verify.trials.planned import module_at
 from assay.verify.trials.sizes import Sizes, declared_bounds, told_at, told_point, told_sizes
 
 Array = np.ndarray[Any, Any]
+PROVABLE = ("legalize", "fuse")
+"""The stages of which more is proved with --prove; of the line c texts are kept."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,7 @@ class CheckRun:
     """SHA-256 of the constants of bytecode that are to be bound late."""
     or_bytecode: bool = False
     """Whether the lowering goes to bytecode where no plan can have the program."""
-    thorough: bool = False  # whether what takes minutes is proved too
+    thorough: bool = False  # whether what takes minutes is proved too, and texts of proofs are kept
     unplanned: str = ""
     """Why it did."""
 
@@ -280,6 +282,26 @@ class CheckRun:
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the lowering, optional passes among them."""
         return with_passes(self.origin.passes, self.origin.vm)
+
+    def proof_lines(self) -> Iterator[Line]:
+        """Behind all lines: those that tell of kernels anew, as --prove has them."""
+        before: Module | None = None
+        self.thorough = True
+        for stage in self.stages:
+            module = self.modules[stage.name]
+            if stage.name in PROVABLE:
+                self.begin(stage.name)
+                yield self.line("again, with --prove", self.evidence(stage, before or module, module))
+            before = module
+        if self.source is not None and before is not None:
+            self.begin("c")
+            yield self.line("again, with --prove", check_c(self.source, before, self.queries)[1])
+
+    def evidence(self, stage: Stage, before: Module, module: Module) -> Evidence:
+        """What the check of a stage says."""
+        context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
+        context.inputs, context.thorough = self.inputs, self.thorough
+        return stage.check(before, module, context)
 
     def begin(self, line: str) -> None:
         """Say which line is being made from now on."""
@@ -383,9 +405,7 @@ class CheckRun:
                     self.inputs = dict(self.runs[0].inputs)
                     for other in self.judged:
                         other.require_readable(module)
-                context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
-                context.inputs, context.thorough = self.inputs, self.thorough
-                evidence = stage.check(before or module, module, context)
+                evidence = self.evidence(stage, before or module, module)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
                 said = [did, f"no plan can have it: {self.unplanned}" if stage is VM and self.unplanned else ""]
                 if before is None:
@@ -419,7 +439,7 @@ class CheckRun:
             return (yield from self.bytecode_lines(self.modules[self.stages[-2].name], planned))
         self.begin("c")
         self.source = self.origin.c_source(planned)
-        did, evidence, native = check_c(self.source, planned)
+        did, evidence, native = check_c(self.source, planned, self.queries if self.thorough else None)
         yield self.line(did, evidence)
         if native is None or self.stop_after == "c":
             return native is not None

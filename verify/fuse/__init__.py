@@ -40,6 +40,7 @@ from assay.verify.evidence import Context, Did, Evidence, checked, plural, prove
 from assay.verify.fuse.group import at_sizes, for_any_size, written_out
 from assay.verify.fuse.group_devices import misplaced_group
 from assay.verify.kept import changed_beside, count_calls, interface, stored
+from assay.verify.proof_texts import keeping, note_proof
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import KernelTrials
@@ -72,7 +73,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
             isinstance(kept := new[name], Function) and interface(d) == interface(kept)
         ):
             return refuted("checked", f"the parameters, results or attributes of {name} have changed")
-    return check_fuse(before, after, context.seed, context.progress, context.thorough)
+    return check_fuse(before, after, context.seed, context.progress, context.thorough, context.proof_texts)
 
 
 def describe(before: Module, after: Module) -> Did:
@@ -87,9 +88,10 @@ def check_fuse(
     seed: int = 0,
     progress: Progress = lambda i, n: None,
     thorough: bool = False,
+    texts: dict[str, str] | None = None,
 ) -> Evidence:
     """Both halves, for every graph function of the source and every tensor function that is new, or says of itself
-    that it is a group: later proofs believe it."""
+    that it is a group: later proofs believe it. What z3 was asked goes to `texts`."""
     source, target = source.resolved(), target.resolved()
     fused = [k for n, k in target.kernels.items() if n not in source.definitions or GROUP in k.attrs]
     wrong = changed_beside(source, target) or _definitions(source, target, fused) or next(_graphs(source, target), None)
@@ -101,7 +103,10 @@ def check_fuse(
     most_points = wide = 0
     for i, kernel in enumerate(fused):
         progress(i, len(fused))
-        verdict = check_group(kernel, target, seed, min(left, MOST), tried, thorough)
+        with keeping(texts, f"fuse-{kernel.name}") as subject:
+            note_proof(f"the kernel {kernel.name} is the calls of its group, one after another")
+            verdict = check_group(kernel, target, seed, min(left, MOST), tried, thorough)
+            subject.holds = verdict.how == "proved"
         if not verdict.holds:
             return verdict
         left -= verdict.data.get("stores", 0)

@@ -14,6 +14,7 @@ from assay.verify.app.commands.declared import (
     Dims,
     Inputs,
     Model,
+    Prove,
     Seed,
     SizeBounds,
     held,
@@ -67,6 +68,7 @@ def build(
             show_default=False,
         ),
     ] = None,
+    prove: Prove = False,
     as_json: AsJson = False,
 ) -> None:
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR; with --vm its bytecode and the
@@ -86,6 +88,7 @@ def build(
         device=device,
         sign=sign,
         late_constants=late_constants,
+        prove=prove,
         **how,
     )
     raise typer.Exit(show_run(str(model), seed, as_json, work))

@@ -56,6 +56,12 @@ Patience = Annotated[
         show_default=False,
     ),
 ]
+Prove = Annotated[
+    bool,
+    typer.Option(
+        "--prove", help="prove kernels of any size too, and keep what z3 was asked: some minutes for a large model"
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
 Junit = Annotated[
     Path | None,
