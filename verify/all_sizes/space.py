@@ -6,7 +6,7 @@ numbers that are data wrap as their dtype does. Floats are opaque.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from assay.semantics.indexed.fold import Fold, notation
 from assay.semantics.scalar import Const, Expr, Interner, Load, Var, apply, const
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.scalar.smt import Term, Terms, sort
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 from assay.verify.proof_texts import keep_question
 
 Facts: TypeAlias = tuple[Expr, ...]
@@ -164,3 +164,23 @@ def in_box(extents: Sequence[Expr], at: Sequence[Expr]) -> list[Expr]:
     for n, i in zip(extents, at, strict=True):
         found += [apply("ge", i, 0), apply("lt", i, n)]
     return found
+
+
+def standing(
+    exprs: Sequence[Expr], facts: Facts, parts: Callable[[Expr], Sequence[Expr]] = lambda n: n.children
+) -> Iterator[tuple[Expr, Facts]]:
+    """Each part of expressions with what is known wherever it stands: within the step of a fold, that its place is in
+    the box."""
+    boxes: dict[int, Facts] = {}
+
+    def place(item: tuple[Expr, Facts]) -> tuple[int, ...]:
+        return id(item[0]), *map(id, item[1])
+
+    work = Worklist[tuple[Expr, Facts]]([(e, facts) for e in exprs], key=place)
+    for node, known in work:
+        yield node, known
+        if isinstance(node, Fold):
+            box = boxes.setdefault(id(node), tuple(node.inside()))
+            work.add([*((e, known) for e in (*node.extents, node.init)), (node.step, (*known, *box))])
+        else:
+            work.add((c, known) for c in parts(node))

@@ -259,7 +259,8 @@ def verify(
     where they are bound late.
 
     With `model` it must be of this file, with `key` be signed with the private half of this Ed25519 key; with `second`
-    cvc5 decides its proofs too. What it claims of kernels is proved again; with `prove` also what it does not claim. Invalid: there is no certificate, or a file of it is not as its manifest says.
+    cvc5 decides its proofs too. What it claims of kernels is proved again; with `prove` also what it does not claim.
+    Invalid: there is no certificate, or a file of it is not as its manifest says.
     """
     if second:
         cvc5_module()

@@ -36,7 +36,7 @@ from assay.semantics.types import TensorType, Type, flatten, symbols
 from assay.semantics.walk import post_order
 from assay.verify.all_sizes.same import same_for_all_sizes
 from assay.verify.equivalence import BIT_EXACT, equivalent
-from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
+from assay.verify.evidence import Context, Did, Evidence, checked, listed, plural, proved, refuted, tested
 from assay.verify.fuse.group import at_sizes, for_any_size, written_out
 from assay.verify.fuse.group_devices import misplaced_group
 from assay.verify.kept import changed_beside, count_calls, interface, stored
@@ -99,6 +99,7 @@ def check_fuse(
     if wrong:
         return refuted("proved", wrong)
     left, count, tried = MOST_OF_ALL, 0, KernelTrials()
+    left_over: dict[str, list[str]] = {}
     points: list[Sizes] = []
     most_points = wide = 0
     for i, kernel in enumerate(fused):
@@ -111,6 +112,8 @@ def check_fuse(
             return verdict
         left -= verdict.data.get("stores", 0)
         count += verdict.how == "proved"
+        if verdict.how != "proved":
+            left_over.setdefault(verdict.detail, []).append(kernel.name)
         group = target.group(kernel)
         chosen = _sizes(group) if group is not None and symbols(group.type) else ()
         wide += bool(chosen) and verdict.how == "proved"
@@ -121,7 +124,9 @@ def check_fuse(
     said += f"; where sizes are unknown at {most_points} ({told_sizes(points)})" if points else ""
     said += f", {wide} of them for all sizes" if wide else ""
     said += f"; {tried}" if fused else ""
-    return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count)
+    said += "".join(f"; not proved {listed(names)}: {why}" for why, names in left_over.items())
+    data = {"not_proved": {n: why for why, names in left_over.items() for n in names}} if left_over else {}
+    return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count, **data)
 
 
 # --- the graph ---------------------------------------------------------------------------------------------------
@@ -199,27 +204,30 @@ def check_group(
     plain = [(written_out(group, module, sizes), at_sizes(kernel, group, sizes)) for sizes in chosen]
     count = sum(stores(f, {}) for pair in plain for f in pair)
     if count > most:
-        read = thorough and not symbols(group.type) and _for_all_sizes(kernel, group, module)
-        return Evidence("proved" if read else "checked", True, "")
-    how = "proved" if not symbols(group.type) or _for_all_sizes(kernel, group, module) else "checked"
+        if not thorough:
+            return checked("more stores than are run over terms; --prove reads the loops")
+        other = _other_at_any_size(kernel, group, module)
+        return checked(other) if other else proved("")
+    other = _other_at_any_size(kernel, group, module) if symbols(group.type) else ""
     for calls, fused in plain:
         try:
             verdict = equivalent(calls, fused, weakest=BIT_EXACT, method="terms", seed=seed)
         except Unsupported:  # too many elements
-            how = "checked"
+            other = other or "it has too many elements for terms"
             continue
         if verdict.undecided:
-            how = "checked"
+            other = other or verdict.reason or "it is not decided over terms"
         elif not verdict.holds():
             return refuted("proved", f"{kernel.name}: {verdict}")
-    return (proved if how == "proved" else checked)("", stores=count)
+    return (checked if other else proved)(other, stores=count)
 
 
-def _for_all_sizes(kernel: PrimFunc, group: Function, module: Module) -> bool:
-    """Whether a fused tensor function with symbols is shown to be its calls for all sizes."""
+def _other_at_any_size(kernel: PrimFunc, group: Function, module: Module) -> str:
+    """Why a fused tensor function is not shown to be its calls as both are read; "" where it is, whatever its
+    symbols are."""
     if sum(1 for _ in program_order(kernel.body)) > LONGEST:
-        return False
-    return same_for_all_sizes(*for_any_size(kernel, group, module)).holds
+        return f"it has more than {LONGEST} statements"
+    return same_for_all_sizes(*for_any_size(kernel, group, module)).reason
 
 
 def _interface(kernel: PrimFunc, group: Function, module: Module) -> str | None:

@@ -84,7 +84,8 @@ class KernelProofs:
         """Try one kernel with symbols for all sizes."""
         symbols = size_symbols(kernel)
         long = len(symbols) > MOST_SYMBOLS and sum(1 for _ in program_order(kernel.body)) > SHORT
-        if not symbols or long or len(self.general) >= MOST_GENERAL or any(True for _ in sizes_in(call.attrs.values())):
+        many = not self.thorough and (long or len(self.general) >= MOST_GENERAL)
+        if not symbols or many or any(True for _ in sizes_in(call.attrs.values())):
             return
         assert isinstance(call.op, Operator)
         own = dict.fromkeys(symbols, 3)

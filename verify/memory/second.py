@@ -90,7 +90,7 @@ def second_opinion(queries: Mapping[str, str], *, holds: bool = True) -> Evidenc
             undecided.append(name)
     agreed = f"cvc5 agrees on {plural(len(queries) - len(undecided), 'text')}"
     total = f"of {plural(count.total(), 'question')} it agrees on {count['unsat']}, leaves {count['unknown']} unknown"
-    numbers = {"questions": count.total(), "agrees": count["unsat"], "unknown": count["unknown"]}
+    numbers: dict[str, Any] = {"questions": count.total(), "agrees": count["unsat"], "unknown": count["unknown"]}
     if undecided or not queries:
         what = f"{agreed}; not decided again by both: {', '.join(undecided) or 'there is no text'}; {total}"
         return unknown("proved", what, undecided=tuple(undecided), **numbers)
