@@ -19,7 +19,7 @@ from assay.semantics.operator import Attrs, Operator
 from assay.semantics.scalar import Expr, apply, cast, const, reinterpret, select
 from assay.semantics.scalar.intrinsics import INTRINSICS
 
-EXTREMES = {np.maximum: "max", np.minimum: "min"}
+EXTREMES: dict[Any, str] = {np.maximum: "max", np.minimum: "min"}
 
 
 class SymbolicElement(ArrayFace):

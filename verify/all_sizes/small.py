@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product as combinations
 
@@ -38,22 +38,14 @@ class SmallProof:
 
 
 def prove_small(use: SymbolicUse, most: int = MOST_POINTS) -> SmallProof:
-    """Whether the notation is the operator's value at sizes 0 to 3 of each symbol; where it has none there, for its
-    windows are larger, at sizes as large as a window."""
+    """Whether the notation is the operator's value at sizes 0 to 3 of each symbol, and where its windows are larger, at
+    sizes as large as a window."""
     symbols = symbols_of(use)
-    every = len(SMALL) ** len(symbols)
-    small = [use.own, *points(symbols, most), *(points(symbols, most // 4, FURTHER) if use.wide else ())]
-    found = _at_all(use, small, every)
     window = max((n for v in use.attrs.values() if isinstance(v, tuple) for n in v if isinstance(n, int)), default=0)
-    if found is None and window > FURTHER[-1]:
-        found = _at_all(use, points(symbols, most, (1, 2, window, window + 1)), every)
-    if found is None:
-        return SmallProof(KernelProof(UNKNOWN, "there are no small sizes at which it has a value"), 0, every)
-    return found
-
-
-def _at_all(use: SymbolicUse, tried: Iterable[Mapping[Var, int]], every: int) -> SmallProof | None:
-    """What is shown at all of these sizes together; None where it has a value at none of them."""
+    tried = [use.own, *points(symbols, most)]
+    tried += points(symbols, most // 4, FURTHER) if use.wide else ()
+    tried += points(symbols, most, (1, 2, window, window + 1)) if use.wide and window > FURTHER[-1] else ()
+    every = len(SMALL) ** len(symbols)
     notion: Notion = BIT_EXACT
     reason, shown, last_bits = "", 0, True
     for sizes in tried:
@@ -67,7 +59,9 @@ def _at_all(use: SymbolicUse, tried: Iterable[Mapping[Var, int]], every: int) ->
         last_bits &= proof.last_bits or proof.notion > REAL
         if proof.notion < notion:
             notion, reason = proof.notion, proof.reason
-    return SmallProof(KernelProof(notion, reason, last_bits and notion is REAL), shown, every) if shown else None
+    if not shown:
+        return SmallProof(KernelProof(UNKNOWN, "there are no small sizes at which it has a value"), 0, every)
+    return SmallProof(KernelProof(notion, reason, last_bits and notion is REAL), shown, every)
 
 
 def symbols_of(use: SymbolicUse) -> list[Var]:

@@ -100,7 +100,7 @@ NORM_TYPES: Types = (((2, 3, 4), "float32"), *[((3,), "float32")] * 4)
         (lambda x, g, b, m, v: (x - m) * (g / apply("sqrt", v + EPSILON)) + b, REAL),
         (lambda x, g, b, m, v: g * (x - m) / (apply("sqrt", v) + EPSILON) + b, UNKNOWN),
         (lambda x, g, b, m, v: g * (x - v) / apply("sqrt", m + EPSILON) + b, UNKNOWN),
-        (lambda x, g, b, m, v: g * x / apply("sqrt", v + EPSILON) - g * m / apply("sqrt", v + EPSILON) + b, REAL),
+        (lambda x, g, b, m, v: g * x / apply("sqrt", v + EPSILON) - g * m / apply("sqrt", v + EPSILON) + b, UNKNOWN),
     ],
     ids=["the definition", "a factor first", "epsilon behind the root", "mean and variance exchanged", "in two parts"],
 )
