@@ -124,7 +124,8 @@ def check_fuse(
     said += f"; where sizes are unknown at {most_points} ({told_sizes(points)})" if points else ""
     said += f", {wide} of them for all sizes" if wide else ""
     said += f"; {tried}" if fused else ""
-    said += "".join(f"; not proved {listed(names)}: {why}" for why, names in left_over.items())
+    if thorough:
+        said += "".join(f"; not proved {listed(names)}: {why}" for why, names in left_over.items())
     data = {"not_proved": {n: why for why, names in left_over.items() for n in names}} if left_over else {}
     return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count, **data)
 
