@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,7 @@ from assay.verify.app.bound import (
     stored_bound,
 )
 from assay.verify.app.check import CheckRun, Line, Lowering, program_at
+from assay.verify.app.claims import misstated, proof_lines
 from assay.verify.app.device_list import devices_as_data, devices_from
 from assay.verify.app.packed import Packed, is_packed, pack_folder
 from assay.verify.app.passes import with_passes
@@ -391,7 +391,7 @@ def lines(
         files = plural(len(stored.manifest["files"]), "file")
         yield _timed("certificate", files, partial(_claims, stored, check, found))
         if prove and not stored.prove:
-            yield from check.proof_lines()
+            yield from proof_lines(check)
         if second:
             yield _timed("cvc5", "", partial(second_opinion, check.queries))
 
@@ -468,7 +468,7 @@ def _claims(stored: Stored, check: CheckRun, found: list[Line]) -> Evidence:
             return refuted("checked", _differs(name))
     again = _manifest(check, found, stored.bound, dict(sorted(files.items())), stored.about)
     if again != stored.text:
-        return refuted("checked", _misstated(json.loads(again), stored.manifest))
+        return refuted("checked", misstated(json.loads(again), stored.manifest))
     return checked("every file and every line is as found again")
 
 
@@ -494,15 +494,3 @@ def _differs(name: str) -> str:
     if last == "outputs.npz":
         return "the outputs in outputs.npz are not bit for bit what the program computes"
     return f"{last} is not what would be written of what it holds"
-
-
-def _misstated(found: dict[str, Any], stated: dict[str, Any]) -> str:
-    """The first claim of a manifest that is not what was found. Claims are compared as they are written: 1 is not
-    true."""
-    for mine, theirs in zip_longest(map(json.dumps, found["lines"]), map(json.dumps, stated["lines"])):
-        if mine != theirs:
-            line = json.loads(mine or theirs)
-            stage = line.get("stage") if isinstance(line, dict) else line
-            return f"the manifest says of {stage!s}: {theirs or 'nothing'}; found: {mine or 'nothing'}"
-    key = next(k for k in found if json.dumps(found[k]) != json.dumps(stated[k]))
-    return f"the manifest says of {key}: {json.dumps(stated[key])}; found: {json.dumps(found[key])}"

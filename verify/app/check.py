@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -53,8 +53,6 @@ from assay.verify.trials.planned import module_at
 from assay.verify.trials.sizes import Sizes, declared_bounds, told_at, told_point, told_sizes
 
 Array = np.ndarray[Any, Any]
-PROVABLE = ("legalize", "fuse")
-"""The stages of which more is proved with --prove; of the line c texts are kept."""
 
 
 @dataclass(frozen=True)
@@ -209,11 +207,6 @@ def program_at(module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]
     return with_dims_of_main(module, sizes, evaluate), {}
 
 
-def _told(runs: Sequence[SizedRun]) -> str:
-    """The sizes of some runs."""
-    return f"at {told_sizes([r.sizes for r in runs])}"
-
-
 @dataclass
 class CheckRun:
     """One run of the main job. Iterate over `lines()`; afterwards the artefacts are in the fields."""
@@ -274,7 +267,8 @@ class CheckRun:
         judged = [run for run in self.runs if not run.refused]
         if not judged:
             raise Invalid(f"no run of the model was found: {self.runs[0].refused}", label="input.C6")
-        did, evidence = together([judged_there(other, run, self.given) for run in judged], _told(judged))
+        at = f"at {told_sizes([r.sizes for r in judged])}"
+        did, evidence = together([judged_there(other, run, self.given) for run in judged], at)
         odd = [f"no run of the model has {told_point(r.sizes)}: {r.refused}" for r in self.runs if r.refused]
         return did, replace(evidence, detail="; ".join([evidence.detail, *odd]))
 
@@ -282,20 +276,6 @@ class CheckRun:
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the lowering, optional passes among them."""
         return with_passes(self.origin.passes, self.origin.vm)
-
-    def proof_lines(self) -> Iterator[Line]:
-        """Behind all lines: those that tell of kernels anew, as --prove has them."""
-        before: Module | None = None
-        self.thorough = True
-        for stage in self.stages:
-            module = self.modules[stage.name]
-            if stage.name in PROVABLE:
-                self.begin(stage.name)
-                yield self.line("again, with --prove", self.evidence(stage, before or module, module))
-            before = module
-        if self.source is not None and before is not None:
-            self.begin("c")
-            yield self.line("again, with --prove", check_c(self.source, before, self.queries)[1])
 
     def evidence(self, stage: Stage, before: Module, module: Module) -> Evidence:
         """What the check of a stage says."""
