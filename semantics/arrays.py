@@ -18,6 +18,16 @@ from assay.semantics.scalar import convert, operation
 
 Array: TypeAlias = npt.NDArray[Any]
 
+OF_UFUNCS: dict[Any, str] = {
+    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div", np.negative: "neg", np.absolute: "abs",
+    np.sqrt: "sqrt", np.exp: "exp", np.log: "log", np.tanh: "tanh", np.power: "pow", np.floor: "floor",
+    np.ceil: "ceil", np.rint: "rint", np.equal: "eq", np.not_equal: "ne", np.less: "lt",
+    np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge", np.logical_and: "and", np.logical_or: "or",
+    np.logical_not: "not", np.logical_xor: "ne", np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin",
+    np.arccos: "acos", np.arctan: "atan",
+}  # fmt: skip
+"""NumPy's functions that are one operation of the scalar table."""
+
 
 class ArrayFace(NDArrayOperatorsMixin):
     """What an array of other things than numbers shows of an array: its sizes, and the same elements placed elsewhere.

@@ -35,8 +35,8 @@ def _shifted(use: Use, i: tuple[Expr, ...]) -> tuple[Expr, Expr]:
 def _batch_norm(use: Use, *i: Expr) -> Expr:
     x, gamma, beta, mean, var = use.operands
     c = i[use.attrs["axis"] % len(i)]
-    scale = gamma[c] / apply("sqrt", var[c] + const(use.attrs["epsilon"], x.dtype))
-    return (x[i] - mean[c]) * scale + beta[c]
+    deviation = apply("sqrt", var[c] + const(use.attrs["epsilon"], x.dtype))
+    return gamma[c] * (x[i] - mean[c]) / deviation + beta[c]
 
 
 def _layer_norm(use: Use, *i: Expr) -> Expr:
@@ -51,7 +51,7 @@ def _layer_norm(use: Use, *i: Expr) -> Expr:
         return distance * distance
 
     variance = over_count(summed("k", inner, square, x.dtype), count)
-    made = (x[i] - mean) * (1 / apply("sqrt", variance + epsilon)) * gamma[own]
+    made = (x[i] - mean) / apply("sqrt", variance + epsilon) * gamma[own]
     return made + beta[0][own] if beta else made
 
 

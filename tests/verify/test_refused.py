@@ -34,7 +34,7 @@ from assay.verify.fuzz.campaign import Campaign, Plan
 from assay.verify.fuzz.targets import Result
 from assay.verify.fuzz.worker import ExampleReport, Failure
 from assay.verify.liveness.lives import check_lives
-from assay.verify.memory.second import whole_answer
+from assay.verify.memory.second import answers
 from assay.verify.oracle.declarations import Accepts
 from assay.verify.strategies import chosen_by
 from assay.verify.value_numbering import group_results, step_results
@@ -120,7 +120,7 @@ BROKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "no function of the name": ("text.C16", lambda: entry_name(Module({"f": function([X], X)}), "g")),
     "several functions": ("text.C16", lambda: entry_name(Module({"f": function([X], X), "g": function([X], X)}))),
     "no module in a text": ("text.C16", lambda: parse("x = 1\n")),
-    "answers of another solver": ("smt.C2", lambda: whole_answer(["sat", "maybe"], 2)),
+    "answers of another solver": ("smt.C2", lambda: answers(["sat", "maybe"], 2)),
     "a file that is not there": ("input.C5", lambda: load_npz(Path("no-such-file.npz"))),
     "a name too long for a file": ("output.C3", lambda: as_members({"x" * 70_000: np.zeros(1)})),
     "a string that ends with a NUL": ("output.C3", lambda: as_members({"x": np.array(["a\0"], object)})),

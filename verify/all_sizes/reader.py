@@ -46,7 +46,16 @@ from assay.verify.all_sizes.pieces import (
     require_written,
     unwritten,
 )
-from assay.verify.all_sizes.space import CarriedElement, Facts, Space, conjunction, in_box, is_data, is_index_term
+from assay.verify.all_sizes.space import (
+    CarriedElement,
+    Facts,
+    Space,
+    conjunction,
+    in_box,
+    is_data,
+    is_index_term,
+    standing,
+)
 
 Action: TypeAlias = "Stmt | Callable[[], None]"
 
@@ -191,15 +200,15 @@ class FunctionReader:
     def require_range(self, value: Expr) -> None:
         """Sizes that are part of a value stay in their dtype, as those of indices are shown to elsewhere."""
         small = [f for b in self.func.params for f in fits_machine(b)]
-        own = {id(n) for n in post_order(value, lambda n: () if isinstance(n, Load) else n.children)}
-        for node in post_order(value):
-            if id(node) in own and node.dtype is INT64 and may_overflow(node) and not is_data(node):
+        for node, known in standing([value], self.facts, lambda n: () if isinstance(n, Load) else n.children):
+            if node.dtype is INT64 and may_overflow(node) and not is_data(node):
                 low, high = apply("ge", node, const(INT64.min)), apply("le", node, const(INT64.max))
-                if not self.space.implies([*self.facts, *small], apply("and", low, high)):
+                if not self.space.implies([*known, *small], apply("and", low, high)):
                     raise NotFollowed(f"{node} may wrap")
+        for node, known in standing([value], self.facts):
             if isinstance(node, Apply) and may_trap(node) and is_index_term(node):
                 if not operation(node.op).has("divides") or not self.space.implies(
-                    self.facts, apply("ne", node.args[1], const(0, node.dtype))
+                    known, apply("ne", node.args[1], const(0, node.dtype))
                 ):
                     raise NotFollowed(f"{node} may trap")
 
@@ -467,20 +476,13 @@ def _takes(expr: Expr, loop: object) -> bool:
 def _carried_in(exprs: Sequence[Expr], loop: object, facts: Facts) -> list[tuple[CarriedElement, Facts]]:
     """What expressions take from before an iteration, each with what is known wherever it stands."""
     found: dict[int, tuple[CarriedElement, Facts]] = {}
-    boxes: dict[int, Facts] = {}
 
-    def place(item: tuple[Expr, Facts]) -> tuple[int, ...]:
-        return id(item[0]), *map(id, item[1])
+    def own(node: Expr) -> bool:
+        return isinstance(node, CarriedElement) and node.loop is loop
 
-    work = Worklist[tuple[Expr, Facts]]([(e, facts) for e in exprs], key=place)
-    for node, known in work:
-        if isinstance(node, CarriedElement) and node.loop is loop:
+    for node, known in standing(exprs, facts, lambda n: () if own(n) else n.children):
+        if isinstance(node, CarriedElement) and own(node):
             found[id(node)] = node, facts if id(node) in found else known
-        elif isinstance(node, Fold):
-            box = boxes.setdefault(id(node), tuple(node.inside()))
-            work.add([*((e, known) for e in (*node.extents, node.init)), (node.step, (*known, *box))])
-        else:
-            work.add((c, known) for c in node.children)
     return list(found.values())
 
 

@@ -38,12 +38,17 @@ class SmallProof:
 
 
 def prove_small(use: SymbolicUse, most: int = MOST_POINTS) -> SmallProof:
-    """Whether the notation is the operator's value at sizes 0 to 3 of each symbol."""
+    """Whether the notation is the operator's value at sizes 0 to 3 of each symbol, and where its windows are larger, at
+    sizes as large as a window."""
+    symbols = symbols_of(use)
+    window = max((n for v in use.attrs.values() if isinstance(v, tuple) for n in v if isinstance(n, int)), default=0)
+    tried = [use.own, *points(symbols, most)]
+    tried += points(symbols, most // 4, FURTHER) if use.wide else ()
+    tried += points(symbols, most, (1, 2, window, window + 1)) if use.wide and window > FURTHER[-1] else ()
+    every = len(SMALL) ** len(symbols)
     notion: Notion = BIT_EXACT
     reason, shown, last_bits = "", 0, True
-    symbols = symbols_of(use)
-    every = len(SMALL) ** len(symbols)
-    for sizes in (use.own, *points(symbols, most), *(points(symbols, most // 4, FURTHER) if use.wide else ())):
+    for sizes in tried:
         proof = _at(use, sizes)
         if proof is None:
             continue

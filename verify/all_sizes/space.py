@@ -6,18 +6,19 @@ numbers that are data wrap as their dtype does. Floats are opaque.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import z3
 
 from assay.semantics.dtypes import BOOL, INT64
-from assay.semantics.indexed.fold import Fold
+from assay.semantics.indexed.fold import Fold, notation
 from assay.semantics.scalar import Const, Expr, Interner, Load, Var, apply, const
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.scalar.smt import Term, Terms, sort
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
+from assay.verify.proof_texts import keep_question
 
 Facts: TypeAlias = tuple[Expr, ...]
 
@@ -143,7 +144,10 @@ class Space:
         solver = z3.Solver()
         solver.set("rlimit", RLIMIT)
         solver.add(*scope.terms.known, *terms[:-1], z3.Not(terms[-1]))
-        return bool(solver.check() == z3.unsat)
+        shown = bool(solver.check() == z3.unsat)
+        if shown:
+            keep_question(f"{notation(claim)}", solver.assertions())
+        return shown
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr:
@@ -160,3 +164,23 @@ def in_box(extents: Sequence[Expr], at: Sequence[Expr]) -> list[Expr]:
     for n, i in zip(extents, at, strict=True):
         found += [apply("ge", i, 0), apply("lt", i, n)]
     return found
+
+
+def standing(
+    exprs: Sequence[Expr], facts: Facts, parts: Callable[[Expr], Sequence[Expr]] = lambda n: n.children
+) -> Iterator[tuple[Expr, Facts]]:
+    """Each part of expressions with what is known wherever it stands: within the step of a fold, that its place is in
+    the box."""
+    boxes: dict[int, Facts] = {}
+
+    def place(item: tuple[Expr, Facts]) -> tuple[int, ...]:
+        return id(item[0]), *map(id, item[1])
+
+    work = Worklist[tuple[Expr, Facts]]([(e, facts) for e in exprs], key=place)
+    for node, known in work:
+        yield node, known
+        if isinstance(node, Fold):
+            box = boxes.setdefault(id(node), tuple(node.inside()))
+            work.add([*((e, known) for e in (*node.extents, node.init)), (node.step, (*known, *box))])
+        else:
+            work.add((c, known) for c in parts(node))

@@ -168,6 +168,7 @@ def build(
     device: str = "",
     sign: str | Path | None = None,
     late_constants: str | Path | None = None,
+    prove: bool = False,
     on_line: Callable[[Line], None] | None = None,
     progress: Progress | None = None,
     **how: Unpack[How],
@@ -177,7 +178,8 @@ def build(
 
     `interface` is how the C entry and its kernels are called; `device` where steps run that name none; `sign` a file
     with a private Ed25519 key; `late_constants` an .npz file for the constants of bytecode, which are then bound when
-    it is run; the rest as for `check`. Invalid: as `check`, or the directory is not empty and no
+    it is run; with `prove` the certificate claims what is proved of kernels, and keeps the texts; the rest as for
+    `check`. Invalid: as `check`, or the directory is not empty and no
     certificate is in it.
     """
     directory, interface = Path(directory), Interface(interface)
@@ -219,7 +221,7 @@ def build(
         digest=lambda m: binding.header_digest(binding.module_digest(m), bound, seed),
     )
 
-    checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=_instruments(how))
+    checked = CheckRun(lowering, given, seed, defaults=defaults, instruments=_instruments(how), thorough=prove)
     found = _found(checked, checked.lines, on_line, progress)
     if found.exit is Exit.HOLDS and how["vm"]:
         write = partial(certificate.write_packed, directory, checked, list(found.lines), bound, signer)
@@ -248,6 +250,7 @@ def verify(
     model: str | Path | None = None,
     key: str | Path | None = None,
     second: bool = False,
+    prove: bool = False,
     constants: Inputs = None,
     on_line: Callable[[Line], None] | None = None,
     progress: Progress | None = None,
@@ -256,17 +259,21 @@ def verify(
     where they are bound late.
 
     With `model` it must be of this file, with `key` be signed with the private half of this Ed25519 key; with `second`
-    cvc5 decides its proofs too. Invalid: there is no certificate, or a file of it is not as its manifest says.
+    cvc5 decides its proofs too. What it claims of kernels is proved again; with `prove` also what it does not claim.
+    Invalid: there is no certificate, or a file of it is not as its manifest says.
     """
     if second:
         cvc5_module()
     holds = signing.verifier(Path(key)) if key is not None else None
     stored = directory if isinstance(directory, certificate.Stored) else stored_at(Path(directory), constants)
     checked = CheckRun(
-        stored, stored.given(), stored.seed, defaults=stored.defaults(), kept=stored.inputs(), late=stored.late
-    )
+        stored, stored.given(), stored.seed, defaults=stored.defaults(), kept=stored.inputs(), late=stored.late,
+        thorough=stored.prove,
+    )  # fmt: skip
     of_model = Path(model) if model is not None else None
-    return _found(checked, lambda: certificate.lines(stored, checked, holds, of_model, second), on_line, progress)
+    return _found(
+        checked, lambda: certificate.lines(stored, checked, holds, of_model, second, prove), on_line, progress
+    )
 
 
 def stored_at(path: Path, constants: Inputs = None) -> certificate.Stored:

@@ -23,7 +23,7 @@ class Assumption:
 
 
 NUMBERED = ("anf", "constants", "schedule", "liveness", "vm", "fuse")
-SOLVED = ("constants", "pool", "vm")
+SOLVED = ("constants", "pool", "vm", "legalize", "fuse", "c")
 
 ASSUMPTIONS = (
     Assumption("an operator means what its value in NumPy says", "semantics/ops/"),

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,7 @@ from assay.verify.app.bound import (
     stored_bound,
 )
 from assay.verify.app.check import CheckRun, Line, Lowering, program_at
+from assay.verify.app.claims import misstated, proof_lines
 from assay.verify.app.device_list import devices_as_data, devices_from
 from assay.verify.app.packed import Packed, is_packed, pack_folder
 from assay.verify.app.passes import with_passes
@@ -64,15 +64,28 @@ from assay.verify.c.tools import version
 from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.memory import second_opinion
 
-FORMAT = "assay-certificate-9"
-VM_FORMAT = "assay-executable-1"
+FORMAT = "assay-certificate-10"
+VM_FORMAT = "assay-executable-2"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
 SIGNATURE = "manifest.sig"
 KEYS = {
-    FORMAT: ["format", "name", "seed", "interface", "device", "devices", "passes", "model", "lines", "about", "files"],
-    VM_FORMAT: ["format", "name", "seed", "late", "devices", "passes", "model", "lines", "about", "files"],
+    FORMAT: [
+        "format",
+        "name",
+        "seed",
+        "interface",
+        "device",
+        "devices",
+        "passes",
+        "prove",
+        "model",
+        "lines",
+        "about",
+        "files",
+    ],
+    VM_FORMAT: ["format", "name", "seed", "late", "devices", "passes", "prove", "model", "lines", "about", "files"],
 }
 
 
@@ -200,6 +213,7 @@ def _manifest(
         **head,
         "devices": None if check.origin.config is None else devices_as_data(check.origin.config),
         "passes": check.origin.passes,
+        "prove": check.thorough,
         "model": {
             **replace(bound, defaults=digests_of_arrays(check.defaults)).as_data(),
             "module": module_digest(check.modules["import"]),
@@ -244,6 +258,7 @@ class Stored:
             devices = self.manifest["devices"]
             self.config = None if devices is None else devices_from(devices)
             self.passes = typed(str, self.manifest["passes"])
+            self.prove = typed(bool, self.manifest["prove"])
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
             self.bound = stored_bound(self.manifest["model"])
@@ -355,10 +370,12 @@ def lines(
     key: Callable[[bytes, bytes], bool] | None = None,
     model: Path | None = None,
     second: bool = False,
+    prove: bool = False,
 ) -> Iterator[Line]:
     """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found.
     Before them, with a `key` one about its signature, with a `model` one about what it is bound to; behind them, where
-    all else holds, a `second` solver's opinion of the proofs."""
+    all else holds, what more can be proved of kernels, if that is to be and is not claimed, and a `second` solver's
+    opinion of the proofs."""
     first = [("signature", partial(stored.signature, key))] if key is not None else []
     first += [("model", partial(_of_model, stored, model))] if model is not None else []
     for stage, look in first:
@@ -373,6 +390,8 @@ def lines(
     if all(line.evidence.holds is not False for line in found):
         files = plural(len(stored.manifest["files"]), "file")
         yield _timed("certificate", files, partial(_claims, stored, check, found))
+        if prove and not stored.prove:
+            yield from proof_lines(check)
         if second:
             yield _timed("cvc5", "", partial(second_opinion, check.queries))
 
@@ -449,7 +468,7 @@ def _claims(stored: Stored, check: CheckRun, found: list[Line]) -> Evidence:
             return refuted("checked", _differs(name))
     again = _manifest(check, found, stored.bound, dict(sorted(files.items())), stored.about)
     if again != stored.text:
-        return refuted("checked", _misstated(json.loads(again), stored.manifest))
+        return refuted("checked", misstated(json.loads(again), stored.manifest))
     return checked("every file and every line is as found again")
 
 
@@ -475,15 +494,3 @@ def _differs(name: str) -> str:
     if last == "outputs.npz":
         return "the outputs in outputs.npz are not bit for bit what the program computes"
     return f"{last} is not what would be written of what it holds"
-
-
-def _misstated(found: dict[str, Any], stated: dict[str, Any]) -> str:
-    """The first claim of a manifest that is not what was found. Claims are compared as they are written: 1 is not
-    true."""
-    for mine, theirs in zip_longest(map(json.dumps, found["lines"]), map(json.dumps, stated["lines"])):
-        if mine != theirs:
-            line = json.loads(mine or theirs)
-            stage = line.get("stage") if isinstance(line, dict) else line
-            return f"the manifest says of {stage!s}: {theirs or 'nothing'}; found: {mine or 'nothing'}"
-    key = next(k for k in found if json.dumps(found[k]) != json.dumps(stated[k]))
-    return f"the manifest says of {key}: {json.dumps(stated[key])}; found: {json.dumps(found[key])}"

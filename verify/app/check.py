@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -207,11 +207,6 @@ def program_at(module: Module, sizes: Sizes) -> tuple[Module, Mapping[str, Expr]
     return with_dims_of_main(module, sizes, evaluate), {}
 
 
-def _told(runs: Sequence[SizedRun]) -> str:
-    """The sizes of some runs."""
-    return f"at {told_sizes([r.sizes for r in runs])}"
-
-
 @dataclass
 class CheckRun:
     """One run of the main job. Iterate over `lines()`; afterwards the artefacts are in the fields."""
@@ -244,7 +239,7 @@ class CheckRun:
     """SHA-256 of the constants of bytecode that are to be bound late."""
     or_bytecode: bool = False
     """Whether the lowering goes to bytecode where no plan can have the program."""
-    thorough: bool = False  # whether what takes minutes is proved too
+    thorough: bool = False  # whether what takes minutes is proved too, and texts of proofs are kept
     unplanned: str = ""
     """Why it did."""
 
@@ -272,7 +267,8 @@ class CheckRun:
         judged = [run for run in self.runs if not run.refused]
         if not judged:
             raise Invalid(f"no run of the model was found: {self.runs[0].refused}", label="input.C6")
-        did, evidence = together([judged_there(other, run, self.given) for run in judged], _told(judged))
+        at = f"at {told_sizes([r.sizes for r in judged])}"
+        did, evidence = together([judged_there(other, run, self.given) for run in judged], at)
         odd = [f"no run of the model has {told_point(r.sizes)}: {r.refused}" for r in self.runs if r.refused]
         return did, replace(evidence, detail="; ".join([evidence.detail, *odd]))
 
@@ -280,6 +276,12 @@ class CheckRun:
     def stages(self) -> tuple[Stage, ...]:
         """The stages of the lowering, optional passes among them."""
         return with_passes(self.origin.passes, self.origin.vm)
+
+    def evidence(self, stage: Stage, before: Module, module: Module) -> Evidence:
+        """What the check of a stage says."""
+        context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
+        context.inputs, context.thorough = self.inputs, self.thorough
+        return stage.check(before, module, context)
 
     def begin(self, line: str) -> None:
         """Say which line is being made from now on."""
@@ -383,9 +385,7 @@ class CheckRun:
                     self.inputs = dict(self.runs[0].inputs)
                     for other in self.judged:
                         other.require_readable(module)
-                context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
-                context.inputs, context.thorough = self.inputs, self.thorough
-                evidence = stage.check(before or module, module, context)
+                evidence = self.evidence(stage, before or module, module)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
                 said = [did, f"no plan can have it: {self.unplanned}" if stage is VM and self.unplanned else ""]
                 if before is None:
@@ -419,7 +419,7 @@ class CheckRun:
             return (yield from self.bytecode_lines(self.modules[self.stages[-2].name], planned))
         self.begin("c")
         self.source = self.origin.c_source(planned)
-        did, evidence, native = check_c(self.source, planned)
+        did, evidence, native = check_c(self.source, planned, self.queries if self.thorough else None)
         yield self.line(did, evidence)
         if native is None or self.stop_after == "c":
             return native is not None

@@ -16,24 +16,26 @@ if TYPE_CHECKING:
 COMPILES = "compiles as strict C99 without a warning"
 
 
-def check_c(source: CSource, planned: Module | None = None) -> tuple[str, Evidence, Compiled | None]:
+def check_c(
+    source: CSource, planned: Module | None = None, texts: dict[str, str] | None = None
+) -> tuple[str, Evidence, Compiled | None]:
     """Whether the C text compiles without a warning, and whether it is what `planned` says, if that is given; and what
-    it compiles to."""
+    it compiles to. What z3 was asked goes to `texts`."""
     lines = source.source.count("\n") + source.header.count("\n")
     try:
         compiled = compile_c(source, reproducible=False)
     except Crash as wrong:
         return "", refuted("checked", str(wrong)), None
     weights = f", {size(source.weights.nbytes)} of weights beside it" if source.weights is not None else ""
-    evidence = checked(COMPILES) if planned is None else _read_back(source, planned)
+    evidence = checked(COMPILES) if planned is None else _read_back(source, planned, texts)
     return f"{lines} lines{weights}", evidence, compiled
 
 
-def _read_back(source: CSource, planned: Module) -> Evidence:
+def _read_back(source: CSource, planned: Module, texts: dict[str, str] | None) -> Evidence:
     """What reading the text shows beside that it compiles."""
     from assay.verify.c.reading import read_back  # with z3 and a parser of C
 
-    found = read_back(source, planned)
+    found = read_back(source, planned, texts)
     count, calls = len(found.kernels), len(planned.program.calls)
     data = {"kernels": count, "kernels_read": found.read, "calls": calls, "calls_read": found.calls}
     told = f"read back: {found.read} of {plural(count, 'kernel')}, {found.calls} of {plural(calls, 'call')}"

@@ -55,6 +55,13 @@ class Notion(IntEnum):
 
 
 UNKNOWN, REAL, REASSOCIATED, BIT_EXACT = Notion
+TOLD = {
+    UNKNOWN: "not shown equal",
+    REAL: "equal over the reals",
+    REASSOCIATED: "reassociated",
+    BIT_EXACT: "bit-exact",
+}
+"""The same in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +100,7 @@ class Equivalence:
         return self.notion >= notion > Notion.UNKNOWN
 
     def __str__(self) -> str:
-        words = {
-            UNKNOWN: "not shown equal",
-            REAL: "equal over the reals",
-            REASSOCIATED: "reassociated",
-            BIT_EXACT: "bit-exact",
-        }
-        text = words[self.notion]
+        text = TOLD[self.notion]
         if self.how == "words" and self.notion:
             text += f", by random words (wrong with probability below {self.error:.0e})"
         more = [self.reason, str(self.difference or ""), str(self.witness or "")]

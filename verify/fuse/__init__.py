@@ -36,10 +36,11 @@ from assay.semantics.types import TensorType, Type, flatten, symbols
 from assay.semantics.walk import post_order
 from assay.verify.all_sizes.same import same_for_all_sizes
 from assay.verify.equivalence import BIT_EXACT, equivalent
-from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
+from assay.verify.evidence import Context, Did, Evidence, checked, listed, plural, proved, refuted, tested
 from assay.verify.fuse.group import at_sizes, for_any_size, written_out
 from assay.verify.fuse.group_devices import misplaced_group
 from assay.verify.kept import changed_beside, count_calls, interface, stored
+from assay.verify.proof_texts import keeping, note_proof
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import KernelTrials
@@ -72,7 +73,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
             isinstance(kept := new[name], Function) and interface(d) == interface(kept)
         ):
             return refuted("checked", f"the parameters, results or attributes of {name} have changed")
-    return check_fuse(before, after, context.seed, context.progress, context.thorough)
+    return check_fuse(before, after, context.seed, context.progress, context.thorough, context.proof_texts)
 
 
 def describe(before: Module, after: Module) -> Did:
@@ -87,9 +88,10 @@ def check_fuse(
     seed: int = 0,
     progress: Progress = lambda i, n: None,
     thorough: bool = False,
+    texts: dict[str, str] | None = None,
 ) -> Evidence:
     """Both halves, for every graph function of the source and every tensor function that is new, or says of itself
-    that it is a group: later proofs believe it."""
+    that it is a group: later proofs believe it. What z3 was asked goes to `texts`."""
     source, target = source.resolved(), target.resolved()
     fused = [k for n, k in target.kernels.items() if n not in source.definitions or GROUP in k.attrs]
     wrong = changed_beside(source, target) or _definitions(source, target, fused) or next(_graphs(source, target), None)
@@ -97,15 +99,21 @@ def check_fuse(
     if wrong:
         return refuted("proved", wrong)
     left, count, tried = MOST_OF_ALL, 0, KernelTrials()
+    left_over: dict[str, list[str]] = {}
     points: list[Sizes] = []
     most_points = wide = 0
     for i, kernel in enumerate(fused):
         progress(i, len(fused))
-        verdict = check_group(kernel, target, seed, min(left, MOST), tried, thorough)
+        with keeping(texts, f"fuse-{kernel.name}") as subject:
+            note_proof(f"the kernel {kernel.name} is the calls of its group, one after another")
+            verdict = check_group(kernel, target, seed, min(left, MOST), tried, thorough)
+            subject.holds = verdict.how == "proved"
         if not verdict.holds:
             return verdict
         left -= verdict.data.get("stores", 0)
         count += verdict.how == "proved"
+        if verdict.how != "proved":
+            left_over.setdefault(verdict.detail, []).append(kernel.name)
         group = target.group(kernel)
         chosen = _sizes(group) if group is not None and symbols(group.type) else ()
         wide += bool(chosen) and verdict.how == "proved"
@@ -116,7 +124,10 @@ def check_fuse(
     said += f"; where sizes are unknown at {most_points} ({told_sizes(points)})" if points else ""
     said += f", {wide} of them for all sizes" if wide else ""
     said += f"; {tried}" if fused else ""
-    return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count)
+    if thorough:
+        said += "".join(f"; not proved {listed(names)}: {why}" for why, names in left_over.items())
+    data = {"not_proved": {n: why for why, names in left_over.items() for n in names}} if left_over else {}
+    return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count, **data)
 
 
 # --- the graph ---------------------------------------------------------------------------------------------------
@@ -194,27 +205,30 @@ def check_group(
     plain = [(written_out(group, module, sizes), at_sizes(kernel, group, sizes)) for sizes in chosen]
     count = sum(stores(f, {}) for pair in plain for f in pair)
     if count > most:
-        read = thorough and not symbols(group.type) and _for_all_sizes(kernel, group, module)
-        return Evidence("proved" if read else "checked", True, "")
-    how = "proved" if not symbols(group.type) or _for_all_sizes(kernel, group, module) else "checked"
+        if not thorough:
+            return checked("more stores than are run over terms; --prove reads the loops")
+        other = _other_at_any_size(kernel, group, module)
+        return checked(other) if other else proved("")
+    other = _other_at_any_size(kernel, group, module) if symbols(group.type) else ""
     for calls, fused in plain:
         try:
             verdict = equivalent(calls, fused, weakest=BIT_EXACT, method="terms", seed=seed)
         except Unsupported:  # too many elements
-            how = "checked"
+            other = other or "it has too many elements for terms"
             continue
         if verdict.undecided:
-            how = "checked"
+            other = other or verdict.reason or "it is not decided over terms"
         elif not verdict.holds():
             return refuted("proved", f"{kernel.name}: {verdict}")
-    return (proved if how == "proved" else checked)("", stores=count)
+    return (checked if other else proved)(other, stores=count)
 
 
-def _for_all_sizes(kernel: PrimFunc, group: Function, module: Module) -> bool:
-    """Whether a fused tensor function with symbols is shown to be its calls for all sizes."""
+def _other_at_any_size(kernel: PrimFunc, group: Function, module: Module) -> str:
+    """Why a fused tensor function is not shown to be its calls as both are read; "" where it is, whatever its
+    symbols are."""
     if sum(1 for _ in program_order(kernel.body)) > LONGEST:
-        return False
-    return same_for_all_sizes(*for_any_size(kernel, group, module)).holds
+        return f"it has more than {LONGEST} statements"
+    return same_for_all_sizes(*for_any_size(kernel, group, module)).reason
 
 
 def _interface(kernel: PrimFunc, group: Function, module: Module) -> str | None:

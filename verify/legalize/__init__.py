@@ -49,7 +49,8 @@ Progress = Callable[[int, int], None]
 
 def check(before: Module, after: Module, context: Context) -> Evidence:
     """Whether each tensor function does what its operator did; what main does not reach is not lowered."""
-    return check_legalize(remove_unreachable(before), after, context.seed, context.progress, context.thorough)
+    source = remove_unreachable(before)
+    return check_legalize(source, after, context.seed, context.progress, context.thorough, context.proof_texts)
 
 
 def describe(before: Module, after: Module) -> Did:
@@ -64,8 +65,9 @@ def check_legalize(
     seed: int = 0,
     progress: Progress = lambda i, n: None,
     thorough: bool = False,
+    texts: dict[str, str] | None = None,
 ) -> Evidence:
-    """Both halves, for every graph function of the module."""
+    """Both halves, for every graph function of the module; what z3 was asked goes to `texts`."""
     source, target = source.resolved(), target.resolved()
     calling = [
         n for n, d in source.kernels.items() if _calls(d) and n in target.kernels and not _calls(target.kernel(n))
@@ -91,7 +93,7 @@ def check_legalize(
             return refuted("checked", f"definition {name} is new, and no tensor function for an operator")
         if name not in samples:
             return refuted("checked", f"tensor function {name} is never called")
-    exact, tried, sizes, proofs = 0, KernelTrials(), SizesTried(), KernelProofs(thorough)
+    exact, tried, sizes, proofs = 0, KernelTrials(), SizesTried(), KernelProofs(thorough, texts)
     for i, (name, sample) in enumerate(samples.items()):
         progress(i, len(samples))
         verdict = check_use(target.kernel(name), sample, seed, tried, sizes, proofs)

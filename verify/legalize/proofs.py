@@ -11,11 +11,12 @@ from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.operator import Example, Operator
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.types import TensorType, TupleType
-from assay.verify.all_sizes.for_operator import use_proof
+from assay.verify.all_sizes.for_operator import GeneralProof, needs_text, notation_text, use_proof
 from assay.verify.all_sizes.small import SmallProof, prove_small
 from assay.verify.all_sizes.symbols import SymbolicUse, symbolic_use
-from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
+from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, TOLD, UNKNOWN, Notion
 from assay.verify.operator_terms import KernelProof, prove_kernel
+from assay.verify.proof_texts import keeping, note_proof
 from assay.verify.symbolic.function import size_symbols
 from assay.verify.trials.batch import stores
 from assay.verify.trials.sizes import Sizes
@@ -32,6 +33,8 @@ MOST_SYMBOLS = 1
 """Symbols of a kernel that is; of a short one any number."""
 SHORT = 8
 """Statements of a short one."""
+OVER_TERMS = "both over terms"
+READ = "its loops read and held against the index notation"
 POINTS = 16
 """Small sizes at which its operator's index notation is compared with the definition."""
 
@@ -42,6 +45,8 @@ class KernelProofs:
 
     thorough: bool = False
     """Whether kernels of more stores are read, and so shown to be their operator's index notation."""
+    texts: dict[str, str] | None = None
+    """Where what z3 was asked is kept."""
     left: int = MOST_OF_ALL
     found: dict[str, Notion] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
@@ -53,6 +58,8 @@ class KernelProofs:
     """That index notation is the definition, by operator, attributes and types."""
     tried: dict[str, list[Sizes]] = field(default_factory=dict)
     """Of kernels with symbols the sizes."""
+    by: dict[str, str] = field(default_factory=dict)
+    """How each was shown at numbers."""
     general: dict[str, Notion] = field(default_factory=dict)
     """Of kernels with symbols that were tried for all sizes, what was shown."""
 
@@ -77,7 +84,8 @@ class KernelProofs:
         """Try one kernel with symbols for all sizes."""
         symbols = size_symbols(kernel)
         long = len(symbols) > MOST_SYMBOLS and sum(1 for _ in program_order(kernel.body)) > SHORT
-        if not symbols or long or len(self.general) >= MOST_GENERAL or any(True for _ in sizes_in(call.attrs.values())):
+        many = not self.thorough and (long or len(self.general) >= MOST_GENERAL)
+        if not symbols or many or any(True for _ in sizes_in(call.attrs.values())):
             return
         assert isinstance(call.op, Operator)
         own = dict.fromkeys(symbols, 3)
@@ -85,7 +93,7 @@ class KernelProofs:
         given = tuple(TensorType(b.shape, b.dtype) for b in kernel.outputs)
         result = given[0] if len(given) == 1 else TupleType(given)
         use = SymbolicUse(call.op, call.op.check_attrs(call.attrs), operands, result, own)
-        proof = use_proof(use, kernel, POINTS)
+        proof = self._proof(use, kernel)
         self.general[kernel.name] = proof.notion
         self._note_bits(kernel.name, proof.notion, proof.small.proof.last_bits)
         if not proof.holds:
@@ -116,8 +124,17 @@ class KernelProofs:
         key = f"{op.name} {dict(use.attrs)} {[str(t) for t in use.operands]}"
         if key not in self.small:
             self.small[key] = prove_small(use, POINTS)
-        found = use_proof(replace(use, attrs=op.check_attrs(call.attrs)), kernel, POINTS, self.small[key])
+        self.by[kernel.name] = READ
+        found = self._proof(replace(use, attrs=op.check_attrs(call.attrs)), kernel, self.small[key])
         return found.small.proof if found.holds else KernelProof(UNKNOWN, found.reason)
+
+    def _proof(self, use: SymbolicUse, kernel: PrimFunc, small: SmallProof | None = None) -> GeneralProof:
+        """What is shown of a kernel as it is read; its text is kept."""
+        with keeping(self.texts, f"legalize-{kernel.name}") as subject:
+            note_proof(f"the kernel {kernel.name} is {use.op.name}", *notation_text(use), *needs_text(use))
+            found = use_proof(use, kernel, POINTS, small)
+            subject.holds = found.holds
+        return found
 
     def count(self, least: Notion) -> int:
         """How many kernels were shown in that notion or a stronger one."""
@@ -147,10 +164,17 @@ class KernelProofs:
         wide = sum(n >= REAL for n in self.general.values())
         return said + (f"; {wide} of {len(self.tried)} for all sizes" if self.tried else "")
 
+    def told(self, name: str) -> str:
+        """In what sense a kernel is shown to be its operator, and how."""
+        wide = self.general.get(name, UNKNOWN)
+        how = [f"{TOLD[self.found[name]]}, {self.by.get(name, OVER_TERMS)}"]
+        return "; ".join([*how, *([f"for all sizes {TOLD[wide]}, {READ}"] if wide > UNKNOWN else [])])
+
     @property
     def data(self) -> dict[str, object]:
         """The same for programs."""
         return {
+            "how": {n: self.told(n) for n, notion in self.found.items() if notion > UNKNOWN},
             "proved": {
                 "bit-exact": self.count(BIT_EXACT),
                 "reassociated": self.count(REASSOCIATED) - self.count(BIT_EXACT),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -31,7 +32,12 @@ def cvc5_module() -> Any:
 
 
 def recheck_text(text: str) -> Answer:
-    """cvc5's answer to a text: `unsat` if that is the answer to every question in it, else the first other one.
+    """cvc5's answer to a text: `unsat` if that is the answer to every question in it, else the gravest other one."""
+    return whole_answer(recheck_questions(text))
+
+
+def recheck_questions(text: str) -> list[Answer]:
+    """cvc5's answer to each question of a text.
 
     Invalid (smt.C1): cvc5 is not installed; (smt.C2): it cannot read the text, or is asked nothing.
     """
@@ -48,13 +54,18 @@ def recheck_text(text: str) -> Answer:
             said += command.invoke(solver, parser.getSymbolManager())
     except RuntimeError as wrong:  # the errors of cvc5's own parser and solver
         raise Invalid(f"cvc5 cannot read the text: {wrong}", label="smt.C2") from None
-    return whole_answer(said.split(), len(questions(text)))
+    return answers(said.split(), len(questions(text)))
 
 
-def whole_answer(said: Sequence[str], asked: int) -> Answer:
-    """The answer to a text from those to its questions. Invalid (smt.C2): there are not as many, or others."""
+def answers(said: Sequence[str], asked: int) -> list[Answer]:
+    """The answers that a solver printed. Invalid (smt.C2): there are not as many as questions, or others."""
     if len(said) != asked or not set(said) <= set(ANSWERS):
         raise Invalid(f"{plural(asked, 'answer')} of cvc5 are expected, not {' '.join(said)[:80]!r}", label="smt.C2")
+    return [next(a for a in ANSWERS if a == word) for word in said]
+
+
+def whole_answer(said: Sequence[Answer]) -> Answer:
+    """The answer to a text from those to its questions."""
     return next((a for a in ("sat", "unknown", "unsat") if a in said), "unknown")
 
 
@@ -64,18 +75,23 @@ def second_opinion(queries: Mapping[str, str], *, holds: bool = True) -> Evidenc
     unknown.
     """
     undecided = []
+    count: Counter[str] = Counter()
     for name, text in queries.items():
-        ours, theirs = solve(text).answer, recheck_text(text)
+        said = recheck_questions(text)
+        count.update(said)
+        ours, theirs = solve(text).answer, whole_answer(said)
         if {ours, theirs} == {"sat", "unsat"}:
             return refuted("proved", f"the solvers disagree on {name}: z3 says {ours}, cvc5 {theirs}", query=name)
         if holds and "sat" in (ours, theirs):
-            return refuted("proved", f"{name} is satisfiable, and the plan was called proved", query=name)
+            return refuted("proved", f"{name} is satisfiable, and was called proved", query=name)
         if holds and ours == "unknown":
             undecided.append(name)
         elif theirs == "unknown":
             undecided.append(name)
-    agreed = plural(len(queries) - len(undecided), "text")
+    agreed = f"cvc5 agrees on {plural(len(queries) - len(undecided), 'text')}"
+    total = f"of {plural(count.total(), 'question')} it agrees on {count['unsat']}, leaves {count['unknown']} unknown"
+    numbers: dict[str, Any] = {"questions": count.total(), "agrees": count["unsat"], "unknown": count["unknown"]}
     if undecided or not queries:
-        what = f"cvc5 agrees on {agreed}; not decided again by both: {', '.join(undecided) or 'there is no text'}"
-        return unknown("proved", what, undecided=tuple(undecided))
-    return proved(f"cvc5 agrees on {agreed}", undecided=())
+        what = f"{agreed}; not decided again by both: {', '.join(undecided) or 'there is no text'}; {total}"
+        return unknown("proved", what, undecided=tuple(undecided), **numbers)
+    return proved(f"{agreed}; {total}, and contradicts none", undecided=(), **numbers)

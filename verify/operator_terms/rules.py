@@ -13,21 +13,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.semantics.arrays import OF_UFUNCS
 from assay.semantics.dtypes import BOOL, INT64
 from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.operator_terms.array import TermArray, TermRun, coerce, implements, operate
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-TABLE: dict[Any, str] = {
-    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div", np.negative: "neg", np.absolute: "abs",
-    np.sqrt: "sqrt", np.exp: "exp", np.log: "log", np.tanh: "tanh", np.power: "pow", np.floor: "floor",
-    np.ceil: "ceil", np.rint: "rint", np.equal: "eq", np.not_equal: "ne", np.less: "lt",
-    np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge", np.logical_and: "and", np.logical_or: "or",
-    np.logical_not: "not", np.logical_xor: "ne", np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin",
-    np.arccos: "acos", np.arctan: "atan",
-}  # fmt: skip
-"""Functions that are one operation of the scalar table."""
 BITWISE = {np.bitwise_and: ("and", "bitand"), np.bitwise_or: ("or", "bitor"), np.bitwise_xor: ("ne", "bitxor")}
 
 
@@ -42,7 +34,7 @@ def _pointwise(function: Any, name: str) -> None:
     implements(function)(rule)
 
 
-for _f, _name in TABLE.items():
+for _f, _name in OF_UFUNCS.items():
     _pointwise(_f, _name)
 
 

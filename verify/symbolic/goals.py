@@ -11,6 +11,7 @@ import z3
 from assay.semantics.errors import Span
 from assay.semantics.scalar import Var
 from assay.semantics.scalar.smt import Term
+from assay.verify.proof_texts import keep_question
 
 RLIMIT = 4_000_000
 """z3's resource limit for one query, some seconds: deterministic, unlike a time limit. Reaching it is "unknown"."""
@@ -119,6 +120,7 @@ def decide(constraints: Iterable[Term], comment: str) -> Answer:
     text = f"{head}(set-logic ALL)\n" + "\n".join(x for x in lines.splitlines() if not x.startswith("(set-info")) + "\n"
     answer = solver.check()
     if answer == z3.unsat:
+        keep_question(comment, solver.assertions())
         return Answer("never", text)
     if answer == z3.unknown:
         return Answer("unknown", text, reason=solver.reason_unknown())

@@ -54,34 +54,34 @@ def _softmax(log: bool) -> Kernel:
 def _batch_norm(
     name: str, attrs: Attrs, x: Buffer, gamma: Buffer, beta: Buffer, mean: Buffer, var: Buffer, out: Buffer
 ) -> Stmt:
-    """(x - mean) * scale + beta with scale = gamma / sqrt(var + epsilon), found once for each channel."""
+    """gamma * (x - mean) / deviation + beta with deviation = sqrt(var + epsilon), found once for each channel."""
     axis: int = attrs["axis"] % len(x.shape)
-    scale = Buffer("scale", gamma.shape, x.dtype)
+    deviation = Buffer("deviation", gamma.shape, x.dtype)
     epsilon = const(attrs["epsilon"], x.dtype)
 
     def element(*i: Expr) -> Stmt:
         c = i[axis]
-        return store(out, i, (x[i] - mean[c]) * scale[c] + beta[c])
+        return store(out, i, gamma[c] * (x[i] - mean[c]) / deviation[c] + beta[c])
 
-    scales = nest("c", gamma.shape, lambda c: store(scale, c, gamma[c] / apply("sqrt", var[c] + epsilon)))
-    return Allocate(scale, seq(scales, nest("i", x.shape, element)))
+    deviations = nest("c", gamma.shape, lambda c: store(deviation, c, apply("sqrt", var[c] + epsilon)))
+    return Allocate(deviation, seq(deviations, nest("i", x.shape, element)))
 
 
 def _layer_norm(name: str, attrs: Attrs, x: Buffer, gamma: Buffer, *more: Buffer) -> Stmt:
-    """(x - mean) * scale * gamma + beta with scale = 1 / sqrt(variance + epsilon), in three passes."""
+    """(x - mean) / deviation * gamma + beta with deviation = sqrt(variance + epsilon), in three passes."""
     *beta, out = more
     split = len(x.shape) - len(gamma.shape)
     outer, inner = x.shape[:split], x.shape[split:]
-    mean, scale = Buffer("mean", outer, x.dtype), Buffer("scale", outer, x.dtype)
+    mean, deviation = Buffer("mean", outer, x.dtype), Buffer("deviation", outer, x.dtype)
     count, epsilon = product(x.shape[split:]), const(attrs["epsilon"], x.dtype)
 
     def row(*o: Expr) -> Stmt:
         def add_square(*k: Expr) -> Stmt:
             distance = x[(*o, *k)] - mean[o]
-            return store(scale, o, scale[o] + distance * distance)
+            return store(deviation, o, deviation[o] + distance * distance)
 
         def finish(*k: Expr) -> Stmt:
-            value = (x[(*o, *k)] - mean[o]) * scale[o] * gamma[k]
+            value = (x[(*o, *k)] - mean[o]) / deviation[o] * gamma[k]
             for b in beta:
                 value = value + b[k]
             return store(out, (*o, *k), value)
@@ -90,13 +90,13 @@ def _layer_norm(name: str, attrs: Attrs, x: Buffer, gamma: Buffer, *more: Buffer
             store(mean, o, 0),
             nest("k", inner, lambda *k: store(mean, o, mean[o] + x[(*o, *k)]), "serial"),
             store(mean, o, divided(mean[o], count)),
-            store(scale, o, 0),
+            store(deviation, o, 0),
             nest("k", inner, add_square, "serial"),
-            store(scale, o, 1 / apply("sqrt", divided(scale[o], count) + epsilon)),
+            store(deviation, o, apply("sqrt", divided(deviation[o], count) + epsilon)),
             nest("k", inner, finish),
         )
 
-    return allocated((mean, scale), nest("o", outer, row))
+    return allocated((mean, deviation), nest("o", outer, row))
 
 
 def _lrn(name: str, attrs: Attrs, x: Buffer, out: Buffer) -> Stmt:

@@ -166,7 +166,7 @@ def test_batch_norm(axis: int, of: str) -> None:
     var = np.abs(var)
     wide = [p.reshape([channels if a == axis % 3 else 1 for a in range(3)]) for p in (gamma, beta, mean, var)]
     epsilon = x.dtype.type(0.01)
-    want = (x - wide[2]) * (wide[0] / np.sqrt(wide[3] + epsilon)) + wide[1]
+    want = wide[0] * (x - wide[2]) / np.sqrt(wide[3] + epsilon) + wide[1]
     check("nn.batch_norm", [x, gamma, beta, mean, var], want, axis=axis, epsilon=0.01)
 
 
@@ -182,8 +182,8 @@ def test_layer_norm_in_order(axes: tuple[int, ...], biased: bool, of: str) -> No
         row = x[o].reshape(-1)
         mean = fold(lambda a, b: a + b, number(0), iter(row)) / number(row.size)
         squares = fold(lambda a, b: a + b, number(0), ((v - mean) * (v - mean) for v in row))
-        scale = number(1) / np.sqrt(squares / number(row.size) + number(1e-3))
-        value = (x[o] - mean) * scale * gamma
+        deviation = np.sqrt(squares / number(row.size) + number(1e-3))
+        value = (x[o] - mean) / deviation * gamma
         want[o] = value + beta if biased else value
     check("nn.layer_norm", [x, gamma, *([beta] if biased else [])], want, axes=axes, epsilon=1e-3)
 

@@ -226,8 +226,8 @@ def layer_norm(count: Callable[[Any], Any]) -> Kernel:
                 store(mean, o, by(mean[o], n)),
                 store(scale, o, 0),
                 nest("k", (n,), square, "serial"),
-                store(scale, o, 1 / apply("sqrt", by(scale[o], count(n)) + const(1e-5, x.dtype))),
-                nest("k", (n,), lambda k: store(out, (o, k), (x[o, k] - mean[o]) * scale[o] * gamma[k])),
+                store(scale, o, apply("sqrt", by(scale[o], count(n)) + const(1e-5, x.dtype))),
+                nest("k", (n,), lambda k: store(out, (o, k), (x[o, k] - mean[o]) / scale[o] * gamma[k])),
             )
 
         return Allocate(mean, Allocate(scale, nest("o", x.shape[:1], row)))

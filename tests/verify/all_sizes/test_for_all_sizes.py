@@ -316,6 +316,23 @@ def test_what_a_notation_asks_of_sizes_is_compared(needs: Any, said: str, monkey
     assert not found.holds and (said in found.reason or "reduction of nothing" in found.reason)
 
 
+WIDE = use_at("nn.avg_pool2d", (1, 2, 9, 8), pool_size=(7, 7))
+
+
+def test_a_window_larger_than_the_small_sizes_has_sizes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The notation of an average over 7 by 7 is compared at 7 and 8; one that is wrong for it alone is found."""
+    found = prove_small(WIDE, 16)
+    assert found.proof.notion is REASSOCIATED and found.shown > 1
+    right = MEANINGS["nn.avg_pool2d"].element
+
+    def fewer(use: Any, *i: Expr) -> Expr:
+        return right(use, *i) * const(49 / 48 if use.attrs["pool_size"] == (7, 7) else 1, FLOAT32)
+
+    monkeypatch.setitem(MEANINGS, "nn.avg_pool2d", replace(MEANINGS["nn.avg_pool2d"], element=fewer))
+    assert not prove_small(WIDE, 16).proof.holds
+    assert prove_small(use_at("nn.avg_pool2d", (1, 2, 5, 4), pool_size=(2, 2)), 16).proof.holds
+
+
 # --- random changes -----------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.lower.legalize.kernels.common import nest
 from assay.semantics.dtypes import FLOAT32
-from assay.semantics.scalar import Expr, Var, apply, const, select
+from assay.semantics.scalar import Expr, Var, apply, cast, const, select
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq, store
 from assay.verify.all_sizes.same import same_for_all_sizes
 from assay.verify.app.cli import main
@@ -65,6 +65,43 @@ def test_a_workspace_that_is_too_small_is_refused() -> None:
         return seq(keep, nest("j", (M,), lambda j: store(OUT, (i, j), apply("max", one[0], 0.0))))
 
     assert not same_for_all_sizes(CALLS, func(Allocate(one, nest("i", (N,), rows)))).holds
+
+
+A, B, C = (Buffer(name, (4,), FLOAT32) for name in "abc")
+
+
+def windowed(width: int, stride: int, length: int = 3, outside: Callable[[Expr], Expr] | None = None) -> PrimFunc:
+    """A sum over a window of a padded row, in a workspace, and then something of it; the window is walked with
+    `stride`, in a fold of `length` steps. `outside` adds a place of its own behind the fold."""
+    row, total = Buffer("row", (width,), FLOAT32), Buffer("total", (4,), FLOAT32)
+
+    def step(i: Expr, k: Expr) -> Stmt:
+        return store(total, i, total[i] + row[i + k * stride])
+
+    body = seq(
+        nest("p", (width,), lambda p: store(row, p, 0.0)),
+        nest("p", (4,), lambda p: store(row, p + 1, A[p])),
+        nest("i", (4,), lambda i: store(total, i, 0.0)),
+        nest("i", (4,), lambda i: nest("k", (length,), lambda k: step(i, k), "serial")),
+        nest("i", (4,), lambda i: store(C, i, apply("max", total[i] + (outside(i) if outside else B[i]), 0.0))),
+    )
+    return PrimFunc("f", (A, B, C), 1, Allocate(row, Allocate(total, body)))
+
+
+def test_a_place_in_a_fold_does_not_wrap_where_its_box_keeps_it_from_it() -> None:
+    """What comes into a later store as a fold over a padded row has places of its own."""
+    for stride in (1, 2):
+        assert same_for_all_sizes(windowed(9, stride), windowed(9, stride)).reason == ""
+    assert not same_for_all_sizes(windowed(9, 1), windowed(9, 2)).holds, "a dilation that is forgotten"
+
+
+@pytest.mark.parametrize("length", [3, 0])
+def test_what_stands_beside_a_fold_knows_nothing_of_its_box(length: int) -> None:
+    """A number that wraps at one place alone; a fold over no place would imply anything."""
+
+    fits, wrong = (windowed(9, 1, length, lambda i, n=n: cast(i * n, FLOAT32)) for n in (2**61, 2**62))
+    assert same_for_all_sizes(fits, fits).reason == ""
+    assert same_for_all_sizes(wrong, wrong).reason.endswith("may wrap")
 
 
 MODEL = """

@@ -287,7 +287,7 @@ print("\\n".join(seen))
     "change",
     [
         lambda text: text.replace('"seed": 0', '"seed": 0,\n "seed": 0'),
-        lambda text: text.replace("assay-certificate-9", "assay-certificate-8"),
+        lambda text: text.replace("assay-certificate-10", "assay-certificate-9"),
         lambda text: text.replace('"seed": 0', '"seed": false'),
         lambda text: text.replace('"seed": 0', '"seed": 0.0'),
         lambda text: text.replace('"seed": 0', f'"seed": {"9" * 5000}'),
@@ -454,7 +454,7 @@ def test_a_second_solver_decides_the_proofs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("assay.verify.api.check.cvc5_module", lambda: None)
-    monkeypatch.setattr("assay.verify.memory.second.recheck_text", lambda text: answer)
+    monkeypatch.setattr("assay.verify.memory.second.recheck_questions", lambda text: [answer])
     assert assay(monkeypatch, "verify", out, "--second-opinion") == code
     assert word in said(capsys)
 

@@ -55,7 +55,8 @@ def proof(name: str, types: Types, made: Kernel | None = None, value: Any = None
         ("max", (((2, 3), "float32"),), {"axis": (0,)}, BIT_EXACT),
         ("nn.max_pool2d", (((1, 2, 5, 4), "float32"),), {"pool_size": (2, 3), "padding": (1, 0, 0, 1)}, BIT_EXACT),
         ("nn.softmax", (((2, 4), "float32"),), {}, REAL),
-        ("nn.layer_norm", (((2, 4), "float32"), ((4,), "float32")), {"axes": (-1,)}, REAL),
+        ("nn.layer_norm", (((2, 4), "float32"), ((4,), "float32")), {"axes": (-1,)}, REASSOCIATED),
+        ("nn.batch_norm", (((2, 3, 4), "float32"), *[((3,), "float32")] * 4), {}, BIT_EXACT),
         ("take", (((2, 7, 3), "float32"), ((4,), "int32")), {"axis": -2}, BIT_EXACT),
         ("take", (((0, 3), "float32"), ((4,), "int32")), {"axis": 0}, BIT_EXACT),  # both trap
         ("gather_nd", (((3, 4, 5), "float32"), ((2, 6, 2), "int64")), {}, BIT_EXACT),
@@ -76,6 +77,36 @@ def test_what_is_proved(name: str, types: Types, attrs: dict[str, Any], notion: 
 
 def one(rule: Callable[..., Expr]) -> Kernel:
     return elementwise(lambda attrs, *args: rule(*args))
+
+
+def normed(element: Callable[..., Expr]) -> Kernel:
+    """A batch norm of three axes; `element` gets the element and the numbers of its channel."""
+
+    def body(name: str, attrs: Any, x: Buffer, *more: Buffer) -> Stmt:
+        *own, out = more
+        return nest("i", out.shape, lambda *i: store(out, i, element(x[i], *(b[i[1]] for b in own))))
+
+    return kernel("x gamma beta mean var", body)
+
+
+EPSILON = const(1e-5, FLOAT32)
+NORM_TYPES: Types = (((2, 3, 4), "float32"), *[((3,), "float32")] * 4)
+
+
+@pytest.mark.parametrize(
+    ("element", "notion"),
+    [
+        (lambda x, g, b, m, v: g * (x - m) / apply("sqrt", v + EPSILON) + b, BIT_EXACT),
+        (lambda x, g, b, m, v: (x - m) * (g / apply("sqrt", v + EPSILON)) + b, REAL),
+        (lambda x, g, b, m, v: g * (x - m) / (apply("sqrt", v) + EPSILON) + b, UNKNOWN),
+        (lambda x, g, b, m, v: g * (x - v) / apply("sqrt", m + EPSILON) + b, UNKNOWN),
+        (lambda x, g, b, m, v: g * x / apply("sqrt", v + EPSILON) - g * m / apply("sqrt", v + EPSILON) + b, UNKNOWN),
+    ],
+    ids=["the definition", "a factor first", "epsilon behind the root", "mean and variance exchanged", "in two parts"],
+)
+def test_a_batch_norm_in_another_order_is_no_bits(element: Callable[..., Expr], notion: object) -> None:
+    """Which factor is divided first is other bits, and the proof says so."""
+    assert proof("nn.batch_norm", NORM_TYPES, normed(element)).notion == notion
 
 
 def pooled(pad: float) -> Kernel:

@@ -14,6 +14,7 @@ from assay.verify.app.commands.declared import (
     Dims,
     Inputs,
     Model,
+    Prove,
     Quiet,
     Seed,
     SizeBounds,
@@ -69,6 +70,7 @@ def build(
         ),
     ] = None,
     quiet: Quiet = False,
+    prove: Prove = False,
     as_json: AsJson = False,
 ) -> None:
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR; with --vm its bytecode and the
@@ -88,6 +90,7 @@ def build(
         device=device,
         sign=sign,
         late_constants=late_constants,
+        prove=prove,
         **how,
     )
     raise typer.Exit(show_run(str(model), seed, as_json, work, quiet=quiet))

@@ -15,6 +15,7 @@ from assay.verify.app.commands.declared import (
     Junit,
     Model,
     Patience,
+    Prove,
     Quiet,
     Seed,
     SizeBounds,
@@ -51,9 +52,7 @@ def check(
             show_default=False,
         ),
     ] = "",
-    prove: Annotated[
-        bool, typer.Option("--prove", help="prove kernels of any size too, which takes some minutes for a large model")
-    ] = False,
+    prove: Prove = False,
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html"),

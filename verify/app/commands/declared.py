@@ -59,6 +59,12 @@ Patience = Annotated[
         show_default=False,
     ),
 ]
+Prove = Annotated[
+    bool,
+    typer.Option(
+        "--prove", help="prove kernels of any size too, and keep what z3 was asked: some minutes for a large model"
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", help="print what does not hold, and in one line what all comes to; no more")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Constants, Quiet, held
+from assay.verify.app.commands.declared import AsJson, Constants, Prove, Quiet, held
 
 
 @held
@@ -32,6 +32,7 @@ def verify(
     second: Annotated[
         bool, typer.Option("--second-opinion", help="cvc5 decides the proofs that are kept, too; it must be installed")
     ] = False,
+    prove: Prove = False,
     constants: Constants = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -41,5 +42,5 @@ def verify(
     from assay.verify.app.showing import show_run
 
     stored = stored_at(directory, constants)
-    work = partial(verify_certificate, stored, model=model, key=key, second=second)
+    work = partial(verify_certificate, stored, model=model, key=key, second=second, prove=prove)
     raise typer.Exit(show_run(str(directory), stored.seed, as_json, work, trust=True, quiet=quiet))

@@ -27,6 +27,7 @@ from assay.verify.c.reading.parse import CFile, read_file
 from assay.verify.c.reading.preprocess import NoConfiguration, NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised
 from assay.verify.c.reading.terms import Interval, TermTable
+from assay.verify.proof_texts import keeping, note_proof
 
 ALIGNED = re.compile(r"__attribute__\(\(aligned\((\d+)\)\)\)[^;{}=]*?\bstatic const \w+ (\w+)\[")
 PLAIN = {"__STDC_VERSION__": "199901L"}
@@ -68,6 +69,8 @@ class ReadBack:
     calls: int = 0
     entry: str = ""
     asked: int = 0
+    texts: dict[str, str] | None = None
+    """Where the texts of proofs are kept."""
 
     @property
     def read(self) -> int:
@@ -80,10 +83,11 @@ class ReadBack:
         return not self.entry and self.read == len(self.kernels)
 
 
-def read_back(source: CSource, module: Module) -> ReadBack:
-    """Read the C of a planned program in each configuration of its macros; what is not read in one is not."""
+def read_back(source: CSource, module: Module, texts: dict[str, str] | None = None) -> ReadBack:
+    """Read the C of a planned program in each configuration of its macros; what is not read in one is not. What z3 was
+    asked goes to `texts`, that of helper functions with the kernel that was the first to call them."""
     module = module.resolved()
-    total = ReadBack({s.kernel: None for s in module.program.calls})
+    total = ReadBack({s.kernel: None for s in module.program.calls}, texts=texts)
     failed = ""
     try:
         _read_each(source, module, total)
@@ -208,7 +212,9 @@ class _Configuration:
         self.functions = Functions(file, TermTable(), Recognised(routine_term, self.reproducible))
         entry = EntryReader(file, self.source, self.module, self.kernel)
         try:
-            entry.compare()
+            with keeping(self.total.texts, "c-entry"):
+                note_proof("the arguments and places of each call are those of the plan")
+                entry.compare()
         except NotRead as why:
             self.total.entry = self.total.entry or str(why)
             self.pair(file)
@@ -252,7 +258,9 @@ class _Configuration:
                 reader = KernelReader(
                     self.functions, function, self.module.kernel(wanted), self.source.macro, self.symbols(wanted)
                 )
-                self.readings[key] = found = reader.run()
+                with keeping(self.total.texts, f"c-{wanted}"):
+                    note_proof(f"the function {name} of the C is the kernel {wanted}, and defined for every input")
+                    self.readings[key] = found = reader.run()
                 if not self.total.kernels[wanted]:
                     self.total.kernels[wanted] = ""
                 self.total.asked += found.asked

@@ -11,6 +11,7 @@ import z3
 
 from assay.semantics.walk import post_order
 from assay.verify.c.reading.terms import UNBOUNDED, Interval, Term
+from assay.verify.proof_texts import keep_question
 
 Formula: TypeAlias = Any
 """A term of z3."""
@@ -184,7 +185,10 @@ class Question:
         for atom, (low, high) in self.facts.within.items():
             self.bound(self.formula(atom), (low, high))
         solver.add(*self.known, *given, goal)
-        return bool(solver.check() == z3.unsat)
+        shown = bool(solver.check() == z3.unsat)
+        if shown:
+            keep_question("", solver.assertions())
+        return shown
 
     def bound(self, formula: Formula, within: Interval) -> None:
         """Where a whole number lies is known."""

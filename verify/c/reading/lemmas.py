@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import z3
 
 from assay.verify.c.reading.terms import Term
+from assay.verify.proof_texts import keep_question
 
 Formula: TypeAlias = Any
 SORTS = {"f32": z3.Float32, "f64": z3.Float64}
@@ -63,11 +64,14 @@ EXTREMES = {"fmin": _least, "fmax": _greatest}
 def is_valid(goal: Formula) -> bool:
     """Whether a goal holds for all values of what it names. Asked once in a process: no model changes what it says."""
     text = goal.sexpr()
+    wrong = z3.Not(goal)
     if text not in _held:
         solver = z3.Solver()
         solver.set("rlimit", LEMMA_EFFORT)
-        solver.add(z3.Not(goal))
+        solver.add(wrong)
         _held[text] = bool(solver.check() == z3.unsat)
+    if _held[text]:
+        keep_question("what a helper function computes", [wrong])
     return _held[text]
 
 

@@ -1,0 +1,177 @@
+"""The questions of a proof to z3, as text that another solver can read (specs/verify.md, "Certificate").
+
+A proof of a kernel asks many small questions. Inside of `keeping`, each that z3 answers with `unsat` is written down:
+its own declarations and assertions, in SMT-LIB 2, between `(push 1)` and `(pop 1)`. The text is ours and not z3's
+printer's, so that it is the same wherever it is made: operands that commute stand in the order of their texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import z3
+
+from assay.semantics.walk import post_order
+
+Formula: TypeAlias = Any
+"""A term of z3."""
+
+COMMUTE = {"+", "*", "and", "or", "=", "distinct", "bvadd", "bvmul", "bvand", "bvor", "bvxor"}
+"""Operations whose operands may be exchanged."""
+EMPTY = {"and": "true", "or": "false", "+": "0", "*": "1"}
+"""What they are of no operands; of one they are that one."""
+NAMES = {"if": "ite"}
+"""What SMT-LIB calls an operation that z3 calls otherwise."""
+WIDE = 100
+"""Characters of a term from which on it gets a name, if it stands in several places or is deep."""
+SIMPLE = re.compile(r"[A-Za-z_~!@$%^&*+=<>.?/-][A-Za-z0-9_~!@$%^&*+=<>.?/-]*")
+
+
+@dataclass
+class ProofSubject:
+    """What a proof is about, and its questions so far; lines of `notes` say in words what is shown."""
+
+    notes: list[str] = field(default_factory=list)
+    questions: dict[str, None] = field(default_factory=dict)
+    holds: bool = True
+    """Whether the proof is one: else nothing of it is kept."""
+
+
+_subject: ContextVar[ProofSubject | None] = ContextVar("subject", default=None)
+
+
+@contextmanager
+def keeping(texts: MutableMapping[str, str] | None, name: str) -> Iterator[ProofSubject]:
+    """Questions that are answered inside of this become the text `name` in `texts`, behind those that are there; with
+    None nothing is kept."""
+    subject = ProofSubject()
+    before = _subject.set(subject if texts is not None else None)
+    try:
+        yield subject
+    finally:
+        _subject.reset(before)
+    if texts is not None and subject.holds and subject.questions:
+        known = texts.get(name) or _head(name, subject.notes)
+        texts[name] = known + "".join(q for q in subject.questions if q not in known)
+
+
+def note_proof(*lines: str) -> None:
+    """Say in words what is shown, if texts are kept."""
+    subject = _subject.get()
+    if subject is not None:
+        subject.notes += lines
+
+
+def keep_question(about: str, formulas: Sequence[Formula]) -> None:
+    """Write down formulas that cannot hold at once, as z3 says, if texts are kept."""
+    subject = _subject.get()
+    if subject is not None:
+        subject.questions[question_text(about, formulas)] = None
+
+
+def _head(name: str, notes: Sequence[str]) -> str:
+    told = "".join(f"; {_one_line(n)}\n" for n in (name, *notes))
+    return f"{told}; every answer has to be unsat\n(set-logic ALL)\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.encode("ascii", "backslashreplace").decode().split())
+
+
+def question_text(about: str, formulas: Sequence[Formula]) -> str:
+    """One question with all that it names, between `(push 1)` and `(pop 1)`."""
+    written = _Writer()
+    asserted = sorted({written.text(f) for f in formulas if not z3.is_true(f)})
+    return "\n".join(
+        [
+            "(push 1)",
+            *(f"; {_one_line(line)}" for line in about.splitlines()),
+            *sorted(written.sorts),
+            *sorted(written.declared),
+            *written.definitions,
+            *(f"(assert {a})" for a in asserted),
+            "(check-sat)",
+            "(pop 1)\n",
+        ]
+    )
+
+
+@dataclass
+class _Writer:
+    """Texts of the terms of one question. A long part has a name that hangs on its text alone."""
+
+    sorts: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
+    named: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """How deep a part with a name is, and its definition."""
+    alive: dict[int, Formula] = field(default_factory=dict)
+    made: dict[int, str] = field(default_factory=dict)
+    depth: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def definitions(self) -> list[str]:
+        """The definitions of parts, each behind those that it names."""
+        return [text for _, text in sorted(self.named.values())]
+
+    def text(self, formula: Formula) -> str:
+        """The text of a term."""
+        for node in post_order(self._held(formula), self._left):
+            key = node.get_id()
+            if key not in self.made:
+                self.depth[key] = 1 + max((self.depth[c.get_id()] for c in node.children()), default=0)
+                self.made[key] = self._short(node, self._node(node))
+        return self.made[formula.get_id()]
+
+    def _held(self, node: Formula) -> Formula:
+        """One object for each term: z3 makes a new one whenever it is asked."""
+        return self.alive.setdefault(node.get_id(), node)
+
+    def _left(self, node: Formula) -> Sequence[Formula]:
+        return () if node.get_id() in self.made else [self._held(c) for c in node.children()]
+
+    def _short(self, node: Formula, text: str) -> str:
+        if len(text) <= WIDE:
+            return text
+        name = f"part_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        self.named[name] = self.depth[node.get_id()], f"(define-fun {name} () {self._sort(node.sort())} {text})"
+        return name
+
+    def _node(self, node: Formula) -> str:
+        args = [self.made[c.get_id()] for c in node.children()]
+        decl = node.decl()
+        if z3.is_int_value(node):
+            value = node.as_long()
+            return str(value) if value >= 0 else f"(- {-value})"
+        if decl.kind() == z3.Z3_OP_UNINTERPRETED:
+            return self._unknown(decl, args)
+        if len(args) < 2 and decl.name() in EMPTY:
+            return args[0] if args else EMPTY[decl.name()]
+        if not args:
+            return str(node.sexpr())
+        name = NAMES.get(decl.name(), decl.name())
+        head = f"(_ {name} {' '.join(map(str, decl.params()))})" if decl.params() else name
+        return f"({head} {' '.join(sorted(args) if name in COMMUTE else args)})"
+
+    def _unknown(self, decl: Any, args: Sequence[str]) -> str:
+        name = quoted(decl.name())
+        takes = " ".join(self._sort(decl.domain(k)) for k in range(decl.arity()))
+        self.declared.add(f"(declare-fun {name} ({takes}) {self._sort(decl.range())})")
+        return f"({name} {' '.join(args)})" if args else name
+
+    def _sort(self, sort: Any) -> str:
+        if sort.kind() == z3.Z3_UNINTERPRETED_SORT:
+            self.sorts.add(f"(declare-sort {quoted(sort.name())} 0)")
+            return quoted(sort.name())
+        return str(sort.sexpr())
+
+
+def quoted(name: str) -> str:
+    """A name as SMT-LIB writes it."""
+    plain = _one_line(name).replace("|", "!").replace("\\", "!")
+    return plain if SIMPLE.fullmatch(plain) else f"|{plain}|"
