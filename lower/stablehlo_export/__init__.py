@@ -22,7 +22,7 @@ def export_stablehlo(module: Module) -> str:
     index outside, a division by 0, a conversion out of range) the text goes on with some value.
 
     Unsupported: stablehlo_export.C1 for what StableHLO has no word for, stablehlo_export.C2 for an operator, or a form
-    of one, that is not said, stablehlo_export.C4 for a size that is no number, stablehlo_export.C5 for parameters and
-    results that no text can have, stablehlo_export.C6 for a text that is too large.
+    of one, that is not said, stablehlo_export.C3 for a size that is no number, stablehlo_export.C4 for parameters and
+    results that no text can have, stablehlo_export.C5 for a text that is too large.
     """
     return HloExport(module).text()

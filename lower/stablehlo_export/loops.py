@@ -1,60 +1,24 @@
 """A function that calls itself as the last thing that it does, as StableHLO's while (specs/lower.md, "Export").
 
-It is seen in one form: what decides, then a branch in which the function calls itself, and one in which it does not.
 What decides is written before each round and behind the last one, for the branch that ends the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.lower.stablehlo_export.writer import HloBlock, HloValue
-from assay.semantics import graph
+from assay.lower.tail_loops import TailLoop
 from assay.semantics.errors import Unsupported
-from assay.semantics.graph import Expr, Function, Let, let_chain
+from assay.semantics.graph import Function
 from assay.semantics.tasks import Task
 
 if TYPE_CHECKING:
     from assay.lower.stablehlo_export.program import HloActivation, HloExport, HloItem
 
 
-@dataclass(frozen=True, eq=False)
-class HloLoop:
-    """The lets before the branch, its condition, whether it goes on where that holds, the lets of a round and the
-    arguments of the next one, and what ends the loop."""
-
-    before: Sequence[Let]
-    condition: Expr
-    goes_on: bool
-    round: Sequence[Let]
-    again: Sequence[Expr]
-    end: Expr
-
-
-def loop_of(function: Function, own: Callable[[Expr], bool]) -> HloLoop | None:
-    """The loop that a function in A-normal form is, which `own` knows by what names it; None where it is none of that
-    form."""
-    before, branch = _last(function.body)
-    if not isinstance(branch, graph.If):
-        return None
-    for goes_on, first, second in ((True, branch.then, branch.otherwise), (False, branch.otherwise, branch.then)):
-        inner, call = _last(first)
-        if isinstance(call, graph.Call) and isinstance(call.op, Expr) and own(call.op):
-            return HloLoop(before, branch.condition, goes_on, inner, call.args, second)
-    return None
-
-
-def _last(body: Expr) -> tuple[list[Let], Expr]:
-    """The last thing that a block does, and the lets before it."""
-    lets, result = let_chain(body)
-    while lets and result is lets[-1].var:
-        result = lets.pop().value
-    return lets, result
-
-
-def looped(export: HloExport, loop: HloLoop, function: Function, at: HloActivation) -> Task[HloItem]:
+def looped(export: HloExport, loop: TailLoop, function: Function, at: HloActivation) -> Task[HloItem]:
     """The while, and what stands behind it. The parameters of the function are bound to what they begin with."""
     from assay.lower.stablehlo_export.program import HloActivation, refilled, values_of
 
@@ -86,7 +50,7 @@ def looped(export: HloExport, loop: HloLoop, function: Function, at: HloActivati
         yield export.bindings(loop.round, inside)
         again = [v for item in (yield export.values(loop.again, inside)) for v in values_of(item)]
         if [(v.shape, v.dtype) for v in again] != types:
-            raise Unsupported("the sizes of a loop's state change in a round", label="stablehlo_export.C4")
+            raise Unsupported("the sizes of a loop's state change in a round", label="stablehlo_export.C3")
         regions.append(export.ended(tuple(again), params))
     behind = bound(export.writer.op("stablehlo.while", flat, types, {}, regions))
     yield export.bindings(loop.before, behind)

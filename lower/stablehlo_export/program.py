@@ -17,6 +17,7 @@ from assay.lower.anf import function_to_anf
 from assay.lower.stablehlo_export import elementwise, loops, movement, sorting, sums
 from assay.lower.stablehlo_export.use import HloExportRule, HloUse
 from assay.lower.stablehlo_export.writer import HloBlock, HloValue, HloWriter
+from assay.lower.tail_loops import tail_loop_of
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Invalid, Unsupported, placed
@@ -102,17 +103,20 @@ class HloExport:
         main = self.module.main
         types = [p.type for p in main.params]
         if any(not isinstance(t, TensorType) for t in types):
-            raise Unsupported("a parameter of main is no tensor", label="stablehlo_export.C5")
+            raise Unsupported("a parameter of main is no tensor", label="stablehlo_export.C4")
         for t in types:
             self.static(t, {})
-        outputs: Sequence[str] = main.attrs.get("outputs", ())
-        self.function("main", HloClosure(main, None, "main"), types, outputs)
+        names = [p.name for p in main.params], list(main.attrs.get("outputs", ()))
+        self.function("main", HloClosure(main, None, "main"), types, names)
         return "module {\n" + "\n".join(reversed(self.writer.functions)) + "\n}\n"
 
     # --- functions
 
-    def function(self, name: str, closure: HloClosure, types: Sequence[Type], outputs: Sequence[str] = ()) -> Type:
-        """Write a function of the text, for arguments of these types; the type of its result."""
+    def function(
+        self, name: str, closure: HloClosure, types: Sequence[Type], names: tuple[list[str], list[str]] = ([], [])
+    ) -> Type:
+        """Write a function of the text, for arguments of these types; the type of its result. `names` are those of its
+        parameters and results, by which its reader may call them."""
         blocks, self.writer.blocks = self.writer.blocks, [HloBlock()]
         params = [self.fresh(t) for t in types]
         result = run_task(self.activation(closure, params))
@@ -120,10 +124,9 @@ class HloExport:
         self.writer.blocks = blocks
         leaves = values_of(result)
         given = [v for p in params for v in values_of(p)]
-        said = ", ".join(f"{v.name}: {v.type}" for v in given)
+        said = listed(given, names[0], [f"{v.name}: {v.type}" for v in given])
+        made = listed(leaves, names[1], [v.type for v in leaves])
         private = "public" if name == "main" else "private"
-        names = [f' {{jax.result_info = "{escaped(o)}"}}' for o in outputs] if len(outputs) == len(leaves) else []
-        made = ", ".join(v.type + n for v, n in zip(leaves, names or [""] * len(leaves), strict=True))
         end = f'"func.return"({", ".join(v.name for v in leaves)}) : ({", ".join(v.type for v in leaves)}) -> ()'
         body = "\n".join([f"func.func {private} @{name}({said}) -> ({made}) {{", *lines, end, "}"])
         self.writer.functions.append(body)
@@ -149,12 +152,12 @@ class HloExport:
         return found
 
     def static(self, of: Type, sizes: Bound) -> Type:
-        """A type whose sizes are numbers. Unsupported (stablehlo_export.C4) where one is not known."""
+        """A type whose sizes are numbers. Unsupported (stablehlo_export.C3) where one is not known."""
         found = instantiate(of, sizes)
         for d in dims(found):
             if not isinstance(simplify(d), int):
                 raise Unsupported(
-                    f"the size {d} of {of} is no number; say sizes with --dim", label="stablehlo_export.C4"
+                    f"the size {d} of {of} is no number; say sizes with --dim", label="stablehlo_export.C3"
                 )
         return found
 
@@ -171,7 +174,7 @@ class HloExport:
         inside = HloActivation(closure.outer)
         for p, item in zip(function.params, operands, strict=True):
             self.bind(inside, p, item)
-        loop = loops.loop_of(function, closure.is_named)
+        loop = tail_loop_of(function, closure.is_named)
         if loop is None:
             result = yield self.body(function.body, inside)
         else:
@@ -280,22 +283,24 @@ class HloExport:
         return items
 
     def number(self, d: Dim, at: HloActivation) -> int:
-        """A size as a number. Unsupported (stablehlo_export.C4) where it is not known."""
+        """A size as a number. Unsupported (stablehlo_export.C3) where it is not known."""
         found = simplify(instantiate_dim(d, at.sizes)) if isinstance(d, Scalar) else d
         if not isinstance(found, int):
-            raise Unsupported(f"the size {d} is only known in a run", label="stablehlo_export.C4")
+            raise Unsupported(f"the size {d} is only known in a run", label="stablehlo_export.C3")
         return found
 
     def require_match(self, node: graph.MatchCast, item: HloItem, at: HloActivation) -> None:
-        """Unsupported (stablehlo_export.C4): the cast reads sizes from elements, or does not hold."""
+        """Unsupported (stablehlo_export.C3): the cast reads sizes from elements, or does not hold."""
         of = node.type
         if isinstance(of, ShapeType):
-            raise Unsupported("sizes that are elements of a tensor are only known in a run", label="stablehlo_export.C4")
+            raise Unsupported(
+                "sizes that are elements of a tensor are only known in a run", label="stablehlo_export.C3"
+            )
         found: Bound = dict(at.sizes)
         try:
             match_types([instantiate(of, found)], [type_of(item)], {})
         except Invalid as wrong:
-            raise Unsupported(f"sizes do not match: {wrong.message}", label="stablehlo_export.C4") from None
+            raise Unsupported(f"sizes do not match: {wrong.message}", label="stablehlo_export.C3") from None
 
     def operation(
         self, op: Operator, attrs: Mapping[str, Any], operands: Sequence[HloItem], of: Type, at: HloActivation
@@ -356,7 +361,7 @@ class HloExport:
         condition = yield self.value(node.condition, at)
         assert isinstance(condition, HloValue)
         if len(self.writer.blocks) > MOST_DEPTH:
-            raise Unsupported(f"branches lie {MOST_DEPTH} deep", label="stablehlo_export.C6")
+            raise Unsupported(f"branches lie {MOST_DEPTH} deep", label="stablehlo_export.C5")
         made = []
         for part in (node.then, node.otherwise):
             made.append((yield self.region(part, HloActivation(at))))
@@ -387,9 +392,12 @@ def _no_word(node: graph.Expr) -> Unsupported:
     return Unsupported(f"StableHLO has no word for {graph.show_head(node)}", label="stablehlo_export.C1")
 
 
-def escaped(text: str) -> str:
-    """A name inside of a text of MLIR."""
-    return "".join(c if c.isprintable() and c not in '"\\' else "_" for c in text)
+def listed(values: Sequence[HloValue], names: Sequence[str], texts: Sequence[str]) -> str:
+    """Parameters or results of a function, by the names that they have, if all have one that a text can hold."""
+    plain = all(n.isprintable() and not {'"', "\\"} & set(n) for n in names)
+    if not plain or len(names) != len(values) or len(set(names)) != len(names):
+        return ", ".join(texts)
+    return ", ".join(f'{t} {{assay.name = "{n}"}}' for t, n in zip(texts, names, strict=True))
 
 
 def plain_name(text: str) -> str:

@@ -92,7 +92,12 @@ def unique(use: HloUse) -> HloResults:
         first, counts = (_at(use, v, order, rows) for v in (first, counts))
         inverse = _at(use, rank, inverse, rows)
     held = use.compared("LT", line, count)
-    return [use.select(held, first, use.filled(0, first)), inverse, use.select(held, counts, use.filled(0, counts)), count]
+    return [
+        use.select(held, first, use.filled(0, first)),
+        inverse,
+        use.select(held, counts, use.filled(0, counts)),
+        count,
+    ]
 
 
 def _rows_below(use: HloUse, p: Sequence[HloValue]) -> HloValue:

@@ -80,9 +80,7 @@ def dft(use: HloUse) -> HloValue:
     lead = x.shape[:-2]
     order = [*range(len(lead)), x.rank - 1, x.rank - 2]
     row = use.shaped(use.ordered(work, order), (math.prod(lead), parts * before))
-    results = [
-        use.shaped(product(use, row, use.constant(c, work.dtype), 0), (*lead, after, 1)) for c in columns
-    ]
+    results = [use.shaped(product(use, row, use.constant(c, work.dtype), 0), (*lead, after, 1)) for c in columns]
     return use.cast(use.joined(results, x.rank - 1), use.dtype)
 
 
@@ -214,7 +212,9 @@ def lrn(use: HloUse) -> HloValue:
     pads = [(before, size - 1 - before) if a == 1 else (0, 0) for a in range(x.rank)]
     squares = use.sum_in(use.op("multiply", x, x))
     near = use.cast(use.windowed("add", squares, sizes, ones, ones, pads), x.dtype)
-    base = use.op("add", use.filled(use.attrs["bias"], x), use.op("multiply", use.filled(use.attrs["alpha"] / size, x), near))
+    base = use.op(
+        "add", use.filled(use.attrs["bias"], x), use.op("multiply", use.filled(use.attrs["alpha"] / size, x), near)
+    )
     return use.op("divide", x, use.op("power", base, use.filled(use.attrs["beta"], x)))
 
 

@@ -69,7 +69,9 @@ class HloUse:
 
     # --- operations
 
-    def op(self, name: str, *args: HloValue, shape: Shape | None = None, of: DType | None = None, **attrs: str) -> HloValue:
+    def op(
+        self, name: str, *args: HloValue, shape: Shape | None = None, of: DType | None = None, **attrs: str
+    ) -> HloValue:
         """One operation of StableHLO; its result has the sizes and element type of the first operand if no others are
         said. A name with a dot is of another dialect."""
         first = args[0] if args else None
@@ -200,9 +202,9 @@ class HloUse:
         init = self.filled(self.neutral(how, x.dtype), x, ())
         shape = tuple(d for a, d in enumerate(x.shape) if a not in axes)
         attrs = {"dimensions": ints_text(sorted(axes))}
-        return self.writer.op(
-            "stablehlo.reduce", [x, init], [(shape, x.dtype)], attrs, [self.combining(how, x.dtype)]
-        )[0]
+        return self.writer.op("stablehlo.reduce", [x, init], [(shape, x.dtype)], attrs, [self.combining(how, x.dtype)])[
+            0
+        ]
 
     def windowed(
         self, how: str, x: HloValue, sizes: Sequence[int], strides: Sequence[int], dilation: Sequence[int],

@@ -97,7 +97,7 @@ class HloWriter:
         self._numbers += 1
         if self._numbers > MOST_OPERATIONS:
             raise Unsupported(
-                f"the text would have more than {MOST_OPERATIONS} operations", label="stablehlo_export.C6"
+                f"the text would have more than {MOST_OPERATIONS} operations", label="stablehlo_export.C5"
             )
         return HloValue(f"%{self._numbers - 1}", shape, of)
 
@@ -147,7 +147,7 @@ class HloWriter:
         self._bytes += array.nbytes
         if self._bytes > MOST_BYTES:
             raise Unsupported(
-                f"constants of more than {MOST_BYTES} bytes do not fit into one text", label="stablehlo_export.C6"
+                f"constants of more than {MOST_BYTES} bytes do not fit into one text", label="stablehlo_export.C5"
             )
         claim(8 * array.nbytes, "writing a constant")
         return f"dense<{dense_text(array, of)}> : {tensor_text(array.shape, of)}"

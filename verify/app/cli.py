@@ -16,6 +16,7 @@ from assay.verify.app.answers import one_answer
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
 from assay.verify.app.commands.conform import conform
+from assay.verify.app.commands.export import export
 from assay.verify.app.commands.fuzz import fuzz
 from assay.verify.app.commands.judge import judge
 from assay.verify.app.commands.operators import operators
@@ -56,7 +57,7 @@ def before(
     """The options that stand before a command."""
 
 
-for command in (check, judge, run, build, verify, prove, reduce, plan, fuzz, conform, passes, operators):
+for command in (check, judge, run, build, export, verify, prove, reduce, plan, fuzz, conform, passes, operators):
     app.command()(command)
 
 

@@ -61,6 +61,12 @@ def _torch(name: str, core: bool = False) -> Backend:
     return Torch(name, core)
 
 
+def _xla(name: str) -> Backend:
+    from assay.verify.backends.xla import Xla
+
+    return Xla(name)
+
+
 def _own(name: str) -> Backend:
     from assay.verify.backends.ours import NUMPY, C
 
@@ -76,6 +82,7 @@ BACKENDS: MutableMapping[str, Backend] = BuiltIn(
         "adversarial": _adversarial,
         "torch": lambda: _torch("torch"),
         "torch:core": lambda: _torch("torch:core", core=True),
+        "xla": lambda: _xla("xla"),
         "tvm": lambda: Tvm("tvm"),
         "tvm:cpu": lambda: Tvm.named("tvm:cpu", "cpu"),
         **{name: partial(_own, name) for name in ("numpy", "numpy:wide", "numpy:reversed", "c", "c:O0", "c:contract")},
