@@ -73,6 +73,7 @@ class Activation:
         self.sizes = Sizes(None if self.outer is None else self.outer.sizes)
 
     def look(self, var: graph.Var) -> Item:
+        """What a variable stands for."""
         at: Activation | None = self
         while at is not None and var not in at.values:
             at = at.outer
@@ -239,7 +240,7 @@ class Export:
         ]  # fmt: skip
         self.named_by_let.update(names)
         new = {v.name: r for v, r in zip(fresh, self.writer.rename(fresh, names, mark), strict=True)}
-        return renamed_item(item, new)
+        return _renamed(item, new)
 
     # --- nodes
 
@@ -350,7 +351,8 @@ class Export:
         if id(closure.function) in self.active:
             raise Unsupported(
                 "a function calls itself, and not as the last thing that it does; ONNX has no word for that",
-                where=function.span, label="onnx_export.C1"
+                where=function.span,
+                label="onnx_export.C1",
             )
         self.active.append(id(closure.function))
         inside = Activation(closure.outer)
@@ -385,7 +387,6 @@ class Export:
         made = self.writer.node("If", [condition], dtypes, {"then_branch": graphs[0], "else_branch": graphs[1]})
         return reshaped_item(node.type, iter(made))
 
-
     def ended(
         self,
         name: str,
@@ -417,7 +418,7 @@ def _inside(item: Item) -> Sequence[Item]:
     return item if isinstance(item, tuple) else ()
 
 
-def renamed_item(item: Item, new: Mapping[str, Value]) -> Item:
+def _renamed(item: Item, new: Mapping[str, Value]) -> Item:
     def made(part: Item, inside: list[Item]) -> Item:
         if isinstance(part, Value):
             return new.get(part.name, part)

@@ -52,7 +52,7 @@ def concat(use: HloUse) -> HloValue:
 
 
 def pad(use: HloUse) -> HloValue:
-    """A negative width crops, before anything is added. A border that is mirrored or repeated is parts of the operand."""
+    """A negative width crops, before anything is added. A border that is mirrored or repeated is parts of x."""
     (x,) = use.args
     low, high = use.attrs["pad_width"][: use.rank], use.attrs["pad_width"][use.rank :]
     if use.attrs["mode"] == "constant":

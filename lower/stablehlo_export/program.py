@@ -175,6 +175,7 @@ class HloExport:
         for p, item in zip(function.params, operands, strict=True):
             self.bind(inside, p, item)
         loop = tail_loop_of(function, closure.is_named)
+        result: HloItem
         if loop is None:
             result = yield self.body(function.body, inside)
         else:
@@ -201,7 +202,7 @@ class HloExport:
     def bind(self, at: HloActivation, var: graph.Var, item: HloItem) -> None:
         """Let a variable mean a value, and the symbols of its type the value's sizes."""
         at.values[var] = item
-        if isinstance(item, HloClosure) or any(isinstance(i, HloClosure) for i in occurrences(item, _inside)):
+        if holds_function(item):
             return
         given = type_of(item)
         if isinstance(var.type, ShapeType):
@@ -343,8 +344,7 @@ class HloExport:
     def called(self, closure: HloClosure, operands: Sequence[HloItem]) -> Task[HloItem]:
         """A call: of a function of the module, as one; of a local one, as what it does."""
         flat = [v for item in operands for v in values_of(item)]
-        functions = any(isinstance(i, HloClosure) for item in operands for i in occurrences(item, _inside))
-        if closure.outer is not None or functions or id(closure.function) in self.active:
+        if closure.outer is not None or any(map(holds_function, operands)) or id(closure.function) in self.active:
             result: HloItem = yield self.activation(closure, operands)
             return result
         key = closure.name, tuple(str(type_of(item)) for item in operands)
@@ -362,7 +362,7 @@ class HloExport:
         assert isinstance(condition, HloValue)
         if len(self.writer.blocks) > MOST_DEPTH:
             raise Unsupported(f"branches lie {MOST_DEPTH} deep", label="stablehlo_export.C5")
-        made = []
+        made: list[tuple[HloItem, str]] = []
         for part in (node.then, node.otherwise):
             made.append((yield self.region(part, HloActivation(at))))
         (first, one), (_, other) = made
@@ -375,7 +375,7 @@ class HloExport:
         """What a block stands for inside of a region, and the region."""
         self.writer.blocks.append(HloBlock())
         item: HloItem = yield self.body(expr, at)
-        if any(isinstance(i, HloClosure) for i in occurrences(item, _inside)):
+        if holds_function(item):
             raise Unsupported("a branch gives a function; StableHLO has no word for that", label="stablehlo_export.C1")
         return item, self.ended(item, params)
 
@@ -407,6 +407,11 @@ def plain_name(text: str) -> str:
 
 def _inside(item: HloItem) -> Sequence[HloItem]:
     return item if isinstance(item, tuple) else ()
+
+
+def holds_function(item: HloItem) -> bool:
+    """Whether a function is in it."""
+    return any(isinstance(i, HloClosure) for i in occurrences(item, _inside))
 
 
 def values_of(item: HloItem) -> list[HloValue]:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from assay.lower.stablehlo_export.use import HloExportRule, HloResults, HloUse, kept
+from assay.lower.stablehlo_export.use import HloExportRule, HloUse, kept
 from assay.lower.stablehlo_export.writer import HloValue, ints_text, pairs_text
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.ops.matrices import bins
@@ -133,8 +133,8 @@ def _pooled(use: HloUse, how: str, x: HloValue) -> tuple[HloValue, list[tuple[Ax
         axis = Axis(use.attrs, rank, k)
         axes.append((axis, x.shape[k + 2], axis.count(x.shape[k + 2])))
     pads = [(0, 0), (0, 0), *((a.before, max(0, a.needed(size, count))) for a, size, count in axes)]
-    lists = [(1, 1, *use.attrs[name]) for name in ("pool_size", "strides", "dilation")]
-    return use.windowed(how, x, *lists, pads), axes
+    sizes, strides, dilation = ((1, 1, *use.attrs[name]) for name in ("pool_size", "strides", "dilation"))
+    return use.windowed(how, x, sizes, strides, dilation, pads), axes
 
 
 def max_pool(use: HloUse) -> HloValue:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.lower.stablehlo_export.writer import HloBlock, HloValue, HloWriter, Shape, ints_text, pairs_text
-from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64, DType
+from assay.semantics.dtypes import BOOL, FLOAT32, INT32, INT64, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.types import TensorType, Type
 
@@ -160,7 +160,8 @@ class HloUse:
         shape = tuple(a + n + b for n, a, b in zip(x.shape, low, high, strict=True))
         return self.op(
             "pad", x, self.filled(fill, x, ()), shape=shape,
-            edge_padding_low=ints_text(low), edge_padding_high=ints_text(high), interior_padding=ints_text([0] * x.rank),
+            edge_padding_low=ints_text(low), edge_padding_high=ints_text(high),
+            interior_padding=ints_text([0] * x.rank),
         )  # fmt: skip
 
     def line(self, of: DType, shape: Shape, axis: int = 0) -> HloValue:
@@ -267,8 +268,6 @@ def endless(of: DType, sign: int) -> Any:
         return sign * np.inf
     return float(of.max if sign > 0 else of.min)
 
-
-UNSIGNED = {d.bits: d for d in DTYPES.values() if d.kind == "uint"}
 
 HloResults: TypeAlias = HloValue | Sequence[HloValue]
 HloExportRule: TypeAlias = Callable[[HloUse], HloResults]

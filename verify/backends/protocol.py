@@ -82,8 +82,8 @@ def subject_of_model(model: onnx.ModelProto, dims: Mapping[str, int] | None = No
 
 class UnreadSubject(Subject):
     """An ONNX model as a subject that is imported when somebody asks what it means: many backends never do, and take
-    what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises. `text` is the module whose export
-    the model is, if it is one: that is what is meant."""
+    what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises. `text` is the module whose
+    export the model is, if it is one: that is what is meant."""
 
     def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int], text: str = "") -> None:
         vars(self).update(model=model, dims=dict(dims), files=(), is_exported=bool(text), text=text)

@@ -36,7 +36,7 @@ from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.worker import Task
 
 SUITES = ("onnx", "assay")
-PACKAGES = {"onnxruntime": "onnxruntime", "reference": "onnx", "tvm": "apache-tvm", "torch": "torch"}
+PACKAGES = {"onnxruntime": "onnxruntime", "reference": "onnx", "tvm": "apache-tvm", "torch": "torch", "xla": "jaxlib"}
 """The packages whose versions are those of backends of ours."""
 CALLS = 8
 """About how many answers of a backend one case takes."""
