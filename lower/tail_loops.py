@@ -41,6 +41,8 @@ def tail_loop_of(function: Function, own: Callable[[Expr], bool]) -> TailLoop | 
 def _last(body: Expr) -> tuple[list[Let], Expr]:
     """The last thing that a block does, and the lets before it."""
     lets, result = let_chain(body)
-    while lets and result is lets[-1].var:
-        result = lets.pop().value
-    return lets, result
+    count = len(lets)
+    while count and result is lets[count - 1].var:
+        count -= 1
+        result = lets[count].value
+    return lets[:count], result

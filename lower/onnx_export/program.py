@@ -6,30 +6,36 @@ of the graph or of the branch in which it stands. A call of a function is writte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 import onnx
 from onnx import ValueInfoProto, helper
 
 from assay.lower.anf import Converted, function_to_anf
-from assay.lower.onnx_export import elementwise, loops, movement, sums
-from assay.lower.onnx_export.dims import Sizes
+from assay.lower.onnx_export import elementwise, movement, sums
+from assay.lower.onnx_export.items import (
+    Activation,
+    Closure,
+    Item,
+    info_of,
+    leaves_of,
+    renamed_item,
+    reshaped_item,
+    values_of,
+)
 from assay.lower.onnx_export.use import ExportedCall, Rule
-from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer, element_type_number
-from assay.lower.tail_loops import tail_loop_of
+from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer
+from assay.lower.tail_loops import TailLoop, tail_loop_of
 from assay.semantics import graph
-from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Invalid, Unsupported, placed
+from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.errors import Unsupported, placed
 from assay.semantics.linked import unlinked
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
-from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
-from assay.semantics.walk import Worklist, fold, fold_scoped, occurrences, post_order
+from assay.semantics.walk import Worklist, post_order
 
 MOST_NODES = 1_000_000
 """Functions that call each other can make more nodes of a few than fit anywhere."""
@@ -45,44 +51,8 @@ UNSAID: dict[str, str] = {
 """The operators that cannot be said, each with the reason."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Closure:
-    """A function and the activation in which it was made."""
-
-    function: graph.Function
-    outer: Activation | None
-    name: str = ""
-    var: graph.Var | None = None
-
-    def is_named(self, node: graph.Expr) -> bool:
-        """Whether a node names this function."""
-        if isinstance(node, graph.GlobalVar):
-            return self.outer is None and node.name == self.name
-        return node is self.var and self.var is not None
-
-
-@dataclass(eq=False)
-class Activation:
-    """A function or branch that is being written: what its variables and symbols stand for."""
-
-    outer: Activation | None = None
-    sizes: Sizes = field(init=False)
-    values: dict[graph.Var, Item] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.sizes = Sizes(None if self.outer is None else self.outer.sizes)
-
-    def look(self, var: graph.Var) -> Item:
-        """What a variable stands for."""
-        at: Activation | None = self
-        while at is not None and var not in at.values:
-            at = at.outer
-        if at is None:
-            raise Invalid(f"variable {var.name} is not bound", where=var.span, label="graph.C1")
-        return at.values[var]
-
-
-Item: TypeAlias = "Value | tuple[Item, ...] | _Closure"
+SCALARS = TensorType((), INT64), TensorType((), BOOL)
+"""What Loop gives a round beside the state: its number, and whether it runs."""
 
 
 class Export:
@@ -240,7 +210,47 @@ class Export:
         ]  # fmt: skip
         self.named_by_let.update(names)
         new = {v.name: r for v, r in zip(fresh, self.writer.rename(fresh, names, mark), strict=True)}
-        return _renamed(item, new)
+        return renamed_item(item, new)
+
+    def looped(self, loop: TailLoop, function: graph.Function, at: Activation) -> Task[Item]:
+        """A function that calls itself as the last thing that it does, as a Loop, and what stands behind that. Its
+        parameters are bound to what they begin with. What decides is written before it, in a round, and behind it."""
+        writer = self.writer
+        types: list[Type] = [p.type for p in function.params]
+        leaves = leaves_of(TupleType(tuple(types)))
+        flat = [v for p in function.params for v in values_of(at.values[p])]
+
+        def bound(values: Sequence[Value]) -> Activation:
+            rest, inside = iter(values), Activation(at.outer)
+            for p in function.params:
+                self.bind(inside, p, reshaped_item(p.type, rest), writer.block)
+            return inside
+
+        def test(inside: Activation) -> Task[Value]:
+            yield self.bindings(loop.before, inside)
+            found = yield self.value(loop.condition, inside)
+            assert isinstance(found, Value)
+            return found if loop.goes_on else writer.node("Not", [found], [BOOL])[0]
+
+        first = yield test(at)
+        if len(writer.blocks) > self.MOST_DEPTH:
+            raise Unsupported(
+                f"loops lie {self.MOST_DEPTH} deep, more than a stored model can hold", label="onnx_self.C6"
+            )
+        writer.blocks.append(GraphBlock())
+        number, runs = (Value(writer.name(n), t.dtype) for n, t in zip(("round", "runs"), SCALARS, strict=True))
+        states = [Value(writer.name("state"), v.dtype) for v in flat]
+        given = [info_of(v, t, set()) for v, t in zip((number, runs, *states), (*SCALARS, *leaves), strict=True)]
+        inside = bound(states)
+        yield self.bindings(loop.before, inside)
+        yield self.bindings(loop.round, inside)
+        again = [v for item in (yield self.values(loop.again, inside)) for v in values_of(item)]
+        goes_on = yield test(bound(again))
+        body = self.ended("round", [goes_on, *again], [SCALARS[1], *leaves], given)
+        behind = bound(writer.node("Loop", [None, first, *flat], [v.dtype for v in flat], {"body": body}))
+        yield self.bindings(loop.before, behind)
+        result: Item = yield self.body(loop.end, behind)
+        return result
 
     # --- nodes
 
@@ -253,14 +263,14 @@ class Export:
             case graph.GlobalVar(name=name):
                 found = self.module.definitions.get(name)
                 if isinstance(found, graph.Function):
-                    return _Closure(found, None, name)
+                    return Closure(found, None, name)
                 if name in self.module.constants:
                     return self.writer.constant(self.module.constants[name], name=name)
                 raise _no_word(node)
             case graph.Constant(data=data):
                 return self.writer.constant(data)
             case graph.Function():
-                return _Closure(node, at, "", var)
+                return Closure(node, at, "", var)
             case graph.Tuple(fields=fields):
                 return tuple((yield self.values(fields, at)))
             case graph.TupleGetItem(value=value, index=index):
@@ -286,7 +296,7 @@ class Export:
             case graph.Call(op=graph.Expr() as op):
                 callee = yield self.value(op, at)
                 operands = yield self.values(node.args, at)
-                if not isinstance(callee, _Closure):
+                if not isinstance(callee, Closure):
                     raise _no_word(node)
                 result = yield self.activation(callee, operands)
                 return result
@@ -340,12 +350,12 @@ class Export:
                 label="onnx_export.C1",
             )
         if group is not None:
-            result: Item = yield self.activation(_Closure(group, None), operands)
+            result: Item = yield self.activation(Closure(group, None), operands)
             return result
         op = operator(plain.attrs["operator"])
         return self.operation(op, op.check_attrs(plain.attrs.get("attrs", {})), node.args, operands, node.type, at)
 
-    def activation(self, closure: _Closure, operands: Sequence[Item]) -> Task[Item]:
+    def activation(self, closure: Closure, operands: Sequence[Item]) -> Task[Item]:
         """A call, written as the body of the function."""
         function = closure.function if closure.outer is not None else self.anf(closure.function)
         if id(closure.function) in self.active:
@@ -363,7 +373,7 @@ class Export:
         if loop is None:
             result = yield self.body(function.body, inside)
         else:
-            result = yield loops.looped(self, loop, function, inside)
+            result = yield self.looped(loop, function, inside)
         self.active.pop()
         return result
 
@@ -407,57 +417,3 @@ class Export:
 
 def _no_word(node: graph.Expr) -> Unsupported:
     return Unsupported(f"ONNX has no word for {graph.show_head(node)}", label="onnx_export.C1")
-
-
-def values_of(item: Item) -> list[Value]:
-    """The tensors of an item, left to right; what is a function has none."""
-    return [part for part in occurrences(item, _inside) if isinstance(part, Value)]
-
-
-def _inside(item: Item) -> Sequence[Item]:
-    return item if isinstance(item, tuple) else ()
-
-
-def _renamed(item: Item, new: Mapping[str, Value]) -> Item:
-    def made(part: Item, inside: list[Item]) -> Item:
-        if isinstance(part, Value):
-            return new.get(part.name, part)
-        return tuple(inside) if isinstance(part, tuple) else part
-
-    return fold(item, made, _inside)
-
-
-def leaves_of(of: Type) -> list[TensorType | ShapeType]:
-    """The tensors and shapes of a type, left to right. Unsupported (onnx_export.C1) where there is anything else."""
-    found: list[TensorType | ShapeType] = []
-    for t in occurrences(of, _fields):
-        if isinstance(t, (TensorType, ShapeType)):
-            found.append(t)
-        elif not isinstance(t, TupleType):
-            raise Unsupported(f"an If gives {t}; ONNX has no word for that", label="onnx_export.C1")
-    return found
-
-
-def _fields(of: Type) -> Sequence[Type]:
-    return of.fields if isinstance(of, TupleType) else ()
-
-
-def reshaped_item(of: Type, values: Iterator[Value]) -> Item:
-    """The values as a value of the type."""
-
-    def made(t: Type, inside: list[Item]) -> Item:
-        return tuple(inside) if isinstance(t, TupleType) else next(values)
-
-    return fold_scoped(of, _fields, made)
-
-
-def info_of(value: Value, of: TensorType | ShapeType, known: Set[Symbol] | None = None) -> ValueInfoProto:
-    """The type of a tensor; a size that is neither a number nor one of the symbols that are known (by default, any) is
-    left open."""
-    shape: list[int | str | None] = [len(of.dims)] if isinstance(of, ShapeType) else []
-    for d in of.shape if isinstance(of, TensorType) else ():
-        if isinstance(d, Symbol):
-            shape.append(d.name if known is None or d in known else None)
-        else:
-            shape.append(d if isinstance(d, int) else None)
-    return helper.make_tensor_value_info(value.name, element_type_number(value.dtype), shape)

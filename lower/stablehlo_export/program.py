@@ -2,22 +2,32 @@
 
 The program is taken in A-normal form. A call of a function of the module is a call of a private function; one of a
 local function is written as what it does; a function that calls itself as the last thing that it does is a `while`
-(`loops.py`). All sizes are numbers: those of a function are what its arguments say.
+(`assay.lower.tail_loops`). All sizes are numbers: those of a function are what its arguments say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from assay.lower.anf import function_to_anf
-from assay.lower.stablehlo_export import elementwise, loops, movement, sorting, sums
+from assay.lower.stablehlo_export import elementwise, movement, sorting, sums
+from assay.lower.stablehlo_export.items import (
+    HloActivation,
+    HloClosure,
+    HloItem,
+    fields_of,
+    holds_function,
+    refilled,
+    shaped_as,
+    type_of,
+    values_of,
+)
 from assay.lower.stablehlo_export.use import HloExportRule, HloUse
 from assay.lower.stablehlo_export.writer import HloBlock, HloValue, HloWriter
-from assay.lower.tail_loops import tail_loop_of
+from assay.lower.tail_loops import TailLoop, tail_loop_of
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Invalid, Unsupported, placed
@@ -42,47 +52,6 @@ UNSAID: dict[str, str] = {
     "suppress": "StableHLO has no choice of boxes; a loop would be written for each batch and class",
 }
 """The operators that are not said, each with the reason."""
-
-
-@dataclass(frozen=True, eq=False)
-class HloClosure:
-    """A function and the activation in which it was made."""
-
-    function: graph.Function
-    outer: HloActivation | None
-    name: str = ""
-    var: graph.Var | None = None
-
-    def is_named(self, node: graph.Expr) -> bool:
-        """Whether a node names this function."""
-        if isinstance(node, graph.GlobalVar):
-            return self.outer is None and node.name == self.name
-        return node is self.var and self.var is not None
-
-
-@dataclass(eq=False)
-class HloActivation:
-    """A function or branch that is being written: what its variables and symbols stand for."""
-
-    outer: HloActivation | None = None
-    values: dict[graph.Var, HloItem] = field(default_factory=dict)
-    sizes: Bound = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.outer is not None:
-            self.sizes = dict(self.outer.sizes)
-
-    def look(self, var: graph.Var) -> HloItem:
-        """What a variable stands for."""
-        at: HloActivation | None = self
-        while at is not None and var not in at.values:
-            at = at.outer
-        if at is None:
-            raise Invalid(f"variable {var.name} is not bound", where=var.span, label="graph.C1")
-        return at.values[var]
-
-
-HloItem: TypeAlias = "HloValue | tuple[HloItem, ...] | HloClosure"
 
 
 class HloExport:
@@ -142,7 +111,7 @@ class HloExport:
                 return tuple(inside)
             raise Unsupported(f"a value of type {t}", label="stablehlo_export.C1")
 
-        return fold_scoped(of, _fields, made)
+        return fold_scoped(of, fields_of, made)
 
     def anf(self, function: graph.Function) -> graph.Function:
         """A function in A-normal form, converted once."""
@@ -179,8 +148,46 @@ class HloExport:
         if loop is None:
             result = yield self.body(function.body, inside)
         else:
-            result = yield loops.looped(self, loop, function, inside)
+            result = yield self.looped(loop, function, inside)
         self.active.pop()
+        return result
+
+    def looped(self, loop: TailLoop, function: graph.Function, at: HloActivation) -> Task[HloItem]:
+        """A function that calls itself as the last thing that it does, as a while, and what stands behind that. Its
+        parameters are bound to what they begin with. What decides is written before each round and behind the last."""
+        starts = [at.values[p] for p in function.params]
+        flat = [v for item in starts for v in values_of(item)]
+        types = [(v.shape, v.dtype) for v in flat]
+
+        def bound(values: Sequence[HloValue]) -> HloActivation:
+            rest, inside = list(values), HloActivation(at.outer)
+            for p, item in zip(function.params, starts, strict=True):
+                count = len(values_of(item))
+                self.bind(inside, p, refilled(item, rest[:count]))
+                del rest[:count]
+            return inside
+
+        regions: list[str] = []
+        for is_test in (True, False):
+            params = [self.writer.value(*t) for t in types]
+            self.writer.blocks.append(HloBlock())
+            inside = bound(params)
+            yield self.bindings(loop.before, inside)
+            if is_test:
+                test = yield self.value(loop.condition, inside)
+                assert isinstance(test, HloValue)
+                if not loop.goes_on:
+                    (test,) = self.writer.op("stablehlo.not", [test], [(test.shape, test.dtype)])
+                regions.append(self.ended(test, params))
+                continue
+            yield self.bindings(loop.round, inside)
+            again = [v for item in (yield self.values(loop.again, inside)) for v in values_of(item)]
+            if [(v.shape, v.dtype) for v in again] != types:
+                raise Unsupported("the sizes of a loop's state change in a round", label="stablehlo_self.C3")
+            regions.append(self.ended(tuple(again), params))
+        behind = bound(self.writer.op("stablehlo.while", flat, types, {}, regions))
+        yield self.bindings(loop.before, behind)
+        result: HloItem = yield self.body(loop.end, behind)
         return result
 
     # --- bodies
@@ -352,7 +359,7 @@ class HloExport:
             name = f"{plain_name(closure.name)}_{len(self.written)}"
             self.written[key] = name, self.function(name, closure, [type_of(item) for item in operands])
         name, of = self.written[key]
-        leaves = [t for t in occurrences(of, _fields) if isinstance(t, TensorType)]
+        leaves = [t for t in occurrences(of, fields_of) if isinstance(t, TensorType)]
         made = self.writer.op("func.call", flat, [(t.static_shape, t.dtype) for t in leaves], {"callee": f"@{name}"})
         return shaped_as(of, made)
 
@@ -403,49 +410,3 @@ def listed(values: Sequence[HloValue], names: Sequence[str], texts: Sequence[str
 def plain_name(text: str) -> str:
     """A name of a function that every reader takes."""
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text) or "f"
-
-
-def _inside(item: HloItem) -> Sequence[HloItem]:
-    return item if isinstance(item, tuple) else ()
-
-
-def holds_function(item: HloItem) -> bool:
-    """Whether a function is in it."""
-    return any(isinstance(i, HloClosure) for i in occurrences(item, _inside))
-
-
-def values_of(item: HloItem) -> list[HloValue]:
-    """The tensors of an item, left to right."""
-    return [part for part in occurrences(item, _inside) if isinstance(part, HloValue)]
-
-
-def type_of(item: HloItem) -> Type:
-    """The type of an item that holds no function."""
-
-    def made(part: HloItem, inside: list[Type]) -> Type:
-        if isinstance(part, HloValue):
-            return TensorType(part.shape, part.dtype)
-        if isinstance(part, HloClosure):
-            raise Unsupported("a function where a tensor is wanted", label="stablehlo_export.C1")
-        return TupleType(tuple(inside))
-
-    return fold_scoped(item, _inside, made)
-
-
-def _fields(of: Type) -> Sequence[Type]:
-    return of.fields if isinstance(of, TupleType) else ()
-
-
-def shaped_as(of: Type, values: Sequence[HloValue]) -> HloItem:
-    """The values as a value of a type."""
-    rest = iter(values)
-
-    def made(t: Type, inside: list[HloItem]) -> HloItem:
-        return tuple(inside) if isinstance(t, TupleType) else next(rest)
-
-    return fold_scoped(of, _fields, made)
-
-
-def refilled(item: HloItem, values: Sequence[HloValue]) -> HloItem:
-    """Other values in the form of an item."""
-    return shaped_as(type_of(item), values)

@@ -36,7 +36,7 @@ def export_file(source: Path, output: Path, dims: Mapping[str, int], seed: int, 
     if not Path(os.path.realpath(output)).parent.is_dir():
         raise Invalid("cannot write: there is no such directory", where=str(output), label="output.C1")
     module = load(source, dims=dims)
-    data = exported(module, output.suffix)
+    data = in_language(module, output.suffix)
     output.write_bytes(data)
     evidence = came_back(module, load(output), seed)
     answer = {
@@ -52,6 +52,6 @@ def export_file(source: Path, output: Path, dims: Mapping[str, int], seed: int, 
     return evidence.exit
 
 
-def exported(module: Module, suffix: str) -> bytes:
+def in_language(module: Module, suffix: str) -> bytes:
     """A module in the language of that ending, as the bytes of a file."""
     return export_stablehlo(module).encode() if suffix == ".mlir" else export_onnx(module).SerializeToString()
