@@ -14,6 +14,7 @@ OPERATORS = (
     "lower/frontends/onnx/operators/",
     "lower/frontends/stablehlo/operators/",
     "lower/onnx_export/",
+    "lower/stablehlo_export/",
     "semantics/bounding/",
     "semantics/ops/",
 )

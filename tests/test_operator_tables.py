@@ -18,6 +18,7 @@ from assay.lower.frontends.relay import operators as relay
 from assay.lower.legalize.kernels import KERNELS, elementwise, functions
 from assay.lower.legalize.kernels.elementwise import ScalarRule
 from assay.lower.onnx_export import RULES, UNSAID
+from assay.lower.stablehlo_export import RULES as HLO_RULES, UNSAID as HLO_UNSAID
 from assay.semantics.dtypes import FLOAT32, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.left_open.entries import ELEMENTARY
@@ -67,6 +68,7 @@ class Table:
 TABLES: dict[str, Table] = {
     "kernels": Table(KERNELS, {("reshape", "squeeze", "expand_dims"): "a view has no code"}),
     "ONNX export": Table(RULES, {(name,): why for name, why in UNSAID.items()}),
+    "StableHLO export": Table(HLO_RULES, {(name,): why for name, why in HLO_UNSAID.items()}),
     "PyTorch": Table(*torch_table()),
     "Relax": Table(relax.WRITERS, relax.UNWRITTEN),
     "Relay": Table(OPERATORS.keys() & relay.ROWS.keys(), relay.UNREAD),

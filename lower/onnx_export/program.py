@@ -6,34 +6,39 @@ of the graph or of the branch in which it stands. A call of a function is writte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 import onnx
 from onnx import ValueInfoProto, helper
 
 from assay.lower.anf import Converted, function_to_anf
 from assay.lower.onnx_export import elementwise, movement, sums
-from assay.lower.onnx_export.dims import Sizes
+from assay.lower.onnx_export.items import (
+    Activation,
+    Closure,
+    Item,
+    info_of,
+    leaves_of,
+    renamed_item,
+    reshaped_item,
+    values_of,
+)
 from assay.lower.onnx_export.use import ExportedCall, Rule
-from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer, element_type_number
+from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer
+from assay.lower.tail_loops import TailLoop, tail_loop_of
 from assay.semantics import graph
-from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Invalid, Unsupported, placed
+from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.errors import Unsupported, placed
 from assay.semantics.linked import unlinked
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
-from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
-from assay.semantics.walk import Worklist, fold, fold_scoped, occurrences, post_order
+from assay.semantics.walk import Worklist, post_order
 
 MOST_NODES = 1_000_000
 """Functions that call each other can make more nodes of a few than fit anywhere."""
-MOST_DEPTH = 30
-"""A protocol buffer is 100 messages deep at most; a branch takes three."""
 PASSED = (graph.Var, graph.Tuple, graph.TupleGetItem, graph.OnDevice)
 """What is made of values that are there, and binds no symbol."""
 
@@ -46,39 +51,15 @@ UNSAID: dict[str, str] = {
 """The operators that cannot be said, each with the reason."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Closure:
-    """A function and the activation in which it was made."""
-
-    function: graph.Function
-    outer: _Activation | None
-
-
-@dataclass(eq=False)
-class _Activation:
-    """A function or branch that is being written: what its variables and symbols stand for."""
-
-    outer: _Activation | None = None
-    sizes: Sizes = field(init=False)
-    values: dict[graph.Var, Item] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.sizes = Sizes(None if self.outer is None else self.outer.sizes)
-
-    def look(self, var: graph.Var) -> Item:
-        at: _Activation | None = self
-        while at is not None and var not in at.values:
-            at = at.outer
-        if at is None:
-            raise Invalid(f"variable {var.name} is not bound", where=var.span, label="graph.C1")
-        return at.values[var]
-
-
-Item: TypeAlias = "Value | tuple[Item, ...] | _Closure"
+SCALARS = TensorType((), INT64), TensorType((), BOOL)
+"""What Loop gives a round beside the state: its number, and whether it runs."""
 
 
 class Export:
     """The export of one module as an ONNX model."""
+
+    MOST_DEPTH = 30
+    """A protocol buffer is 100 messages deep at most; a branch takes three."""
 
     def __init__(self, module: Module) -> None:
         self.module = module.resolved()
@@ -113,7 +94,7 @@ class Export:
 
     def model(self, tensors: dict[str, graph.Expr] | None) -> onnx.ModelProto:
         """The whole model, with the module's `main` as its graph. Unsupported where ONNX has no word for a part."""
-        top = _Activation()
+        top = Activation()
         inputs: list[ValueInfoProto] = []
         main = self.anf(self.main)
         block = self.writer.block
@@ -123,7 +104,7 @@ class Export:
                     f"parameter {p.name} is {p.type}; a tensor is wanted", where=p.span, label="onnx_export.C5"
                 )
             value = Value(p.name, p.type.dtype)
-            inputs.append(_info(value, p.type))
+            inputs.append(info_of(value, p.type))
             self.bind(top, p, value, block)
         lets, result = graph.let_chain(main.body)
         self.writer.kept.update(let.var.name for let in lets)
@@ -146,7 +127,7 @@ class Export:
             if found.name != name:
                 made = self.writer.node("Identity", [found], [found.dtype])
                 self.writer.rename(made, [name], len(block.nodes) - 1)
-            outputs.append(_info(Value(name, found.dtype), t, known))
+            outputs.append(info_of(Value(name, found.dtype), t, known))
         if tensors is not None:
             tensors.update(self.named(top))
         made_graph = helper.make_graph(block.nodes, "main", inputs, outputs, self.writer.initializers)
@@ -164,7 +145,7 @@ class Export:
         found = values.get(result) if isinstance(result, graph.Var) else None
         return found.fields if isinstance(found, graph.Tuple) else [result]
 
-    def named(self, top: _Activation) -> dict[str, graph.Expr]:
+    def named(self, top: Activation) -> dict[str, graph.Expr]:
         """The tensors of the graph itself, each with the node of the source whose value it is."""
         atoms = self.converted[id(self.main)].atoms
         found: dict[str, graph.Expr] = {}
@@ -186,24 +167,28 @@ class Export:
 
     # --- bodies
 
-    def body(self, expr: graph.Expr, at: _Activation) -> Task[Item]:
+    def body(self, expr: graph.Expr, at: Activation) -> Task[Item]:
         """The lets of a block in order; what its result stands for."""
-        while isinstance(expr, graph.Let):
-            mark = len(self.writer.block.nodes)
-            with placed(expr.value.span):
-                item: Item = yield self.value(expr.value, at)
-            if isinstance(expr.value, PASSED):
-                at.values[expr.var] = item
-            else:
-                item = self.called(item, expr.var, mark)
-                self.bind(at, expr.var, item, self.writer.block)
-            if self.writer.count() > MOST_NODES:
-                raise Unsupported(f"the model would have more than {MOST_NODES} nodes", label="onnx_export.C6")
-            expr = expr.body
-        result: Item = yield self.value(expr, at)
+        lets, last = graph.let_chain(expr)
+        yield self.bindings(lets, at)
+        result: Item = yield self.value(last, at)
         return result
 
-    def bind(self, at: _Activation, var: graph.Var, item: Item, block: GraphBlock) -> None:
+    def bindings(self, lets: Sequence[graph.Let], at: Activation) -> Task[None]:
+        """Lets in order."""
+        for let in lets:
+            mark = len(self.writer.block.nodes)
+            with placed(let.value.span):
+                item: Item = yield self.value(let.value, at, let.var)
+            if isinstance(let.value, PASSED):
+                at.values[let.var] = item
+            else:
+                item = self.called(item, let.var, mark)
+                self.bind(at, let.var, item, self.writer.block)
+            if self.writer.count() > MOST_NODES:
+                raise Unsupported(f"the model would have more than {MOST_NODES} nodes", label="onnx_export.C6")
+
+    def bind(self, at: Activation, var: graph.Var, item: Item, block: GraphBlock) -> None:
         """Let a variable mean a value, and note the sizes that its type names."""
         at.values[var] = item
         work = Worklist[tuple[Type, Item]]([(var.type, item)])
@@ -216,7 +201,7 @@ class Export:
     def called(self, item: Item, var: graph.Var, mark: int) -> Item:
         """The results under the name of the variable, where nodes that were just written give them."""
         own = {o for node in self.writer.block.nodes[mark:] for o in node.output} - self.named_by_let
-        fresh = [v for v in _values(item) if v.name in own]
+        fresh = [v for v in values_of(item) if v.name in own]
         if not fresh or len({v.name for v in fresh}) != len(fresh):
             return item
         wanted = self.wanted.pop(var, None) if isinstance(item, Value) and len(self.writer.blocks) == 1 else None
@@ -225,12 +210,52 @@ class Export:
         ]  # fmt: skip
         self.named_by_let.update(names)
         new = {v.name: r for v, r in zip(fresh, self.writer.rename(fresh, names, mark), strict=True)}
-        return _renamed(item, new)
+        return renamed_item(item, new)
+
+    def looped(self, loop: TailLoop, function: graph.Function, at: Activation) -> Task[Item]:
+        """A function that calls itself as the last thing that it does, as a Loop, and what stands behind that. Its
+        parameters are bound to what they begin with. What decides is written before it, in a round, and behind it."""
+        writer = self.writer
+        types: list[Type] = [p.type for p in function.params]
+        leaves = leaves_of(TupleType(tuple(types)))
+        flat = [v for p in function.params for v in values_of(at.values[p])]
+
+        def bound(values: Sequence[Value]) -> Activation:
+            rest, inside = iter(values), Activation(at.outer)
+            for p in function.params:
+                self.bind(inside, p, reshaped_item(p.type, rest), writer.block)
+            return inside
+
+        def test(inside: Activation) -> Task[Value]:
+            yield self.bindings(loop.before, inside)
+            found = yield self.value(loop.condition, inside)
+            assert isinstance(found, Value)
+            return found if loop.goes_on else writer.node("Not", [found], [BOOL])[0]
+
+        first = yield test(at)
+        if len(writer.blocks) > self.MOST_DEPTH:
+            raise Unsupported(
+                f"loops lie {self.MOST_DEPTH} deep, more than a stored model can hold", label="onnx_self.C6"
+            )
+        writer.blocks.append(GraphBlock())
+        number, runs = (Value(writer.name(n), t.dtype) for n, t in zip(("round", "runs"), SCALARS, strict=True))
+        states = [Value(writer.name("state"), v.dtype) for v in flat]
+        given = [info_of(v, t, set()) for v, t in zip((number, runs, *states), (*SCALARS, *leaves), strict=True)]
+        inside = bound(states)
+        yield self.bindings(loop.before, inside)
+        yield self.bindings(loop.round, inside)
+        again = [v for item in (yield self.values(loop.again, inside)) for v in values_of(item)]
+        goes_on = yield test(bound(again))
+        body = self.ended("round", [goes_on, *again], [SCALARS[1], *leaves], given)
+        behind = bound(writer.node("Loop", [None, first, *flat], [v.dtype for v in flat], {"body": body}))
+        yield self.bindings(loop.before, behind)
+        result: Item = yield self.body(loop.end, behind)
+        return result
 
     # --- nodes
 
-    def value(self, node: graph.Expr, at: _Activation) -> Task[Item]:
-        """What an expression of atoms stands for."""
+    def value(self, node: graph.Expr, at: Activation, var: graph.Var | None = None) -> Task[Item]:
+        """What an expression of atoms stands for; `var` is the variable that is bound to it."""
         result: Item
         match node:
             case graph.Var():
@@ -238,14 +263,14 @@ class Export:
             case graph.GlobalVar(name=name):
                 found = self.module.definitions.get(name)
                 if isinstance(found, graph.Function):
-                    return _Closure(found, None)
+                    return Closure(found, None, name)
                 if name in self.module.constants:
                     return self.writer.constant(self.module.constants[name], name=name)
                 raise _no_word(node)
             case graph.Constant(data=data):
                 return self.writer.constant(data)
             case graph.Function():
-                return _Closure(node, at)
+                return Closure(node, at, "", var)
             case graph.Tuple(fields=fields):
                 return tuple((yield self.values(fields, at)))
             case graph.TupleGetItem(value=value, index=index):
@@ -271,7 +296,7 @@ class Export:
             case graph.Call(op=graph.Expr() as op):
                 callee = yield self.value(op, at)
                 operands = yield self.values(node.args, at)
-                if not isinstance(callee, _Closure):
+                if not isinstance(callee, Closure):
                     raise _no_word(node)
                 result = yield self.activation(callee, operands)
                 return result
@@ -284,7 +309,7 @@ class Export:
             case _:
                 raise _no_word(node)
 
-    def values(self, nodes: Sequence[graph.Expr], at: _Activation) -> Task[list[Item]]:
+    def values(self, nodes: Sequence[graph.Expr], at: Activation) -> Task[list[Item]]:
         """What several expressions stand for, left to right."""
         items: list[Item] = []
         for node in nodes:
@@ -298,7 +323,7 @@ class Export:
         args: Sequence[graph.Expr],
         operands: Sequence[Item],
         of: Type,
-        at: _Activation,
+        at: Activation,
     ) -> Item:
         """Export the call of an operator. Unsupported (`onnx_export.C2`) without a rule or tensor operands."""
         if op.name not in RULES:
@@ -313,7 +338,7 @@ class Export:
         made = RULES[op.name](ExportedCall(self.writer, at.sizes, op.name, attrs, tuple(values), tuple(types), of))
         return made if isinstance(made, Value) else tuple(made)
 
-    def kernel(self, node: graph.CallTIR, operands: Sequence[Item], at: _Activation) -> Task[Item]:
+    def kernel(self, node: graph.CallTIR, operands: Sequence[Item], at: Activation) -> Task[Item]:
         """A tensor function as the operator that it claims to be, or those of its group one after another."""
         kernel = self.module.kernel(node.func)
         plain = unlinked(kernel)
@@ -325,108 +350,70 @@ class Export:
                 label="onnx_export.C1",
             )
         if group is not None:
-            result: Item = yield self.activation(_Closure(group, None), operands)
+            result: Item = yield self.activation(Closure(group, None), operands)
             return result
         op = operator(plain.attrs["operator"])
         return self.operation(op, op.check_attrs(plain.attrs.get("attrs", {})), node.args, operands, node.type, at)
 
-    def activation(self, closure: _Closure, operands: Sequence[Item]) -> Task[Item]:
+    def activation(self, closure: Closure, operands: Sequence[Item]) -> Task[Item]:
         """A call, written as the body of the function."""
         function = closure.function if closure.outer is not None else self.anf(closure.function)
         if id(closure.function) in self.active:
             raise Unsupported(
-                "a function calls itself; ONNX has no word for that", where=function.span, label="onnx_export.C1"
+                "a function calls itself, and not as the last thing that it does; ONNX has no word for that",
+                where=function.span,
+                label="onnx_export.C1",
             )
         self.active.append(id(closure.function))
-        inside = _Activation(closure.outer)
+        inside = Activation(closure.outer)
         for p, item in zip(function.params, operands, strict=True):
             self.bind(inside, p, item, self.writer.block)
-        result: Item = yield self.body(function.body, inside)
+        loop = tail_loop_of(function, closure.is_named)
+        result: Item
+        if loop is None:
+            result = yield self.body(function.body, inside)
+        else:
+            result = yield self.looped(loop, function, inside)
         self.active.pop()
         return result
 
-    def branches(self, node: graph.If, at: _Activation) -> Task[Item]:
+    def branches(self, node: graph.If, at: Activation) -> Task[Item]:
         """Export an If, each side as a graph. Unsupported (`onnx_export.C6`) if they lie too deep for a file."""
         condition = yield self.value(node.condition, at)
         assert isinstance(condition, Value)
-        if len(self.writer.blocks) > MOST_DEPTH:
+        if len(self.writer.blocks) > self.MOST_DEPTH:
             raise Unsupported(
-                f"branches lie {MOST_DEPTH} deep, more than a stored model can hold", label="onnx_export.C6"
+                f"branches lie {self.MOST_DEPTH} deep, more than a stored model can hold", label="onnx_export.C6"
             )
         graphs: list[onnx.GraphProto] = []
-        types = _leaves(node.type)
+        types = leaves_of(node.type)
         for name, part in (("then_branch", node.then), ("else_branch", node.otherwise)):
-            block = GraphBlock()
-            self.writer.blocks.append(block)
-            values = _values((yield self.body(part, _Activation(at))))
-            results: list[Value] = []
-            for v in values:
-                if v.name not in block.own or any(v.name == r.name for r in results):
-                    v = self.writer.node("Identity", [v], [v.dtype])[0]
-                results.append(v)
-            self.writer.blocks.pop()
-            infos = [_info(v, t, set()) for v, t in zip(results, types, strict=True)]
-            graphs.append(helper.make_graph(block.nodes, name, [], infos))
+            self.writer.blocks.append(GraphBlock())
+            values = values_of((yield self.body(part, Activation(at))))
+            graphs.append(self.ended(name, values, types))
         if not types:
-            return _shaped(node.type, iter(()))
+            return reshaped_item(node.type, iter(()))
         dtypes = [t.dtype if isinstance(t, TensorType) else INT64 for t in types]
         made = self.writer.node("If", [condition], dtypes, {"then_branch": graphs[0], "else_branch": graphs[1]})
-        return _shaped(node.type, iter(made))
+        return reshaped_item(node.type, iter(made))
+
+    def ended(
+        self,
+        name: str,
+        values: Sequence[Value],
+        types: Sequence[TensorType | ShapeType],
+        inputs: Sequence[ValueInfoProto] = (),
+    ) -> onnx.GraphProto:
+        """The block that is being written, as a graph that gives these values."""
+        block, results = self.writer.block, list[Value]()
+        for v in values:
+            if v.name not in block.own or any(v.name == r.name for r in results):
+                v = self.writer.node("Identity", [v], [v.dtype])[0]
+            results.append(v)
+        self.writer.blocks.pop()
+        infos = [info_of(v, t, set()) for v, t in zip(results, types, strict=True)]
+        return helper.make_graph(block.nodes, name, inputs, infos)
 
 
 def _no_word(node: graph.Expr) -> Unsupported:
     return Unsupported(f"ONNX has no word for {graph.show_head(node)}", label="onnx_export.C1")
-
-
-def _values(item: Item) -> list[Value]:
-    """The tensors of an item, left to right; what is a function has none."""
-    return [part for part in occurrences(item, _inside) if isinstance(part, Value)]
-
-
-def _inside(item: Item) -> Sequence[Item]:
-    return item if isinstance(item, tuple) else ()
-
-
-def _renamed(item: Item, new: Mapping[str, Value]) -> Item:
-    def made(part: Item, inside: list[Item]) -> Item:
-        if isinstance(part, Value):
-            return new.get(part.name, part)
-        return tuple(inside) if isinstance(part, tuple) else part
-
-    return fold(item, made, _inside)
-
-
-def _leaves(of: Type) -> list[TensorType | ShapeType]:
-    """The tensors and shapes of a type, left to right. Unsupported (onnx_export.C1) where there is anything else."""
-    found: list[TensorType | ShapeType] = []
-    for t in occurrences(of, _fields):
-        if isinstance(t, (TensorType, ShapeType)):
-            found.append(t)
-        elif not isinstance(t, TupleType):
-            raise Unsupported(f"an If gives {t}; ONNX has no word for that", label="onnx_export.C1")
-    return found
-
-
-def _fields(of: Type) -> Sequence[Type]:
-    return of.fields if isinstance(of, TupleType) else ()
-
-
-def _shaped(of: Type, values: Iterator[Value]) -> Item:
-    """The values as a value of the type."""
-
-    def made(t: Type, inside: list[Item]) -> Item:
-        return tuple(inside) if isinstance(t, TupleType) else next(values)
-
-    return fold_scoped(of, _fields, made)
-
-
-def _info(value: Value, of: TensorType | ShapeType, known: Set[Symbol] | None = None) -> ValueInfoProto:
-    """The type of a tensor; a size that is neither a number nor one of the symbols that are known (by default, any) is
-    left open."""
-    shape: list[int | str | None] = [len(of.dims)] if isinstance(of, ShapeType) else []
-    for d in of.shape if isinstance(of, TensorType) else ():
-        if isinstance(d, Symbol):
-            shape.append(d.name if known is None or d in known else None)
-        else:
-            shape.append(d if isinstance(d, int) else None)
-    return helper.make_tensor_value_info(value.name, element_type_number(value.dtype), shape)

@@ -15,6 +15,7 @@ from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
 from assay.semantics.dtypes import INT64, DType, dtype
 from assay.semantics.errors import Unsupported
 from assay.semantics.names import unused
+from assay.semantics.walk import Worklist
 
 Array = np.ndarray[Any, Any]
 
@@ -93,9 +94,10 @@ class Writer:
 
     def rename(self, values: Sequence[Value], wanted: Sequence[str], since: int) -> list[Value]:
         """The results of nodes of this block since a place in it, under other names."""
-        nodes = self.block.nodes[since:]
         new = dict(zip((v.name for v in values), wanted, strict=True))
-        for node in nodes:
+        work = Worklist(self.block.nodes[since:])
+        for node in work:
+            work.add(inner for a in node.attribute for inner in a.g.node)  # a branch sees what is around it
             for names in (node.input, node.output):
                 for i, name in enumerate(names):
                     if name in new:

@@ -73,14 +73,15 @@ OPEN_PLACES = 64
 @implements(np.take)
 def take(x: Bounded, indices: Any, axis: int | None = None, **kwargs: Any) -> Bounded:
     """As `np.take`, of indices that are not negative; where these are intervals, what holds all elements that may be
-    taken. Unpredictable (bounds.C4) where those are too many."""
+    taken: those that there are, for an index outside ends a run. Unpredictable (bounds.C4) where they are too many."""
     if not isinstance(indices, Bounded):
         return moved(x, lambda a: np.take(a, indices, axis=axis, **kwargs))
     low, high = indices.interval()
     most = float(np.max(high - low, initial=0.0))
     if not most < OPEN_PLACES:
         raise Unpredictable("the bounds leave open which elements are taken", label="bounds.C4")
-    first, last = np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
+    end = (x.size if axis is None else x.shape[axis]) - 1
+    first, last = (np.clip(e, 0, end).astype(np.int64) for e in (np.ceil(low), np.floor(high)))
     found = take(x, first, axis)
     for k in range(1, int(most) + 1):
         beside = take(x, np.minimum(first + k, last), axis)

@@ -18,6 +18,7 @@ from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
 from assay.verify.app.commands.conform import conform
 from assay.verify.app.commands.explain import explain
+from assay.verify.app.commands.export import export
 from assay.verify.app.commands.fuzz import fuzz
 from assay.verify.app.commands.judge import judge
 from assay.verify.app.commands.operators import operators
@@ -59,21 +60,8 @@ def before(
 
 
 for command in (
-    check,
-    judge,
-    run,
-    build,
-    verify,
-    prove,
-    reduce,
-    plan,
-    fuzz,
-    conform,
-    backends,
-    passes,
-    operators,
-    explain,
-):
+    check, judge, run, build, export, verify, prove, reduce, plan, fuzz, conform, backends, passes, operators, explain,
+):  # fmt: skip
     app.command()(command)
 
 

@@ -47,6 +47,7 @@ TOOLS = {
     "reference": ToolInfo(("onnx",), ("onnx",), ""),
     "tvm": ToolInfo(("apache-tvm",), ("tvm",), "tvm"),
     "torch": ToolInfo(("torch",), ("torch",), "torch", "a module"),
+    "xla": ToolInfo(("jaxlib",), ("jaxlib",), "stablehlo", "a module", freedoms=("flushes",)),
     "openvino": ToolInfo(("openvino",), ("openvino",), "openvino"),
     "tract": ToolInfo(("tract",), ("tract",), "tract", freedoms=("flushes",)),
     "opencv": ToolInfo(("opencv-python-headless",), ("cv2",), "opencv", freedoms=("flushes",)),

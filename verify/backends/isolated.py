@@ -100,7 +100,8 @@ class Isolated:
         number = next(self._numbers)
         model = subject.model
         files = list(files_of(model))
-        request = ("prepare", number, self.name, model.SerializeToString(), dict(subject.dims), list(wanted), files)
+        data, dims = model.SerializeToString(), dict(subject.dims)
+        request = ("prepare", number, self.name, data, dims, list(wanted), files, self._text(subject))
         self._ask(request)
         most = _longest(subject, wanted)
 
@@ -114,6 +115,14 @@ class Isolated:
             return answer
 
         return Crossed(run)
+
+    def _text(self, subject: Subject) -> str:
+        """The module as text, where it is the program and the backend takes modules; else ""."""
+        if not subject.is_exported or not getattr(of_ours(self.name), "takes_modules", False):
+            return ""
+        from assay.semantics.text.module_text import show
+
+        return show(subject.module)
 
     def close(self) -> None:
         """End the process, if there is one."""

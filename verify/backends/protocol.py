@@ -45,6 +45,9 @@ class Subject:
     files: Sequence[DataFile] = ()
     """Held while it is used: `model` may say of its large initializers that they lie in these files. A backend gets all
     of them in the model, but one of ours that can read them there."""
+    is_exported: bool = False
+    """Whether the module is the program, and the model what it was exported as. A backend that takes modules then gets
+    the module itself."""
 
     @property
     def outputs(self) -> list[str]:
@@ -79,13 +82,16 @@ def subject_of_model(model: onnx.ModelProto, dims: Mapping[str, int] | None = No
 
 class UnreadSubject(Subject):
     """An ONNX model as a subject that is imported when somebody asks what it means: many backends never do, and take
-    what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises."""
+    what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises. `text` is the module whose
+    export the model is, if it is one: that is what is meant."""
 
-    def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int]) -> None:
-        vars(self).update(model=model, dims=dict(dims), files=())
+    def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int], text: str = "") -> None:
+        vars(self).update(model=model, dims=dict(dims), files=(), is_exported=bool(text), text=text)
 
     @cached_property
     def _read(self) -> Subject:
+        if vars(self)["text"]:
+            return subject_of_text(vars(self)["text"], self.model)
         return subject_of_model(self.model, self.dims)
 
     @property
@@ -104,7 +110,17 @@ def subject_of_module(module: Module) -> Subject:
     from assay.lower.onnx_export import export_onnx
 
     tensors: dict[str, Expr] = {}
-    return Subject(module, export_onnx(module, tensors), tensors)
+    return Subject(module, export_onnx(module, tensors), tensors, is_exported=True)
+
+
+def subject_of_text(text: str, model: onnx.ModelProto) -> Subject:
+    """A module as text, whose export is the model. Where it is not, so that names may mean other tensors, it has only
+    the outputs. Raises what `parse` and `export_onnx` raise."""
+    from assay.semantics.text.module_text import parse
+
+    made = subject_of_module(parse(text))
+    same = made.model.SerializeToString(deterministic=True) == model.SerializeToString(deterministic=True)
+    return Subject(made.module, model, made.tensors if same else {}, is_exported=True)
 
 
 @runtime_checkable

@@ -71,6 +71,12 @@ def _onnx_tool(name: str) -> Backend:
     return next(b for b in RUNNERS if b.name == name)
 
 
+def _xla(name: str) -> Backend:
+    from assay.verify.backends.xla import Xla
+
+    return Xla(name)
+
+
 def _own(name: str) -> Backend:
     from assay.verify.backends.ours import NUMPY, C
 
@@ -86,6 +92,7 @@ BACKENDS: MutableMapping[str, Backend] = BuiltIn(
         "adversarial": _adversarial,
         "torch": lambda: _torch("torch"),
         "torch:core": lambda: _torch("torch:core", core=True),
+        "xla": lambda: _xla("xla"),
         "tvm": lambda: Tvm("tvm"),
         "tvm:cpu": lambda: Tvm.named("tvm:cpu", "cpu"),
         **{name: partial(_onnx_tool, name) for name in ONNX_TOOLS},

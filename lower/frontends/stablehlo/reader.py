@@ -29,6 +29,12 @@ MESH = "sdy.mesh"
 """The operation that names the devices that values are spread over, which says nothing of their elements."""
 
 
+def named_by(notes: dict[str, Any]) -> str:
+    """The name that our own export gives a parameter or result of main; "" where there is none."""
+    found = notes.get("assay.name", "")
+    return found if isinstance(found, str) else ""
+
+
 def module_texts(places: Places) -> list[ModuleText]:
     """The modules of a text; what stands outside of one is a module of its own. Invalid (`stablehlo.C1`)."""
     return run_task(ModuleReader(places, hlo_words(places)).modules())
@@ -128,15 +134,17 @@ class ModuleReader(WordReader):
         for _ in self.items(")"):
             params.append((yield self.param(declared=True)))
         results: list[TypeText] = []
+        notes: list[dict[str, Any]] = []
         if self.when("->"):
-            results = yield self.types()
+            results = yield self.types(notes)
         if self.when("attributes"):
             yield self.dictionary()
         body = None
         if self.when("{"):
             body = yield self.region()
         self.location()
-        return FunctionText(name.text[1:].strip('"'), private, params, results, body, start.start, name.end)
+        given = tuple(named_by(n) for n in notes)
+        return FunctionText(name.text[1:].strip('"'), private, params, results, body, start.start, name.end, given)
 
     def param(self, declared: bool = False) -> Task[Param]:
         """Read `%name: type {attributes} loc(...)`; a function that is only declared may leave out the name."""
@@ -146,10 +154,9 @@ class ModuleReader(WordReader):
             name = self.need_kind("value", "a parameter such as %arg0").text[1:]
             self.need(":")
         of = yield self.type()
-        if self.next.text == "{":
-            yield self.dictionary()
+        notes = (yield self.dictionary()) if self.next.text == "{" else {}
         self.location()
-        return Param(name, of, token.start)
+        return Param(name, of, token.start, named_by(notes))
 
     # --- regions ---------------------------------------------------------------------------------------------------
 

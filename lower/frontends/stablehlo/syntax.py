@@ -96,11 +96,12 @@ class Use:
 
 @dataclass(frozen=True, eq=False)
 class Param:
-    """A parameter of a function or a block."""
+    """A parameter of a function or a block; `given` is what `assay.name` calls it."""
 
     name: str
     type: TypeText
     start: int
+    given: str = ""
 
 
 @dataclass(eq=False)
@@ -132,7 +133,7 @@ class Operation:
 
 @dataclass(eq=False)
 class FunctionText:
-    """A function; `body` is None where it is only declared."""
+    """A function; `body` is None where it is only declared. `given` is what `assay.name` calls each result, or ""."""
 
     name: str
     private: bool
@@ -141,6 +142,7 @@ class FunctionText:
     body: Region | None
     start: int
     end: int
+    given: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)

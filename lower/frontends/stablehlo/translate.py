@@ -114,7 +114,9 @@ class Translator:
         results = yield self.inlined(text, list(params))
         self.builder.scope = outer
         body = results[0] if len(results) == 1 else graph.tuple_of(*results)
-        attrs = {UPPER: limits} if limits else {}
+        attrs: dict[str, Any] = {UPPER: limits} if limits else {}
+        if all(text.given) and len(set(text.given)) == len(results):
+            attrs["outputs"] = text.given
         made = graph.function(params, self.builder.around(body, scope), span=span)
         self.done[name] = replace(made, attrs=attrs)
         return self.done[name]
@@ -124,7 +126,7 @@ class Translator:
         params: list[Var] = []
         limits: dict[str, int] = {}
         for k, p in enumerate(text.params):
-            name = as_identifier(p.name or f"arg{k}")
+            name = p.given or as_identifier(p.name or f"arg{k}")
             params.append(graph.var(unused(name, [v.name for v in params]), self.typed(p.type, name, p)))
             scope_of = self.builder.params
             scope_of[params[-1]] = scope

@@ -239,16 +239,17 @@ class WordReader(TokenCursor):
             self.wrong(token, "a number of more than 64 bits")
         return value
 
-    def types(self) -> Task[list[TypeText]]:
-        """Read a type, or several in parentheses, each maybe with attributes and a location."""
+    def types(self, notes: list[dict[str, Any]] | None = None) -> Task[list[TypeText]]:
+        """Read a type, or several in parentheses, each maybe with attributes, which `notes` gets, and a location."""
         found: list[TypeText] = []
         if not self.when("("):
             found.append((yield self.type()))
             return found
         for _ in self.items(")"):
             found.append((yield self.type()))
-            if self.next.text == "{":
-                yield self.dictionary()
+            said = (yield self.dictionary()) if self.next.text == "{" else {}
+            if notes is not None:
+                notes.append(said)
             self.location()
         return found
 

@@ -294,3 +294,11 @@ def test_between_two_ends_where_a_function_is_not_defined_it_may_be(f: Callable[
 def test_the_tangent_of_a_large_number_is_known() -> None:
     y = np.tan(Bounded(np.array([2.0**41, 2.0**41]), np.array([0.0, 1e-3]), FLOAT32))
     assert np.isinf(y.radius).tolist() == [False, True]
+
+
+def test_an_index_that_may_be_outside_takes_what_is_there() -> None:
+    """A run in which it is outside ends there; what any other takes is held."""
+    x = np.array([10.0, 20.0, 30.0], np.float32)
+    for low, high, least, most in ((1, 5, 20, 30), (-2, 1, 10, 20), (-4, 9, 10, 30), (2, 2, 30, 30)):
+        found = ends(np.take(Bounded.exact(x), interval(low, high, INT64), axis=0))
+        assert found == pytest.approx((least, most))

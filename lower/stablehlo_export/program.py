@@ -1,0 +1,412 @@
+"""The walk over a program that becomes StableHLO (specs/lower.md, "Export").
+
+The program is taken in A-normal form. A call of a function of the module is a call of a private function; one of a
+local function is written as what it does; a function that calls itself as the last thing that it does is a `while`
+(`assay.lower.tail_loops`). All sizes are numbers: those of a function are what its arguments say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.lower.anf import function_to_anf
+from assay.lower.stablehlo_export import elementwise, movement, sorting, sums
+from assay.lower.stablehlo_export.items import (
+    HloActivation,
+    HloClosure,
+    HloItem,
+    fields_of,
+    holds_function,
+    refilled,
+    shaped_as,
+    type_of,
+    values_of,
+)
+from assay.lower.stablehlo_export.use import HloExportRule, HloUse
+from assay.lower.stablehlo_export.writer import HloBlock, HloValue, HloWriter
+from assay.lower.tail_loops import TailLoop, tail_loop_of
+from assay.semantics import graph
+from assay.semantics.dtypes import INT64, dtype
+from assay.semantics.errors import Invalid, Unsupported, placed
+from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, match_types
+from assay.semantics.linked import unlinked
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.ops import operator
+from assay.semantics.scalar import Dim, Expr as Scalar, simplify
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type, dims
+from assay.semantics.walk import fold_scoped, occurrences
+
+MOST_DEPTH = 100
+"""Regions inside one another; readers recurse over them."""
+
+RULES: dict[str, HloExportRule] = {**elementwise.TABLE, **movement.TABLE, **sorting.TABLE, **sums.TABLE}
+"""How each operator is said in StableHLO."""
+
+UNSAID: dict[str, str] = {
+    "det": "StableHLO has no determinant; elimination with its choice of pivots would be written out for each size",
+    "suppress": "StableHLO has no choice of boxes; a loop would be written for each batch and class",
+}
+"""The operators that are not said, each with the reason."""
+
+
+class HloExport:
+    """The export of one module as StableHLO."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module.resolved()
+        self.writer = HloWriter()
+        self.converted: dict[int, graph.Function] = {}
+        self.active: list[int] = []
+        """The functions that are being written where they are called."""
+        self.written: dict[tuple[str, tuple[str, ...]], tuple[str, Type]] = {}
+        """The names and results of the private functions that are written, by the function and the types of its
+        parameters."""
+
+    def text(self) -> str:
+        """The whole module, main first."""
+        main = self.module.main
+        types = [p.type for p in main.params]
+        if any(not isinstance(t, TensorType) for t in types):
+            raise Unsupported("a parameter of main is no tensor", label="stablehlo_export.C4")
+        for t in types:
+            self.static(t, {})
+        names = [p.name for p in main.params], list(main.attrs.get("outputs", ()))
+        self.function("main", HloClosure(main, None, "main"), types, names)
+        return "module {\n" + "\n".join(reversed(self.writer.functions)) + "\n}\n"
+
+    # --- functions
+
+    def function(
+        self, name: str, closure: HloClosure, types: Sequence[Type], names: tuple[list[str], list[str]] = ([], [])
+    ) -> Type:
+        """Write a function of the text, for arguments of these types; the type of its result. `names` are those of its
+        parameters and results, by which its reader may call them."""
+        blocks, self.writer.blocks = self.writer.blocks, [HloBlock()]
+        params = [self.fresh(t) for t in types]
+        result = run_task(self.activation(closure, params))
+        lines = self.writer.block.lines
+        self.writer.blocks = blocks
+        leaves = values_of(result)
+        given = [v for p in params for v in values_of(p)]
+        said = listed(given, names[0], [f"{v.name}: {v.type}" for v in given])
+        made = listed(leaves, names[1], [v.type for v in leaves])
+        private = "public" if name == "main" else "private"
+        end = f'"func.return"({", ".join(v.name for v in leaves)}) : ({", ".join(v.type for v in leaves)}) -> ()'
+        body = "\n".join([f"func.func {private} @{name}({said}) -> ({made}) {{", *lines, end, "}"])
+        self.writer.functions.append(body)
+        return type_of(result)
+
+    def fresh(self, of: Type) -> HloItem:
+        """Values with new names, of a type."""
+
+        def made(t: Type, inside: list[HloItem]) -> HloItem:
+            if isinstance(t, TensorType):
+                return self.writer.value(t.static_shape, t.dtype)
+            if isinstance(t, TupleType):
+                return tuple(inside)
+            raise Unsupported(f"a value of type {t}", label="stablehlo_export.C1")
+
+        return fold_scoped(of, fields_of, made)
+
+    def anf(self, function: graph.Function) -> graph.Function:
+        """A function in A-normal form, converted once."""
+        found = self.converted.get(id(function))
+        if found is None:
+            found = self.converted[id(function)] = function_to_anf(function, self.module).function
+        return found
+
+    def static(self, of: Type, sizes: Bound) -> Type:
+        """A type whose sizes are numbers. Unsupported (stablehlo_export.C3) where one is not known."""
+        found = instantiate(of, sizes)
+        for d in dims(found):
+            if not isinstance(simplify(d), int):
+                raise Unsupported(
+                    f"the size {d} of {of} is no number; say sizes with --dim", label="stablehlo_export.C3"
+                )
+        return found
+
+    def activation(self, closure: HloClosure, operands: Sequence[HloItem]) -> Task[HloItem]:
+        """A call, written as the body of the function."""
+        function = closure.function if closure.outer is not None else self.anf(closure.function)
+        if id(closure.function) in self.active:
+            raise Unsupported(
+                "a function calls itself, and not as the last thing that it does; StableHLO has no word for that",
+                where=function.span,
+                label="stablehlo_export.C1",
+            )
+        self.active.append(id(closure.function))
+        inside = HloActivation(closure.outer)
+        for p, item in zip(function.params, operands, strict=True):
+            self.bind(inside, p, item)
+        loop = tail_loop_of(function, closure.is_named)
+        result: HloItem
+        if loop is None:
+            result = yield self.body(function.body, inside)
+        else:
+            result = yield self.looped(loop, function, inside)
+        self.active.pop()
+        return result
+
+    def looped(self, loop: TailLoop, function: graph.Function, at: HloActivation) -> Task[HloItem]:
+        """A function that calls itself as the last thing that it does, as a while, and what stands behind that. Its
+        parameters are bound to what they begin with. What decides is written before each round and behind the last."""
+        starts = [at.values[p] for p in function.params]
+        flat = [v for item in starts for v in values_of(item)]
+        types = [(v.shape, v.dtype) for v in flat]
+
+        def bound(values: Sequence[HloValue]) -> HloActivation:
+            rest, inside = list(values), HloActivation(at.outer)
+            for p, item in zip(function.params, starts, strict=True):
+                count = len(values_of(item))
+                self.bind(inside, p, refilled(item, rest[:count]))
+                del rest[:count]
+            return inside
+
+        regions: list[str] = []
+        for is_test in (True, False):
+            params = [self.writer.value(*t) for t in types]
+            self.writer.blocks.append(HloBlock())
+            inside = bound(params)
+            yield self.bindings(loop.before, inside)
+            if is_test:
+                test = yield self.value(loop.condition, inside)
+                assert isinstance(test, HloValue)
+                if not loop.goes_on:
+                    (test,) = self.writer.op("stablehlo.not", [test], [(test.shape, test.dtype)])
+                regions.append(self.ended(test, params))
+                continue
+            yield self.bindings(loop.round, inside)
+            again = [v for item in (yield self.values(loop.again, inside)) for v in values_of(item)]
+            if [(v.shape, v.dtype) for v in again] != types:
+                raise Unsupported("the sizes of a loop's state change in a round", label="stablehlo_self.C3")
+            regions.append(self.ended(tuple(again), params))
+        behind = bound(self.writer.op("stablehlo.while", flat, types, {}, regions))
+        yield self.bindings(loop.before, behind)
+        result: HloItem = yield self.body(loop.end, behind)
+        return result
+
+    # --- bodies
+
+    def body(self, expr: graph.Expr, at: HloActivation) -> Task[HloItem]:
+        """The lets of a block in order; what its result stands for."""
+        lets, last = graph.let_chain(expr)
+        yield self.bindings(lets, at)
+        result: HloItem = yield self.value(last, at)
+        return result
+
+    def bindings(self, lets: Sequence[graph.Let], at: HloActivation) -> Task[None]:
+        """Lets in order."""
+        for let in lets:
+            with placed(let.value.span):
+                item: HloItem = yield self.value(let.value, at, let.var)
+            self.bind(at, let.var, item)
+
+    def bind(self, at: HloActivation, var: graph.Var, item: HloItem) -> None:
+        """Let a variable mean a value, and the symbols of its type the value's sizes."""
+        at.values[var] = item
+        if holds_function(item):
+            return
+        given = type_of(item)
+        if isinstance(var.type, ShapeType):
+            return
+        found: Bound = {}
+        try:
+            match_types([var.type], [given], found)
+        except Invalid:
+            return  # a shape inside of a tuple; what is wrong elsewhere is found where it is used
+        for symbol, size in found.items():
+            at.sizes.setdefault(symbol, size)
+
+    # --- nodes
+
+    def value(self, node: graph.Expr, at: HloActivation, var: graph.Var | None = None) -> Task[HloItem]:
+        """What an expression of atoms stands for; `var` is the variable that is bound to it."""
+        result: HloItem
+        match node:
+            case graph.Var():
+                return at.look(node)
+            case graph.GlobalVar(name=name):
+                found = self.module.definitions.get(name)
+                if isinstance(found, graph.Function):
+                    return HloClosure(found, None, name)
+                if name in self.module.constants:
+                    data = self.module.constants[name]
+                    return self.writer.constant(data, dtype(data.dtype))
+                raise _no_word(node)
+            case graph.Constant(data=data):
+                return self.writer.constant(data, dtype(data.dtype))
+            case graph.Function():
+                return HloClosure(node, at, "", var)
+            case graph.Tuple(fields=fields):
+                return tuple((yield self.values(fields, at)))
+            case graph.TupleGetItem(value=value, index=index):
+                whole = yield self.value(value, at)
+                assert isinstance(whole, tuple)
+                result = whole[index]
+                return result
+            case graph.OnDevice(value=value):
+                result = yield self.value(value, at)
+                return result
+            case graph.MatchCast(value=value):
+                result = yield self.value(value, at)
+                self.require_match(node, result, at)
+                return result
+            case graph.ShapeExpr(dims=parts):
+                numbers = [self.number(d, at) for d in parts]
+                return self.writer.constant(np.array(numbers, np.int64).reshape(len(numbers)), INT64)
+            case graph.ShapeOf(value=value):
+                of = yield self.value(value, at)
+                assert isinstance(of, HloValue)
+                return self.writer.constant(np.array(of.shape, np.int64).reshape(of.rank), INT64)
+            case graph.If():
+                result = yield self.branches(node, at)
+                return result
+            case graph.Call(op=Operator() as op):
+                operands = yield self.values(node.args, at)
+                return self.operation(op, op.check_attrs(node.attrs), operands, node.type, at)
+            case graph.Call(op=graph.Expr() as op):
+                callee = yield self.value(op, at)
+                operands = yield self.values(node.args, at)
+                if not isinstance(callee, HloClosure):
+                    raise _no_word(node)
+                result = yield self.called(callee, operands)
+                return result
+            case graph.CallTIR():
+                operands = yield self.values(node.args, at)
+                result = yield self.kernel(node, operands, at)
+                return result
+            case _:
+                raise _no_word(node)
+
+    def values(self, nodes: Sequence[graph.Expr], at: HloActivation) -> Task[list[HloItem]]:
+        """What several expressions stand for, left to right."""
+        items: list[HloItem] = []
+        for node in nodes:
+            items.append((yield self.value(node, at)))
+        return items
+
+    def number(self, d: Dim, at: HloActivation) -> int:
+        """A size as a number. Unsupported (stablehlo_export.C3) where it is not known."""
+        found = simplify(instantiate_dim(d, at.sizes)) if isinstance(d, Scalar) else d
+        if not isinstance(found, int):
+            raise Unsupported(f"the size {d} is only known in a run", label="stablehlo_export.C3")
+        return found
+
+    def require_match(self, node: graph.MatchCast, item: HloItem, at: HloActivation) -> None:
+        """Unsupported (stablehlo_export.C3): the cast reads sizes from elements, or does not hold."""
+        of = node.type
+        if isinstance(of, ShapeType):
+            raise Unsupported(
+                "sizes that are elements of a tensor are only known in a run", label="stablehlo_export.C3"
+            )
+        found: Bound = dict(at.sizes)
+        try:
+            match_types([instantiate(of, found)], [type_of(item)], {})
+        except Invalid as wrong:
+            raise Unsupported(f"sizes do not match: {wrong.message}", label="stablehlo_export.C3") from None
+
+    def operation(
+        self, op: Operator, attrs: Mapping[str, Any], operands: Sequence[HloItem], of: Type, at: HloActivation
+    ) -> HloItem:
+        """The call of an operator. Unsupported (`stablehlo_export.C2`) without a rule or tensor operands."""
+        if op.name not in RULES:
+            why = UNSAID.get(op.name, "nobody has said how")
+            raise Unsupported(f"{op.name} is not said in StableHLO: {why}", label="stablehlo_export.C2")
+        args = [item for item in operands if isinstance(item, HloValue)]
+        if len(args) != len(operands):
+            raise Unsupported(f"{op.name} of what is no tensor", label="stablehlo_export.C2")
+        known = {name: self.known(value, at) for name, value in attrs.items()}
+        result = self.static(op.type_rule(known, tuple(TensorType(a.shape, a.dtype) for a in args)), at.sizes)
+        made = RULES[op.name](HloUse(self.writer, op.name, known, tuple(args), result))
+        return made if isinstance(made, HloValue) else tuple(made)
+
+    def known(self, value: Any, at: HloActivation) -> Any:
+        """An attribute with numbers for its sizes."""
+        if isinstance(value, tuple):
+            return tuple(self.number(v, at) if isinstance(v, Scalar) else v for v in value)
+        return self.number(value, at) if isinstance(value, Scalar) else value
+
+    def kernel(self, node: graph.CallTIR, operands: Sequence[HloItem], at: HloActivation) -> Task[HloItem]:
+        """A tensor function as the operator that it claims to be, or those of its group one after another."""
+        kernel = self.module.kernel(node.func)
+        plain = unlinked(kernel)
+        group = self.module.group(plain)
+        if plain is not kernel or node.scalars or group is None and "operator" not in plain.attrs:
+            raise Unsupported(
+                f"tensor function {node.func} is no operator with tensors for operands; StableHLO has no word for loops"
+                " over elements",
+                label="stablehlo_export.C1",
+            )
+        if group is not None:
+            result: HloItem = yield self.activation(HloClosure(group, None), operands)
+            return result
+        op = operator(plain.attrs["operator"])
+        return self.operation(op, op.check_attrs(plain.attrs.get("attrs", {})), operands, node.type, at)
+
+    def called(self, closure: HloClosure, operands: Sequence[HloItem]) -> Task[HloItem]:
+        """A call: of a function of the module, as one; of a local one, as what it does."""
+        flat = [v for item in operands for v in values_of(item)]
+        if closure.outer is not None or any(map(holds_function, operands)) or id(closure.function) in self.active:
+            result: HloItem = yield self.activation(closure, operands)
+            return result
+        key = closure.name, tuple(str(type_of(item)) for item in operands)
+        if key not in self.written:
+            name = f"{plain_name(closure.name)}_{len(self.written)}"
+            self.written[key] = name, self.function(name, closure, [type_of(item) for item in operands])
+        name, of = self.written[key]
+        leaves = [t for t in occurrences(of, fields_of) if isinstance(t, TensorType)]
+        made = self.writer.op("func.call", flat, [(t.static_shape, t.dtype) for t in leaves], {"callee": f"@{name}"})
+        return shaped_as(of, made)
+
+    def branches(self, node: graph.If, at: HloActivation) -> Task[HloItem]:
+        """An If, each side as a region."""
+        condition = yield self.value(node.condition, at)
+        assert isinstance(condition, HloValue)
+        if len(self.writer.blocks) > MOST_DEPTH:
+            raise Unsupported(f"branches lie {MOST_DEPTH} deep", label="stablehlo_export.C5")
+        made: list[tuple[HloItem, str]] = []
+        for part in (node.then, node.otherwise):
+            made.append((yield self.region(part, HloActivation(at))))
+        (first, one), (_, other) = made
+        types = [(v.shape, v.dtype) for v in values_of(first)]
+        if not types:
+            return first
+        return refilled(first, self.writer.op("stablehlo.if", [condition], types, {}, [one, other]))
+
+    def region(self, expr: graph.Expr, at: HloActivation, params: Sequence[HloValue] = ()) -> Task[tuple[HloItem, str]]:
+        """What a block stands for inside of a region, and the region."""
+        self.writer.blocks.append(HloBlock())
+        item: HloItem = yield self.body(expr, at)
+        if holds_function(item):
+            raise Unsupported("a branch gives a function; StableHLO has no word for that", label="stablehlo_export.C1")
+        return item, self.ended(item, params)
+
+    def ended(self, item: HloItem, params: Sequence[HloValue]) -> str:
+        """The region that is being written, which gives these values."""
+        lines, leaves = self.writer.blocks.pop().lines, values_of(item)
+        head = [f"^bb0({', '.join(f'{p.name}: {p.type}' for p in params)}):"] if params else []
+        types = ", ".join(v.type for v in leaves)
+        end = f'"stablehlo.return"({", ".join(v.name for v in leaves)}) : ({types}) -> ()'
+        return "{\n" + "\n".join([*head, *lines, end]) + "\n}"
+
+
+def _no_word(node: graph.Expr) -> Unsupported:
+    return Unsupported(f"StableHLO has no word for {graph.show_head(node)}", label="stablehlo_export.C1")
+
+
+def listed(values: Sequence[HloValue], names: Sequence[str], texts: Sequence[str]) -> str:
+    """Parameters or results of a function, by the names that they have, if all have one that a text can hold."""
+    plain = all(n.isprintable() and not {'"', "\\"} & set(n) for n in names)
+    if not plain or len(names) != len(values) or len(set(names)) != len(names):
+        return ", ".join(texts)
+    return ", ".join(f'{t} {{assay.name = "{n}"}}' for t, n in zip(texts, names, strict=True))
+
+
+def plain_name(text: str) -> str:
+    """A name of a function that every reader takes."""
+    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text) or "f"

@@ -1,0 +1,56 @@
+"""`assay export`: what is written, how it is shown to mean the same, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assay.lower.stablehlo_export import RULES
+from tests.lower.frontends.stablehlo.test_stablehlo_programs import PROGRAMS
+from tests.verify.app.test_cli import assay
+
+
+@pytest.mark.parametrize("file", ["out.mlir", "out.onnx"])
+def test_a_program_is_written_and_proved(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / file
+    assert assay(monkeypatch, "export", PROGRAMS / "mlp.mlir", "-o", out) == 0
+    assert "read again: proved, the same for every input" in capsys.readouterr().out.replace("\n", " ")
+    assert assay(monkeypatch, "export", out, "-o", tmp_path / "again.mlir", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["language"], found["holds"], found["how"]) == ("StableHLO", True, "proved")
+
+
+def test_what_is_not_proved_is_tested_and_a_wrong_export_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "export", PROGRAMS / "cnn.mlir", "-o", tmp_path / "cnn.mlir"
+    assert assay(monkeypatch, *command) == 0
+    assert "tested, within the bounds on" in capsys.readouterr().out
+    monkeypatch.setitem(RULES, "nn.conv2d", lambda use: use.op("negate", RIGHT(use)))
+    assert assay(monkeypatch, *command) == 1
+    assert "wrong" in capsys.readouterr().out
+
+
+RIGHT = RULES["nn.conv2d"]
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("out.txt", "export.C1"), ("none/out.mlir", "output.C1")],
+)
+def test_what_is_no_file_to_write(
+    file: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert assay(monkeypatch, "export", PROGRAMS / "mlp.mlir", "-o", tmp_path / file) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_open_sizes_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert assay(monkeypatch, "export", PROGRAMS / "mlp_dynamic.mlir", "-o", tmp_path / "out.mlir") == 2
+    assert "stablehlo_export." in capsys.readouterr().err
