@@ -100,7 +100,8 @@ class Isolated:
         number = next(self._numbers)
         model = subject.model
         files = list(files_of(model))
-        request = ("prepare", number, self.name, model.SerializeToString(), dict(subject.dims), list(wanted), files)
+        data, original = model.SerializeToString(), subject.original
+        request = ("prepare", number, self.name, data, dict(subject.dims), list(wanted), files, original)
         self._ask(request)
         most = _longest(subject, wanted)
 

@@ -16,7 +16,7 @@ from assay.lower.frontends.onnx.data_files import DataFile
 from assay.lower.frontends.onnx.outside import with_data_inside, without
 from assay.lower.frontends.onnx.tensors import number_of
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.channel import element_name
 
@@ -45,6 +45,9 @@ class Subject:
     files: Sequence[DataFile] = ()
     """Held while it is used: `model` may say of its large initializers that they lie in these files. A backend gets all
     of them in the model, but one of ours that can read them there."""
+    original: bytes = b""
+    """The archive of a program of torch.export that the module was read from: PyTorch's backends run this program, and
+    not what the module would be as another."""
 
     @property
     def outputs(self) -> list[str]:
@@ -64,7 +67,9 @@ def whole(subject: Subject) -> Subject:
     model = with_data_inside(subject.model)
     if model is subject.model:
         return subject
-    return UnreadSubject(model, subject.dims) if isinstance(subject, UnreadSubject) else replace(subject, model=model)
+    if isinstance(subject, UnreadSubject):
+        return UnreadSubject(model, subject.dims, subject.original)
+    return replace(subject, model=model)
 
 
 def subject_of_model(model: onnx.ModelProto, dims: Mapping[str, int] | None = None, source: str = "") -> Subject:
@@ -81,8 +86,8 @@ class UnreadSubject(Subject):
     """An ONNX model as a subject that is imported when somebody asks what it means: many backends never do, and take
     what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises."""
 
-    def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int]) -> None:
-        vars(self).update(model=model, dims=dict(dims), files=())
+    def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int], original: bytes = b"") -> None:
+        vars(self).update(model=model, dims=dict(dims), files=(), original=original)
 
     @cached_property
     def _read(self) -> Subject:
@@ -105,6 +110,40 @@ def subject_of_module(module: Module) -> Subject:
 
     tensors: dict[str, Expr] = {}
     return Subject(module, export_onnx(module, tensors), tensors)
+
+
+def subject_of_export(module: Module, original: bytes) -> Subject:
+    """A program of torch.export as a subject: its archive, and the module exported. Where ONNX has no words for it, the
+    model is one operator of PyTorch, which other backends refuse."""
+    try:
+        return replace(subject_of_module(module), original=original)
+    except Unsupported as why:
+        if not why.label.startswith("onnx_export."):
+            raise
+        return Subject(module, _unsaid(module), original=original)
+
+
+def _unsaid(module: Module) -> onnx.ModelProto:
+    """A model with the inputs and outputs of a module, and one node between them that no other backend knows."""
+
+    def values(types: Mapping[str, Type]) -> list[onnx.ValueInfoProto]:
+        made = []
+        for name, of in types.items():
+            assert isinstance(of, TensorType)
+            shape = [d if isinstance(d, int) else str(d) for d in of.shape]
+            made.append(onnx.helper.make_tensor_value_info(name, number_of(of.dtype), shape))
+        return made
+
+    main = module.main
+    inputs = values({p.name: p.type for p in main.params})
+    outputs = values(dict(zip(main.attrs["outputs"], flatten(main.body.type), strict=True)))
+    node = onnx.helper.make_node(
+        "ExportedProgram", [i.name for i in inputs], [o.name for o in outputs], domain="org.pytorch"
+    )
+    graph = onnx.helper.make_graph([node], "program", inputs, outputs)
+    return onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("org.pytorch", 1)], ir_version=8
+    )
 
 
 @runtime_checkable

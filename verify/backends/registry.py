@@ -55,10 +55,13 @@ def _adversarial() -> Backend:
     return Adversary()
 
 
-def _torch(name: str, core: bool = False) -> Backend:
-    from assay.verify.backends.pytorch import Torch
+TORCH = ("torch", "torch:core", "torch:eager", "torch:compile", "torch:aot_eager", "torch:aot")
 
-    return Torch(name, core)
+
+def _torch(name: str) -> Backend:
+    from assay.verify.backends.pytorch import MODES, Torch
+
+    return Torch(name, **MODES[name])
 
 
 def _own(name: str) -> Backend:
@@ -74,8 +77,7 @@ BACKENDS: MutableMapping[str, Backend] = BuiltIn(
         "onnxruntime:basic": lambda: OnnxRuntime("onnxruntime:basic", "ORT_ENABLE_BASIC"),
         "reference": Reference,
         "adversarial": _adversarial,
-        "torch": lambda: _torch("torch"),
-        "torch:core": lambda: _torch("torch:core", core=True),
+        **{name: partial(_torch, name) for name in TORCH},
         "tvm": lambda: Tvm("tvm"),
         "tvm:cpu": lambda: Tvm.named("tvm:cpu", "cpu"),
         **{name: partial(_own, name) for name in ("numpy", "numpy:wide", "numpy:reversed", "c", "c:O0", "c:contract")},
