@@ -48,7 +48,7 @@ class Exported(Protocol):
 
 
 Program: TypeAlias = str | Path | onnx.ModelProto | Module | Exported
-"""A file (MODEL.onnx; FILE.py, TVMScript; FILE.relay; FILE.mlir, StableHLO; FILE.pt2, of torch.export), an ONNX model, a
+"""A file (MODEL.onnx; FILE.py, TVMScript; FILE.relay; FILE.mlir, StableHLO; FILE.pt2, torch.export), an ONNX model, a
 module, or an exported program of PyTorch."""
 Inputs: TypeAlias = Mapping[str, Any] | str | Path | None
 """Arrays by name, or an .npz file of them. A value that is no tensor is named by its parts, as in a file."""

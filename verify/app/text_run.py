@@ -1,5 +1,5 @@
-"""`assay run FILE.py`: a module written as text, TVMScript, Relay, StableHLO or of torch.export, on inputs from files or from a
-seed (specs/verify.md, "Command line").
+"""`assay run FILE.py`: a module written as text, TVMScript, Relay or StableHLO, or a program of torch.export, on inputs
+from files or from a seed (specs/verify.md, "Command line").
 """
 
 from __future__ import annotations

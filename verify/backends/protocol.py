@@ -141,9 +141,7 @@ def _unsaid(module: Module) -> onnx.ModelProto:
         "ExportedProgram", [i.name for i in inputs], [o.name for o in outputs], domain="org.pytorch"
     )
     graph = onnx.helper.make_graph([node], "program", inputs, outputs)
-    return onnx.helper.make_model(
-        graph, opset_imports=[onnx.helper.make_opsetid("org.pytorch", 1)], ir_version=8
-    )
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("org.pytorch", 1)], ir_version=8)
 
 
 @runtime_checkable

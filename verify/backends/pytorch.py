@@ -42,16 +42,16 @@ from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, cra
 from assay.verify.backends.pytorch_programs import Compiled, as_tensor, original_run
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
-
 Mode = Literal["export", "eager", "compile", "aot_eager", "aot"]
 
 
 @dataclass(frozen=True)
 class Torch:
-    """The program as torch.export has it, or decomposed into PyTorch's core operators (`core`); called as it is (eager),
-    compiled by inductor when it is first run (compile), or ahead of time to a library (aot), or traced ahead of time and
-    called (aot_eager). A subject that was read from a program of torch.export is run as that program. Else the graph
-    is calls of PyTorch's functions: branches are refused, and symbolic sizes get those of the inputs, once for each."""
+    """The program as torch.export has it, or decomposed into PyTorch's core operators (`core`); called as it is
+    (eager), compiled by inductor when it is first run (compile), or ahead of time to a library (aot), or traced ahead
+    of time and called (aot_eager). A subject that was read from a program of torch.export is run as that program. Else
+    the graph is calls of PyTorch's functions: branches are refused, and symbolic sizes get those of the inputs, once
+    for each."""
 
     name: str
     core: bool = False

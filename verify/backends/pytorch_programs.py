@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -21,7 +22,9 @@ class OriginalProgram:
 
     def __init__(self, torch: Any, subject: Subject, name: str) -> None:
         self.torch = torch
-        self.exported = torch.export.load(io.BytesIO(subject.original))
+        self.exported = torch.export.load(with_no_inputs(torch, subject.original))
+        if self.exported.example_inputs == ((), {}):
+            self.exported._example_inputs = None  # else PyTorch asks these for the names of the inputs
         self.names = [i.name for i in subject.model.graph.input]
         self.outputs = subject.outputs
         self.name = name
@@ -52,7 +55,7 @@ class OriginalProgram:
         return args, named
 
     def results(self, given: Any, module: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The results by the names that the subject has for them: what the program gives, and what it has written to."""
+        """The results by the names that the subject has for them: what the program gives and what it writes to."""
         spec = self.torch.export.graph_signature
         leaves = iter(self.torch.utils._pytree.tree_leaves(given, is_leaf=lambda x: x is None))
         found: dict[str, Any] = {}
@@ -89,6 +92,20 @@ class OriginalProgram:
         raise cannot(self.name, f"the program has no {name}")
 
 
+def with_no_inputs(torch: Any, archive: bytes) -> io.BytesIO:
+    """An archive with a place for the inputs that its program was made with, which PyTorch asks for: they are none."""
+    out = io.BytesIO(archive)
+    with zipfile.ZipFile(out, "a") as file:
+        root = file.namelist()[0].partition("/")[0]
+        name = f"{root}/data/sample_inputs/model.pt"
+        if name not in file.namelist():
+            empty = io.BytesIO()
+            torch.save(((), {}), empty)
+            file.writestr(name, empty.getvalue())
+    out.seek(0)
+    return out
+
+
 def original_run(
     torch: Any, subject: Subject, name: str, core: bool, compiled: Callable[[Any], Compiled]
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -115,4 +132,3 @@ def original_run(
 def as_tensor(torch: Any, value: Any) -> Any:
     """A result as a tensor: a size is a whole number."""
     return value if isinstance(value, torch.Tensor) else torch.tensor(value)
-

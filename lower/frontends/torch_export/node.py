@@ -269,7 +269,7 @@ class AtenNode:
         """A field of a tuple, named."""
         return self.builder.named(graph.get(value, index))
 
-    def with_(self, **changes: Any) -> AtenNode:
+    def with_(self, /, **changes: Any) -> AtenNode:
         """A copy with other arguments."""
         return replace(self, args={**self.args, **changes})
 

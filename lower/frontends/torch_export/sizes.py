@@ -84,8 +84,10 @@ FUNCTIONS: Mapping[str, tuple[Callable[[Sequence[Dim]], Dim], int]] = {
 """Functions of sizes, and how many operands each takes; 0: any."""
 TRUTHS = ("Equality", "Eq", "Unequality", "Ne", "GreaterThan", "Ge", "LessThan", "Le", "StrictGreaterThan", "Gt",
           "StrictLessThan", "Lt", "Not", "And", "Or")  # fmt: skip
-FLOATS = ("Float", "Rational", "ToFloat", "FloatTrueDiv", "IntTrueDiv", "FloatPow", "TruncToInt", "CeilToInt", "RoundToInt",
-          "FloorToInt", "OpaqueUnaryFn_sqrt", "Identity", "Where", "Piecewise", "ExprCondPair")  # fmt: skip
+FLOATS = (
+    "Float", "Rational", "ToFloat", "FloatTrueDiv", "IntTrueDiv", "FloatPow", "TruncToInt", "CeilToInt", "RoundToInt",
+    "FloorToInt", "OpaqueUnaryFn_sqrt", "Identity", "Where", "Piecewise", "ExprCondPair",
+)  # fmt: skip
 """Words that may stand in an expression that no size is read from: what nodes compute is followed by the nodes."""
 
 

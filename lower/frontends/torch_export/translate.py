@@ -145,10 +145,10 @@ class Translator:
     def results(self, whole: Interface, outputs: Sequence[Any], names: Names) -> dict[str, Expr]:
         """The results by name: what the program returns, and what it has written to."""
         found: dict[str, Expr] = {}
-        for given, value in zip(whole.outputs, outputs, strict=True):
+        for name, value in zip(whole.outputs, outputs, strict=True):
             made = self.as_result(value)
             if made is not None:
-                found[unused(identifier(given), found)] = made
+                found[unused(identifier(name), found)] = made
         said = set(whole.outputs)
         for given in whole.inputs:
             cell = names.get(given.name)
@@ -311,4 +311,3 @@ class Translator:
     def is_new(self, of: Symbol) -> bool:
         """Whether a symbol stands for a size that is found by a run, and has not been found yet."""
         return of.name[:1] == "u" and self.sizes.symbols.get(of.name) is of and of.name not in self.sizes.known
-

@@ -42,8 +42,8 @@ ATEN: dict[str, Rule] = {
 """By name, without the overload."""
 
 UNREAD: Mapping[tuple[str, ...], str] = {
-    ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal", "uniform",
-     "multinomial", "exponential", "geometric", "rrelu_with_noise"): "random numbers are left open",
+    ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal",
+     "uniform", "multinomial", "exponential", "geometric", "rrelu_with_noise"): "random numbers are left open",
     ("empty", "empty_like", "new_empty", "empty_strided", "empty_permuted", "new_empty_strided"):
         "its elements are whatever was in memory",
     ("convolution_backward", "native_layer_norm_backward", "native_group_norm_backward", "embedding_dense_backward",
@@ -64,7 +64,9 @@ UNREAD: Mapping[tuple[str, ...], str] = {
      "_scaled_dot_product_cudnn_attention"): "of GPUs",
     ("i0", "special_i0e", "special_i1", "special_i1e", "special_bessel_j0", "special_zeta", "polygamma", "igamma",
      "igammac", "nextafter", "heaviside", "ldexp", "frexp", "gcd", "lcm"): "not composed yet",
-    ("resize", "set_", "_to_sparse", "to_sparse", "sparse_mask"): "what lies in memory, or sparse tensors",
+    ("resize", "resize_", "set_", "_to_sparse", "to_sparse", "sparse_mask", "sym_stride", "sym_storage_offset",
+     "sym_is_contiguous"): "how a tensor lies in memory, or sparse tensors",
+    ("masked_scatter",): "not composed yet",
 }  # fmt: skip
 """Operators that are not read, and why."""
 

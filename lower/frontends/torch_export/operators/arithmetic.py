@@ -92,7 +92,7 @@ def multiply(node: AtenNode, x: Expr, y: Expr) -> Expr:
     return node.call("logical_and" if tensor_of(x).dtype is BOOL else "multiply", x, y)
 
 
-def divide(node: AtenNode) -> Expr:
+def divide(node: AtenNode) -> Any:
     """x / y; with a rounding mode the quotient rounded down, or towards 0."""
     mode = node.get("rounding_mode", None)
     if mode is None:
@@ -145,14 +145,16 @@ def fmod(node: AtenNode, x: Expr, y: Expr) -> Expr:
     return node.call("subtract", x, node.call("multiply", node.call("truncate_divide", x, y), y))
 
 
-def power(node: AtenNode) -> Expr:
+def power(node: AtenNode) -> Any:
     """x to the power y; of whole numbers by a known whole exponent of 0 or more, modulo 2^width."""
     base, exponent = node.operand("self"), node.operand("exponent")
     to = node.promoted(base, exponent)
     if to.is_float:
         return two(lambda node, x, y: node.call("power", x, y), names=("self", "exponent"))(node)
     if not isinstance(exponent, int) or exponent < 0 or to is BOOL:
-        raise node.unsupported(f"whole numbers and the exponent {exponent if isinstance(exponent, int) else 'a tensor'}")
+        raise node.unsupported(
+            f"whole numbers and the exponent {exponent if isinstance(exponent, int) else 'a tensor'}"
+        )
     factor, out = node.as_tensor(base, to), None
     rest = exponent
     while rest:

@@ -1,8 +1,7 @@
 """Branches and loops of torch.export (specs/lower.md, "torch.export").
 
-PyTorch: https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/export/programming_model.html and
-torch.cond, torch.while_loop, scan. A branch is an expression that only runs where it is taken; a loop is a local function
-that calls itself, and a short scan is unrolled.
+PyTorch: torch.cond, torch.while_loop, torch._higher_order_ops.scan. A branch is an expression that only runs where it
+is taken; a loop is a local function that calls itself, and a short scan is unrolled.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def listed(node: AtenNode, place: int) -> list[Any]:
 def run(node: AtenNode, of: Any, values: Sequence[Any]) -> Task[list[Any]]:
     """The results of a graph for values of its inputs."""
     assert node.subgraph is not None
-    return (yield node.subgraph(of, values))
+    return (yield from node.subgraph(of, values))
 
 
 def as_tensors(node: AtenNode, values: Sequence[Any]) -> list[Expr]:
@@ -81,7 +80,7 @@ def cond(node: AtenNode) -> Task[list[Any]]:
     then, otherwise = graph_of(node, 1, "true_fn"), graph_of(node, 2, "false_fn")
     values = listed(node, 3)
     if isinstance(test, bool):
-        return (yield run(node, then if test else otherwise, values))
+        return (yield from run(node, then if test else otherwise, values))
     if not isinstance(test, Expr):
         raise node.wrong("its condition is no truth")
     first, count = yield branch(node, then, values)
@@ -153,7 +152,7 @@ def inlined(place: int, first: int) -> AtenRule:
 
     def rule(node: AtenNode) -> Task[list[Any]]:
         values = list(node.args.values())[first:]
-        return (yield run(node, graph_of(node, place), values))
+        return (yield from run(node, graph_of(node, place), values))
 
     return rule
 

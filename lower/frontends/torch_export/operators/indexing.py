@@ -1,7 +1,7 @@
 """Gathers and scatters of ATen (specs/lower.md, "torch.export").
 
-PyTorch: https://docs.pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops. A place outside of an axis
-traps; a negative one counts from the end, where PyTorch allows it.
+PyTorch: https://docs.pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops. A place outside of an
+axis traps; a negative one counts from the end, where PyTorch allows it.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ def places_of(node: AtenNode, mask: Expr) -> list[Expr]:
     """Where a mask holds, along each axis; as many as only a run knows."""
     rank = tensor_of(mask).ndim
     found = node.call("nonzero", mask)
-    rows, count = node.field(found, 0), node.field(found, 1)
-    (size,) = node.builder.measured(count, "found")
-    rows = node.cut(rows, 1, 0, size)
+    (size,) = node.builder.measured(node.field(found, 1), "found")
+    rows = node.cut(node.field(found, 0), 1, 0, size)
     rows = claimed(node.builder, rows, (rank, size), node.builder.span)
     return [node.call("take", rows, node.constant(a, INT64), axis=0) for a in range(rank)]
 
@@ -64,8 +63,10 @@ def nonzero(node: AtenNode) -> Expr:
         raise node.unsupported("a scalar")
     places = places_of(node, truth(node, x))
     count = tensor_of(places[0]).shape[0]
-    return node.call("concat", *(node.shaped(p, count, 1) for p in places), axis=1) if len(places) > 1 else node.shaped(
-        places[0], count, 1
+    return (
+        node.call("concat", *(node.shaped(p, count, 1) for p in places), axis=1)
+        if len(places) > 1
+        else node.shaped(places[0], count, 1)
     )
 
 

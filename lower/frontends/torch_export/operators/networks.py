@@ -131,7 +131,8 @@ MOST_UNROLLED = 16
 def sequence(
     node: AtenNode, kind: Cell, x: Expr, states: Sequence[Expr], params: Sequence[Expr], back: bool
 ) -> Task[tuple[Expr, list[Expr]]]:
-    """One direction of one layer over a sequence whose first axis is time: what each step gives, and the last states."""
+    """One direction of one layer over a sequence whose first axis is time: what each step gives, and the last
+    states."""
     bias = len(params) > 2
     inputs = node.call("matmul", x, node.permuted(params[0], (1, 0)))
     inputs = node.call("add", inputs, params[2]) if bias else inputs

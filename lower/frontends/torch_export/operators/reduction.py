@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of, truth
 from assay.lower.frontends.torch_export.operators.arithmetic import largest, smallest, two
@@ -36,7 +37,7 @@ def summed(op: str) -> AtenRule:
     return rule
 
 
-def prod(node: AtenNode) -> Expr:
+def prod(node: AtenNode) -> Any:
     """The product, of an axis or of all."""
     if "dim" in node.args:
         node = node.with_(dim=[node.whole("dim")])
@@ -71,7 +72,7 @@ def extreme_place(most: bool) -> AtenRule:
     """`max` and `min`: of all elements, along an axis with places, or of two tensors."""
     whole, met = (extreme("max"), two(largest)) if most else (extreme("min"), two(smallest))
 
-    def rule(node: AtenNode) -> Expr | list[Expr]:
+    def rule(node: AtenNode) -> Any:
         if "other" in node.args:
             return met(node)
         if "dim" not in node.args:
@@ -188,7 +189,9 @@ def vector_norm(node: AtenNode) -> Expr:
     if math.isinf(power):
         y = node.call("max" if power > 0 else "min", size, axis=axes, keepdims=keep)
     elif power == 0:
-        y = node.call("sum", node.cast(node.call("not_equal", size, 0), tensor_of(size).dtype), axis=axes, keepdims=keep)
+        y = node.call(
+            "sum", node.cast(node.call("not_equal", size, 0), tensor_of(size).dtype), axis=axes, keepdims=keep
+        )
     elif power == 1:
         y = node.call("sum", size, axis=axes, keepdims=keep)
     elif power == 2:

@@ -1,7 +1,7 @@
 """Resizing of ATen (specs/lower.md, "torch.export").
 
-PyTorch: torch.nn.functional.interpolate. Places and weights are computed as ATen does it, in float32 (aten/src/ATen/native/
-UpSample.h), from sizes that are known.
+PyTorch: torch.nn.functional.interpolate. Places and weights are computed as ATen does it, in float32
+(aten/src/ATen/native/UpSample.h), from sizes that are known.
 """
 
 from __future__ import annotations

@@ -376,4 +376,3 @@ VIEWS: dict[str, ViewRule] = {
 
 COPIES: dict[str, str] = {f"{name}_copy": name for name in VIEWS}
 """Operators that are a view's copy: their value is the same, their name is as the program has it."""
-
