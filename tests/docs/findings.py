@@ -21,8 +21,9 @@ PAGES = {
     "onnxruntime-1.31.md": ("onnxruntime", "ONNX Runtime"),
     "onnx-reference-1.23.md": ("reference", "ReferenceEvaluator"),
     "tvm-0.27.md": ("tvm", "TVM"),
+    "torch-2.14.md": ("torch:eager", "PyTorch"),
 }
-BY_HAND = ("tvm-0.27.md",)
+BY_HAND = ("tvm-0.27.md", "torch-2.14.md")
 """Pages whose differences of specification are kept by hand."""
 
 

@@ -58,17 +58,18 @@ def linear(rank: int) -> AtenRule:
         x = node.work(given)
         of = tensor_of(x).dtype
         for a, (size, to, factor) in enumerate(zip(*targets(node, rank), strict=True)):
+            step = (F(size - 1) / F(to - 1) if to > 1 else F(0)) if corners else step_of(size, to, factor)
             line = np.arange(to, dtype=F)
-            if corners:
-                at = line * (F(size - 1) / F(to - 1) if to > 1 else F(0))
-            else:
-                at = np.maximum(step_of(size, to, factor) * (line + F(0.5)) - F(0.5), F(0))
+            at = line * step if corners else np.maximum(step * (line + F(0.5)) - F(0.5), F(0))
             low = np.minimum(np.floor(at).astype(np.int64), size - 1)
             high = np.minimum(low + 1, size - 1)
-            part = np.clip(at - low.astype(F), F(0), F(1))
+            # the distances are computed by the program, so that they may be rounded as a processor does it
+            y = node.call("multiply", node.constant(line if corners else line + F(0.5), FLOAT32), float(step))
+            y = y if corners else node.call("maximum", node.call("subtract", y, 0.5), 0)
+            part = node.cast(node.call("subtract", y, node.constant(low, FLOAT32)), of)
             below, above = (node.call("take", x, node.constant(p, INT64), axis=a + 2) for p in (low, high))
-            w = node.along(node.cast(node.constant(part, FLOAT32), of), a + 2, rank + 2)
-            rest = node.along(node.cast(node.constant(F(1) - part, FLOAT32), of), a + 2, rank + 2)
+            w = node.along(part, a + 2, rank + 2)
+            rest = node.call("subtract", node.constant(1, of), w)
             x = node.call("add", node.call("multiply", below, rest), node.call("multiply", above, w))
         return node.cast(x, tensor_of(given).dtype)
 
