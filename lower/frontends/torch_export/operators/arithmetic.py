@@ -123,7 +123,7 @@ def floor_quotient(node: AtenNode, x: Expr, y: Expr) -> Expr:
     up = node.call("greater", node.call("subtract", exact, down), 0.5)
     down = node.call("where", up, node.call("add", down, 1), down)
     plain = node.call("divide", x, y)
-    zero = node.call("where", is_minus(node, plain), constant_like(node, -0.0, x), constant_like(node, 0.0, x))
+    zero = node.call("multiply", plain, 0)  # with its sign
     down = node.call("where", node.call("equal", exact, 0), zero, down)
     return node.call("where", node.call("equal", y, 0), plain, down)
 

@@ -22,7 +22,8 @@ from assay.semantics.tasks import Task
 
 
 def attention(node: AtenNode) -> Expr:
-    """softmax(q k^T scale + mask) v. A row whose keys are all masked gives 0."""
+    """softmax(q k^T scale + mask) v. A row whose keys are all masked gives 0. Each step of narrow floats is rounded to
+    them, as the documentation's code does; who keeps more of them is allowed to."""
     if node.number("dropout_p", 0.0):
         raise node.unsupported("dropout_p, which draws random numbers,")
     given = [node.tensor(n) for n in ("query", "key", "value")]
@@ -35,8 +36,13 @@ def attention(node: AtenNode) -> Expr:
     else:
         width = node.as_tensor(of.shape[-1], of.dtype)
         scale = node.call("reciprocal", node.call("sqrt", width))
+    to = tensor_of(given[0]).dtype
+
+    def step(x: Expr) -> Expr:
+        return node.cast(node.cast(x, to), of.dtype)
+
     turned = node.permuted(k, (*range(rank - 2), rank - 1, rank - 2))
-    scores = node.call("multiply", node.call("matmul", q, turned), scale)
+    scores = step(node.call("multiply", step(node.call("matmul", q, turned)), scale))
     mask = node.optional("attn_mask")
     if node.flag("is_causal"):
         rows, columns = of.shape[-2], tensor_of(k).shape[-2]
@@ -45,11 +51,11 @@ def attention(node: AtenNode) -> Expr:
     if mask is not None and tensor_of(mask).dtype is BOOL:
         scores = node.call("where", mask, scores, constant_like(node, -math.inf, scores))
     elif mask is not None:
-        scores = node.call("add", scores, node.cast(mask, of.dtype))
-    weights = node.call("nn.softmax", scores, axis=rank - 1)
+        scores = step(node.call("add", scores, node.cast(mask, of.dtype)))
+    weights = step(node.call("nn.softmax", scores, axis=rank - 1))
     if mask is not None:
         weights = without_masked(node, scores, weights, rank - 1)
-    return node.cast(node.call("matmul", weights, v), tensor_of(given[0]).dtype)
+    return node.cast(node.call("matmul", weights, v), to)
 
 
 def _heads(node: AtenNode, x: Expr, q: Expr) -> Expr:

@@ -1,6 +1,6 @@
 """Resizing of ATen (specs/lower.md, "torch.export").
 
-PyTorch: torch.nn.functional.interpolate. Places and weights are computed as ATen does it, in float32
+PyTorch: torch.nn.functional.interpolate. Places are computed as ATen does it, in float32
 (aten/src/ATen/native/UpSample.h), from sizes that are known.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
-from assay.semantics.dtypes import FLOAT32, INT64
+from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 
 F = np.float32
@@ -49,37 +49,7 @@ def nearest(rank: int, exact: bool) -> AtenRule:
     return rule
 
 
-def linear(rank: int) -> AtenRule:
-    """Between the two nearest elements along each axis, by the distance from them."""
-
-    def rule(node: AtenNode) -> Expr:
-        given = node.tensor("input" if "input" in node.args else "self")
-        corners = node.flag("align_corners")
-        x = node.work(given)
-        of = tensor_of(x).dtype
-        for a, (size, to, factor) in enumerate(zip(*targets(node, rank), strict=True)):
-            step = (F(size - 1) / F(to - 1) if to > 1 else F(0)) if corners else step_of(size, to, factor)
-            line = np.arange(to, dtype=F)
-            at = line * step if corners else np.maximum(step * (line + F(0.5)) - F(0.5), F(0))
-            low = np.minimum(np.floor(at).astype(np.int64), size - 1)
-            high = np.minimum(low + 1, size - 1)
-            # the distances are computed by the program, so that they may be rounded as a processor does it
-            y = node.call("multiply", node.constant(line if corners else line + F(0.5), FLOAT32), float(step))
-            y = y if corners else node.call("maximum", node.call("subtract", y, 0.5), 0)
-            part = node.cast(node.call("subtract", y, node.constant(low, FLOAT32)), of)
-            below, above = (node.call("take", x, node.constant(p, INT64), axis=a + 2) for p in (low, high))
-            w = node.along(part, a + 2, rank + 2)
-            rest = node.call("subtract", node.constant(1, of), w)
-            x = node.call("add", node.call("multiply", below, rest), node.call("multiply", above, w))
-        return node.cast(x, tensor_of(given).dtype)
-
-    return rule
-
-
 TABLE: dict[str, AtenRule] = {
     **{f"upsample_nearest{r}d": nearest(r, exact=False) for r in (1, 2, 3)},
     **{f"_upsample_nearest_exact{r}d": nearest(r, exact=True) for r in (1, 2, 3)},
-    "upsample_linear1d": linear(1),
-    "upsample_bilinear2d": linear(2),
-    "upsample_trilinear3d": linear(3),
 }
