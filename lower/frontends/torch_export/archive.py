@@ -18,6 +18,7 @@ import numpy as np
 from assay.semantics.budget import claim
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.walk import pre_order
 
 Array = np.ndarray[Any, Any]
 Json = dict[str, Any]
@@ -218,11 +219,13 @@ def _without_notes(program: Json) -> Json:
     """A copy in which nodes have no notes and the program has no guards as code."""
     made: Json = json.loads(json.dumps(program))
     made["guards_code"] = []
-    open_: list[Any] = [made["graph_module"]["graph"]]
     made["graph_module"]["metadata"] = {}
-    while open_:
-        graph = open_.pop()
+    for graph in pre_order(made["graph_module"]["graph"], inner_graphs):
         for node in graph["nodes"]:
             node["metadata"] = {}
-            open_ += [i["arg"]["as_graph"]["graph"] for i in node["inputs"] if "as_graph" in i["arg"]]
     return made
+
+
+def inner_graphs(graph: Json) -> list[Json]:
+    """The graphs that are arguments of a graph's nodes."""
+    return [i["arg"]["as_graph"]["graph"] for n in graph["nodes"] for i in n["inputs"] if "as_graph" in i["arg"]]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assay.lower.frontends.torch_export.archive import Json, broken
+from assay.lower.frontends.torch_export.archive import Json, broken, inner_graphs
+from assay.semantics.walk import pre_order
 
 Check = Callable[[Any], bool]
 
@@ -166,16 +167,13 @@ def require_form(program: Json) -> None:
             raise broken(f"{name} of its signature is not of its form")
     if not _values(_range)(program.get("range_constraints", {})):
         raise broken("its range constraints are not of their form")
-    open_: list[Any] = [module.get("graph")]
-    while open_:
-        graph = open_.pop()
-        if not isinstance(graph, dict):
-            raise broken("a graph is missing")
+    if not isinstance(module.get("graph"), dict):
+        raise broken("its graph is missing")
+    for graph in pre_order(module["graph"], inner_graphs):
         for name, check in FIELDS.items():
             if not check(graph.get(name, {} if name.startswith("sym_") else None)):
                 raise broken(f"the part {name} of a graph is not of its form")
         _require_types(graph)
-        open_ += [i["arg"]["as_graph"]["graph"] for n in graph["nodes"] for i in n["inputs"] if "as_graph" in i["arg"]]
 
 
 def _require_types(graph: Json) -> None:
