@@ -35,9 +35,10 @@ TOOLS = {
     "mnn-3.6": "mnn",
     "iree-3.13": "iree-base-compiler",
     "tinygrad-0.14": "tinygrad",
+    "torch-2.14": "torch",
 }
 """The package in which the findings of each folder were made."""
-PROGRAMS = ("tvm-0.27",)
+PROGRAMS = ("tvm-0.27", "torch-2.14")
 """Folders whose findings are programs that end with 0 while they show, and with 1 when they are mended."""
 OUTCOMES = ("shows", "mended", "refused")
 HEAD = "## Versions"
@@ -70,7 +71,7 @@ def outcome(path: Path) -> str:
     """Run one finding with what is installed."""
     if path.parent.name in PROGRAMS:
         ended = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, timeout=300)
-        said = "TVM:" in ended.stdout and "right:" in ended.stdout
+        said = ("TVM:" in ended.stdout or "PyTorch:" in ended.stdout) and "right:" in ended.stdout
         return OUTCOMES[ended.returncode] if ended.returncode in (0, 1) and said else "refused"
     case = runpy.run_path(str(path))
     try:

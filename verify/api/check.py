@@ -20,7 +20,7 @@ from assay.lower.pool import Memory
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.how import DEFAULTS, How
-from assay.verify.api.programs import Array, Inputs, Program, input_arrays, opened, with_inputs
+from assay.verify.api.programs import Array, Inputs, Program, input_arrays, of_exported, opened, with_inputs
 from assay.verify.app import bound as binding, certificate, check as run, executable, signing
 from assay.verify.app.check import CheckRun, Line
 from assay.verify.app.judging import JudgedOutputs, isolated
@@ -330,8 +330,9 @@ def bound_of(program: Program) -> tuple[onnx.ModelProto | Module, str, binding.B
     if isinstance(program, str | Path):
         model, bound = binding.load_bound(Path(program))
         return model, Path(program).name, bound
-    if isinstance(program, Module):
-        return program, "", binding.Bound(binding.module_digest(program))
+    if not isinstance(program, onnx.ModelProto):
+        module = program if isinstance(program, Module) else of_exported(program)[0]
+        return module, "", binding.Bound(binding.module_digest(module))
     return program, "", binding.Bound(hashlib.sha256(program.SerializeToString(deterministic=True)).hexdigest())
 
 

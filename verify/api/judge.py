@@ -18,11 +18,11 @@ from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.types import Type, symbols
 from assay.verify.api.check import Backends, Progress, named_backends
-from assay.verify.api.programs import Inputs, Program, input_arrays, opened_outside, with_inputs
+from assay.verify.api.programs import Inputs, Program, input_arrays, opened_outside, with_inputs, with_original
 from assay.verify.app.judge_report import write_judged
 from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
-from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding
+from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding, subject_of_program
 from assay.verify.border.inputs import sized
 from assay.verify.judge.around import Cut, judge_around
 from assay.verify.judge.judgement import Judgement
@@ -95,7 +95,10 @@ def judge(
         for _, who in named:
             if isinstance(who, Isolated):
                 who.require_installed()
-        program, source, files = opened_outside(model)
+        exported = with_original(model)
+        original = b"" if exported is None else exported[1]
+        program, source, files = opened_outside(model if exported is None else exported[0])
+        source = source or (Path(model).name if isinstance(model, str | Path) else "")
         given = _with_recorded(program, input_arrays(inputs), recordings)
         program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
         others: list[Backend] = [who for _, who in named]
@@ -103,7 +106,7 @@ def judge(
         if isinstance(program, onnx.ModelProto) and second is None and not recordings:
             cut = Cut(program, places) if (places := without_meaning(program)) else None
         if cut is None:
-            subject, chosen = with_chosen_sizes(program, sizes, given, source, seed)
+            subject, chosen = with_chosen_sizes(program, sizes, given, source, seed, original=original)
         else:
             subject, chosen = sized_by_run(cut, others, sizes, given, seed)
         made = tuple(input_sets(subject.module, given, chosen_kinds, runs, seed))
@@ -219,6 +222,7 @@ def with_chosen_sizes(
     source: str,
     seed: int,
     among: Sequence[Sequence[int]] = SIZES,
+    original: bytes = b"",
 ) -> tuple[Subject, dict[str, int]]:
     """A program whose symbolic dims are numbers, and those of them that were chosen: the first `among` these on which
     it runs, else some that what it asserts of them allows. Invalid (judge.C1), or what all fail with: there is none."""
@@ -229,12 +233,12 @@ def with_chosen_sizes(
     open_ = list(dict.fromkeys(s for t in types for s in symbols(t) if s.name not in sizes))
     free = [s.name for s in open_]
     if not free:
-        return _subject(program, sizes, source), {}
+        return _subject(program, sizes, source, original), {}
     wrong: list[AssayError] = []
     rows = (dict(zip(free, chain(r[:1], cycle(r[1:] or r)), strict=False)) for r in among)
     for chosen in chain(rows, _by_facts(program, sizes, source, free, wrong)):
         try:
-            subject = _subject(program, {**sizes, **chosen}, source)
+            subject = _subject(program, {**sizes, **chosen}, source, original)
             ordinary = next(input_sets(subject.module, given, ["random"], 1, seed))
             graph.run(subject.module, ordinary.inputs)
         except (Invalid, Trap) as why:
@@ -269,12 +273,16 @@ def _by_facts(
         yield {s.name: n for s, n in found.items()}
 
 
-def _subject(program: onnx.ModelProto | Module, sizes: Mapping[str, int], source: str) -> Subject:
+def _subject(
+    program: onnx.ModelProto | Module, sizes: Mapping[str, int], source: str, original: bytes = b""
+) -> Subject:
     if isinstance(program, Module):
+        if not source.endswith(".py"):
+            return subject_of_program(sized(program, sizes), original)
         try:
             return subject_of_module(sized(program, sizes))
         except Unsupported as why:
-            if source.endswith(".py") and why.label.startswith("onnx_export."):
+            if why.label.startswith("onnx_export."):
                 hint = f"TVM takes a text as it is: assay check {source} --backend tvm --per-pass"
                 raise Unsupported(f"{why.message}; {hint}", where=why.where, label=why.label) from None
             raise

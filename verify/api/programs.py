@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Mapping
+from importlib import import_module
+from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import onnx
@@ -16,30 +19,51 @@ from assay.lower.frontends.onnx.data_files import DataFile
 from assay.lower.frontends.onnx.model import import_onnx, load_model
 from assay.lower.frontends.onnx.outside import with_data_outside
 from assay.lower.frontends.onnx.reading import read_model
-from assay.semantics.errors import placed
+from assay.lower.frontends.torch_export import parse_torch_export, plain_program
+from assay.semantics.errors import Invalid, Unsupported, placed
 from assay.semantics.files import on_disk
 from assay.semantics.module import Module
 from assay.verify import children
-from assay.verify.app.text_run import is_text, load_either, load_text
+from assay.verify.app.text_run import TORCH_EXPORT, export_bytes, is_text, load_either, load_text
 from assay.verify.border.inputs import all_dims, load_npz as load_arrays, sized
 from assay.verify.border.onnx_containers import with_tensors_only
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.border.onnx_words import with_numbers_only
 
 Array = np.ndarray[Any, Any]
-Program: TypeAlias = str | Path | onnx.ModelProto | Module
-"""A file (MODEL.onnx; FILE.py, TVMScript; FILE.relay; FILE.mlir, StableHLO), an ONNX model, or a module."""
+
+
+@runtime_checkable
+class Exported(Protocol):
+    """A program of `torch.export`, an `ExportedProgram`: what it has is only asked for by PyTorch."""
+
+    def run_decompositions(self) -> Any:
+        """The same program in fewer operators."""
+        ...
+
+    @property
+    def graph_signature(self) -> Any:
+        """Which inputs and outputs are whose."""
+        ...
+
+
+Program: TypeAlias = str | Path | onnx.ModelProto | Module | Exported
+"""A file (MODEL.onnx; FILE.py, TVMScript; FILE.relay; FILE.mlir, StableHLO; FILE.pt2, torch.export), an ONNX model, a
+module, or an exported program of PyTorch."""
 Inputs: TypeAlias = Mapping[str, Any] | str | Path | None
 """Arrays by name, or an .npz file of them. A value that is no tensor is named by its parts, as in a file."""
 Model = TypeVar("Model", onnx.ModelProto, Module)
 
 
-def load(path: str | Path, *, dims: Mapping[str, int] | None = None, name: str | None = None) -> Module:
-    """The module in a file: an ONNX model imported, or a text read and checked against the static rules.
+def load(path: str | Path | Exported, *, dims: Mapping[str, int] | None = None, name: str | None = None) -> Module:
+    """The module in a file: an ONNX model imported, or a text read and checked against the static rules; or that of an
+    exported program of PyTorch.
 
     `dims` gives symbolic dims of its main a number, by name; `name` says which module is meant where a text has
     several. Invalid: the file cannot be read, is ill-formed, or has no such dim. Unsupported: an operator is not known.
     """
+    if not isinstance(path, (str, Path)):
+        return sized(of_exported(path)[0], dims or {})
     path = Path(path)
     if is_text(path):
         return sized(load_text(path, name), dims or {})
@@ -50,7 +74,46 @@ def opened(program: Program) -> tuple[onnx.ModelProto | Module, str]:
     """A program that is not yet lowered, and the name of its file, "" if it has none."""
     if isinstance(program, str | Path):
         return load_either(Path(program)), Path(program).name
-    return program, ""
+    if isinstance(program, (onnx.ModelProto, Module)):
+        return program, ""
+    return of_exported(program)[0], ""
+
+
+def of_exported(program: Exported) -> tuple[Module, bytes]:
+    """The module of an exported program, and its archive. Where an operator of it is not known, the module is that of
+    the program in PyTorch's core operators. Invalid (torch_export.C9): it is no exported program."""
+    home = type(program).__module__
+    if type(program).__name__ != "ExportedProgram" or not home.startswith("torch.export."):
+        message = f"a {home}.{type(program).__name__} is no program; a file, a model, a module or an ExportedProgram is"
+        raise Invalid(message, label="torch_export.C9")
+    archive = archive_of(program)
+    try:
+        return parse_torch_export(archive, "the exported program"), archive
+    except Unsupported as wrong:
+        if wrong.label != "torch_export.C4":
+            raise
+    return parse_torch_export(archive_of(program.run_decompositions()), "the exported program"), archive
+
+
+def archive_of(program: Any) -> bytes:
+    """The archive that PyTorch writes of a program, without the inputs that it was made with."""
+    torch: Any = import_module("torch")
+    out = BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(program, out)
+    return out.getvalue()
+
+
+def with_original(program: Program) -> tuple[Module, bytes] | None:
+    """The module of a program of torch.export, a file or an exported program, and the archive that PyTorch may be given
+    of it: that of a file is written anew, with nothing in it but what was read. None: it is another program."""
+    if isinstance(program, (onnx.ModelProto, Module)):
+        return None
+    if isinstance(program, (str, Path)):
+        path = Path(program)
+        return plain_program(export_bytes(path), str(path)) if path.suffix in TORCH_EXPORT else None
+    return of_exported(program)
 
 
 def opened_outside(program: Program) -> tuple[onnx.ModelProto | Module, str, tuple[DataFile, ...]]:
@@ -63,6 +126,8 @@ def opened_outside(program: Program) -> tuple[onnx.ModelProto | Module, str, tup
             return program, "", ()
         case onnx.ModelProto():
             name, model = "", program
+        case Exported() if not isinstance(program, (str, Path)):
+            return *opened(program), ()
         case _:
             if is_text(Path(program)):
                 return *opened(program), ()

@@ -116,8 +116,18 @@ def _program(name: str, value: Any) -> Any:
 
     from assay.semantics.module import Module
 
-    taken = isinstance(value, Module | onnx.ModelProto)
+    taken = isinstance(value, Module | onnx.ModelProto) or _is_exported(value)
     return value if taken else _path(name, value, "a path, an ONNX model or a Module")
+
+
+def _is_exported(value: Any) -> bool:
+    from assay.verify.api.programs import Exported
+
+    return isinstance(value, Exported)
+
+
+def _file(name: str, value: Any) -> Any:
+    return value if _is_exported(value) else _path(name, value)
 
 
 def _inputs(name: str, value: Any) -> Any:
@@ -224,6 +234,7 @@ TAKEN: Mapping[str, Callable[[str, Any], Any]] = {
     "Program": _program,
     "Inputs": _inputs,
     "str | Path": _path,
+    "str | Path | Exported": _file,
     "str | Path | certificate.Stored": _directory,
     "str | Path | Iterable[BufferInfo]": _buffers,
     "int": _seed_or_whole,

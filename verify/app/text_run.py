@@ -1,5 +1,5 @@
-"""`assay run FILE.py`: a module written as text, TVMScript, Relay or StableHLO, on inputs from files or from a seed
-(specs/verify.md, "Command line").
+"""`assay run FILE.py`: a module written as text, TVMScript, Relay or StableHLO, or a program of torch.export, on inputs
+from files or from a seed (specs/verify.md, "Command line").
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from assay.lower.constants.binding import with_given_constants
 from assay.lower.frontends.onnx.model import load_model
 from assay.lower.frontends.relay import is_relay, parse_relay
 from assay.lower.frontends.stablehlo import is_stablehlo, parse_stablehlo
+from assay.lower.frontends.torch_export import parse_torch_export
 from assay.semantics.bytecode import EntryPoint
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.files import open_regular
+from assay.semantics.files import open_regular, read_bytes
 from assay.semantics.graph import Function
 from assay.semantics.memory import Bounds
 from assay.semantics.module import Module
@@ -58,6 +59,9 @@ RELAY = (".relay", ".rly")
 STABLEHLO = (".mlir", ".stablehlo")
 """The names of files that hold StableHLO."""
 
+TORCH_EXPORT = (".pt2",)
+"""The names of files that `torch.export.save` writes."""
+
 HEAD = 1 << 16
 """How many bytes of a file say whether it is Relay or StableHLO."""
 
@@ -65,7 +69,7 @@ HEAD = 1 << 16
 def is_text(path: Path) -> bool:
     """Whether a file holds a module of ours, as text or as an executable: by its name, or because it begins as Relay or
     StableHLO does, or as an executable."""
-    if path.suffix in (".py", *RELAY, *STABLEHLO) or is_packed(path):
+    if path.suffix in (".py", *RELAY, *STABLEHLO, *TORCH_EXPORT) or is_packed(path):
         return True
     try:
         with open_regular(path) as file:
@@ -85,6 +89,10 @@ def load_text(path: Path, name: str | None = None) -> Module:
         if name is not None:
             raise Invalid("an executable is one module: --module is for TVMScript", label="cli.C3")
         return load(path)
+    if path.suffix in TORCH_EXPORT:
+        if name is not None:
+            raise Invalid("a program of torch.export is one module: --module is for TVMScript", label="cli.C3")
+        return parse_torch_export(export_bytes(path), str(path))
     if is_bytecode(path):
         return parse_stablehlo(bytecode_text(path), str(path), name)
     source = Source.read(path)
@@ -97,6 +105,15 @@ def load_text(path: Path, name: str | None = None) -> Module:
     module = parse(source.text, source.file, name)
     check(module)
     return module
+
+
+def export_bytes(path: Path) -> bytes:
+    """The bytes of a file of torch.export. Invalid (torch_export.C1): it cannot be read."""
+    try:
+        return read_bytes(path)
+    except OSError as wrong:
+        message = f"cannot be read: {wrong.strerror or wrong}"
+        raise Invalid(message, where=str(path), label="torch_export.C1") from None
 
 
 def load_either(path: Path) -> onnx.ModelProto | Module:

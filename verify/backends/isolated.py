@@ -101,7 +101,8 @@ class Isolated:
         model = subject.model
         files = list(files_of(model))
         data, dims = model.SerializeToString(), dict(subject.dims)
-        request = ("prepare", number, self.name, data, dims, list(wanted), files, self._text(subject))
+        form = (self._text(subject), subject.original)
+        request = ("prepare", number, self.name, data, dims, list(wanted), files, *form)
         self._ask(request)
         most = _longest(subject, wanted)
 

@@ -16,7 +16,8 @@ from assay.lower.frontends.onnx.data_files import DataFile
 from assay.lower.frontends.onnx.outside import with_data_inside, without
 from assay.lower.frontends.onnx.tensors import number_of
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
-from assay.semantics.types import TensorType
+from assay.semantics.leaves import output_leaves
+from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.channel import element_name
 
@@ -48,6 +49,9 @@ class Subject:
     is_exported: bool = False
     """Whether the module is the program, and the model what it was exported as. A backend that takes modules then gets
     the module itself."""
+    original: bytes = b""
+    """The archive of a program of torch.export that the module was read from: PyTorch's backends run this program, and
+    not what the module would be as another."""
 
     @property
     def outputs(self) -> list[str]:
@@ -67,7 +71,9 @@ def whole(subject: Subject) -> Subject:
     model = with_data_inside(subject.model)
     if model is subject.model:
         return subject
-    return UnreadSubject(model, subject.dims) if isinstance(subject, UnreadSubject) else replace(subject, model=model)
+    if isinstance(subject, UnreadSubject):
+        return UnreadSubject(model, subject.dims, vars(subject)["text"], subject.original)
+    return replace(subject, model=model)
 
 
 def subject_of_model(model: onnx.ModelProto, dims: Mapping[str, int] | None = None, source: str = "") -> Subject:
@@ -85,8 +91,8 @@ class UnreadSubject(Subject):
     what our import refuses. Its `module` and `tensors` raise what `import_onnx` raises. `text` is the module whose
     export the model is, if it is one: that is what is meant."""
 
-    def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int], text: str = "") -> None:
-        vars(self).update(model=model, dims=dict(dims), files=(), is_exported=bool(text), text=text)
+    def __init__(self, model: onnx.ModelProto, dims: Mapping[str, int], text: str = "", original: bytes = b"") -> None:
+        vars(self).update(model=model, dims=dict(dims), files=(), is_exported=bool(text), text=text, original=original)
 
     @cached_property
     def _read(self) -> Subject:
@@ -118,9 +124,41 @@ def subject_of_text(text: str, model: onnx.ModelProto) -> Subject:
     the outputs. Raises what `parse` and `export_onnx` raise."""
     from assay.semantics.text.module_text import parse
 
-    made = subject_of_module(parse(text))
+    made = subject_of_program(parse(text))
     same = made.model.SerializeToString(deterministic=True) == model.SerializeToString(deterministic=True)
     return Subject(made.module, model, made.tensors if same else {}, is_exported=True)
+
+
+def subject_of_program(module: Module, original: bytes = b"") -> Subject:
+    """A module as a subject, whether ONNX has words for it or not: where it has none, the model is one node that only
+    backends that take modules, or the `original`, run. Raises what `export_onnx` raises of a module whose inputs and
+    outputs are no tensors."""
+    try:
+        return replace(subject_of_module(module), original=original)
+    except Unsupported as why:
+        types = [p.type for p in module.main.params] + flatten(module.main.body.type)
+        if not why.label.startswith("onnx_export.") or not all(isinstance(t, TensorType) for t in types):
+            raise
+        return Subject(module, _unsaid(module), is_exported=True, original=original)
+
+
+def _unsaid(module: Module) -> onnx.ModelProto:
+    """A model with the inputs and outputs of a module, and one node between them that no backend knows."""
+
+    def values(types: Mapping[str, Type]) -> list[onnx.ValueInfoProto]:
+        made = []
+        for name, of in types.items():
+            assert isinstance(of, TensorType)
+            shape = [d if isinstance(d, int) else str(d) for d in of.shape]
+            made.append(onnx.helper.make_tensor_value_info(name, number_of(of.dtype), shape))
+        return made
+
+    main = module.main
+    inputs = values({p.name: p.type for p in main.params})
+    outputs = values(dict(output_leaves(main)))
+    node = onnx.helper.make_node("WithoutWords", [i.name for i in inputs], [o.name for o in outputs], domain="assay")
+    graph = onnx.helper.make_graph([node], "program", inputs, outputs)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("assay", 1)], ir_version=8)
 
 
 @runtime_checkable

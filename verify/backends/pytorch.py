@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,27 +39,87 @@ from assay.semantics.walk import post_order
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.ours import with_results
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed
+from assay.verify.backends.pytorch_programs import Compiled, as_tensor, original_run
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
+
+Mode = Literal["export", "eager", "compile", "aot_eager", "aot"]
 
 
 @dataclass(frozen=True)
 class Torch:
-    """The exported program as it is, or decomposed into PyTorch's core operators. Branches are refused. Symbolic sizes
-    get those of the inputs, once for each."""
+    """The program as torch.export has it, or decomposed into PyTorch's core operators (`core`); called as it is
+    (eager), compiled by inductor when it is first run (compile), or ahead of time to a library (aot), or traced ahead
+    of time and called (aot_eager). A subject that was read from a program of torch.export is run as that program. Else
+    the graph is calls of PyTorch's functions: branches are refused, and symbolic sizes get those of the inputs, once
+    for each."""
 
     name: str
     core: bool = False
+    mode: Mode = "export"
+
+    @property
+    def accepts(self) -> Accepts:
+        """What its compiler is free to do, as it was measured (specs/verify.md, "Backends")."""
+        return EVERYTHING_KEPT
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Build and export a module of PyTorch. Invalid: not installed (backend.C1), or it cannot be said
         (backend.C2)."""
         try:
             import torch
-
-            from assay.verify.backends.torch_table import TABLE
         except ImportError:
             raise Invalid(
-                "the backend torch is not installed; pip install 'assay[torch]'", label="backend.C1"
+                f"the backend {self.name} is not installed; pip install 'assay[torch]'", label="backend.C1"
             ) from None
+        if self.mode in ("compile", "aot") and shutil.which("g++") is None and shutil.which("clang++") is None:
+            raise Invalid(f"the backend {self.name} needs a C++ compiler, and there is no g++", label="backend.C1")
+        if subject.original:
+            return self._prepared_original(torch, subject, wanted)
+        return self._prepared_graph(torch, subject, wanted)
+
+    def _prepared_original(self, torch: Any, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """The program that the subject was read from. It shows its outputs and nothing else."""
+        inner = [n for n in wanted if n not in subject.outputs]
+        if inner:
+            raise cannot(self.name, f"of a program of torch.export it shows the outputs, and not {inner[0]!r}")
+        names = list(wanted)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run = original_run(torch, subject, self.name, self.core, lambda m: self._compiled(torch, m))
+        except Exception as wrong:
+            raise self._failure(wrong, cannot) from wrong
+
+        def prepared(inputs: Mapping[str, Array]) -> dict[str, Array]:
+            tensors = {n: to_torch(torch, np.asarray(a)) for n, a in inputs.items()}
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    found = run(tensors)
+            except Exception as wrong:
+                raise self._failure(wrong, run_failed) from wrong
+            return {n: from_torch(torch, as_tensor(torch, found[n])) for n in names}
+
+        return prepared
+
+    def _compiled(self, torch: Any, module: Any, example: Sequence[Any] | None = None) -> Compiled:
+        """A module as this backend runs it."""
+        match self.mode:
+            case "compile":
+                compiled: Compiled = torch.compile(module, backend="inductor")
+                return compiled
+            case "aot_eager":
+                traced: Compiled = torch.compile(module, backend="aot_eager")
+                return traced
+            case "aot":
+                return ahead_of_time(torch, module, example)
+        made: Compiled = module
+        return made
+
+    def _prepared_graph(self, torch: Any, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """The graph as calls of PyTorch's functions."""
+        from assay.verify.backends.torch_table import TABLE
+
         module = inline(with_results(subject, wanted))
         names = list(wanted)
         for node in post_order(module.main.body):
@@ -77,13 +139,18 @@ class Torch:
                     sized = to_anf(module.with_(main=with_sizes(module.main, bound)))
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # of what PyTorch calls in itself
-                        exported = torch.export.export(_module(torch, TABLE, sized), tuple(given))
-                        known[key] = (exported.run_decompositions() if self.core else exported).module()
+                        made = _module(torch, TABLE, sized)
+                        if self.mode in ("export", "aot"):
+                            exported = torch.export.export(made, tuple(given))
+                            made = (exported.run_decompositions() if self.core else exported).module()
+                        known[key] = self._compiled(torch, made, given)
             except Exception as wrong:
                 # tracing raises classes of all kinds
                 raise self._failure(wrong, cannot) from wrong
             try:
-                results = known[key](*given)
+                with torch.no_grad(), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    results = known[key](*given)
             except Exception as wrong:
                 raise self._failure(wrong, run_failed) from wrong
             return {n: from_torch(torch, r) for n, r in zip(names, results, strict=True)}
@@ -96,6 +163,31 @@ class Torch:
         if "INTERNAL ASSERT FAILED" in str(raised) or raised.kind.startswith("Internal"):
             return crashed(self.name, raised, raised.place_in(""))
         return (cannot if isinstance(wrong, NotImplementedError) else otherwise)(self.name, wrong)
+
+
+MODES: Mapping[str, Mapping[str, Any]] = {
+    "torch": {}, "torch:core": {"core": True}, "torch:eager": {"mode": "eager"}, "torch:compile": {"mode": "compile"},
+    "torch:aot_eager": {"mode": "aot_eager"}, "torch:aot": {"mode": "aot"},
+}  # fmt: skip
+"""The backends of PyTorch by name, and how each runs a program."""
+
+
+def ahead_of_time(torch: Any, module: Any, example: Sequence[Any] | None) -> Compiled:
+    """A library that AOTInductor makes of a module, loaded again. Where the inputs are not known yet, it is made at the
+    first run, for their sizes; and for others again."""
+    known: dict[tuple[Any, ...], Compiled] = {}
+
+    def call(*args: Any, **named: Any) -> Any:
+        leaves = torch.utils._pytree.tree_leaves((args, named))
+        key = tuple((tuple(a.shape), str(a.dtype)) if isinstance(a, torch.Tensor) else a for a in leaves)
+        if key not in known:
+            exported = torch.export.export(module, args, named)
+            with tempfile.TemporaryDirectory() as folder:
+                path = torch._inductor.aoti_compile_and_package(exported, package_path=f"{folder}/program.pt2")
+                known[key] = torch._inductor.aoti_load_package(path)
+        return known[key](*args, **named)
+
+    return call
 
 
 KNOWN = (Var, Constant, GlobalVar, Let, MatchCast, OnDevice, Tuple, TupleGetItem)

@@ -55,10 +55,13 @@ def _adversarial() -> Backend:
     return Adversary()
 
 
-def _torch(name: str, core: bool = False) -> Backend:
-    from assay.verify.backends.pytorch import Torch
+TORCH = ("torch", "torch:core", "torch:eager", "torch:compile", "torch:aot_eager", "torch:aot")
 
-    return Torch(name, core)
+
+def _torch(name: str) -> Backend:
+    from assay.verify.backends.pytorch import MODES, Torch
+
+    return Torch(name, **MODES[name])
 
 
 ONNX_TOOLS = ("openvino", "tract", "opencv", "mnn", "tinygrad", "iree", "emx-onnx-cgen")
@@ -90,8 +93,7 @@ BACKENDS: MutableMapping[str, Backend] = BuiltIn(
         "onnxruntime:basic": lambda: OnnxRuntime("onnxruntime:basic", "ORT_ENABLE_BASIC"),
         "reference": Reference,
         "adversarial": _adversarial,
-        "torch": lambda: _torch("torch"),
-        "torch:core": lambda: _torch("torch:core", core=True),
+        **{name: partial(_torch, name) for name in TORCH},
         "xla": lambda: _xla("xla"),
         "tvm": lambda: Tvm("tvm"),
         "tvm:cpu": lambda: Tvm.named("tvm:cpu", "cpu"),

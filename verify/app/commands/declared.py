@@ -26,7 +26,8 @@ Model = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="an ONNX model, or a module as text: FILE.py (TVMScript), FILE.relay or FILE.mlir (StableHLO)",
+        help="an ONNX model, or a module as text: FILE.py (TVMScript), FILE.relay or FILE.mlir (StableHLO); or"
+        " FILE.pt2 (torch.export)",
         show_default=False,
     ),
 ]

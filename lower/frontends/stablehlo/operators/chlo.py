@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from assay.lower.frontends.composing import Composer
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.calls import constant
 from assay.lower.frontends.stablehlo.operators.contraction import product_of
@@ -23,7 +24,7 @@ def narrow_only(node: HloNode, x: Expr) -> None:
         raise node.unsupported(f"elements of {tensor_of(x).dtype}")
 
 
-def digamma(node: HloNode, x: Expr) -> Expr:
+def digamma(node: Composer, x: Expr) -> Expr:
     """The derivative of log(gamma(x)): by reflection below 1/2, then ten steps up, then its asymptotic series. NaN at
     the poles."""
     w = wide(node, x)
@@ -48,7 +49,7 @@ def digamma(node: HloNode, x: Expr) -> Expr:
     return loosened(node, found, w, x)
 
 
-def lgamma(node: HloNode, x: Expr) -> Expr:
+def lgamma(node: Composer, x: Expr) -> Expr:
     """log(|gamma(x)|): by reflection below 1/2, then ten steps up, then Stirling's series."""
     w = wide(node, x)
     of = tensor_of(w).dtype
@@ -73,12 +74,12 @@ def lgamma(node: HloNode, x: Expr) -> Expr:
     return loosened(node, found, w, x, times=4 if tensor_of(x).dtype is of else 1)
 
 
-def _large_lgamma(node: HloNode, y: Expr) -> Expr:
+def _large_lgamma(node: Composer, y: Expr) -> Expr:
     """y (log(y) - 1), which is as near as the numbers are dense there."""
     return node.call("multiply", y, node.call("subtract", node.call("log", y), 1))
 
 
-def loosened(node: HloNode, y: Expr, w: Expr, x: Expr, times: int = 1) -> Expr:
+def loosened(node: Composer, y: Expr, w: Expr, x: Expr, times: int = 1) -> Expr:
     """`free`, and off by as much, or by several `times` as much, at a root too, where what meets there is rounded: a
     multiple of e^0 - 1, which is 0."""
     of = tensor_of(x).dtype

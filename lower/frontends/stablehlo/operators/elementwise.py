@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from assay.lower.frontends.composing import Composer
 from assay.lower.frontends.stablehlo.node import HloNode, HloRule, tensor_of
 from assay.lower.frontends.stablehlo.operators.functions import cbrt, expm1, free, log1p, wide
 from assay.lower.frontends.stablehlo.syntax import Dialect
@@ -194,13 +195,13 @@ def round_away(node: HloNode) -> Expr:
     return with_sign(node, whole, x)
 
 
-def is_minus(node: HloNode, x: Expr) -> Expr:
+def is_minus(node: Composer, x: Expr) -> Expr:
     """Whether the sign of a number is minus, that of a zero too: then its reciprocal is below 0."""
     zero = node.call("less", node.call("reciprocal", x), 0)
     return node.call("where", node.call("equal", x, 0), zero, node.call("less", x, 0))
 
 
-def with_sign(node: HloNode, size: Expr, x: Expr) -> Expr:
+def with_sign(node: Composer, size: Expr, x: Expr) -> Expr:
     """A number of at least 0 with the sign of another, that of a zero too; NaN where the other is."""
     signed = node.call("where", is_minus(node, x), node.call("negative", size), size)
     return node.call("where", node.call("equal", x, x), signed, x)
@@ -211,6 +212,11 @@ def atan2(node: HloNode) -> Expr:
     smaller magnitude through the larger."""
     a, b = pair(node)
     require(node, a, "float")
+    return angle_of(node, a, b)
+
+
+def angle_of(node: Composer, a: Expr, b: Expr) -> Expr:
+    """The angle of the point (b, a)."""
     y, x = wide(node, a), wide(node, b)
     high, wide_side = node.call("abs", y), node.call("abs", x)
     least, most = node.call("minimum", high, wide_side), node.call("maximum", high, wide_side)

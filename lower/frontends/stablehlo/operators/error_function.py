@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from assay.lower.frontends.stablehlo.node import HloNode, tensor_of
+from assay.lower.frontends.composing import Composer
+from assay.lower.frontends.stablehlo.node import tensor_of
 from assay.lower.frontends.stablehlo.operators.functions import free, polynomial, wide
 from assay.semantics.graph import Expr
 
@@ -33,12 +34,12 @@ FAR = [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.0057395
 """M. Giles, Approximating the erfinv function (2010): polynomials that are right to about seven digits."""
 
 
-def ratio(node: HloNode, x: Expr, of: tuple[list[float], list[float]]) -> Expr:
+def ratio(node: Composer, x: Expr, of: tuple[list[float], list[float]]) -> Expr:
     """One polynomial by another."""
     return node.call("divide", polynomial(node, x, of[0]), polynomial(node, x, of[1]))
 
 
-def scaled(node: HloNode, y: Expr) -> Expr:
+def scaled(node: Composer, y: Expr) -> Expr:
     """e^(y^2) erfc(y) for y of at least `LEAST`."""
     near, far = node.call("minimum", y, 4), node.call("maximum", y, 4)
     inverse = node.call("reciprocal", node.call("multiply", far, far))
@@ -48,7 +49,7 @@ def scaled(node: HloNode, y: Expr) -> Expr:
     return node.call("where", node.call("greater", y, 4), above, ratio(node, near, MIDDLE))
 
 
-def bell(node: HloNode, y: Expr) -> Expr:
+def bell(node: Composer, y: Expr) -> Expr:
     """e^(-y^2). The square of y rounded to a sixteenth is exact; what is left of it is small."""
     coarse = node.call("divide", node.call("floor", node.call("multiply", y, 16)), 16)
     rest = node.call("multiply", node.call("subtract", y, coarse), node.call("add", y, coarse))
@@ -56,7 +57,7 @@ def bell(node: HloNode, y: Expr) -> Expr:
     return node.call("multiply", large, node.call("exp", node.call("negative", rest)))
 
 
-def erfc(node: HloNode, x: Expr) -> Expr:
+def erfc(node: Composer, x: Expr) -> Expr:
     """1 - erf(x), without that difference where it would lose digits."""
     w = wide(node, x)
     of = tensor_of(w).dtype
@@ -66,7 +67,7 @@ def erfc(node: HloNode, x: Expr) -> Expr:
     return free(node, node.call("where", node.call("greater", w, LEAST), above, below), x)
 
 
-def erf_inv(node: HloNode, x: Expr) -> Expr:
+def erf_inv(node: Composer, x: Expr) -> Expr:
     """The number whose error function is x: up to 1/2 by Newton's method on erf, above on the logarithm of erfc, of
     which 1 - |x| is exact."""
     w = wide(node, x)
@@ -95,7 +96,7 @@ def erf_inv(node: HloNode, x: Expr) -> Expr:
     return free(node, node.call("where", outside, node.constant(float("nan"), of), y), x)
 
 
-def guessed(node: HloNode, size: Expr, left: Expr) -> Expr:
+def guessed(node: Composer, size: Expr, left: Expr) -> Expr:
     """Where Newton's method begins, from |x| and 1 - |x|: Giles' polynomials, and where float32 has no numbers the root
     of -log(1 - |x|)."""
     depth = node.call("negative", node.call("log", node.call("multiply", left, node.call("add", size, 1))))

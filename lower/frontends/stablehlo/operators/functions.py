@@ -7,23 +7,24 @@ bound that our own elementary functions have.
 
 from __future__ import annotations
 
-from assay.lower.frontends.stablehlo.node import HloNode, tensor_of
+from assay.lower.frontends.composing import Composer
+from assay.lower.frontends.stablehlo.node import tensor_of
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.graph import Expr
 
 
-def free(node: HloNode, y: Expr, to: Expr) -> Expr:
+def free(node: Composer, y: Expr, to: Expr) -> Expr:
     """`y` in the dtype of `to`, times e^0: the number itself, with the bound of an elementary function."""
     of = tensor_of(to).dtype
     return node.call("multiply", node.cast(y, of), node.call("exp", node.constant(0, of)))
 
 
-def wide(node: HloNode, x: Expr) -> Expr:
+def wide(node: Composer, x: Expr) -> Expr:
     """`x` in float64."""
     return node.cast(x, FLOAT64)
 
 
-def polynomial(node: HloNode, x: Expr, coefficients: list[float]) -> Expr:
+def polynomial(node: Composer, x: Expr, coefficients: list[float]) -> Expr:
     """A polynomial by Horner's rule; the highest power first."""
     total: Expr = node.constant(coefficients[0], tensor_of(x).dtype)
     for c in coefficients[1:]:
@@ -31,7 +32,7 @@ def polynomial(node: HloNode, x: Expr, coefficients: list[float]) -> Expr:
     return total
 
 
-def expm1(node: HloNode, x: Expr) -> Expr:
+def expm1(node: Composer, x: Expr) -> Expr:
     """e^x - 1. With u = e^x rounded it is (u - 1) * x / log(u), where the error of u cancels (Kahan)."""
     w = wide(node, x)
     u = node.call("exp", w)
@@ -43,7 +44,7 @@ def expm1(node: HloNode, x: Expr) -> Expr:
     return free(node, y, x)
 
 
-def log1p(node: HloNode, x: Expr) -> Expr:
+def log1p(node: Composer, x: Expr) -> Expr:
     """log(1 + x). With u = 1 + x rounded it is log(u) * x / (u - 1), where the error of u cancels (Kahan)."""
     w = wide(node, x)
     u = node.call("add", w, 1)
@@ -55,7 +56,7 @@ def log1p(node: HloNode, x: Expr) -> Expr:
     return free(node, y, x)
 
 
-def cbrt(node: HloNode, x: Expr) -> Expr:
+def cbrt(node: Composer, x: Expr) -> Expr:
     """The cube root, with the sign of x: a power of 1/3, and one step of Newton's method."""
     w = wide(node, x)
     size = node.call("abs", w)

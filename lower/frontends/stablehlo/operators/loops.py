@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from assay.lower.frontends.composing import Composer
 from assay.lower.frontends.stablehlo.build import Scope
-from assay.lower.frontends.stablehlo.node import HloNode
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr, Var
@@ -17,7 +17,7 @@ Step = Callable[[Var, Sequence[Var]], Task[Sequence[Expr]]]
 """What the states are behind one round, given its number and what they were."""
 
 
-def counted_loop(node: HloNode, count: Dim, starts: Sequence[Expr], step: Step) -> Task[list[Expr]]:
+def counted_loop(node: Composer, count: Dim, starts: Sequence[Expr], step: Step) -> Task[list[Expr]]:
     """The states behind `count` rounds that begin with `starts`."""
     builder = node.builder
     end = node.amount(count)

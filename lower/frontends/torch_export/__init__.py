@@ -1,0 +1,30 @@
+"""Programs of `torch.export`, from the archive that PyTorch writes (specs/lower.md, "torch.export").
+
+    module = parse_torch_export(Path("model.pt2").read_bytes(), "model.pt2")
+
+PyTorch is not needed, and no code of the file is run.
+"""
+
+from __future__ import annotations
+
+from assay.semantics.module import Module
+
+__all__ = ["parse_torch_export", "plain_program"]
+
+
+def parse_torch_export(data: bytes, source: str = "<bytes>") -> Module:
+    """The module of an archive. Invalid or Unsupported, with the node, where it is none or not handled."""
+    from assay.lower.frontends.torch_export.archive import read_archive
+    from assay.lower.frontends.torch_export.translate import to_module
+
+    return to_module(read_archive(data), source)
+
+
+def plain_program(data: bytes, source: str = "<bytes>") -> tuple[Module, bytes]:
+    """The module of an archive, and the archive again with nothing in it but what was read: what PyTorch may be given
+    of a file that comes from somebody else."""
+    from assay.lower.frontends.torch_export.archive import plain_archive, read_archive
+    from assay.lower.frontends.torch_export.translate import to_module
+
+    archive = read_archive(data)
+    return to_module(archive, source), plain_archive(archive)

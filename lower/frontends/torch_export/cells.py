@@ -1,0 +1,70 @@
+"""Values that share memory: views, and tensors that are written (specs/lower.md, "torch.export").
+
+A program of torch.export may write to a tensor (`add_`, `copy_`), and to a part of one by a view of it. Here a tensor
+has a cell. A view is a cell that knows how it is read from the tensor that it is a view of, and how it is written back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from assay.semantics.errors import Unsupported
+from assay.semantics.graph import Expr
+
+Read = Callable[[Expr], Expr]
+"""What a view is of its whole."""
+Write = Callable[[Expr, Expr], Expr]
+"""The whole with a view replaced: of the whole and the view's new value."""
+
+
+@dataclass(eq=False)
+class Cell:
+    """A tensor that may be written."""
+
+    value: Expr
+    whole: Cell | None = None
+    read: Read | None = None
+    """None where it may be a copy."""
+    back: Write | None = None
+    version: int = 0
+    seen: int = 0
+    """The version of the whole that `value` was read from."""
+    written: bool = field(default=False)
+
+    def chain(self) -> list[Cell]:
+        """This cell, what it is a view of, and so on."""
+        found = [self]
+        while (above := found[-1].whole) is not None:
+            found.append(above)
+        return found
+
+    def get(self) -> Expr:
+        """The value as it is now."""
+        for cell in reversed(self.chain()[:-1]):
+            assert cell.whole is not None
+            if cell.seen != cell.whole.version:
+                if cell.read is None:
+                    message = "a tensor is written of which this may be a view or a copy, as its strides are"
+                    raise Unsupported(message, label="torch_export.C7")
+                cell.value = cell.read(cell.whole.value)
+                cell.seen = cell.whole.version
+                cell.version += 1
+        return self.value
+
+    def put(self, value: Expr) -> None:
+        """Write a value, and with it what this is a view of."""
+        self.get()
+        new = value
+        cells = self.chain()
+        for cell in cells:
+            if cell.whole is not None and cell.back is None:
+                raise Unsupported("a write to a view of this kind is not handled", label="torch_export.C7")
+            cell.value = new
+            cell.version += 1
+            cell.written = True
+            if cell.whole is not None and cell.back is not None:
+                new = cell.back(cell.whole.value, new)
+        for cell in cells[:-1]:
+            assert cell.whole is not None
+            cell.seen = cell.whole.version

@@ -1,0 +1,230 @@
+"""Products and convolutions of ATen (specs/lower.md, "torch.export").
+
+PyTorch: https://docs.pytorch.org/docs/stable/torch.html#blas-and-lapack-operations. Sums may be taken in any order; of
+narrow floats they are in float32, and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.semantics.graph import Expr
+from assay.semantics.ops.sizes import product
+from assay.semantics.scalar import Dim
+
+
+def product_of(node: AtenNode, a: Expr, b: Expr) -> Expr:
+    """The matrix product, in the dtype that ATen adds up in."""
+    return node.call("matmul", node.work(a), node.work(b))
+
+
+def matmul(*names: str) -> AtenRule:
+    """The product of two tensors."""
+
+    def rule(node: AtenNode) -> Expr:
+        a, b = (node.tensor(n) for n in names)
+        return node.cast(product_of(node, a, b), tensor_of(a).dtype)
+
+    return rule
+
+
+def linear(node: AtenNode) -> Expr:
+    """x times the transposed weight, plus the bias."""
+    x, w = node.tensor("input"), node.tensor("weight")
+    turned = node.permuted(w, (1, 0)) if tensor_of(w).ndim == 2 else w
+    y = product_of(node, x, turned)
+    if node.has("bias"):
+        y = node.call("add", y, node.work(node.tensor("bias")))
+    return node.cast(y, tensor_of(x).dtype)
+
+
+def added(first: str, second: str, sum_of: int | None = None, outer: bool = False) -> AtenRule:
+    """beta times self plus alpha times a product; self is not looked at where beta is 0."""
+
+    def rule(node: AtenNode) -> Expr:
+        a, b = node.work(node.tensor(first)), node.work(node.tensor(second))
+        if outer:
+            a, b = node.shaped(a, -1, 1), node.shaped(b, 1, -1)
+        y = node.call("multiply" if outer else "matmul", a, b)
+        if sum_of is not None:
+            y = node.call("sum", y, axis=(sum_of,), keepdims=False)
+        of = tensor_of(y).dtype
+        alpha, beta = node.get("alpha", 1), node.get("beta", 1)
+        y = y if alpha == 1 else node.call("multiply", y, node.as_tensor(alpha, of))
+        x = node.work(node.tensor())
+        to = tensor_of(node.tensor()).dtype
+        if beta == 0:
+            return node.cast(y, to)
+        x = x if beta == 1 else node.call("multiply", x, node.as_tensor(beta, of))
+        return node.cast(node.call("add", x, y), to)
+
+    return rule
+
+
+def outer(node: AtenNode) -> Expr:
+    """Each element of one vector times each of another."""
+    a, b = node.together(node.tensor(), node.tensor("vec2"))
+    return node.call("multiply", node.shaped(a, *tensor_of(a).shape, 1), node.shaped(b, 1, *tensor_of(b).shape))
+
+
+# --- einsum
+
+
+def einsum(node: AtenNode) -> Expr:
+    """Products summed over letters: of two operands after another, each pair as a matrix product."""
+    text = str(node.get("equation")).replace(" ", "")
+    xs = node.tensors("tensors")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(xs) or "." in text:
+        raise node.unsupported(f"the equation {text!r}")
+    if not arrow:
+        right = "".join(sorted(c for c in set(left) if left.count(c) == 1 and c.isalpha()))
+    to = tensor_of(xs[0]).dtype
+    work = [node.work(x) for x in xs]
+    for t, x in zip(terms, work, strict=True):
+        if len(set(t)) != len(t) or len(t) != tensor_of(x).ndim:
+            raise node.unsupported(f"the equation {text!r}, with a letter twice in a term,")
+    letters, y = terms[0], work[0]
+    for k, (t, x) in enumerate(zip(terms[1:], work[1:], strict=True)):
+        needed = set("".join(terms[k + 2 :])) | set(right)
+        letters, y = _pair(node, letters, y, t, x, needed)
+    letters, y = _summed(node, letters, y, set(right))
+    return node.cast(node.permuted(y, [letters.index(c) for c in right]), to)
+
+
+def _summed(node: AtenNode, letters: str, x: Expr, needed: set[str]) -> tuple[str, Expr]:
+    axes = tuple(k for k, c in enumerate(letters) if c not in needed)
+    if not axes:
+        return letters, x
+    return "".join(c for c in letters if c in needed), node.call("sum", x, axis=axes, keepdims=False)
+
+
+def _pair(node: AtenNode, p: str, x: Expr, q: str, y: Expr, needed: set[str]) -> tuple[str, Expr]:
+    """Two operands as a matrix product: letters that both have and that stay, those of one, those summed over."""
+    p, x = _summed(node, p, x, needed | set(q))
+    q, y = _summed(node, q, y, needed | set(p))
+    both = [c for c in p if c in q and c in needed]
+    over = [c for c in p if c in q and c not in needed]
+    rows, columns = [c for c in p if c not in q], [c for c in q if c not in p]
+    size = {c: d for s, t in ((p, x), (q, y)) for c, d in zip(s, tensor_of(t).shape, strict=True)}
+
+    def sizes(of: Sequence[str]) -> list[Dim]:
+        return [size[c] for c in of]
+
+    a = node.permuted(x, [p.index(c) for c in (*both, *rows, *over)])
+    b = node.permuted(y, [q.index(c) for c in (*both, *over, *columns)])
+    a = node.shaped(a, *sizes(both), product(sizes(rows)), product(sizes(over)))
+    b = node.shaped(b, *sizes(both), product(sizes(over)), product(sizes(columns)))
+    made = node.shaped(node.call("matmul", a, b), *sizes(both), *sizes(rows), *sizes(columns))
+    return "".join((*both, *rows, *columns)), made
+
+
+# --- convolution
+
+
+def _batched(node: AtenNode, x: Expr, rank: int) -> tuple[Expr, bool]:
+    """An input with its axis of items; whether it had one."""
+    of = tensor_of(x)
+    return (x, True) if of.ndim == rank + 2 else (node.shaped(x, 1, *of.shape), False)
+
+
+def convolution(node: AtenNode) -> Expr:
+    """A convolution, or a transposed one."""
+    given, w = node.tensor("input"), node.work(node.tensor("weight"))
+    rank = tensor_of(w).ndim - 2
+    if not 1 <= rank <= 3:
+        raise node.unsupported(f"weights of {rank + 2} axes")
+    x, had = _batched(node, node.work(given), rank)
+    bias = node.optional("bias")
+    ones, zeros = (1,) * rank, (0,) * rank
+    strides, dilation = (node.spatial(n, rank, ones) for n in ("stride", "dilation"))
+    groups = node.whole("groups", 1)
+    more = [] if bias is None else [node.work(bias)]
+    if node.flag("transposed", node.name.startswith("conv_transpose")):
+        padding, extra = (node.spatial(n, rank, zeros) for n in ("padding", "output_padding"))
+        x, w = spread_out(node, x, w, strides, padding, extra, dilation, groups)
+        y = node.call(f"nn.conv{rank}d", x, w, *more, strides=ones, padding=zeros * 2, dilation=dilation, groups=groups)
+    else:
+        widths = _padding(node, rank, tensor_of(w).shape[2:], dilation)
+        y = node.call(f"nn.conv{rank}d", x, w, *more, strides=strides, padding=widths, dilation=dilation, groups=groups)
+    y = node.cast(y, tensor_of(given).dtype)
+    return y if had else node.shaped(y, *tensor_of(y).shape[1:])
+
+
+def _padding(node: AtenNode, rank: int, kernel: Sequence[Dim], dilation: Sequence[int]) -> tuple[int, ...]:
+    """How much is added before each axis, then after each: the same, but for the word `same`."""
+    said = node.get("padding", [0])
+    if said == "valid":
+        return (0,) * (2 * rank)
+    if said == "same":
+        whole = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True) if isinstance(k, int)]
+        return (*(t // 2 for t in whole), *(t - t // 2 for t in whole))
+    return node.spatial("padding", rank, (0,) * rank) * 2
+
+
+def spread_out(
+    node: AtenNode, x: Expr, w: Expr, strides: Sequence[int], padding: Sequence[int], extra: Sequence[int],
+    dilation: Sequence[int], groups: int,
+) -> tuple[Expr, Expr]:  # fmt: skip
+    """The input with zeros between its elements and around them, and the weights the other way round: what a transposed
+    convolution is a convolution of."""
+    rank = len(strides)
+    of = tensor_of(w)
+    ins, outs = of.shape[0], of.shape[1]
+    if not isinstance(ins, int) or ins % groups:
+        raise node.wrong(f"{ins} channels in {groups} groups")
+    last = -(2**63)
+    w = node.call("strided_slice", w, axes=tuple(range(2, rank + 2)), begin=(-1,) * rank, end=(last,) * rank,
+                  strides=(-1,) * rank)  # fmt: skip
+    kernel = of.shape[2:]
+    w = node.shaped(w, groups, ins // groups, outs, *kernel)
+    w = node.permuted(w, (0, 2, 1, *range(3, rank + 3)))
+    w = node.shaped(w, product([groups, outs]), ins // groups, *kernel)
+    before, after = [0, 0], [0, 0]
+    for a in range(rank):
+        x = between(node, x, a + 2, strides[a] - 1)
+        size = kernel[a]
+        assert isinstance(size, int)
+        reach = dilation[a] * (size - 1) - padding[a]
+        before.append(reach)
+        after.append(reach + extra[a])
+    return node.call("nn.pad", x, pad_width=(*before, *after), mode="constant", pad_value=0.0), w
+
+
+def between(node: AtenNode, x: Expr, axis: int, count: int) -> Expr:
+    """So many zeros between neighbouring elements of an axis."""
+    if not count:
+        return x
+    shape = tensor_of(x).shape
+    lone = node.shaped(x, *shape[: axis + 1], 1, *shape[axis + 1 :])
+    zeros = node.full((*shape[: axis + 1], count, *shape[axis + 1 :]), 0, tensor_of(x).dtype)
+    whole = node.call("concat", lone, zeros, axis=axis + 1)
+    long = product([shape[axis], count + 1])
+    return node.cut(node.shaped(whole, *shape[:axis], long, *shape[axis + 1 :]), axis, 0, long - count)
+
+
+TABLE: dict[str, AtenRule] = {
+    "addbmm": added("batch1", "batch2", sum_of=0),
+    "addmm": added("mat1", "mat2"),
+    "addmv": added("mat", "vec"),
+    "addr": added("vec1", "vec2", outer=True),
+    "baddbmm": added("batch1", "batch2"),
+    "bmm": matmul("self", "mat2"),
+    "conv1d": convolution,
+    "conv2d": convolution,
+    "conv3d": convolution,
+    "conv_transpose1d": convolution,
+    "conv_transpose2d": convolution,
+    "conv_transpose3d": convolution,
+    "convolution": convolution,
+    "dot": matmul("self", "tensor"),
+    "einsum": einsum,
+    "ger": outer,
+    "linear": linear,
+    "matmul": matmul("self", "other"),
+    "mm": matmul("self", "mat2"),
+    "mv": matmul("self", "vec"),
+    "outer": outer,
+}

@@ -1,0 +1,296 @@
+"""Gathers and scatters of ATen (specs/lower.md, "torch.export").
+
+PyTorch: https://docs.pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops. A place outside of an
+axis traps; a negative one counts from the end, where PyTorch allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.lower.frontends.stretching import claimed
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of, truth
+from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
+from assay.semantics.graph import Expr
+from assay.semantics.ops.sizes import product
+from assay.semantics.scalar import Dim
+
+
+def counted(node: AtenNode, shape: Sequence[Dim], axis: int) -> Expr:
+    """For each element of a tensor of that shape its place along an axis."""
+    return node.stretched(node.along(node.line(shape[axis]), axis, len(shape)), *shape)
+
+
+def tuples(node: AtenNode, places: Sequence[Expr]) -> Expr:
+    """Places along axes as index tuples, along a last axis."""
+    shape = tensor_of(places[0]).shape
+    parts = [node.shaped(node.cast(p, INT64), *shape, 1) for p in places]
+    return node.call("concat", *parts, axis=len(shape)) if len(parts) > 1 else parts[0]
+
+
+def elements_at(node: AtenNode, indices: Expr, axis: int) -> Expr:
+    """Index tuples: `indices` along an axis, each element's own place along the others."""
+    shape = tensor_of(indices).shape
+    return tuples(node, [indices if a == axis else counted(node, shape, a) for a in range(len(shape))])
+
+
+def gather(node: AtenNode) -> Expr:
+    """The elements at places along an axis, and at the same place along the others."""
+    x, index = node.tensor(), node.tensor("index")
+    axis = node.axis(tensor_of(x).ndim)
+    if not tensor_of(x).ndim:
+        return node.shaped(x, *tensor_of(index).shape)
+    return node.call("gather_nd", x, elements_at(node, index, axis))
+
+
+# --- indices of several axes
+
+
+def places_of(node: AtenNode, mask: Expr) -> list[Expr]:
+    """Where a mask holds, along each axis; as many as only a run knows."""
+    rank = tensor_of(mask).ndim
+    found = node.call("nonzero", mask)
+    (size,) = node.builder.measured(node.field(found, 1), "found")
+    rows = node.cut(node.field(found, 0), 1, 0, size)
+    rows = claimed(node.builder, rows, (rank, size), node.builder.span)
+    return [node.call("take", rows, node.constant(a, INT64), axis=0) for a in range(rank)]
+
+
+def nonzero(node: AtenNode) -> Expr:
+    """The places of elements that are not 0, a row for each."""
+    x = node.tensor()
+    if not tensor_of(x).ndim:
+        raise node.unsupported("a scalar")
+    places = places_of(node, truth(node, x))
+    count = tensor_of(places[0]).shape[0]
+    return (
+        node.call("concat", *(node.shaped(p, count, 1) for p in places), axis=1)
+        if len(places) > 1
+        else node.shaped(places[0], count, 1)
+    )
+
+
+def masked_select(node: AtenNode) -> Expr:
+    """The elements where a mask holds."""
+    x, mask = node.tensor(), truth(node, node.tensor("mask"))
+    both = node.call("logical_and", mask, node.call("equal", node.line(1), 0))
+    shape = tensor_of(node.call("where", both, x, x)).shape
+    x, mask = node.stretched(x, *shape), node.stretched(mask, *shape)
+    return node.call("gather_nd", x, tuples(node, places_of(node, mask)))
+
+
+class Indexed:
+    """A tensor with index tensors for some of its axes: those axes first, the others behind."""
+
+    def __init__(self, node: AtenNode, x: Expr, given: Sequence[Expr | None]) -> None:
+        self.node = node
+        indices: list[Expr | None] = []
+        for i in given:
+            if i is not None and tensor_of(i).dtype is BOOL:
+                indices += places_of(node, i)
+            else:
+                indices.append(i)
+        rank = tensor_of(x).ndim
+        self.axes = [a for a, i in enumerate(indices) if i is not None]
+        self.rest = [a for a in range(rank) if a not in self.axes]
+        there = [i for i in indices if i is not None]
+        if not there or len(indices) > rank:
+            raise node.wrong(f"{len(indices)} indices for {x.type}")
+        total: Expr = node.cast(there[0], INT64)
+        for i in there[1:]:
+            total = node.call("add", total, node.cast(i, INT64))
+        self.shape = tensor_of(total).shape
+        self.where = tuples(node, [node.stretched(node.cast(i, INT64), *self.shape) for i in there])
+        self.moved = node.permuted(x, (*self.axes, *self.rest))
+        neighbours = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
+        self.front = self.axes[0] if neighbours else 0
+
+    @property
+    def order(self) -> list[int]:
+        """The axes of the result, of a tensor that has the axes of the indices first: these stand where the axes that
+        are indexed stood, if those are neighbours."""
+        count = len(self.shape)
+        rest = list(range(count, count + len(self.rest)))
+        return [*rest[: self.front], *range(count), *rest[self.front :]]
+
+
+def index(node: AtenNode) -> Expr:
+    """The slices at index tensors, as NumPy's advanced indexing."""
+    found = Indexed(node, node.tensor(), node.get("indices"))
+    return node.permuted(node.call("gather_nd", found.moved, found.where), found.order)
+
+
+def index_put(node: AtenNode) -> Expr:
+    """With values at index tensors, in place of what is there or added to it."""
+    x, given, values = node.tensor(), node.get("indices"), node.tensor("values")
+    of = tensor_of(x)
+    there = [i for i in given if i is not None]
+    values = node.cast(values, of.dtype)
+    if len(given) == 1 and tensor_of(there[0]).dtype is BOOL and product(tensor_of(values).shape) == 1:
+        mask = there[0]
+        mask = node.shaped(mask, *tensor_of(mask).shape, *(1,) * (of.ndim - tensor_of(mask).ndim))
+        value = node.shaped(values)
+        value = node.call("add", x, value) if node.flag("accumulate") else value
+        return node.call("where", mask, value, x)
+    found = Indexed(node, x, given)
+    sizes = tensor_of(found.moved).shape
+    shape = [*found.shape, *sizes[len(found.axes) :]]
+    values = node.stretched(values, *(shape[a] for a in found.order))
+    values = node.permuted(values, [found.order.index(a) for a in range(len(shape))])
+    how = "add" if node.flag("accumulate") else "none"
+    made = scattered(node, found.moved, found.where, values, how)
+    order = [*found.axes, *found.rest]
+    return node.permuted(made, [order.index(a) for a in range(of.ndim)])
+
+
+def scattered(node: AtenNode, x: Expr, where: Expr, updates: Expr, how: str) -> Expr:
+    """scatter_nd; of bools, which have no sums, by whole numbers."""
+    if tensor_of(x).dtype is BOOL and how != "none":
+        work = DTYPES["int32"]
+        made = node.call("scatter_nd", node.cast(x, work), where, node.cast(updates, work), reduction=how)
+        return node.call("not_equal", made, 0)
+    return node.call("scatter_nd", x, where, updates, reduction=how)
+
+
+# --- along an axis
+
+
+def index_select(node: AtenNode) -> Expr:
+    """The slices at places along an axis."""
+    x, places = node.tensor(), node.tensor("index")
+    axis = node.axis(tensor_of(x).ndim)
+    x = x if tensor_of(x).ndim else node.shaped(x, 1)
+    made = node.call("take", x, node.shaped(places, -1), axis=axis)
+    return made if tensor_of(node.tensor()).ndim else node.shaped(made)
+
+
+def index_update(how: str) -> AtenRule:
+    """Slices put, added or filled in at places along an axis."""
+
+    def rule(node: AtenNode) -> Expr:
+        x, places = node.tensor(), node.shaped(node.tensor("index"), -1)
+        of = tensor_of(x)
+        axis = node.axis(of.ndim)
+        order = [axis, *(a for a in range(of.ndim) if a != axis)]
+        count = tensor_of(places).shape[0]
+        if how == "fill":
+            source = node.full([count, *(of.shape[a] for a in order[1:])], node.operand("value"), of.dtype)
+        else:
+            source = node.cast(node.tensor("source"), of.dtype)
+            source = node.permuted(source if tensor_of(source).ndim else node.shaped(source, 1), order)
+            if how == "add" and node.get("alpha", 1) != 1:
+                source = node.call("multiply", source, node.as_tensor(node.get("alpha"), of.dtype))
+        where = node.shaped(node.cast(places, INT64), count, 1)
+        made = scattered(node, node.permuted(x, order), where, source, "add" if how == "add" else "none")
+        return node.permuted(made, [order.index(a) for a in range(of.ndim)])
+
+    return rule
+
+
+REDUCED = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+def scatter(node: AtenNode) -> Expr:
+    """With elements put at places along an axis, or met with what is there."""
+    x, indices = node.tensor(), node.tensor("index")
+    of = tensor_of(x)
+    axis = node.axis(of.ndim)
+    shape = tensor_of(indices).shape
+    reduce = "add" if node.name == "scatter_add" else node.get("reduce", None)
+    if "value" in node.args:
+        source = node.full(shape, node.operand("value"), of.dtype)
+    else:
+        source = node.cast(node.tensor("src"), of.dtype)
+        for a, d in enumerate(shape):
+            if tensor_of(source).shape[a] is not d and tensor_of(source).shape[a] != d:
+                source = node.cut(source, a, 0, d)
+    if not of.ndim:
+        x, indices, source = (node.shaped(v, 1) for v in (x, indices, source))
+    where = elements_at(node, indices, axis)
+    if reduce is None:
+        made = scattered(node, x, where, source, "none")
+    else:
+        made = _reduced(node, x, where, source, str(reduce))
+    return made if of.ndim else node.shaped(made)
+
+
+def _reduced(node: AtenNode, x: Expr, where: Expr, source: Expr, reduce: str) -> Expr:
+    if reduce not in REDUCED:
+        raise node.unsupported(f"reduce = {reduce}")
+    of = tensor_of(x).dtype
+    how = REDUCED[reduce]
+    if not node.flag("include_self", True):
+        neutral = node.stretched(node.as_tensor(_neutral(how, of), of), *tensor_of(source).shape)
+        x = scattered(node, x, where, neutral, "none")
+    return scattered(node, x, where, source, how)
+
+
+def _neutral(how: str, of: DType) -> float:
+    if how in ("add", "mul"):
+        return 0 if how == "add" else 1
+    if of.is_float:
+        return float("-inf") if how == "max" else float("inf")
+    return int(of.min) if how == "max" else int(of.max)
+
+
+def embedding(node: AtenNode) -> Expr:
+    """The rows of the weight at indices."""
+    return node.call("take", node.tensor("weight"), node.tensor("indices"), axis=0)
+
+
+def take(node: AtenNode) -> Expr:
+    """The elements at places of the row-major order."""
+    x = node.tensor()
+    return node.call("take", node.shaped(x, product(tensor_of(x).shape)), node.tensor("index"), axis=0)
+
+
+def bucketize(node: AtenNode) -> Expr:
+    """How many of ascending boundaries are below each number; `right`: at most it."""
+    searched = node.name == "searchsorted"
+    edges = node.tensor("sorted_sequence" if searched else "boundaries")
+    given = node.operand("self")
+    x = node.as_tensor(given, node.promoted(given)) if not isinstance(given, Expr) else given
+    if tensor_of(edges).ndim != 1 or node.has("sorter"):
+        raise node.unsupported("boundaries of several axes, or a sorter,")
+    right = node.flag("right") or node.get("side", None) == "right"
+    x, edges = node.together(x, edges)
+    below = node.call("less_equal" if right else "less", edges, node.shaped(x, *tensor_of(x).shape, 1))
+    nan = node.shaped(node.call("not_equal", x, x), *tensor_of(x).shape, 1)  # above all boundaries
+    below = node.call("logical_or", below, nan)
+    total = node.call("sum", node.cast(below, INT64), axis=(tensor_of(x).ndim,), keepdims=False)
+    return node.cast(total, node.result().dtype)
+
+
+def item(node: AtenNode) -> object:
+    """The element of a tensor of one: a size that only a run knows, or a number."""
+    x = node.tensor()
+    of = tensor_of(x).dtype
+    if not of.is_integer:
+        return node.shaped(x)
+    (size,) = node.builder.measured(node.shaped(node.cast(x, INT64), 1), "item")
+    return size
+
+
+TABLE: dict[str, AtenRule] = {
+    "_index_put_impl": index_put,
+    "_local_scalar_dense": item,
+    "argwhere": nonzero,
+    "bucketize": bucketize,
+    "embedding": embedding,
+    "gather": gather,
+    "index": index,
+    "index_add": index_update("add"),
+    "index_copy": index_update("put"),
+    "index_fill": index_update("fill"),
+    "index_put": index_put,
+    "index_select": index_select,
+    "item": item,
+    "masked_select": masked_select,
+    "nonzero": nonzero,
+    "scatter": scatter,
+    "scatter_add": scatter,
+    "scatter_reduce": scatter,
+    "searchsorted": bucketize,
+    "take": take,
+    "_unsafe_index": index,
+}

@@ -1,0 +1,55 @@
+"""Resizing of ATen (specs/lower.md, "torch.export").
+
+PyTorch: torch.nn.functional.interpolate. Places are computed as ATen does it, in float32
+(aten/src/ATen/native/UpSample.h), from sizes that are known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.semantics.dtypes import INT64
+from assay.semantics.graph import Expr
+
+F = np.float32
+
+
+def targets(node: AtenNode, rank: int) -> tuple[list[int], list[int], list[float | None]]:
+    """The sizes of the spatial axes, those of the result, and the factors that are given."""
+    x = node.tensor("input" if "input" in node.args else "self")
+    sizes = [d for d in tensor_of(x).shape[2:] if isinstance(d, int)]
+    if len(sizes) != rank:
+        raise node.unsupported("spatial sizes that are no numbers")
+    if "scale_factors" in node.args and node.has("scale_factors"):
+        factors: list[float | None] = [float(v) for v in node.get("scale_factors")]
+        return sizes, [int(d * f) for d, f in zip(sizes, factors, strict=True) if f is not None], factors
+    names = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}[rank]
+    factors = [node.args.get(n) for n in names]
+    return sizes, list(node.spatial("output_size", rank)), factors
+
+
+def step_of(size: int, to: int, factor: float | None) -> np.float32:
+    """How far apart the places of neighbouring results are."""
+    return F(1.0 / factor) if factor is not None and factor > 0 else F(size) / F(to)
+
+
+def nearest(rank: int, exact: bool) -> AtenRule:
+    """The element at the place below, or at the nearest one."""
+
+    def rule(node: AtenNode) -> Expr:
+        x = node.tensor("input" if "input" in node.args else "self")
+        for a, (size, to, factor) in enumerate(zip(*targets(node, rank), strict=True)):
+            step = step_of(size, to, factor)
+            at = (np.arange(to, dtype=F) + F(0.5 if exact else 0)) * step
+            places = np.minimum(np.floor(at).astype(np.int64), size - 1)
+            x = node.call("take", x, node.constant(places, INT64), axis=a + 2)
+        return x
+
+    return rule
+
+
+TABLE: dict[str, AtenRule] = {
+    **{f"upsample_nearest{r}d": nearest(r, exact=False) for r in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{r}d": nearest(r, exact=True) for r in (1, 2, 3)},
+}

@@ -1,0 +1,378 @@
+"""Operators whose result is a part of their operand's memory (specs/lower.md, "torch.export").
+
+PyTorch: https://docs.pytorch.org/docs/stable/tensor_view.html. What is written to such a result is written to the
+operand. `reshape`, `flatten`, `contiguous` and `to` give a view or a copy, as the strides are: what they give may be
+read, but not after either is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from assay.lower.frontends.torch_export.cells import Cell
+from assay.lower.frontends.torch_export.node import AtenNode, tensor_of
+from assay.semantics.dtypes import INT64, DType
+from assay.semantics.graph import Expr
+from assay.semantics.ops.sizes import ceil_div, product
+from assay.semantics.scalar import Dim, simplify
+
+Read = Callable[[AtenNode, Expr], Sequence[Expr]]
+Back = Callable[[AtenNode, Expr, Expr, int], Expr]
+"""The operand with a result replaced: of the operand, the result's new value, and which of the results it is."""
+
+
+@dataclass(frozen=True)
+class ViewRule:
+    """How the results are read from the operand, and how one is written back."""
+
+    read: Read
+    back: Back | None = None
+    sure: bool = True
+    """Whether the result is a view for certain."""
+    operand: str = "self"
+
+    def cells(self, node: AtenNode, cell: Cell) -> list[Cell]:
+        """The results."""
+        found = self.read(node, cell.get())
+        if not self.sure and tensor_of(found[0]).dtype is not tensor_of(cell.get()).dtype:
+            return [Cell(x) for x in found]
+        return [self._cell(node, cell, x, k) for k, x in enumerate(found)]
+
+    def _cell(self, node: AtenNode, cell: Cell, x: Expr, index: int) -> Cell:
+        back = self.back
+        write = None if back is None or not self.sure else lambda whole, new: back(node, whole, new, index)
+        read = (lambda whole: self.read(node, whole)[index]) if self.sure else None
+        return Cell(x, cell, read, write, seen=cell.version)
+
+    def __call__(self, node: AtenNode) -> list[Expr] | Expr:
+        """The results as values."""
+        found = self.read(node, node.tensor(self.operand))
+        return found[0] if len(found) == 1 else list(found)
+
+
+def _like(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    """Written back in another shape."""
+    return node.shaped(new, *tensor_of(whole).shape)
+
+
+def _same(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    return new
+
+
+def _reshaped(name: str) -> Read:
+    return lambda node, x: [node.shaped(x, *node.sizes(name))]
+
+
+def view(node: AtenNode, x: Expr) -> list[Expr]:
+    """Another shape; or the same bytes as another dtype of the same width."""
+    to = node.args.get("dtype")
+    if not isinstance(to, DType):
+        return [node.shaped(x, *node.sizes("size"))]
+    of = tensor_of(x).dtype
+    if to.bits != of.bits or "bool" in (to.name, of.name):
+        raise node.unsupported(f"elements of {of} as {to}")
+    return [node.call("reinterpret", x, dtype=to.name)]
+
+
+def _view_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    of = tensor_of(whole).dtype
+    if tensor_of(new).dtype is not of:
+        new = node.call("reinterpret", new, dtype=of.name)
+    return node.shaped(new, *tensor_of(whole).shape)
+
+
+# --- axes
+
+
+def _order(node: AtenNode, rank: int) -> tuple[int, ...]:
+    """The axes of the operand that the axes of the result are."""
+    order = list(range(rank))
+    match node.name:
+        case "permute":
+            return tuple(d % max(rank, 1) for d in node.wholes("dims"))
+        case "t" | "numpy_T":
+            return tuple(reversed(order))
+        case "mT" | "adjoint" | "mH":
+            return (*order[:-2], order[-1], order[-2])
+        case "movedim" | "moveaxis":
+            source, target = ([d % rank for d in node.wholes(n)] for n in ("source", "destination"))
+            rest = iter([a for a in order if a not in source])
+            at = dict(zip(target, source, strict=True))
+            return tuple(at[a] if a in at else next(rest) for a in order)
+    names = ("axis0", "axis1") if "axis0" in node.args else ("dim0", "dim1")
+    a, b = (node.axis(rank, n) for n in names)
+    if rank:
+        order[a], order[b] = order[b], order[a]
+    return tuple(order)
+
+
+def permute(node: AtenNode, x: Expr) -> list[Expr]:
+    """The axes in another order."""
+    order = _order(node, tensor_of(x).ndim)
+    if sorted(order) != list(range(tensor_of(x).ndim)):
+        raise node.wrong(f"the axes {order} of {x.type}")
+    return [node.permuted(x, order)]
+
+
+def _permute_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    order = _order(node, tensor_of(whole).ndim)
+    return node.permuted(new, [order.index(a) for a in range(len(order))])
+
+
+def squeeze(node: AtenNode, x: Expr) -> list[Expr]:
+    """Without axes of size 1: of those that are said, or of all."""
+    shape = tensor_of(x).shape
+    axes = node.axes(len(shape)) if "dim" in node.args else tuple(range(len(shape)))
+    gone = [a for a in axes if a < len(shape) and isinstance(d := shape[a], int) and d == 1]
+    return [node.shaped(x, *(d for a, d in enumerate(shape) if a not in gone))]
+
+
+def unsqueeze(node: AtenNode, x: Expr) -> list[Expr]:
+    """With one more axis, of size 1."""
+    shape = tensor_of(x).shape
+    axis = node.axis(len(shape) + 1)
+    return [node.shaped(x, *shape[:axis], 1, *shape[axis:])]
+
+
+def expand(node: AtenNode, x: Expr) -> list[Expr]:
+    """Axes of size 1 as long as is said; -1 leaves one as it is."""
+    of = tensor_of(x)
+    wanted = list(tensor_of(node.tensor("other")).shape) if node.name == "expand_as" else node.sizes("size")
+    more = len(wanted) - of.ndim
+    if more < 0:
+        raise node.wrong(f"{x.type} has more axes than {wanted}")
+    keep = [isinstance(d, int) and d == -1 for d in wanted]
+    if any(keep[:more]):
+        raise node.wrong("-1 for a new axis")
+    return [node.stretched(x, *(of.shape[a - more] if keep[a] else d for a, d in enumerate(wanted)))]
+
+
+def flatten(node: AtenNode, x: Expr) -> list[Expr]:
+    """Neighbouring axes as one."""
+    shape = tensor_of(x).shape
+    a, b = node.axis(len(shape), "start_dim", 0), node.axis(len(shape), "end_dim", -1)
+    return [node.shaped(x, *shape[:a], product(shape[a : b + 1]), *shape[b + 1 :])]
+
+
+def unflatten(node: AtenNode, x: Expr) -> list[Expr]:
+    """An axis as several."""
+    shape = tensor_of(x).shape
+    axis = node.axis(len(shape))
+    sizes = node.sizes("sizes")
+    if any(isinstance(d, int) and d == -1 for d in sizes):
+        rest = product([d for d in sizes if not (isinstance(d, int) and d == -1)])
+        sizes = [_quotient(node, shape[axis], rest) if isinstance(d, int) and d == -1 else d for d in sizes]
+    return [node.shaped(x, *shape[:axis], *sizes, *shape[axis + 1 :])]
+
+
+def _quotient(node: AtenNode, size: Dim, by: Dim) -> Dim:
+    if isinstance(by, int) and by == 0:
+        raise node.wrong("sizes with -1 and 0")
+    return size // by if isinstance(size, int) and isinstance(by, int) else simplify(size // by)
+
+
+# --- parts
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an axis: from a place to a place, by steps."""
+
+    axis: int
+    begin: Dim
+    end: Dim
+    step: int
+
+
+BEYOND = 1 << 62
+
+
+def part_of(node: AtenNode, x: Expr) -> Part:
+    """The part that `slice` and `narrow` take."""
+    shape = tensor_of(x).shape
+    axis = node.axis(len(shape), default=0)
+    if node.name.startswith("narrow"):
+        start = node.sizes("start")[0]
+        return Part(axis, start, simplify(start + node.sizes("length")[0]), 1)
+    begin, end = (node.get(n, None) for n in ("start", "end"))
+    if isinstance(begin, Expr) or isinstance(end, Expr):
+        raise node.unsupported("a place that a loop computes")
+    step = node.whole("step", 1)
+    if step < 1:
+        raise node.wrong(f"step is {step}")
+    size = shape[axis]
+    begin = 0 if begin is None else _place(begin, size)
+    end = size if end is None or (isinstance(end, int) and end >= BEYOND) else _place(end, size)
+    if isinstance(begin, int) and isinstance(end, int):
+        end = max(begin, end)
+    return Part(axis, begin, end, step)
+
+
+def _place(at: Dim, size: Dim) -> Dim:
+    """A place that may be counted from the end, within an axis where both are known."""
+    if isinstance(at, int) and isinstance(size, int):
+        return min(max(at + size if at < 0 else at, 0), size)
+    return simplify(size + at) if isinstance(at, int) and at < 0 else at
+
+
+def slice_(node: AtenNode, x: Expr) -> list[Expr]:
+    """A part of an axis."""
+    p = part_of(node, x)
+    size = tensor_of(x).shape[p.axis]
+    if p.step == 1 and isinstance(p.begin, int) and p.begin == 0 and p.end is size:
+        return [x]
+    return [node.cut(x, p.axis, p.begin, p.end, p.step)]
+
+
+def with_part(node: AtenNode, whole: Expr, new: Expr, p: Part) -> Expr:
+    """A tensor with a part of an axis replaced."""
+    shape = tensor_of(whole).shape
+    size = shape[p.axis]
+    if p.step == 1:
+        parts = [new]
+        if not (isinstance(p.begin, int) and p.begin == 0):
+            parts.insert(0, node.cut(whole, p.axis, 0, p.begin))
+        if p.end is not size and not (isinstance(p.end, int) and isinstance(size, int) and p.end >= size):
+            parts.append(node.cut(whole, p.axis, p.end, BEYOND))
+        made = parts[0] if len(parts) == 1 else node.call("concat", *parts, axis=p.axis)
+        return node.stretched(made, *shape)
+    order = [p.axis, *(a for a in range(len(shape)) if a != p.axis)]
+    count = tensor_of(new).shape[p.axis]
+    places = node.call("add", node.call("multiply", node.line(count), p.step), node.amount(p.begin))
+    made = node.call("scatter_nd", node.permuted(whole, order), node.shaped(places, count, 1),
+                     node.permuted(new, order), reduction="none")  # fmt: skip
+    return node.permuted(made, [order.index(a) for a in range(len(shape))])
+
+
+def _slice_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    return with_part(node, whole, new, part_of(node, whole))
+
+
+def index_of(node: AtenNode, x: Expr) -> tuple[int, Dim | Expr]:
+    """The axis and the place of `select`."""
+    shape = tensor_of(x).shape
+    if not shape:
+        raise node.wrong("a scalar has no axis")
+    axis, at = node.axis(len(shape)), node.get("index")
+    if isinstance(at, Expr):
+        return axis, at
+    size = shape[axis]
+    if isinstance(at, int) and isinstance(size, int) and not -size <= at < size:
+        raise node.wrong(f"index is {at} for an axis of size {size}")
+    return axis, at if not isinstance(at, int) or at >= 0 else simplify(size + at)
+
+
+def select(node: AtenNode, x: Expr) -> list[Expr]:
+    """The slice at a place of an axis, which goes."""
+    axis, at = index_of(node, x)
+    place = at if isinstance(at, Expr) else node.amount(at)
+    return [node.call("take", x, node.cast(place, INT64), axis=axis)]
+
+
+def with_slice(node: AtenNode, whole: Expr, new: Expr, axis: int, at: Dim | Expr) -> Expr:
+    """A tensor with the slice at a place of an axis replaced."""
+    shape = tensor_of(whole).shape
+    order = [axis, *(a for a in range(len(shape)) if a != axis)]
+    place = at if isinstance(at, Expr) else node.amount(at)
+    made = node.call("scatter_nd", node.permuted(whole, order), node.shaped(node.cast(place, INT64), 1, 1),
+                     node.shaped(new, 1, *(shape[a] for a in order[1:])), reduction="none")  # fmt: skip
+    return node.permuted(made, [order.index(a) for a in range(len(shape))])
+
+
+def _select_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    return with_slice(node, whole, new, *index_of(node, whole))
+
+
+def cuts(node: AtenNode, x: Expr) -> list[Part]:
+    """The parts of `split`, `chunk` and their kin."""
+    shape = tensor_of(x).shape
+    axis = node.axis(len(shape), default=0)
+    size = shape[axis]
+    match node.name:
+        case "split_with_sizes" | "unsafe_split_with_sizes":
+            sizes = node.sizes("split_sizes")
+        case "split" if isinstance(node.get("split_size", None), list):
+            sizes = node.sizes("split_size")
+        case "tensor_split":
+            raise node.unsupported("any operands")
+        case _:
+            whole = _known(node, size)
+            step = ceil_div(whole, node.whole("chunks")) if "chunks" in node.args else node.whole("split_size")
+            assert isinstance(step, int)
+            sizes = [min(step, whole - k) for k in range(0, whole, step)] if step > 0 and whole else [whole]
+    parts: list[Part] = []
+    begin: Dim = 0
+    for s in sizes:
+        end = simplify(begin + s)
+        parts.append(Part(axis, begin, end, 1))
+        begin = end
+    return parts
+
+
+def _known(node: AtenNode, size: Dim) -> int:
+    if not isinstance(size, int):
+        raise node.unsupported(f"an axis of size {size}, which has to be a number")
+    return size
+
+
+def split(node: AtenNode, x: Expr) -> list[Expr]:
+    """An axis cut into parts."""
+    return [node.cut(x, p.axis, p.begin, p.end) for p in cuts(node, x)]
+
+
+def _split_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    return with_part(node, whole, new, cuts(node, whole)[index])
+
+
+def unbind(node: AtenNode, x: Expr) -> list[Expr]:
+    """All slices of an axis."""
+    axis = node.axis(tensor_of(x).ndim, default=0)
+    count = _known(node, tensor_of(x).shape[axis])
+    return [node.call("take", x, node.constant(k, INT64), axis=axis) for k in range(count)]
+
+
+def _unbind_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
+    return with_slice(node, whole, new, node.axis(tensor_of(whole).ndim, default=0), index)
+
+
+def to(node: AtenNode, x: Expr) -> list[Expr]:
+    """Another dtype; where it lies and how says nothing of its value."""
+    if node.name == "type_as":
+        return [node.cast(x, tensor_of(node.tensor("other")).dtype)]
+    if isinstance(other := node.args.get("other"), Expr):
+        return [node.cast(x, tensor_of(other).dtype)]
+    return [node.cast(x, node.dtype(tensor_of(x).dtype))]
+
+
+_PERMUTE, _SPLIT = ViewRule(permute, _permute_back), ViewRule(split, _split_back)
+_IDENTITY = ViewRule(lambda node, x: [x], _same)
+
+VIEWS: dict[str, ViewRule] = {
+    "view": ViewRule(view, _view_back),
+    "_unsafe_view": ViewRule(_reshaped("size"), _like, sure=False),
+    "reshape": ViewRule(_reshaped("shape"), _like, sure=False),
+    "view_as": ViewRule(lambda node, x: [node.shaped(x, *tensor_of(node.tensor("other")).shape)], _like),
+    **dict.fromkeys(("permute", "transpose", "t", "numpy_T", "mT", "movedim", "moveaxis", "swapaxes", "swapdims"),
+                    _PERMUTE),
+    "squeeze": ViewRule(squeeze, _like),
+    "unsqueeze": ViewRule(unsqueeze, _like),
+    "expand": ViewRule(expand),
+    "expand_as": ViewRule(expand),
+    "flatten": ViewRule(flatten, _like, sure=False),
+    "unflatten": ViewRule(unflatten, _like),
+    "slice": ViewRule(slice_, _slice_back),
+    "narrow": ViewRule(slice_, _slice_back),
+    "select": ViewRule(select, _select_back),
+    **dict.fromkeys(("split", "split_with_sizes", "chunk"), _SPLIT),
+    "unbind": ViewRule(unbind, _unbind_back),
+    "detach": _IDENTITY,
+    "alias": _IDENTITY,
+    "contiguous": ViewRule(lambda node, x: [x], _same, sure=False),
+    "to": ViewRule(to, _same, sure=False),
+    "type_as": ViewRule(to, _same, sure=False),
+}  # fmt: skip
+"""By the name of the operator."""
+
+COPIES: dict[str, str] = {f"{name}_copy": name for name in VIEWS}
+"""Operators that are a view's copy: their value is the same, their name is as the program has it."""

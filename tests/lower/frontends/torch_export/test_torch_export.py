@@ -1,0 +1,276 @@
+"""Programs of torch.export through commands, against what PyTorch gave for them; and what is wrong with a file.
+
+The files were written by PyTorch 2.14; each has beside it inputs and the results of eager PyTorch. Reading and judging
+them needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.lower.frontends.torch_export import parse_torch_export, plain_program
+from assay.lower.frontends.torch_export.operators import ATEN, UNREAD, rule_of
+from assay.lower.frontends.torch_export.promotion import promoted
+from assay.lower.frontends.torch_export.sizes import Sizes
+from assay.semantics.dtypes import DTYPES
+from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.semantics.graph import Expr, var
+from assay.semantics.types import TensorType
+from tests.verify.app.test_cli import assay
+
+PROGRAMS = Path(__file__).parent / "programs"
+NAMES = sorted(p.stem for p in PROGRAMS.glob("*.pt2"))
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.mark.parametrize("name", ["mlp", "dyn", "cache", "cond"])
+def test_pytorchs_results_are_right(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A network with a dynamic batch, sizes that are computed, a cache that is written, a branch."""
+    given = PROGRAMS / f"{name}.npz"
+    code = assay(monkeypatch, "judge", PROGRAMS / f"{name}.pt2", "--recorded", given)
+    assert code == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["scan_long", "while", "nonzero"])
+def test_loops_and_sizes_that_a_run_finds(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Loops, and sizes that only a run knows, have no ONNX; their values are compared here."""
+    with np.load(PROGRAMS / f"{name}.npz") as file:
+        recorded = dict(file)
+    module = parse_torch_export((PROGRAMS / f"{name}.pt2").read_bytes(), name)
+    inputs = {p.name: recorded[p.name] for p in module.main.params}
+    np.savez(tmp_path / "in.npz", **inputs)
+    out = tmp_path / "out.npz"
+    arguments = ("run", PROGRAMS / f"{name}.pt2", "--inputs", tmp_path / "in.npz", "--output", out)
+    assert assay(monkeypatch, *arguments) == 0, capsys.readouterr()
+    with np.load(out) as file:
+        for output in module.main.attrs["outputs"]:
+            np.testing.assert_allclose(file[output], recorded[output], rtol=1e-5)
+
+
+def test_a_wrong_result_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The planted fault: one of PyTorch's results, off by a little."""
+    with np.load(PROGRAMS / "cond.npz") as file:
+        recorded = dict(file)
+    recorded["getitem"] = recorded["getitem"] * np.float32(1.001)
+    np.savez(tmp_path / "out.npz", **recorded)
+    code = assay(monkeypatch, "judge", PROGRAMS / "cond.pt2", "--recorded", tmp_path / "out.npz")
+    assert code == 1 and "wrong" in capsys.readouterr().out
+
+
+def test_a_program_to_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert assay(monkeypatch, "check", PROGRAMS / "cond.pt2") == 0, capsys.readouterr().out
+
+
+def test_what_is_declared_of_sizes_stands_in_the_module() -> None:
+    main = parse_torch_export((PROGRAMS / "dyn.pt2").read_bytes()).main
+    assert main.attrs["tir_var_upper_bound"] and main.attrs["tir_var_lower_bound"]
+    (x, y) = (p.type for p in main.params)
+    assert isinstance(x, TensorType) and isinstance(y, TensorType)
+    assert str(y.shape[0]) == str(Sizes().dim("Mul(Integer(2), Symbol('s77'))")) and str(x.shape[0]) == "s77"
+
+
+def test_a_plain_program_is_the_same_program() -> None:
+    """What PyTorch is given of a file has no pickle, no code and no notes, and means the same."""
+    for name in NAMES:
+        module, plain = plain_program((PROGRAMS / f"{name}.pt2").read_bytes())
+        assert repr(parse_torch_export(plain)) == repr(module)
+        with zipfile.ZipFile(io.BytesIO(plain)) as file:
+            assert not any("sample_inputs" in n for n in file.namelist())
+
+
+# --- what is wrong ------------------------------------------------------------------------------------------------
+
+
+def changed(change: Change, name: str = "cond", weights: Change | None = None) -> bytes:
+    """A file whose JSON is changed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(PROGRAMS / f"{name}.pt2") as old, zipfile.ZipFile(out, "w") as new:
+        for n in old.namelist():
+            data = old.read(n)
+            if n.endswith("models/model.json") or (weights is not None and n.endswith("weights_config.json")):
+                said = json.loads(data)
+                (change if n.endswith("model.json") else weights or change)(said)
+                data = json.dumps(said).encode()
+            new.writestr(n, data)
+    return out.getvalue()
+
+
+def graph_of(program: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = program["graph_module"]["graph"]
+    return found
+
+
+def code_in_a_size(program: dict[str, Any]) -> None:
+    """What PyTorch reads by running it: a file that runs a command when it is loaded."""
+    said = graph_of(program)["tensor_values"]["x"]
+    said["sizes"][0] = {"as_expr": {"expr_str": "__import__('os').system('true')", "hint": None}}
+
+
+def another_operator(program: dict[str, Any]) -> None:
+    graph_of(program)["nodes"][0]["target"] = "torch.ops.aten.rand.default"
+
+
+def another_function(program: dict[str, Any]) -> None:
+    """A function that reads a file of pickles."""
+    graph_of(program)["nodes"][0]["target"] = "torch.load"
+
+
+def another_type(program: dict[str, Any]) -> None:
+    name = graph_of(program)["nodes"][0]["outputs"][0]["as_tensor"]["name"]
+    graph_of(program)["tensor_values"][name]["dtype"] = 8
+
+
+def complex_input(program: dict[str, Any]) -> None:
+    graph_of(program)["tensor_values"]["x"]["dtype"] = 10
+
+
+def no_nodes(program: dict[str, Any]) -> None:
+    del graph_of(program)["nodes"]
+
+
+def unknown_name(program: dict[str, Any]) -> None:
+    graph_of(program)["nodes"][0]["inputs"][0]["arg"] = {"as_tensor": {"name": "nothing"}}
+
+
+def other_argument(program: dict[str, Any]) -> None:
+    graph_of(program)["nodes"][0]["inputs"][0]["arg"] = {"as_int": 3}
+
+
+def a_root(program: dict[str, Any]) -> None:
+    said = graph_of(program)["tensor_values"]["x"]
+    said["sizes"][0] = {"as_expr": {"expr_str": "OpaqueUnaryFn_sqrt(Symbol('s0'))", "hint": None}}
+
+
+def old_schema(program: dict[str, Any]) -> None:
+    program["schema_version"] = {"major": 7, "minor": 0}
+
+
+def object_argument(program: dict[str, Any]) -> None:
+    graph_of(program)["nodes"][0]["inputs"][0]["arg"] = {"as_custom_obj": {"name": "o", "class_fqn": "os.system"}}
+
+
+CASES = [
+    (code_in_a_size, "torch_export.C1", "an expression of sizes is"),
+    (no_nodes, "torch_export.C1", "nodes of a graph"),
+    (unknown_name, "torch_export.C1", "nothing is used and is not defined"),
+    (old_schema, "torch_export.C2", "8 is read"),
+    (complex_input, "torch_export.C3", "complex64"),
+    (another_operator, "torch_export.C4", "random numbers"),
+    (another_function, "torch_export.C4", "torch.load is not handled"),
+    (other_argument, "torch_export.C5", "a tensor is wanted"),
+    (a_root, "torch_export.C6", "is not handled"),
+    (object_argument, "torch_export.C7", "custom_obj"),
+    (another_type, "torch_export.C8", "the program says"),
+]
+
+
+@pytest.mark.parametrize(("change", "label", "said"), CASES, ids=[c.__name__ for c, _, _ in CASES])
+def test_what_is_wrong_is_said(
+    change: Change, label: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    path = tmp_path / "file.pt2"
+    path.write_bytes(changed(change))
+    assert assay(monkeypatch, "run", path) in (2, 5)
+    found = capsys.readouterr().err
+    assert label in found.replace("\n", " ") and said in " ".join(found.split()), found
+
+
+def test_weights_that_are_pickles_are_not_read() -> None:
+    def pickled(config: dict[str, Any]) -> None:
+        for said in config["config"].values():
+            said["use_pickle"] = True
+
+    with pytest.raises(Unsupported, match="pickle") as refused:
+        parse_torch_export(changed(lambda program: None, "mlp", pickled))
+    assert refused.value.label == "torch_export.C2"
+
+
+@pytest.mark.parametrize("name", ["cond", "mlp"])
+def test_a_damaged_file_is_no_crash(name: str) -> None:
+    """Bytes of a file changed or left out: a program, or one clear message."""
+    data = (PROGRAMS / f"{name}.pt2").read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        broken = bytearray(data)
+        for at in rng.integers(0, len(data), 3):
+            broken[at] = int(rng.integers(256))
+        try:
+            parse_torch_export(bytes(broken[: int(rng.integers(1, len(data) + 1))] if rng.random() < 0.2 else broken))
+        except AssayError as wrong:
+            assert wrong.label
+
+
+def test_an_object_that_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    import assay as api
+
+    class Pretender:
+        graph_signature = None
+
+        def run_decompositions(self) -> None:
+            """Nothing."""
+
+    with pytest.raises(Invalid) as wrong:
+        api.load(Pretender())
+    assert wrong.value.label == "torch_export.C9"
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def test_an_operator_is_read_or_has_a_reason() -> None:
+    """The core operators that PyTorch lists, each in one of the two tables."""
+    core = (Path(__file__).parent / "core_aten.txt").read_text().split()
+    reasons = {name for names in UNREAD for name in names}
+    missing = [c for c in core if c not in ATEN and c not in reasons and not is_copy(c)]
+    assert not missing
+    assert not reasons & set(ATEN)
+
+
+def is_copy(name: str) -> bool:
+    try:
+        rule_of(f"torch.ops.aten.{name}.default")
+    except Unsupported:
+        return False
+    return True
+
+
+def test_promotion_is_pytorchs() -> None:
+    """Some of the table of torch.result_type."""
+
+    def of(dtype: str, *shape: int) -> Expr:
+        return var("x", TensorType(shape, DTYPES[dtype]))
+
+    def typed(x: Expr) -> TensorType:
+        assert isinstance(x.type, TensorType)
+        return x.type
+
+    cases: list[tuple[list[Any], str]] = [
+        ([of("int32", 2), of("float16")], "float16"),
+        ([of("int32", 2), of("int64")], "int32"),
+        ([of("uint8", 2), of("int8", 2)], "int16"),
+        ([of("float16", 2), of("bfloat16", 2)], "float32"),
+        ([of("bool", 2), 3], "int64"),
+        ([of("bool", 2), 3.0], "float32"),
+        ([of("int8", 2), 3.0], "float32"),
+        ([of("bfloat16", 2), 3.0], "bfloat16"),
+        ([of("bfloat16", 2), of("float64")], "bfloat16"),
+        ([of("int8", 2), of("float64")], "float64"),
+        ([of("int8"), 300], "int8"),
+    ]
+    for operands, wanted in cases:
+        assert promoted(operands, typed) is DTYPES[wanted]
