@@ -16,7 +16,7 @@ from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.assumed import Assumption, assumed
 from assay.verify.app.check import Line
 from assay.verify.app.junit import TestCase, write_junit
-from assay.verify.app.summary import summary
+from assay.verify.app.summary import run_summary
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.border.files import require_file_place
 from assay.verify.evidence import holds_all
@@ -61,7 +61,7 @@ def show_run(
         if trust:
             rests = assumed(found.lines)
             answer["assumed"] = [a.as_data() for a in rests]
-        answer["summary"] = summary(found.lines)
+        answer["summary"] = run_summary(found.lines)
     if as_json:
         write_answer(answer)
         return found.exit

@@ -15,7 +15,7 @@ GROUNDS = {
 """How what holds is known, in the order in which it is told."""
 
 
-def summary(lines: Iterable[Line]) -> str:
+def run_summary(lines: Iterable[Line]) -> str:
     """Which lines do not hold, of which nothing is known, and how the others are known."""
     lines = tuple(lines)
     if not lines:

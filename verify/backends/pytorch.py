@@ -39,7 +39,7 @@ from assay.semantics.walk import post_order
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.ours import with_results
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed
-from assay.verify.backends.pytorch_programs import Compiled, as_tensor, original_run
+from assay.verify.backends.pytorch_programs import Compiled, original_run, torch_tensor
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 
 Mode = Literal["export", "eager", "compile", "aot_eager", "aot"]
@@ -98,7 +98,7 @@ class Torch:
                     found = run(tensors)
             except Exception as wrong:
                 raise self._failure(wrong, run_failed) from wrong
-            return {n: from_torch(torch, as_tensor(torch, found[n])) for n in names}
+            return {n: from_torch(torch, torch_tensor(torch, found[n])) for n in names}
 
         return prepared
 

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from assay.lower.frontends.torch_export.signature import identifier
+from assay.lower.frontends.torch_export.signature import own_name
 from assay.semantics.names import unused
 from assay.verify.backends.protocol import Subject, cannot
 
@@ -61,7 +61,7 @@ class OriginalProgram:
         found: dict[str, Any] = {}
 
         def add(name: str, value: Any) -> None:
-            found[unused(identifier(name), found)] = value
+            found[unused(own_name(name), found)] = value
 
         for s in self.exported.graph_signature.output_specs:
             match s.kind:
@@ -87,7 +87,7 @@ class OriginalProgram:
         if name.endswith("_written") and name.removesuffix("_written") in inputs:
             return inputs[name.removesuffix("_written")]
         for target, value in [*module.named_buffers(), *module.named_parameters()]:
-            if identifier(target) == name:
+            if own_name(target) == name:
                 return value
         raise cannot(self.name, f"the program has no {name}")
 
@@ -129,6 +129,6 @@ def original_run(
     return run
 
 
-def as_tensor(torch: Any, value: Any) -> Any:
+def torch_tensor(torch: Any, value: Any) -> Any:
     """A result as a tensor: a size is a whole number."""
     return value if isinstance(value, torch.Tensor) else torch.tensor(value)

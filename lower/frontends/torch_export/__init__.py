@@ -15,16 +15,16 @@ __all__ = ["parse_torch_export", "plain_program"]
 def parse_torch_export(data: bytes, source: str = "<bytes>") -> Module:
     """The module of an archive. Invalid or Unsupported, with the node, where it is none or not handled."""
     from assay.lower.frontends.torch_export.archive import read_archive
-    from assay.lower.frontends.torch_export.translate import to_module
+    from assay.lower.frontends.torch_export.translate import module_of_archive
 
-    return to_module(read_archive(data), source)
+    return module_of_archive(read_archive(data), source)
 
 
 def plain_program(data: bytes, source: str = "<bytes>") -> tuple[Module, bytes]:
     """The module of an archive, and the archive again with nothing in it but what was read: what PyTorch may be given
     of a file that comes from somebody else."""
     from assay.lower.frontends.torch_export.archive import plain_archive, read_archive
-    from assay.lower.frontends.torch_export.translate import to_module
+    from assay.lower.frontends.torch_export.translate import module_of_archive
 
     archive = read_archive(data)
-    return to_module(archive, source), plain_archive(archive)
+    return module_of_archive(archive, source), plain_archive(archive)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.lower.frontends.torch_export.archive import Json, broken, element
-from assay.lower.frontends.torch_export.cells import Cell
+from assay.lower.frontends.torch_export.cells import TensorCell
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 
@@ -20,7 +20,7 @@ def tensor_name(said: Json) -> str:
     return str(said["as_tensor"]["name"])
 
 
-def argument(arg: Json, names: Mapping[str, Any]) -> Any:
+def read_argument(arg: Json, names: Mapping[str, Any]) -> Any:
     """What an argument stands for: a cell for a tensor, a number, a size, a dtype, a graph, a list of these, None."""
     if not isinstance(arg, dict) or len(arg) != 1:
         raise broken(f"an argument is {str(arg)[:80]}")
@@ -72,7 +72,7 @@ def found(name: str, names: Mapping[str, Any]) -> Any:
 
 def plain(value: Any) -> Any:
     """A value with the tensors in place of their cells."""
-    if isinstance(value, Cell):
+    if isinstance(value, TensorCell):
         return value.get()
     if isinstance(value, list):
         return [plain(v) if not isinstance(v, list) else v for v in value]

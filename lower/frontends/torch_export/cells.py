@@ -19,11 +19,11 @@ Write = Callable[[Expr, Expr], Expr]
 
 
 @dataclass(eq=False)
-class Cell:
+class TensorCell:
     """A tensor that may be written."""
 
     value: Expr
-    whole: Cell | None = None
+    whole: TensorCell | None = None
     read: Read | None = None
     """None where it may be a copy."""
     back: Write | None = None
@@ -32,7 +32,7 @@ class Cell:
     """The version of the whole that `value` was read from."""
     written: bool = field(default=False)
 
-    def chain(self) -> list[Cell]:
+    def chain(self) -> list[TensorCell]:
         """This cell, what it is a view of, and so on."""
         found = [self]
         while (above := found[-1].whole) is not None:

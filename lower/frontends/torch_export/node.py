@@ -23,7 +23,7 @@ REQUIRED: Any = object()
 Shape: TypeAlias = Sequence[Dim]
 
 
-def tensor_of(x: Expr) -> TensorType:
+def aten_type(x: Expr) -> TensorType:
     """The type of a tensor."""
     assert isinstance(x.type, TensorType)
     return x.type
@@ -174,7 +174,7 @@ class AtenNode:
         """The call of an operator of ours. A number is a constant of the dtype of the first tensor. Where only a run
         can find that sizes fit, it does."""
         like = next((a for a in args if isinstance(a, Expr)), None)
-        of = INT64 if like is None else tensor_of(like).dtype
+        of = INT64 if like is None else aten_type(like).dtype
         made = [a if isinstance(a, Expr) else self.constant(a, of) for a in args]
         span = self.builder.span
         try:
@@ -203,7 +203,7 @@ class AtenNode:
 
     def promoted(self, *xs: Operand) -> DType:
         """The dtype that operands meet in."""
-        return promoted(xs, tensor_of)
+        return promoted(xs, aten_type)
 
     def together(self, *xs: Operand, floats: bool = False) -> list[Expr]:
         """Operands in the dtype that they meet in; whole numbers as float32 where `floats` are wanted."""
@@ -214,7 +214,7 @@ class AtenNode:
 
     def cast(self, x: Expr, to: DType) -> Expr:
         """`x` in a dtype. A float that the dtype does not have becomes anything, as in C."""
-        of = tensor_of(x).dtype
+        of = aten_type(x).dtype
         if of is to:
             return x
         more = {"open": True} if of.is_float and to.is_integer else {}
@@ -222,19 +222,19 @@ class AtenNode:
 
     def work(self, x: Expr) -> Expr:
         """`x` in the dtype in which PyTorch computes on it: float32 for narrower floats."""
-        of = tensor_of(x).dtype
+        of = aten_type(x).dtype
         return self.cast(x, FLOAT32) if of.is_float and of.bits < 32 else x
 
     def shaped(self, x: Expr, *shape: Dim) -> Expr:
         """`x` reshaped; one size may be -1."""
-        if len(shape) == tensor_of(x).ndim and all(map(provably_equal, shape, tensor_of(x).shape)):
+        if len(shape) == aten_type(x).ndim and all(map(provably_equal, shape, aten_type(x).shape)):
             return x
         x, sizes = stretching.to_reshape(self.builder, x, shape, self.builder.span)
         return self.call("reshape", x, shape=tuple(sizes))
 
     def stretched(self, x: Expr, *shape: Dim) -> Expr:
         """`x` broadcast to a shape."""
-        if len(shape) == tensor_of(x).ndim and all(map(provably_equal, shape, tensor_of(x).shape)):
+        if len(shape) == aten_type(x).ndim and all(map(provably_equal, shape, aten_type(x).shape)):
             return x
         x = stretching.stretched(self.builder, x, shape, self.builder.span)
         return self.call("broadcast_to", x, shape=tuple(shape))
@@ -249,7 +249,7 @@ class AtenNode:
 
     def along(self, x: Expr, axis: int, rank: int) -> Expr:
         """A vector as a tensor of so many axes, along one of them."""
-        return self.shaped(x, *(tensor_of(x).shape[0] if a == axis else 1 for a in range(rank)))
+        return self.shaped(x, *(aten_type(x).shape[0] if a == axis else 1 for a in range(rank)))
 
     def amount(self, size: Dim) -> Expr:
         """A size, or what is computed of sizes, as a scalar of int64."""
@@ -281,4 +281,4 @@ AtenRule: TypeAlias = Callable[[AtenNode], Any]
 def truth(node: AtenNode, x: Operand) -> Expr:
     """Whether an operand is not 0; NaN is not."""
     tensor = x if isinstance(x, Expr) else node.as_tensor(x, node.promoted(x))
-    return tensor if tensor_of(tensor).dtype is BOOL else node.call("not_equal", tensor, 0)
+    return tensor if aten_type(tensor).dtype is BOOL else node.call("not_equal", tensor, 0)

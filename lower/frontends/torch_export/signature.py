@@ -31,7 +31,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Interface:
+class ProgramInterface:
     """The inputs of a program, and the names of its outputs; in the order of the graph."""
 
     inputs: tuple[Input, ...]
@@ -48,13 +48,13 @@ class Interface:
         return self.mutations | own
 
 
-def identifier(name: str) -> str:
+def own_name(name: str) -> str:
     """A name of the program as one of ours."""
     plain = re.sub(r"\W", "_", name)
     return plain if re.match(r"[A-Za-z_]", plain) else f"v{plain}"
 
 
-def interface(program: Json) -> Interface:
+def interface(program: Json) -> ProgramInterface:
     """The inputs and outputs of a program."""
     graph, signature = program["graph"], program["signature"]
     if len(graph["inputs"]) != len(signature["input_specs"]) or len(graph["outputs"]) != len(signature["output_specs"]):
@@ -76,7 +76,7 @@ def interface(program: Json) -> Interface:
     }
     if written:  # a view of one may be written to
         written |= {i["arg"]["as_tensor"]["name"] for n in nodes for i in n["inputs"] if "as_tensor" in i["arg"]}
-    return Interface(inputs, tuple(outputs), frozenset(mutations), frozenset(written))
+    return ProgramInterface(inputs, tuple(outputs), frozenset(mutations), frozenset(written))
 
 
 def is_in_place(target: str) -> bool:

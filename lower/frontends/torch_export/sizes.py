@@ -41,7 +41,7 @@ def _power(args: Sequence[Dim]) -> Dim:
     return _product([1, *[base] * exponent])
 
 
-def floor_quotient(args: Sequence[Dim]) -> Dim:
+def floored_size(args: Sequence[Dim]) -> Dim:
     """a // b, rounded down."""
     a, b = args
     if isinstance(b, int):
@@ -56,7 +56,7 @@ def remainder(args: Sequence[Dim]) -> Dim:
     a, b = args
     if isinstance(a, int) and isinstance(b, int) and b:
         return a % b
-    return simplify(a - floor_quotient(args) * b)
+    return simplify(a - floored_size(args) * b)
 
 
 def larger(args: Sequence[Dim]) -> Dim:
@@ -78,7 +78,7 @@ def _extreme(args: Sequence[Dim], of: Callable[..., int], name: str) -> Dim:
 
 FUNCTIONS: Mapping[str, tuple[Callable[[Sequence[Dim]], Dim], int]] = {
     "Add": (_total, 0), "Mul": (_product, 0), "Pow": (_power, 2), "PowByNatural": (_power, 2),
-    "FloorDiv": (floor_quotient, 2), "CleanDiv": (floor_quotient, 2), "Mod": (remainder, 2),
+    "FloorDiv": (floored_size, 2), "CleanDiv": (floored_size, 2), "Mod": (remainder, 2),
     "PythonMod": (remainder, 2), "Max": (larger, 0), "Min": (smaller, 0),
 }  # fmt: skip
 """Functions of sizes, and how many operands each takes; 0: any."""

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 
 from assay.lower.frontends.stablehlo.build import HloBuilder, Scope
 from assay.lower.frontends.torch_export.archive import Archive, Array, Json, broken, element
-from assay.lower.frontends.torch_export.arguments import argument, plain, tensor_name
-from assay.lower.frontends.torch_export.cells import Cell
-from assay.lower.frontends.torch_export.node import AtenNode, tensor_of
+from assay.lower.frontends.torch_export.arguments import plain, read_argument, tensor_name
+from assay.lower.frontends.torch_export.cells import TensorCell
+from assay.lower.frontends.torch_export.node import AtenNode, aten_type
 from assay.lower.frontends.torch_export.operators import rule_of
 from assay.lower.frontends.torch_export.operators.views import ViewRule
 from assay.lower.frontends.torch_export.schema import require_form
-from assay.lower.frontends.torch_export.signature import Interface, identifier, interface
+from assay.lower.frontends.torch_export.signature import ProgramInterface, interface, own_name
 from assay.lower.frontends.torch_export.sizes import Sizes, parsed
 from assay.semantics import graph, scalar
 from assay.semantics.dtypes import INT64
@@ -38,15 +38,15 @@ Names: TypeAlias = dict[str, Any]
 """What names stand for: cells, sizes, numbers, lists of them, None."""
 
 
-def to_module(archive: Archive, source: str) -> Module:
+def module_of_archive(archive: Archive, source: str) -> Module:
     """The module that a program means, with one function, `main`."""
     require_form(archive.program)
-    module = run_task(Translator(archive, source).module())
+    module = run_task(ArchiveTranslator(archive, source).module())
     check(module)
     return module
 
 
-class Translator:
+class ArchiveTranslator:
     """Translates one program."""
 
     def __init__(self, archive: Archive, source: str) -> None:
@@ -75,7 +75,7 @@ class Translator:
         made = graph.function(params, self.builder.around(body, scope), outputs=tuple(results), **self.limits(params))
         return Module({"main": made}, self.constants)
 
-    def params(self, whole: Interface, types: Mapping[str, Json], names: Names, scope: Scope) -> list[Var]:
+    def params(self, whole: ProgramInterface, types: Mapping[str, Json], names: Names, scope: Scope) -> list[Var]:
         """The parameters of main; what the other inputs of the program stand for goes into `names`."""
         params: list[Var] = []
         written = whole.written
@@ -84,7 +84,7 @@ class Translator:
             if given.kind == "value":
                 names[given.name] = given.value
             elif given.kind == "user":
-                name = unused(identifier(given.name), [p.name for p in params])
+                name = unused(own_name(given.name), [p.name for p in params])
                 if given.is_size:
                     param = graph.var(name, TensorType((), INT64))
                     self.builder.params[param] = scope
@@ -94,13 +94,13 @@ class Translator:
                     self.name_size(given.size, names[given.name])
                 else:
                     param = graph.var(name, self.typed(given.name, types))
-                    names[given.name] = Cell(param)
+                    names[given.name] = TensorCell(param)
                 params.append(param)
             else:
                 array = self.stored(given.kind, given.target)
                 if (array.dtype, array.shape) != (self.typed(given.name, types).dtype.numpy, array.shape):
                     raise broken(f"the tensor {given.target} is of {array.dtype}, and is said to be another")
-                names[given.name] = Cell(self.held(given.target, array, given.target in written))
+                names[given.name] = TensorCell(self.held(given.target, array, given.target in written))
         return params
 
     def held(self, target: str, array: Array, written: bool) -> Expr:
@@ -108,7 +108,7 @@ class Translator:
         another can be given for it."""
         if not written:
             return graph.constant(array, span=self.builder.span)
-        name = unused(identifier(target), self.constants, ("main",))
+        name = unused(own_name(target), self.constants, ("main",))
         self.constants[name] = array
         return GlobalVar(graph.constant(array).type, name)
 
@@ -142,24 +142,24 @@ class Translator:
                 upper[name] = most
         return {k: v for k, v in ((UPPER, upper), (LOWER, lower)) if v}
 
-    def results(self, whole: Interface, outputs: Sequence[Any], names: Names) -> dict[str, Expr]:
+    def results(self, whole: ProgramInterface, outputs: Sequence[Any], names: Names) -> dict[str, Expr]:
         """The results by name: what the program returns, and what it has written to."""
         found: dict[str, Expr] = {}
         for name, value in zip(whole.outputs, outputs, strict=True):
             made = self.as_result(value)
             if made is not None:
-                found[unused(identifier(name), found)] = made
+                found[unused(own_name(name), found)] = made
         said = set(whole.outputs)
         for given in whole.inputs:
             cell = names.get(given.name)
-            if isinstance(cell, Cell) and cell.written and given.written_as not in said:
-                found[unused(identifier(given.written_as), found)] = cell.get()
+            if isinstance(cell, TensorCell) and cell.written and given.written_as not in said:
+                found[unused(own_name(given.written_as), found)] = cell.get()
         return found
 
     def as_result(self, value: Any) -> Expr | None:
         """A result as a tensor: a size is a scalar of int64; None, numbers and texts are none."""
         match value:
-            case Cell():
+            case TensorCell():
                 return value.get()
             case Expr():
                 return value
@@ -184,7 +184,7 @@ class Translator:
                 if wrong.where is not None:
                     raise
                 raise type(wrong)(wrong.message, where=self.builder.span, label=wrong.label) from None
-        return [self.argument(o, names) for o in of["outputs"]]
+        return [self.read_argument(o, names) for o in of["outputs"]]
 
     def require_words(self, of: Json) -> None:
         """Invalid (`torch_export.C1`): an expression of sizes holds what is none, for PyTorch reads it as code."""
@@ -199,7 +199,7 @@ class Translator:
         """Translate one node: bind the names of its outputs."""
         rule, name, overload, in_place = rule_of(target)
         args = {i["name"] or f"arg{k}": i["arg"] for k, i in enumerate(node["inputs"])}
-        given = {k: self.argument(a, names) for k, a in args.items()}
+        given = {k: self.read_argument(a, names) for k, a in args.items()}
         declared = self.declared(node["outputs"], of)
 
         def run_graph(text: Any, values: Sequence[Any]) -> Task[list[Any]]:
@@ -209,7 +209,7 @@ class Translator:
         made = AtenNode(self.builder, name, overload, plain_, declared, run_graph)
         if isinstance(rule, ViewRule):
             cell = given[rule.operand]
-            assert isinstance(cell, Cell)
+            assert isinstance(cell, TensorCell)
             self.bind(node["outputs"], rule.cells(made, cell), of, names)
             return
         found = rule(made)
@@ -217,8 +217,8 @@ class Translator:
             found = yield found
         if in_place:
             cell = given["self"]
-            assert isinstance(cell, Cell) and isinstance(found, Expr)
-            old = tensor_of(cell.get())
+            assert isinstance(cell, TensorCell) and isinstance(found, Expr)
+            old = aten_type(cell.get())
             cell.put(made.stretched(made.cast(found, old.dtype), *old.shape))
             found = cell
         self.bind(node["outputs"], [found] if not isinstance(found, (list, tuple)) else list(found), of, names)
@@ -230,22 +230,22 @@ class Translator:
         own: Names = {}
         for said, value in zip(text["inputs"], values, strict=True):
             if "as_tensor" in said:
-                own[tensor_name(said)] = value if isinstance(value, Cell) else Cell(value)
+                own[tensor_name(said)] = value if isinstance(value, TensorCell) else TensorCell(value)
             elif "as_sym_int" in said and "as_name" in said["as_sym_int"]:
                 own[said["as_sym_int"]["as_name"]] = value
         span = self.builder.span
         found = yield self.block(text, own)
         self.builder.span = span
-        if any(isinstance(c, Cell) and c.written for c in own.values()):
+        if any(isinstance(c, TensorCell) and c.written for c in own.values()):
             raise Unsupported("a graph inside of another that writes to its inputs is not handled",
                               label="torch_export.C7")  # fmt: skip
         return [plain(v) for v in found]
 
     # --- values
 
-    def argument(self, arg: Json, names: Names) -> Any:
+    def read_argument(self, arg: Json, names: Names) -> Any:
         """What an argument stands for."""
-        return argument(arg, names)
+        return read_argument(arg, names)
 
     def declared(self, outputs: Sequence[Json], of: Json) -> list[TensorType | None]:
         """The types of results as the program says them; a size that is not known yet is a symbol."""
@@ -264,7 +264,7 @@ class Translator:
         for out, value in zip(outputs, values, strict=False):
             if "as_tensor" in out:
                 name = tensor_name(out)
-                cell = value if isinstance(value, Cell) else Cell(value)
+                cell = value if isinstance(value, TensorCell) else TensorCell(value)
                 if cell.whole is None or isinstance(value, Expr):
                     cell.value = self.fitted(cell.get(), self.typed(name, of["tensor_values"]))
                 names[name] = cell
@@ -293,7 +293,7 @@ class Translator:
     def fitted(self, x: Expr, wanted: TensorType) -> Expr:
         """A value as the program says its type; what is not shown is compared by the run. Invalid (`torch_export.C8`):
         it is of another type."""
-        own = tensor_of(x)
+        own = aten_type(x)
         if own.dtype is not wanted.dtype or own.ndim != wanted.ndim:
             raise Invalid(f"it gives {own}; the program says {wanted}", label="torch_export.C8")
         shape: list[Dim] = []

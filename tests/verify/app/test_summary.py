@@ -14,7 +14,7 @@ import pytest
 
 from assay.verify.app.check import Line
 from assay.verify.app.cli import main
-from assay.verify.app.summary import summary
+from assay.verify.app.summary import run_summary
 from assay.verify.evidence import Evidence, checked, of_outcome, proved, refuted, unknown
 
 ADD = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Add(x, x) }'
@@ -26,15 +26,15 @@ def test_what_all_comes_to() -> None:
         Line("b", "", checked("c"), 0),
         Line("c", "", Evidence("tested", True, "t"), 0),
     ]
-    said = summary(lines)
+    said = run_summary(lines)
     assert said.startswith("all 3 lines hold; proved for every input, at the sizes that each line names: a; checked")
     assert "inputs and sizes of this run: c" in said
     lines += [Line("d", "", refuted("proved", "no"), 0), Line("e", "", of_outcome("wrong", "no"), 0)]
     lines += [Line("f", "", unknown("proved", "?"), 0), Line("g", "", of_outcome("refused", "?"), 0)]
-    said = summary(lines)
+    said = run_summary(lines)
     assert said.startswith("DOES NOT HOLD: d, e (wrong); not known: f (unknown), g (refused); proved")
     assert "all" not in said
-    assert summary(lines[:1]).startswith("the only line holds; proved")
+    assert run_summary(lines[:1]).startswith("the only line holds; proved")
 
 
 @pytest.fixture

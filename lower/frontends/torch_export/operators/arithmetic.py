@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.lower.frontends.stablehlo.operators.elementwise import angle_of
 from assay.lower.frontends.stablehlo.operators.functions import free, log1p, wide
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of, truth
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type, truth
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like, is_float, is_minus, is_nan, trunc
 from assay.lower.frontends.torch_export.promotion import Operand
 from assay.semantics.dtypes import BOOL, FLOAT32, DType
@@ -41,7 +41,7 @@ def work_dtype(of: DType) -> DType:
     return FLOAT32 if of.is_float and of.bits < 32 else of
 
 
-def compared(op: str) -> AtenRule:
+def compared_tensors(op: str) -> AtenRule:
     """A comparison of operands in the dtype in which they meet."""
 
     def rule(node: AtenNode) -> Expr:
@@ -60,7 +60,7 @@ def bits(whole: str, logical_: str) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         a, b = node.together(node.operand("self"), node.operand("other"))
-        return node.call(logical_ if tensor_of(a).dtype is BOOL else whole, a, b)
+        return node.call(logical_ if aten_type(a).dtype is BOOL else whole, a, b)
 
     return rule
 
@@ -70,14 +70,14 @@ def scaled(node: AtenNode, y: Expr) -> Expr:
     alpha = node.get("alpha", 1)
     if isinstance(alpha, (int, float)) and alpha == 1:
         return y
-    if tensor_of(y).dtype is BOOL:
+    if aten_type(y).dtype is BOOL:
         raise node.unsupported("alpha for bools")
-    return node.call("multiply", y, node.as_tensor(alpha, tensor_of(y).dtype))
+    return node.call("multiply", y, node.as_tensor(alpha, aten_type(y).dtype))
 
 
 def add(node: AtenNode, x: Expr, y: Expr) -> Expr:
     """x + alpha y; of bools, whether one holds."""
-    if tensor_of(x).dtype is BOOL:
+    if aten_type(x).dtype is BOOL:
         return node.call("logical_or", x, scaled(node, y))
     return node.call("add", x, scaled(node, y))
 
@@ -89,7 +89,7 @@ def subtract(node: AtenNode, x: Expr, y: Expr) -> Expr:
 
 def multiply(node: AtenNode, x: Expr, y: Expr) -> Expr:
     """x y; of bools, whether both hold."""
-    return node.call("logical_and" if tensor_of(x).dtype is BOOL else "multiply", x, y)
+    return node.call("logical_and" if aten_type(x).dtype is BOOL else "multiply", x, y)
 
 
 def divide(node: AtenNode) -> Any:
@@ -99,7 +99,7 @@ def divide(node: AtenNode) -> Any:
         return two(lambda node, x, y: node.call("divide", x, y), floats=True, exact=True)(node)
     if mode not in ("floor", "trunc"):
         raise node.wrong(f"rounding_mode is {mode!r}; floor or trunc is wanted")
-    return two(floor_quotient if mode == "floor" else truncated_quotient)(node)
+    return two(floored_quotient if mode == "floor" else truncated_quotient)(node)
 
 
 def truncated_quotient(node: AtenNode, x: Expr, y: Expr) -> Expr:
@@ -109,7 +109,7 @@ def truncated_quotient(node: AtenNode, x: Expr, y: Expr) -> Expr:
     return node.call("truncate_divide", x, y)
 
 
-def floor_quotient(node: AtenNode, x: Expr, y: Expr) -> Expr:
+def floored_quotient(node: AtenNode, x: Expr, y: Expr) -> Expr:
     """The quotient rounded down: of floats by their remainder, so that it is that of the exact quotient, as ATen does
     it (c10/util/generic_math.h, div_floor_floating)."""
     if not is_float(x):
@@ -128,7 +128,7 @@ def floor_quotient(node: AtenNode, x: Expr, y: Expr) -> Expr:
     return node.call("where", node.call("equal", y, 0), plain, down)
 
 
-def remainder(node: AtenNode, x: Expr, y: Expr) -> Expr:
+def floored_remainder(node: AtenNode, x: Expr, y: Expr) -> Expr:
     """What is left of the quotient rounded down; it has the sign of y."""
     if not is_float(x):
         return node.call("subtract", x, node.call("multiply", node.call("floor_divide", x, y), y))
@@ -162,20 +162,20 @@ def power(node: AtenNode) -> Any:
             out = factor if out is None else node.call("multiply", out, factor)
         rest >>= 1
         factor = node.call("multiply", factor, factor) if rest else factor
-    return node.full(tensor_of(factor).shape, 1, to) if out is None else out
+    return node.full(aten_type(factor).shape, 1, to) if out is None else out
 
 
-def largest(node: AtenNode, x: Expr, y: Expr) -> Expr:
+def larger_of(node: AtenNode, x: Expr, y: Expr) -> Expr:
     """The larger one; NaN where one is."""
-    return node.call("logical_or" if tensor_of(x).dtype is BOOL else "maximum", x, y)
+    return node.call("logical_or" if aten_type(x).dtype is BOOL else "maximum", x, y)
 
 
 def smallest(node: AtenNode, x: Expr, y: Expr) -> Expr:
     """The smaller one; NaN where one is."""
-    return node.call("logical_and" if tensor_of(x).dtype is BOOL else "minimum", x, y)
+    return node.call("logical_and" if aten_type(x).dtype is BOOL else "minimum", x, y)
 
 
-def number_of(of: Two) -> Two:
+def number_of_two(of: Two) -> Two:
     """The same, but the other one where one is NaN."""
 
     def found(node: AtenNode, x: Expr, y: Expr) -> Expr:
@@ -191,11 +191,11 @@ def shift(op: str) -> Two:
     """A shift; by less than 0, or by the width or more, no bit of the operand stays: 0, or the sign all over."""
 
     def found(node: AtenNode, x: Expr, y: Expr) -> Expr:
-        width = tensor_of(x).dtype.bits
+        width = aten_type(x).dtype.bits
         fits = node.call("logical_and", node.call("greater_equal", y, 0), node.call("less", y, width))
         moved = node.call(op, x, node.call("where", fits, y, constant_like(node, 0, y)))
         none = node.call("where", node.call("less", x, 0), constant_like(node, -1, x), constant_like(node, 0, x))
-        none = none if op == "right_shift" and tensor_of(x).dtype.kind == "int" else constant_like(node, 0, x)
+        none = none if op == "right_shift" and aten_type(x).dtype.kind == "int" else constant_like(node, 0, x)
         return node.call("where", fits, moved, none)
 
     return found
@@ -210,7 +210,7 @@ def where(node: AtenNode) -> Expr:
 def masked_fill(node: AtenNode) -> Expr:
     """A number where the mask holds."""
     x = node.tensor()
-    value = node.as_tensor(node.operand("value"), tensor_of(x).dtype)
+    value = node.as_tensor(node.operand("value"), aten_type(x).dtype)
     return node.call("where", truth(node, node.tensor("mask")), value, x)
 
 
@@ -226,7 +226,7 @@ def clamp(node: AtenNode) -> Expr:
     to = node.promoted(x, *given)
     y = node.as_tensor(x, to)
     if least is not None:
-        y = largest(node, y, node.as_tensor(least, to))
+        y = larger_of(node, y, node.as_tensor(least, to))
     return y if most is None else smallest(node, y, node.as_tensor(most, to))
 
 
@@ -238,7 +238,7 @@ def add_product(quotient: bool) -> AtenRule:
         to = node.promoted(x, a, b)
         to = FLOAT32 if quotient and not to.is_float else to
         x, a, b = (node.as_tensor(v, work_dtype(to)) for v in (x, a, b))
-        value = node.as_tensor(node.get("value", 1), tensor_of(x).dtype)
+        value = node.as_tensor(node.get("value", 1), aten_type(x).dtype)
         part = node.call("multiply", value, a)
         return node.cast(node.call("add", x, node.call("divide" if quotient else "multiply", part, b)), to)
 
@@ -249,7 +249,7 @@ def lerp(node: AtenNode) -> Expr:
     """start + weight (end - start)."""
     start, end = node.tensor(), node.tensor("end")
     weight: Operand = node.operand("weight")
-    to = tensor_of(start).dtype
+    to = aten_type(start).dtype
     x, y, w = (node.as_tensor(v, work_dtype(to)) for v in (start, end, weight))
     step = node.call("subtract", y, x)
     low = node.call("add", x, node.call("multiply", w, step))
@@ -292,8 +292,8 @@ def xlogy(node: AtenNode, x: Expr, y: Expr) -> Expr:
 def prelu(node: AtenNode) -> Expr:
     """x above 0, else the weight of its channel times x."""
     x, w = node.tensor(), node.tensor("weight")
-    rank = tensor_of(x).ndim
-    if tensor_of(w).ndim == 1 and rank > 1:
+    rank = aten_type(x).ndim
+    if aten_type(w).ndim == 1 and rank > 1:
         w = node.along(w, 1, rank)
     below = node.call("multiply", w, x)
     return node.call("where", node.call("greater", x, 0), x, below)
@@ -302,20 +302,20 @@ def prelu(node: AtenNode) -> Expr:
 def glu(node: AtenNode) -> Expr:
     """The first half along an axis times the sigmoid of the second."""
     x = node.work(node.tensor())
-    axis = node.axis(tensor_of(x).ndim, default=-1)
-    size = tensor_of(x).shape[axis]
+    axis = node.axis(aten_type(x).ndim, default=-1)
+    size = aten_type(x).shape[axis]
     if not isinstance(size, int) or size % 2:
         raise node.unsupported(f"an axis of size {size}")
     a, b = node.cut(x, axis, 0, size // 2), node.cut(x, axis, size // 2, size)
-    return node.cast(node.call("multiply", a, node.call("sigmoid", b)), tensor_of(node.tensor()).dtype)
+    return node.cast(node.call("multiply", a, node.call("sigmoid", b)), aten_type(node.tensor()).dtype)
 
 
 COMPARED = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 LONG = {"not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
 
 TABLE: dict[str, AtenRule] = {
-    **{name: compared(op) for name, op in COMPARED.items()},
-    **{name: compared(COMPARED[op]) for name, op in LONG.items()},
+    **{name: compared_tensors(op) for name, op in COMPARED.items()},
+    **{name: compared_tensors(COMPARED[op]) for name, op in LONG.items()},
     "add": two(add, exact=True),
     "addcdiv": add_product(quotient=True),
     "addcmul": add_product(quotient=False),
@@ -333,9 +333,9 @@ TABLE: dict[str, AtenRule] = {
     "copysign": two(copysign, floats=True),
     "div": divide,
     "divide": divide,
-    "floor_divide": two(floor_quotient),
-    "fmax": two(number_of(largest)),
-    "fmin": two(number_of(smallest)),
+    "floor_divide": two(floored_quotient),
+    "fmax": two(number_of_two(larger_of)),
+    "fmin": two(number_of_two(smallest)),
     "fmod": two(fmod),
     "glu": glu,
     "hypot": two(hypot, floats=True),
@@ -345,14 +345,14 @@ TABLE: dict[str, AtenRule] = {
     "logical_or": logical("logical_or"),
     "logical_xor": logical("logical_xor"),
     "masked_fill": masked_fill,
-    "maximum": two(largest),
+    "maximum": two(larger_of),
     "minimum": two(smallest),
     "mul": two(multiply, exact=True),
     "multiply": two(multiply, exact=True),
     "pow": power,
     "prelu": prelu,
     "_prelu_kernel": prelu,
-    "remainder": two(remainder),
+    "remainder": two(floored_remainder),
     "rsub": two(lambda node, x, y: node.call("subtract", y, scaled(node, x)), exact=True),
     "sub": two(subtract, exact=True),
     "subtract": two(subtract, exact=True),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
@@ -24,7 +24,7 @@ def matmul(*names: str) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         a, b = (node.tensor(n) for n in names)
-        return node.cast(product_of(node, a, b), tensor_of(a).dtype)
+        return node.cast(product_of(node, a, b), aten_type(a).dtype)
 
     return rule
 
@@ -32,11 +32,11 @@ def matmul(*names: str) -> AtenRule:
 def linear(node: AtenNode) -> Expr:
     """x times the transposed weight, plus the bias."""
     x, w = node.tensor("input"), node.tensor("weight")
-    turned = node.permuted(w, (1, 0)) if tensor_of(w).ndim == 2 else w
+    turned = node.permuted(w, (1, 0)) if aten_type(w).ndim == 2 else w
     y = product_of(node, x, turned)
     if node.has("bias"):
         y = node.call("add", y, node.work(node.tensor("bias")))
-    return node.cast(y, tensor_of(x).dtype)
+    return node.cast(y, aten_type(x).dtype)
 
 
 def added(first: str, second: str, sum_of: int | None = None, outer: bool = False) -> AtenRule:
@@ -49,11 +49,11 @@ def added(first: str, second: str, sum_of: int | None = None, outer: bool = Fals
         y = node.call("multiply" if outer else "matmul", a, b)
         if sum_of is not None:
             y = node.call("sum", y, axis=(sum_of,), keepdims=False)
-        of = tensor_of(y).dtype
+        of = aten_type(y).dtype
         alpha, beta = node.get("alpha", 1), node.get("beta", 1)
         y = y if alpha == 1 else node.call("multiply", y, node.as_tensor(alpha, of))
         x = node.work(node.tensor())
-        to = tensor_of(node.tensor()).dtype
+        to = aten_type(node.tensor()).dtype
         if beta == 0:
             return node.cast(y, to)
         x = x if beta == 1 else node.call("multiply", x, node.as_tensor(beta, of))
@@ -65,7 +65,7 @@ def added(first: str, second: str, sum_of: int | None = None, outer: bool = Fals
 def outer(node: AtenNode) -> Expr:
     """Each element of one vector times each of another."""
     a, b = node.together(node.tensor(), node.tensor("vec2"))
-    return node.call("multiply", node.shaped(a, *tensor_of(a).shape, 1), node.shaped(b, 1, *tensor_of(b).shape))
+    return node.call("multiply", node.shaped(a, *aten_type(a).shape, 1), node.shaped(b, 1, *aten_type(b).shape))
 
 
 # --- einsum
@@ -81,10 +81,10 @@ def einsum(node: AtenNode) -> Expr:
         raise node.unsupported(f"the equation {text!r}")
     if not arrow:
         right = "".join(sorted(c for c in set(left) if left.count(c) == 1 and c.isalpha()))
-    to = tensor_of(xs[0]).dtype
+    to = aten_type(xs[0]).dtype
     work = [node.work(x) for x in xs]
     for t, x in zip(terms, work, strict=True):
-        if len(set(t)) != len(t) or len(t) != tensor_of(x).ndim:
+        if len(set(t)) != len(t) or len(t) != aten_type(x).ndim:
             raise node.unsupported(f"the equation {text!r}, with a letter twice in a term,")
     letters, y = terms[0], work[0]
     for k, (t, x) in enumerate(zip(terms[1:], work[1:], strict=True)):
@@ -108,7 +108,7 @@ def _pair(node: AtenNode, p: str, x: Expr, q: str, y: Expr, needed: set[str]) ->
     both = [c for c in p if c in q and c in needed]
     over = [c for c in p if c in q and c not in needed]
     rows, columns = [c for c in p if c not in q], [c for c in q if c not in p]
-    size = {c: d for s, t in ((p, x), (q, y)) for c, d in zip(s, tensor_of(t).shape, strict=True)}
+    size = {c: d for s, t in ((p, x), (q, y)) for c, d in zip(s, aten_type(t).shape, strict=True)}
 
     def sizes(of: Sequence[str]) -> list[Dim]:
         return [size[c] for c in of]
@@ -126,14 +126,14 @@ def _pair(node: AtenNode, p: str, x: Expr, q: str, y: Expr, needed: set[str]) ->
 
 def _batched(node: AtenNode, x: Expr, rank: int) -> tuple[Expr, bool]:
     """An input with its axis of items; whether it had one."""
-    of = tensor_of(x)
+    of = aten_type(x)
     return (x, True) if of.ndim == rank + 2 else (node.shaped(x, 1, *of.shape), False)
 
 
 def convolution(node: AtenNode) -> Expr:
     """A convolution, or a transposed one."""
     given, w = node.tensor("input"), node.work(node.tensor("weight"))
-    rank = tensor_of(w).ndim - 2
+    rank = aten_type(w).ndim - 2
     if not 1 <= rank <= 3:
         raise node.unsupported(f"weights of {rank + 2} axes")
     x, had = _batched(node, node.work(given), rank)
@@ -147,10 +147,10 @@ def convolution(node: AtenNode) -> Expr:
         x, w = spread_out(node, x, w, strides, padding, extra, dilation, groups)
         y = node.call(f"nn.conv{rank}d", x, w, *more, strides=ones, padding=zeros * 2, dilation=dilation, groups=groups)
     else:
-        widths = _padding(node, rank, tensor_of(w).shape[2:], dilation)
+        widths = _padding(node, rank, aten_type(w).shape[2:], dilation)
         y = node.call(f"nn.conv{rank}d", x, w, *more, strides=strides, padding=widths, dilation=dilation, groups=groups)
-    y = node.cast(y, tensor_of(given).dtype)
-    return y if had else node.shaped(y, *tensor_of(y).shape[1:])
+    y = node.cast(y, aten_type(given).dtype)
+    return y if had else node.shaped(y, *aten_type(y).shape[1:])
 
 
 def _padding(node: AtenNode, rank: int, kernel: Sequence[Dim], dilation: Sequence[int]) -> tuple[int, ...]:
@@ -171,7 +171,7 @@ def spread_out(
     """The input with zeros between its elements and around them, and the weights the other way round: what a transposed
     convolution is a convolution of."""
     rank = len(strides)
-    of = tensor_of(w)
+    of = aten_type(w)
     ins, outs = of.shape[0], of.shape[1]
     if not isinstance(ins, int) or ins % groups:
         raise node.wrong(f"{ins} channels in {groups} groups")
@@ -197,9 +197,9 @@ def between(node: AtenNode, x: Expr, axis: int, count: int) -> Expr:
     """So many zeros between neighbouring elements of an axis."""
     if not count:
         return x
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     lone = node.shaped(x, *shape[: axis + 1], 1, *shape[axis + 1 :])
-    zeros = node.full((*shape[: axis + 1], count, *shape[axis + 1 :]), 0, tensor_of(x).dtype)
+    zeros = node.full((*shape[: axis + 1], count, *shape[axis + 1 :]), 0, aten_type(x).dtype)
     whole = node.call("concat", lone, zeros, axis=axis + 1)
     long = product([shape[axis], count + 1])
     return node.cut(node.shaped(whole, *shape[:axis], long, *shape[axis + 1 :]), axis, 0, long - count)

@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.lower.frontends.stablehlo.build import Scope
 from assay.lower.frontends.stablehlo.operators.loops import counted_loop
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.semantics import graph, scalar
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.graph import Expr, Var
@@ -59,7 +59,7 @@ def as_tensors(node: AtenNode, values: Sequence[Any]) -> list[Expr]:
     return made
 
 
-def packed(values: Sequence[Expr]) -> Expr:
+def as_one_value(values: Sequence[Expr]) -> Expr:
     """One value as itself, several as a tuple."""
     return values[0] if len(values) == 1 else graph.tuple_of(*values)
 
@@ -71,7 +71,7 @@ def branch(node: AtenNode, of: Any, values: Sequence[Any]) -> Task[tuple[Expr, i
     builder.scope = scope
     made = as_tensors(node, (yield run(node, of, values)))
     builder.scope = outer
-    return builder.around(packed(made), scope), len(made)
+    return builder.around(as_one_value(made), scope), len(made)
 
 
 def cond(node: AtenNode) -> Task[list[Any]]:
@@ -114,13 +114,13 @@ def while_loop(node: AtenNode) -> Task[list[Expr]]:
     return [node.field(value, k) for k in range(len(starts))]
 
 
-def scan(node: AtenNode) -> Task[list[Expr]]:
+def scan_rule(node: AtenNode) -> Task[list[Expr]]:
     """States that go from step to step over slices of the first axis, and what each step gives, behind one another."""
     of = graph_of(node, 0, "combine_fn")
     states, xs, more = as_tensors(node, listed(node, 1)), as_tensors(node, listed(node, 2)), listed(node, 3)
     if not xs:
         raise node.unsupported("nothing that it goes over")
-    count = tensor_of(xs[0]).shape[0]
+    count = aten_type(xs[0]).shape[0]
     if isinstance(count, int) and 0 < count <= MOST_UNROLLED:
         given: list[list[Expr]] = []
         for k in range(count):
@@ -135,7 +135,7 @@ def scan(node: AtenNode) -> Task[list[Expr]]:
         slices = [node.call("take", x, place, axis=0) for x in xs]
         made = as_tensors(node, (yield run(node, of, [*values[: len(states)], *slices, *more])))
         at = node.shaped(place, 1, 1)
-        rows = [node.call("scatter_nd", y, at, node.shaped(v, 1, *tensor_of(v).shape), reduction="none")
+        rows = [node.call("scatter_nd", y, at, node.shaped(v, 1, *aten_type(v).shape), reduction="none")
                 for y, v in zip(values[len(states) :], made[len(states) :], strict=True)]  # fmt: skip
         return [*made[: len(states)], *rows]
 
@@ -143,7 +143,7 @@ def scan(node: AtenNode) -> Task[list[Expr]]:
 
 
 def _stacked(node: AtenNode, values: Sequence[Expr]) -> Expr:
-    rows = [node.shaped(v, 1, *tensor_of(v).shape) for v in values]
+    rows = [node.shaped(v, 1, *aten_type(v).shape) for v in values]
     return node.call("concat", *rows, axis=0) if len(rows) > 1 else rows[0]
 
 
@@ -160,7 +160,7 @@ def inlined(place: int, first: int) -> AtenRule:
 TABLE: dict[str, AtenRule] = {
     "cond": cond,
     "invoke_subgraph": inlined(0, 2),
-    "scan": scan,
+    "scan": scan_rule,
     "while_loop": while_loop,
     "wrap_with_set_grad_enabled": inlined(1, 2),
 }

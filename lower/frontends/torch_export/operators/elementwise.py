@@ -12,7 +12,7 @@ from collections.abc import Callable
 from assay.lower.frontends.stablehlo.operators.chlo import digamma, lgamma
 from assay.lower.frontends.stablehlo.operators.error_function import erf_inv, erfc
 from assay.lower.frontends.stablehlo.operators.functions import expm1, free, log1p, wide
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.graph import Expr
 
@@ -24,10 +24,10 @@ def floating(of: Function, steps: bool = True) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor("input" if "input" in node.args and "self" not in node.args else "self")
-        if not tensor_of(x).dtype.is_float:
+        if not aten_type(x).dtype.is_float:
             x = node.cast(x, FLOAT32)
         y = of(node, node.work(x) if steps else x)
-        return node.cast(y, tensor_of(x).dtype)
+        return node.cast(y, aten_type(x).dtype)
 
     return rule
 
@@ -37,13 +37,13 @@ def direct(op: str) -> AtenRule:
     return floating(lambda node, x: node.call(op, x), steps=False)
 
 
-def same(of: Function, steps: bool = False) -> AtenRule:
+def keeps_dtype(of: Function, steps: bool = False) -> AtenRule:
     """A rule of one operand that keeps its dtype."""
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor()
         y = of(node, node.work(x) if steps else x)
-        return node.cast(y, tensor_of(x).dtype)
+        return node.cast(y, aten_type(x).dtype)
 
     return rule
 
@@ -55,17 +55,17 @@ def truths(of: Function) -> AtenRule:
 
 def is_float(x: Expr) -> bool:
     """Whether the elements are floats."""
-    return tensor_of(x).dtype.is_float
+    return aten_type(x).dtype.is_float
 
 
 def constant_like(node: AtenNode, value: float, x: Expr) -> Expr:
     """A number in the dtype of x."""
-    return node.as_tensor(value, tensor_of(x).dtype)
+    return node.as_tensor(value, aten_type(x).dtype)
 
 
 def is_minus(node: AtenNode, x: Expr) -> Expr:
     """Whether the sign of a float is minus, that of a zero too, which its bits say."""
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     bits = node.call("reinterpret", x, dtype=f"int{of.bits}")
     return node.call("where", node.call("equal", x, 0), node.call("less", bits, 0), node.call("less", x, 0))
 
@@ -102,17 +102,17 @@ def round_(node: AtenNode) -> Expr:
     scale = 10.0 ** abs(places)
     first, second = ("multiply", "divide") if places > 0 else ("divide", "multiply")
     w = node.work(x)
-    return node.cast(node.call(second, node.call("round", node.call(first, w, scale)), scale), tensor_of(x).dtype)
+    return node.cast(node.call(second, node.call("round", node.call(first, w, scale)), scale), aten_type(x).dtype)
 
 
 def absolute(node: AtenNode, x: Expr) -> Expr:
     """The size of a number."""
-    return node.call("abs", x) if tensor_of(x).dtype.kind in ("int", "float") else x
+    return node.call("abs", x) if aten_type(x).dtype.kind in ("int", "float") else x
 
 
 def sign(node: AtenNode, x: Expr) -> Expr:
     """-1, 0 or 1; 0 for NaN."""
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     if of is BOOL:
         return x
     up = node.cast(node.call("greater", x, 0), of)
@@ -121,17 +121,17 @@ def sign(node: AtenNode, x: Expr) -> Expr:
 
 def logical_not(node: AtenNode, x: Expr) -> Expr:
     """Whether x is 0."""
-    return node.call("logical_not", x) if tensor_of(x).dtype is BOOL else node.call("equal", x, 0)
+    return node.call("logical_not", x) if aten_type(x).dtype is BOOL else node.call("equal", x, 0)
 
 
 def bitwise_not(node: AtenNode, x: Expr) -> Expr:
     """The complement."""
-    return node.call("logical_not" if tensor_of(x).dtype is BOOL else "bitwise_not", x)
+    return node.call("logical_not" if aten_type(x).dtype is BOOL else "bitwise_not", x)
 
 
 def never(node: AtenNode, x: Expr) -> Expr:
     """False everywhere."""
-    return node.stretched(node.constant(False, BOOL), *tensor_of(x).shape)
+    return node.stretched(node.constant(False, BOOL), *aten_type(x).shape)
 
 
 def is_nan(node: AtenNode, x: Expr) -> Expr:
@@ -152,7 +152,7 @@ def is_finite(node: AtenNode, x: Expr) -> Expr:
 def nan_to_num(node: AtenNode) -> Expr:
     """Numbers in place of NaN and infinities: those that are said, else 0 and the ends of the dtype."""
     x = node.tensor()
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     if not of.is_float:
         return x
     ends = {"nan": 0.0, "posinf": float(of.max), "neginf": float(of.min)}
@@ -263,7 +263,7 @@ def leaky_relu(node: AtenNode, x: Expr) -> Expr:
 
 def relu(node: AtenNode, x: Expr) -> Expr:
     """max(x, 0); NaN stays."""
-    return x if tensor_of(x).dtype is BOOL else node.call("nn.relu", x)
+    return x if aten_type(x).dtype is BOOL else node.call("nn.relu", x)
 
 
 def hardtanh(node: AtenNode, x: Expr) -> Expr:
@@ -322,10 +322,10 @@ RENAMED = {"arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "a
 TABLE: dict[str, AtenRule] = {
     **{name: direct(name) for name in DIRECT},
     **{name: direct(op) for name, op in RENAMED.items()},
-    "abs": same(absolute),
+    "abs": keeps_dtype(absolute),
     "alpha_dropout": dropout,
-    "bitwise_not": same(bitwise_not),
-    "ceil": same(unless_whole("ceil")),
+    "bitwise_not": keeps_dtype(bitwise_not),
+    "ceil": keeps_dtype(unless_whole("ceil")),
     "celu": floating(celu),
     "clone": clone,
     "deg2rad": floating(lambda node, x: node.call("multiply", x, math.pi / 180)),
@@ -337,14 +337,14 @@ TABLE: dict[str, AtenRule] = {
     "exp2": floating(lambda node, x: node.call("power", constant_like(node, 2, x), x)),
     "expm1": floating(expm1),
     "feature_dropout": dropout,
-    "fix": same(trunc),
-    "floor": same(unless_whole("floor")),
-    "frac": same(lambda node, x: node.call("subtract", x, trunc(node, x))),
+    "fix": keeps_dtype(trunc),
+    "floor": keeps_dtype(unless_whole("floor")),
+    "frac": keeps_dtype(lambda node, x: node.call("subtract", x, trunc(node, x))),
     "gelu": floating(gelu, steps=False),
     "hardshrink": floating(shrink(soft=False)),
     "hardsigmoid": floating(hard_sigmoid),
     "hardswish": floating(hard_swish),
-    "hardtanh": same(hardtanh),
+    "hardtanh": keeps_dtype(hardtanh),
     "isfinite": truths(is_finite),
     "isinf": truths(is_inf),
     "isnan": truths(is_nan),
@@ -360,22 +360,22 @@ TABLE: dict[str, AtenRule] = {
     "mish": floating(mish),
     "nan_to_num": nan_to_num,
     "native_dropout": dropout,
-    "neg": same(lambda node, x: node.call("negative", x)),
+    "neg": keeps_dtype(lambda node, x: node.call("negative", x)),
     "positive": clone,
     "rad2deg": floating(lambda node, x: node.call("multiply", x, 180 / math.pi)),
-    "relu": same(relu),
-    "relu6": same(hardtanh),
+    "relu": keeps_dtype(relu),
+    "relu6": keeps_dtype(hardtanh),
     "round": round_,
     "rsqrt": floating(lambda node, x: node.call("reciprocal", node.call("sqrt", x))),
     "selu": floating(selu),
-    "sgn": same(sign),
-    "sign": same(sign),
+    "sgn": keeps_dtype(sign),
+    "sign": keeps_dtype(sign),
     "signbit": truths(lambda node, x: is_minus(node, x) if is_float(x) else node.call("less", x, 0)),
     "silu": floating(silu),
     "softplus": floating(softplus),
     "softshrink": floating(shrink(soft=True)),
     "special_erfinv": floating(erf_inv),
-    "square": same(lambda node, x: node.call("multiply", x, x)),
-    "threshold": same(threshold),
-    "trunc": same(trunc),
+    "square": keeps_dtype(lambda node, x: node.call("multiply", x, x)),
+    "threshold": keeps_dtype(threshold),
+    "trunc": keeps_dtype(trunc),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.lower.frontends.stretching import claimed
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of, truth
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type, truth
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
@@ -23,23 +23,23 @@ def counted(node: AtenNode, shape: Sequence[Dim], axis: int) -> Expr:
 
 def tuples(node: AtenNode, places: Sequence[Expr]) -> Expr:
     """Places along axes as index tuples, along a last axis."""
-    shape = tensor_of(places[0]).shape
+    shape = aten_type(places[0]).shape
     parts = [node.shaped(node.cast(p, INT64), *shape, 1) for p in places]
     return node.call("concat", *parts, axis=len(shape)) if len(parts) > 1 else parts[0]
 
 
 def elements_at(node: AtenNode, indices: Expr, axis: int) -> Expr:
     """Index tuples: `indices` along an axis, each element's own place along the others."""
-    shape = tensor_of(indices).shape
+    shape = aten_type(indices).shape
     return tuples(node, [indices if a == axis else counted(node, shape, a) for a in range(len(shape))])
 
 
 def gather(node: AtenNode) -> Expr:
     """The elements at places along an axis, and at the same place along the others."""
     x, index = node.tensor(), node.tensor("index")
-    axis = node.axis(tensor_of(x).ndim)
-    if not tensor_of(x).ndim:
-        return node.shaped(x, *tensor_of(index).shape)
+    axis = node.axis(aten_type(x).ndim)
+    if not aten_type(x).ndim:
+        return node.shaped(x, *aten_type(index).shape)
     return node.call("gather_nd", x, elements_at(node, index, axis))
 
 
@@ -48,7 +48,7 @@ def gather(node: AtenNode) -> Expr:
 
 def places_of(node: AtenNode, mask: Expr) -> list[Expr]:
     """Where a mask holds, along each axis; as many as only a run knows."""
-    rank = tensor_of(mask).ndim
+    rank = aten_type(mask).ndim
     found = node.call("nonzero", mask)
     (size,) = node.builder.measured(node.field(found, 1), "found")
     rows = node.cut(node.field(found, 0), 1, 0, size)
@@ -59,10 +59,10 @@ def places_of(node: AtenNode, mask: Expr) -> list[Expr]:
 def nonzero(node: AtenNode) -> Expr:
     """The places of elements that are not 0, a row for each."""
     x = node.tensor()
-    if not tensor_of(x).ndim:
+    if not aten_type(x).ndim:
         raise node.unsupported("a scalar")
     places = places_of(node, truth(node, x))
-    count = tensor_of(places[0]).shape[0]
+    count = aten_type(places[0]).shape[0]
     return (
         node.call("concat", *(node.shaped(p, count, 1) for p in places), axis=1)
         if len(places) > 1
@@ -74,7 +74,7 @@ def masked_select(node: AtenNode) -> Expr:
     """The elements where a mask holds."""
     x, mask = node.tensor(), truth(node, node.tensor("mask"))
     both = node.call("logical_and", mask, node.call("equal", node.line(1), 0))
-    shape = tensor_of(node.call("where", both, x, x)).shape
+    shape = aten_type(node.call("where", both, x, x)).shape
     x, mask = node.stretched(x, *shape), node.stretched(mask, *shape)
     return node.call("gather_nd", x, tuples(node, places_of(node, mask)))
 
@@ -86,11 +86,11 @@ class Indexed:
         self.node = node
         indices: list[Expr | None] = []
         for i in given:
-            if i is not None and tensor_of(i).dtype is BOOL:
+            if i is not None and aten_type(i).dtype is BOOL:
                 indices += places_of(node, i)
             else:
                 indices.append(i)
-        rank = tensor_of(x).ndim
+        rank = aten_type(x).ndim
         self.axes = [a for a, i in enumerate(indices) if i is not None]
         self.rest = [a for a in range(rank) if a not in self.axes]
         there = [i for i in indices if i is not None]
@@ -99,7 +99,7 @@ class Indexed:
         total: Expr = node.cast(there[0], INT64)
         for i in there[1:]:
             total = node.call("add", total, node.cast(i, INT64))
-        self.shape = tensor_of(total).shape
+        self.shape = aten_type(total).shape
         self.where = tuples(node, [node.stretched(node.cast(i, INT64), *self.shape) for i in there])
         self.moved = node.permuted(x, (*self.axes, *self.rest))
         neighbours = self.axes == list(range(self.axes[0], self.axes[-1] + 1))
@@ -123,17 +123,17 @@ def index(node: AtenNode) -> Expr:
 def index_put(node: AtenNode) -> Expr:
     """With values at index tensors, in place of what is there or added to it."""
     x, given, values = node.tensor(), node.get("indices"), node.tensor("values")
-    of = tensor_of(x)
+    of = aten_type(x)
     there = [i for i in given if i is not None]
     values = node.cast(values, of.dtype)
-    if len(given) == 1 and tensor_of(there[0]).dtype is BOOL and product(tensor_of(values).shape) == 1:
+    if len(given) == 1 and aten_type(there[0]).dtype is BOOL and product(aten_type(values).shape) == 1:
         mask = there[0]
-        mask = node.shaped(mask, *tensor_of(mask).shape, *(1,) * (of.ndim - tensor_of(mask).ndim))
+        mask = node.shaped(mask, *aten_type(mask).shape, *(1,) * (of.ndim - aten_type(mask).ndim))
         value = node.shaped(values)
         value = node.call("add", x, value) if node.flag("accumulate") else value
         return node.call("where", mask, value, x)
     found = Indexed(node, x, given)
-    sizes = tensor_of(found.moved).shape
+    sizes = aten_type(found.moved).shape
     shape = [*found.shape, *sizes[len(found.axes) :]]
     values = node.stretched(values, *(shape[a] for a in found.order))
     values = node.permuted(values, [found.order.index(a) for a in range(len(shape))])
@@ -145,7 +145,7 @@ def index_put(node: AtenNode) -> Expr:
 
 def scattered(node: AtenNode, x: Expr, where: Expr, updates: Expr, how: str) -> Expr:
     """scatter_nd; of bools, which have no sums, by whole numbers."""
-    if tensor_of(x).dtype is BOOL and how != "none":
+    if aten_type(x).dtype is BOOL and how != "none":
         work = DTYPES["int32"]
         made = node.call("scatter_nd", node.cast(x, work), where, node.cast(updates, work), reduction=how)
         return node.call("not_equal", made, 0)
@@ -158,10 +158,10 @@ def scattered(node: AtenNode, x: Expr, where: Expr, updates: Expr, how: str) -> 
 def index_select(node: AtenNode) -> Expr:
     """The slices at places along an axis."""
     x, places = node.tensor(), node.tensor("index")
-    axis = node.axis(tensor_of(x).ndim)
-    x = x if tensor_of(x).ndim else node.shaped(x, 1)
+    axis = node.axis(aten_type(x).ndim)
+    x = x if aten_type(x).ndim else node.shaped(x, 1)
     made = node.call("take", x, node.shaped(places, -1), axis=axis)
-    return made if tensor_of(node.tensor()).ndim else node.shaped(made)
+    return made if aten_type(node.tensor()).ndim else node.shaped(made)
 
 
 def index_update(how: str) -> AtenRule:
@@ -169,15 +169,15 @@ def index_update(how: str) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         x, places = node.tensor(), node.shaped(node.tensor("index"), -1)
-        of = tensor_of(x)
+        of = aten_type(x)
         axis = node.axis(of.ndim)
         order = [axis, *(a for a in range(of.ndim) if a != axis)]
-        count = tensor_of(places).shape[0]
+        count = aten_type(places).shape[0]
         if how == "fill":
             source = node.full([count, *(of.shape[a] for a in order[1:])], node.operand("value"), of.dtype)
         else:
             source = node.cast(node.tensor("source"), of.dtype)
-            source = node.permuted(source if tensor_of(source).ndim else node.shaped(source, 1), order)
+            source = node.permuted(source if aten_type(source).ndim else node.shaped(source, 1), order)
             if how == "add" and node.get("alpha", 1) != 1:
                 source = node.call("multiply", source, node.as_tensor(node.get("alpha"), of.dtype))
         where = node.shaped(node.cast(places, INT64), count, 1)
@@ -193,16 +193,16 @@ REDUCED = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax":
 def scatter(node: AtenNode) -> Expr:
     """With elements put at places along an axis, or met with what is there."""
     x, indices = node.tensor(), node.tensor("index")
-    of = tensor_of(x)
+    of = aten_type(x)
     axis = node.axis(of.ndim)
-    shape = tensor_of(indices).shape
+    shape = aten_type(indices).shape
     reduce = "add" if node.name == "scatter_add" else node.get("reduce", None)
     if "value" in node.args:
         source = node.full(shape, node.operand("value"), of.dtype)
     else:
         source = node.cast(node.tensor("src"), of.dtype)
         for a, d in enumerate(shape):
-            if tensor_of(source).shape[a] is not d and tensor_of(source).shape[a] != d:
+            if aten_type(source).shape[a] is not d and aten_type(source).shape[a] != d:
                 source = node.cut(source, a, 0, d)
     if not of.ndim:
         x, indices, source = (node.shaped(v, 1) for v in (x, indices, source))
@@ -217,10 +217,10 @@ def scatter(node: AtenNode) -> Expr:
 def _reduced(node: AtenNode, x: Expr, where: Expr, source: Expr, reduce: str) -> Expr:
     if reduce not in REDUCED:
         raise node.unsupported(f"reduce = {reduce}")
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     how = REDUCED[reduce]
     if not node.flag("include_self", True):
-        neutral = node.stretched(node.as_tensor(_neutral(how, of), of), *tensor_of(source).shape)
+        neutral = node.stretched(node.as_tensor(_neutral(how, of), of), *aten_type(source).shape)
         x = scattered(node, x, where, neutral, "none")
     return scattered(node, x, where, source, how)
 
@@ -241,7 +241,7 @@ def embedding(node: AtenNode) -> Expr:
 def take(node: AtenNode) -> Expr:
     """The elements at places of the row-major order."""
     x = node.tensor()
-    return node.call("take", node.shaped(x, product(tensor_of(x).shape)), node.tensor("index"), axis=0)
+    return node.call("take", node.shaped(x, product(aten_type(x).shape)), node.tensor("index"), axis=0)
 
 
 def bucketize(node: AtenNode) -> Expr:
@@ -250,21 +250,21 @@ def bucketize(node: AtenNode) -> Expr:
     edges = node.tensor("sorted_sequence" if searched else "boundaries")
     given = node.operand("self")
     x = node.as_tensor(given, node.promoted(given)) if not isinstance(given, Expr) else given
-    if tensor_of(edges).ndim != 1 or node.has("sorter"):
+    if aten_type(edges).ndim != 1 or node.has("sorter"):
         raise node.unsupported("boundaries of several axes, or a sorter,")
     right = node.flag("right") or node.get("side", None) == "right"
     x, edges = node.together(x, edges)
-    below = node.call("less_equal" if right else "less", edges, node.shaped(x, *tensor_of(x).shape, 1))
-    nan = node.shaped(node.call("not_equal", x, x), *tensor_of(x).shape, 1)  # above all boundaries
+    below = node.call("less_equal" if right else "less", edges, node.shaped(x, *aten_type(x).shape, 1))
+    nan = node.shaped(node.call("not_equal", x, x), *aten_type(x).shape, 1)  # above all boundaries
     below = node.call("logical_or", below, nan)
-    total = node.call("sum", node.cast(below, INT64), axis=(tensor_of(x).ndim,), keepdims=False)
+    total = node.call("sum", node.cast(below, INT64), axis=(aten_type(x).ndim,), keepdims=False)
     return node.cast(total, node.result().dtype)
 
 
 def item(node: AtenNode) -> object:
     """The element of a tensor of one: a size that only a run knows, or a number."""
     x = node.tensor()
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     if not of.is_integer:
         return node.shaped(x)
     (size,) = node.builder.measured(node.shaped(node.cast(x, INT64), 1), "item")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.views import index_of, part_of, with_part, with_slice
 from assay.semantics import scalar
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64, DType
@@ -23,15 +23,15 @@ LAST = -(2**63)
 def cat(node: AtenNode) -> Expr:
     """One behind the other along an axis. An empty vector is left out, as in PyTorch."""
     xs = node.together(*node.tensors("tensors"))
-    most = max(tensor_of(x).ndim for x in xs)
-    xs = [x for x in xs if tensor_of(x).ndim == most or tensor_of(x).shape != (0,)]
+    most = max(aten_type(x).ndim for x in xs)
+    xs = [x for x in xs if aten_type(x).ndim == most or aten_type(x).shape != (0,)]
     return node.call("concat", *xs, axis=node.axis(most, default=0)) if len(xs) > 1 else xs[0]
 
 
 def stack(node: AtenNode) -> Expr:
     """Along a new axis."""
     xs = node.together(*node.tensors("tensors"))
-    shape = tensor_of(xs[0]).shape
+    shape = aten_type(xs[0]).shape
     axis = node.axis(len(shape) + 1, default=0)
     xs = [node.shaped(x, *shape[:axis], 1, *shape[axis:]) for x in xs]
     return node.call("concat", *xs, axis=axis) if len(xs) > 1 else xs[0]
@@ -40,13 +40,13 @@ def stack(node: AtenNode) -> Expr:
 def diff(node: AtenNode) -> Expr:
     """What each element along an axis is above the one before, as often as is said; of bools, whether they differ."""
     x = node.tensor()
-    axis = node.axis(tensor_of(x).ndim, default=-1)
+    axis = node.axis(aten_type(x).ndim, default=-1)
     more = [node.optional(n) for n in ("prepend", "append")]
     parts = [p for p in (more[0], x, more[1]) if p is not None]
     x = node.call("concat", *parts, axis=axis) if len(parts) > 1 else x
-    op = "not_equal" if tensor_of(x).dtype is BOOL else "subtract"
+    op = "not_equal" if aten_type(x).dtype is BOOL else "subtract"
     for _ in range(node.whole("n", 1)):
-        size = tensor_of(x).shape[axis]
+        size = aten_type(x).shape[axis]
         x = node.call(op, node.cut(x, axis, 1, size), node.cut(x, axis, 0, simplify(size - 1)))
     return x
 
@@ -55,7 +55,7 @@ def repeat(node: AtenNode) -> Expr:
     """The whole, so many times along each axis."""
     x = node.tensor()
     times = node.sizes("repeats" if "repeats" in node.args else "dims")
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     times = [*[1] * (len(shape) - len(times)), *times]
     shape = (*(1,) * (len(times) - len(shape)), *shape)
     x = node.shaped(x, *(s for d in shape for s in (1, d)))
@@ -70,8 +70,8 @@ def repeat_interleave(node: AtenNode) -> Expr:
     if times is None:
         raise node.unsupported("repeats that only a run knows")
     if not node.has("dim"):
-        x = node.shaped(x, product(tensor_of(x).shape))
-    shape = tensor_of(x).shape
+        x = node.shaped(x, product(aten_type(x).shape))
+    shape = aten_type(x).shape
     axis = node.axis(len(shape)) if node.has("dim") else 0
     x = node.shaped(x, *shape[: axis + 1], 1, *shape[axis + 1 :])
     x = node.stretched(x, *shape[: axis + 1], times, *shape[axis + 1 :])
@@ -81,7 +81,7 @@ def repeat_interleave(node: AtenNode) -> Expr:
 def flip(node: AtenNode) -> Expr:
     """The other way round along axes."""
     x = node.tensor()
-    axes = node.axes(tensor_of(x).ndim, "dims") if node.wholes("dims") else ()
+    axes = node.axes(aten_type(x).ndim, "dims") if node.wholes("dims") else ()
     many = len(axes)
     if not many:
         return x
@@ -91,7 +91,7 @@ def flip(node: AtenNode) -> Expr:
 def roll(node: AtenNode) -> Expr:
     """Moved along axes; what leaves at the end comes in at the front."""
     x = node.tensor()
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     shifts, dims = node.wholes("shifts"), node.wholes("dims", [])
     if not dims:
         flat = node.shaped(x, product(shape))
@@ -109,7 +109,7 @@ def roll(node: AtenNode) -> Expr:
 def pad(node: AtenNode) -> Expr:
     """Elements before and after the last axes: a number, the operand mirrored, its border, or itself again."""
     x = node.tensor()
-    rank = tensor_of(x).ndim
+    rank = aten_type(x).ndim
     mode = node.get("mode", "constant")
     for stem, said in (("reflection", "reflect"), ("replication", "replicate")):
         mode = said if node.name.startswith(stem) else mode
@@ -129,7 +129,7 @@ def pad(node: AtenNode) -> Expr:
 
 def _circular(node: AtenNode, x: Expr, before: Sequence[int], after: Sequence[int]) -> Expr:
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
-        size = tensor_of(x).shape[axis]
+        size = aten_type(x).shape[axis]
         if low < 0 or high < 0:
             raise node.unsupported("circular padding that cuts")
         parts = [x]
@@ -146,7 +146,7 @@ def triangle(lower: bool) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor()
-        shape, of = tensor_of(x).shape, tensor_of(x).dtype
+        shape, of = aten_type(x).shape, aten_type(x).dtype
         row, column = node.shaped(node.line(shape[-2]), shape[-2], 1), node.line(shape[-1])
         edge = node.call("add", row, node.as_tensor(node.get("diagonal", 0), INT64))
         keep = node.call("greater_equal" if lower else "less_equal", edge, column)
@@ -158,11 +158,11 @@ def triangle(lower: bool) -> AtenRule:
 def diagonal(node: AtenNode) -> Expr:
     """The elements of a diagonal, along a last axis."""
     x = node.tensor()
-    rank = tensor_of(x).ndim
+    rank = aten_type(x).ndim
     offset, one, two = node.whole("offset", 0), node.axis(rank, "dim1", 0), node.axis(rank, "dim2", 1)
     rest = [a for a in range(rank) if a not in (one, two)]
     x = node.permuted(x, (*rest, one, two))
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     rows, columns = shape[-2:]
     if not isinstance(rows, int) or not isinstance(columns, int):
         raise node.unsupported("sizes that are no numbers")
@@ -176,20 +176,20 @@ def diagonal(node: AtenNode) -> Expr:
 def diag_embed(node: AtenNode) -> Expr:
     """The last axis as a diagonal of two axes; 0 elsewhere."""
     x = node.tensor()
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     rank = len(shape) + 1
     offset, one, two = node.whole("offset", 0), node.axis(rank, "dim1", -2), node.axis(rank, "dim2", -1)
     if (offset, one, two) != (0, rank - 2, rank - 1):
         raise node.unsupported("an offset or other axes than the last")
     row, column = node.shaped(node.line(shape[-1]), shape[-1], 1), node.line(shape[-1])
     wide = node.shaped(x, *shape, 1)
-    return node.call("where", node.call("equal", row, column), wide, node.constant(0, tensor_of(x).dtype))
+    return node.call("where", node.call("equal", row, column), wide, node.constant(0, aten_type(x).dtype))
 
 
 def shuffled(node: AtenNode) -> Expr:
     """Channels as places, places as channels, or channels among groups."""
     x = node.tensor()
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     match node.name:
         case "pixel_shuffle":
             r = node.whole("upscale_factor")
@@ -220,7 +220,7 @@ def _by(node: AtenNode, size: Dim, by: int) -> int:
 def unfold(node: AtenNode) -> Expr:
     """Windows along an axis, their elements along a last one."""
     x = node.tensor()
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     axis, size, step = node.axis(len(shape), "dimension"), node.whole("size"), node.whole("step")
     count = _count_of_windows(node, shape[axis], size, step)
     start = node.shaped(node.call("multiply", node.line(count), step), count, 1)
@@ -239,7 +239,7 @@ def as_strided(node: AtenNode) -> Expr:
     x = node.tensor()
     sizes, strides = node.wholes("size"), node.wholes("stride")
     start = node.whole("storage_offset", 0)
-    total = product(tensor_of(x).shape)
+    total = product(aten_type(x).shape)
     places: Expr = node.constant(start, INT64)
     for a, (d, s) in enumerate(zip(sizes, strides, strict=True)):
         places = node.call("add", places, node.along(node.call("multiply", node.line(d), s), a, len(sizes)))
@@ -253,8 +253,8 @@ def full(value: float | None = None, like: bool = False) -> AtenRule:
     """One number everywhere."""
 
     def rule(node: AtenNode) -> Expr:
-        of = node.dtype(tensor_of(node.tensor()).dtype if like else None)
-        shape: Sequence[Dim] = tensor_of(node.tensor()).shape if node.name.endswith("_like") else node.sizes("size")
+        of = node.dtype(aten_type(node.tensor()).dtype if like else None)
+        shape: Sequence[Dim] = aten_type(node.tensor()).shape if node.name.endswith("_like") else node.sizes("size")
         given = node.operand("value" if "value" in node.args else "fill_value") if value is None else value
         return node.full(shape, given, of)
 
@@ -263,14 +263,14 @@ def full(value: float | None = None, like: bool = False) -> AtenRule:
 
 def fill(node: AtenNode) -> Expr:
     """A number in place of every element."""
-    of = tensor_of(node.tensor())
+    of = aten_type(node.tensor())
     value = 0 if node.name.startswith("zero") else node.operand("value")
     return node.full(of.shape, value, of.dtype)
 
 
-def copy(node: AtenNode) -> Expr:
+def copied_from(node: AtenNode) -> Expr:
     """The elements of another tensor in the dtype and the shape of this one."""
-    of = tensor_of(node.tensor())
+    of = aten_type(node.tensor())
     return node.stretched(node.cast(node.tensor("src"), of.dtype), *of.shape)
 
 
@@ -334,7 +334,7 @@ def one_hot(node: AtenNode) -> Expr:
     count = node.whole("num_classes", -1)
     if count < 0:
         raise node.unsupported("a number of classes that only a run knows")
-    wide = node.shaped(x, *tensor_of(x).shape, 1)
+    wide = node.shaped(x, *aten_type(x).shape, 1)
     return node.cast(node.call("equal", wide, node.line(count)), INT64)
 
 
@@ -345,7 +345,7 @@ TABLE: dict[str, AtenRule] = {
     "channel_shuffle": shuffled,
     "concat": cat,
     "constant_pad_nd": pad,
-    "copy": copy,
+    "copy": copied_from,
     "diag_embed": diag_embed,
     "diff": diff,
     "diagonal": diagonal,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from assay.lower.frontends.stablehlo.operators.loops import counted_loop
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like
 from assay.lower.frontends.torch_export.operators.normalization import without_masked
 from assay.semantics.dtypes import BOOL, INT64
@@ -30,13 +30,13 @@ def attention(node: AtenNode) -> Expr:
     q, k, v = (node.work(x) for x in given)
     if node.flag("enable_gqa"):
         k, v = (_heads(node, x, q) for x in (k, v))
-    of, rank = tensor_of(q), tensor_of(q).ndim
+    of, rank = aten_type(q), aten_type(q).ndim
     if node.has("scale"):
         scale = node.as_tensor(node.get("scale"), of.dtype)
     else:
         width = node.as_tensor(of.shape[-1], of.dtype)
         scale = node.call("reciprocal", node.call("sqrt", width))
-    to = tensor_of(given[0]).dtype
+    to = aten_type(given[0]).dtype
 
     def step(x: Expr) -> Expr:
         return node.cast(node.cast(x, to), of.dtype)
@@ -45,10 +45,10 @@ def attention(node: AtenNode) -> Expr:
     scores = step(node.call("multiply", step(node.call("matmul", q, turned)), scale))
     mask = node.optional("attn_mask")
     if node.flag("is_causal"):
-        rows, columns = of.shape[-2], tensor_of(k).shape[-2]
+        rows, columns = of.shape[-2], aten_type(k).shape[-2]
         held = node.call("greater_equal", node.shaped(node.line(rows), rows, 1), node.line(columns))
         scores = node.call("where", held, scores, constant_like(node, -math.inf, scores))
-    if mask is not None and tensor_of(mask).dtype is BOOL:
+    if mask is not None and aten_type(mask).dtype is BOOL:
         scores = node.call("where", mask, scores, constant_like(node, -math.inf, scores))
     elif mask is not None:
         scores = step(node.call("add", scores, node.cast(mask, of.dtype)))
@@ -60,11 +60,11 @@ def attention(node: AtenNode) -> Expr:
 
 def _heads(node: AtenNode, x: Expr, q: Expr) -> Expr:
     """Each head of keys or values as often as there are heads of queries for it."""
-    rank = tensor_of(x).ndim
-    have, want = tensor_of(x).shape[-3], tensor_of(q).shape[-3]
+    rank = aten_type(x).ndim
+    have, want = aten_type(x).shape[-3], aten_type(q).shape[-3]
     if not isinstance(have, int) or not isinstance(want, int) or want % have:
         raise node.unsupported(f"{want} heads of queries for {have}")
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     x = node.shaped(x, *shape[:-3], have, 1, *shape[-2:])
     x = node.stretched(x, *shape[:-3], have, want // have, *shape[-2:])
     assert rank >= 3
@@ -90,7 +90,7 @@ Gates = Callable[[AtenNode, Expr, Sequence[Expr], Expr, "Expr | None"], list[Exp
 
 
 @dataclass(frozen=True)
-class Cell:
+class RecurrentCell:
     """One kind of layer: how many states it has, and one step."""
 
     states: int
@@ -98,9 +98,9 @@ class Cell:
 
 
 def _chunks(node: AtenNode, x: Expr, count: int) -> list[Expr]:
-    size = tensor_of(x).shape[-1]
+    size = aten_type(x).shape[-1]
     assert isinstance(size, int)
-    axis = tensor_of(x).ndim - 1
+    axis = aten_type(x).ndim - 1
     return [node.cut(x, axis, k * size // count, (k + 1) * size // count) for k in range(count)]
 
 
@@ -134,8 +134,8 @@ def rnn_step(op: str) -> Gates:
 MOST_UNROLLED = 16
 
 
-def sequence(
-    node: AtenNode, kind: Cell, x: Expr, states: Sequence[Expr], params: Sequence[Expr], back: bool
+def run_over_time(
+    node: AtenNode, kind: RecurrentCell, x: Expr, states: Sequence[Expr], params: Sequence[Expr], back: bool
 ) -> Task[tuple[Expr, list[Expr]]]:
     """One direction of one layer over a sequence whose first axis is time: what each step gives, and the last
     states."""
@@ -143,15 +143,15 @@ def sequence(
     inputs = node.call("matmul", x, node.permuted(params[0], (1, 0)))
     inputs = node.call("add", inputs, params[2]) if bias else inputs
     w, own = params[1], params[3] if bias else None
-    count: Dim = tensor_of(x).shape[0]
+    count: Dim = aten_type(x).shape[0]
     if isinstance(count, int) and count <= MOST_UNROLLED:
         made, now = [], list(states)
         for k in reversed(range(count)) if back else range(count):
             now = kind.step(node, node.call("take", inputs, node.constant(k, INT64), axis=0), now, w, own)
-            made.append(node.shaped(now[0], 1, *tensor_of(now[0]).shape))
+            made.append(node.shaped(now[0], 1, *aten_type(now[0]).shape))
         made = made[::-1] if back else made
         return node.call("concat", *made, axis=0) if len(made) > 1 else made[0], now
-    hidden = tensor_of(states[0])
+    hidden = aten_type(states[0])
     ys = node.full((count, *hidden.shape), 0, hidden.dtype)
 
     def step(place: Var, values: Sequence[Var]) -> Task[Sequence[Expr]]:
@@ -167,7 +167,7 @@ def sequence(
     return found[-1], found[:-1]
 
 
-def recurrent(kind: Cell) -> AtenRule:
+def recurrent(kind: RecurrentCell) -> AtenRule:
     """Layers, each over what the one before gives, in one direction or in both."""
 
     def rule(node: AtenNode) -> Task[list[Expr]]:
@@ -175,10 +175,10 @@ def recurrent(kind: Cell) -> AtenRule:
         starts = node.tensors("hx") if kind.states == 2 else [node.tensor("hx")]
         if node.flag("train") and node.number("dropout", 0.0):
             raise node.unsupported("dropout in training")
-        first, had = node.flag("batch_first"), tensor_of(x).ndim == 3
+        first, had = node.flag("batch_first"), aten_type(x).ndim == 3
         if not had:
-            x = node.shaped(x, tensor_of(x).shape[0], 1, tensor_of(x).shape[1])
-            starts = [node.shaped(s, tensor_of(s).shape[0], 1, tensor_of(s).shape[1]) for s in starts]
+            x = node.shaped(x, aten_type(x).shape[0], 1, aten_type(x).shape[1])
+            starts = [node.shaped(s, aten_type(s).shape[0], 1, aten_type(s).shape[1]) for s in starts]
             first = False
         x = node.permuted(x, (1, 0, 2)) if first else x
         ways = 2 if node.flag("bidirectional") else 1
@@ -193,29 +193,29 @@ def recurrent(kind: Cell) -> AtenRule:
                 k = layer * ways + way
                 states = [node.call("take", s, node.constant(k, INT64), axis=0) for s in starts]
                 own = params[k * each : (k + 1) * each]
-                y, last = yield from sequence(node, kind, x, states, own, way == 1)
+                y, last = yield from run_over_time(node, kind, x, states, own, way == 1)
                 given.append(y)
                 ends.append(last)
             x = node.call("concat", *given, axis=2) if ways > 1 else given[0]
         x = node.permuted(x, (1, 0, 2)) if first else x
         finals = [_stacked(node, [e[j] for e in ends]) for j in range(kind.states)]
         if not had:
-            x, *finals = [node.shaped(v, tensor_of(v).shape[0], tensor_of(v).shape[2]) for v in (x, *finals)]
+            x, *finals = [node.shaped(v, aten_type(v).shape[0], aten_type(v).shape[2]) for v in (x, *finals)]
         return [x, *finals]
 
     return rule
 
 
 def _stacked(node: AtenNode, values: Sequence[Expr]) -> Expr:
-    rows = [node.shaped(v, 1, *tensor_of(v).shape) for v in values]
+    rows = [node.shaped(v, 1, *aten_type(v).shape) for v in values]
     return node.call("concat", *rows, axis=0) if len(rows) > 1 else rows[0]
 
 
 TABLE: dict[str, AtenRule] = {
     "_scaled_dot_product_flash_attention_for_cpu": flash_attention,
-    "gru": recurrent(Cell(1, gru_step)),
-    "lstm": recurrent(Cell(2, lstm_step)),
-    "rnn_relu": recurrent(Cell(1, rnn_step("nn.relu"))),
-    "rnn_tanh": recurrent(Cell(1, rnn_step("tanh"))),
+    "gru": recurrent(RecurrentCell(1, gru_step)),
+    "lstm": recurrent(RecurrentCell(2, lstm_step)),
+    "rnn_relu": recurrent(RecurrentCell(1, rnn_step("nn.relu"))),
+    "rnn_tanh": recurrent(RecurrentCell(1, rnn_step("tanh"))),
     "scaled_dot_product_attention": attention,
 }

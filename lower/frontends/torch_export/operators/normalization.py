@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like
 from assay.lower.frontends.torch_export.operators.reduction import deviations
 from assay.semantics.dtypes import FLOAT32, DType
@@ -22,9 +22,9 @@ def softmax(op: str, safe: bool = False) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor()
-        of = tensor_of(x).dtype
+        of = aten_type(x).dtype
         to = node.dtype(FLOAT32 if node.flag("half_to_float") else of)
-        rank = tensor_of(x).ndim
+        rank = aten_type(x).ndim
         axis = node.axis(rank)
         work = node.work(node.cast(x, to))
         y = node.call(op, work if rank else node.shaped(work, 1), axis=axis)
@@ -50,19 +50,19 @@ def layer_norm(node: AtenNode) -> Expr | list[Expr]:
     reciprocal of the root too."""
     given = node.tensor("input")
     shape = node.sizes("normalized_shape")
-    rank = tensor_of(given).ndim
+    rank = aten_type(given).ndim
     axes = tuple(range(rank - len(shape), rank))
     eps = float(node.number("eps", 1e-5))
     x = node.work(given)
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     weight, bias = node.optional("weight"), node.optional("bias")
-    gamma = ones(node, tensor_of(x).shape[rank - len(shape) :], of) if weight is None else node.cast(weight, of)
+    gamma = ones(node, aten_type(x).shape[rank - len(shape) :], of) if weight is None else node.cast(weight, of)
     more = [] if bias is None else [node.cast(bias, of)]
-    y = node.cast(node.call("nn.layer_norm", x, gamma, *more, axes=axes, epsilon=eps), tensor_of(given).dtype)
+    y = node.cast(node.call("nn.layer_norm", x, gamma, *more, axes=axes, epsilon=eps), aten_type(given).dtype)
     if node.name == "layer_norm":
         return y
     mean, squares = deviations(node, x, axes)
-    count = node.as_tensor(product([tensor_of(x).shape[a] for a in axes]), of)
+    count = node.as_tensor(product([aten_type(x).shape[a] for a in axes]), of)
     spread = node.call("add", node.call("divide", squares, count), eps)
     return [y, mean, node.call("reciprocal", node.call("sqrt", spread))]
 
@@ -70,23 +70,23 @@ def layer_norm(node: AtenNode) -> Expr | list[Expr]:
 def rms_norm(node: AtenNode) -> Expr:
     """x / sqrt(mean(x^2) + eps) * weight, of the last axes; eps is that of the dtype where it is not said."""
     given = node.tensor("input")
-    rank = tensor_of(given).ndim
+    rank = aten_type(given).ndim
     axes = tuple(range(rank - len(node.sizes("normalized_shape")), rank))
     x = node.work(given)
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     eps = float(node.number("eps")) if node.has("eps") else 2 * of.unit_roundoff
     mean = node.call("mean", node.call("multiply", x, x), axis=axes, keepdims=True)
     y = node.call("multiply", x, node.call("reciprocal", node.call("sqrt", node.call("add", mean, eps))))
     if node.has("weight"):
         y = node.call("multiply", y, node.cast(node.tensor("weight"), of))
-    return node.cast(y, tensor_of(given).dtype)
+    return node.cast(y, aten_type(given).dtype)
 
 
 def by_channel(
     node: AtenNode, x: Expr, weight: Expr | None, bias: Expr | None, mean: Expr, spread: Expr, eps: float
 ) -> Expr:
     """Elements of a dtype of 32 bits or more, normalised by numbers for each channel, which is axis 1."""
-    of, count = tensor_of(x).dtype, tensor_of(x).shape[1]
+    of, count = aten_type(x).dtype, aten_type(x).shape[1]
     gamma = ones(node, (count,), of) if weight is None else node.cast(weight, of)
     beta = node.full((count,), 0, of) if bias is None else node.cast(bias, of)
     mean, spread = node.cast(mean, of), node.cast(spread, of)
@@ -102,23 +102,23 @@ def batch_norm(node: AtenNode) -> Expr | list[Expr]:
     eps = float(node.number("eps", 1e-5))
     y = by_channel(node, node.work(given), node.optional("weight"), node.optional("bias"), node.tensor("running_mean"),
                    node.tensor("running_var"), eps)  # fmt: skip
-    y = node.cast(y, tensor_of(given).dtype)
+    y = node.cast(y, aten_type(given).dtype)
     if node.name == "batch_norm":
         return y
     empty = node.constant([], FLOAT32)
-    return [y, empty, empty] if len(node.declared) < 4 else [y, empty, empty, node.constant([], tensor_of(y).dtype)]
+    return [y, empty, empty] if len(node.declared) < 4 else [y, empty, empty, node.constant([], aten_type(y).dtype)]
 
 
 def in_groups(node: AtenNode, given: Expr, groups: int, eps: float) -> list[Expr]:
     """Normalised with the mean and the variance of each group of channels of each item; and these."""
     x = node.work(given)
-    shape, of = tensor_of(x).shape, tensor_of(x).dtype
+    shape, of = aten_type(x).shape, aten_type(x).dtype
     items, channels = shape[0], shape[1]
     if not isinstance(channels, int) or groups < 1 or channels % groups:
         raise node.wrong(f"{channels} channels in {groups} groups")
     each = node.shaped(x, items, groups, product([channels // groups, *shape[2:]]))
     mean, squares = deviations(node, each, (2,))
-    spread = node.call("divide", squares, node.as_tensor(tensor_of(each).shape[2], of))
+    spread = node.call("divide", squares, node.as_tensor(aten_type(each).shape[2], of))
     weight, bias = node.optional("weight"), node.optional("bias")
     wide = [node.shaped(node.stretched(node.shaped(v, items, groups, 1), items, groups, channels // groups),
                         product([items, channels])) for v in (mean, spread)]  # fmt: skip
@@ -127,7 +127,7 @@ def in_groups(node: AtenNode, given: Expr, groups: int, eps: float) -> list[Expr
     flat = node.shaped(x, 1, product([items, channels]), *shape[2:])
     y = node.shaped(by_channel(node, flat, per[0], per[1], wide[0], wide[1], eps), *shape)
     root = node.call("reciprocal", node.call("sqrt", node.call("add", spread, eps)))
-    return [node.cast(y, tensor_of(given).dtype), *(node.shaped(v, items, groups) for v in (mean, root))]
+    return [node.cast(y, aten_type(given).dtype), *(node.shaped(v, items, groups) for v in (mean, root))]
 
 
 def group_norm(node: AtenNode) -> Expr | list[Expr]:
@@ -146,7 +146,7 @@ def instance_norm(node: AtenNode) -> Expr | list[Expr]:
         return batch_norm(node.with_(training=False))
     if legit:
         raise node.unsupported("training = True")
-    channels = tensor_of(x).shape[1]
+    channels = aten_type(x).shape[1]
     assert isinstance(channels, int)
     return in_groups(node, x, channels, float(node.number("eps", 1e-5)))[0]
 

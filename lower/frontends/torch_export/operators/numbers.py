@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
-from assay.lower.frontends.torch_export.sizes import floor_quotient, larger, remainder, smaller
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
+from assay.lower.frontends.torch_export.sizes import floored_size, larger, remainder, smaller
 from assay.semantics import graph, scalar
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64
 from assay.semantics.graph import Expr
@@ -43,12 +43,12 @@ def of_sizes(sizes: Sizes, numbers: Callable[[float, float], float], op: str) ->
 
 def met(node: AtenNode, a: Any, b: Any) -> list[Expr]:
     """Two numbers as scalars of int64, or of float64 where one is a float."""
-    whole = all(isinstance(v, (int, scalar.Expr)) or isinstance(v, Expr) and tensor_of(v).dtype.is_integer
+    whole = all(isinstance(v, (int, scalar.Expr)) or isinstance(v, Expr) and aten_type(v).dtype.is_integer
                 for v in (a, b))  # fmt: skip
     return [node.as_tensor(v, INT64 if whole else FLOAT64) for v in (a, b)]
 
 
-def compared(op: str, numbers: Callable[[Any, Any], bool]) -> AtenRule:
+def compared_numbers(op: str, numbers: Callable[[Any, Any], bool]) -> AtenRule:
     """A comparison of two numbers: known, or a bool scalar."""
 
     def rule(node: AtenNode) -> Any:
@@ -62,7 +62,7 @@ def compared(op: str, numbers: Callable[[Any, Any], bool]) -> AtenRule:
 
 def sym_size(node: AtenNode) -> Any:
     """The size of an axis; or all of them."""
-    shape = tensor_of(node.tensor()).shape
+    shape = aten_type(node.tensor()).shape
     return shape[node.axis(len(shape))] if "dim" in node.args else list(shape)
 
 
@@ -86,7 +86,7 @@ def root(node: AtenNode) -> Any:
     return float(a) ** 0.5 if isinstance(a, (int, float)) and a >= 0 else node.call("sqrt", node.as_tensor(a, FLOAT64))
 
 
-def negated(node: AtenNode) -> Any:
+def negated_number(node: AtenNode) -> Any:
     """A number with the other sign."""
     (a,) = node.args.values()
     if isinstance(a, (int, float)):
@@ -100,7 +100,7 @@ def not_(node: AtenNode) -> Any:
     return not a if isinstance(a, bool) else node.call("logical_not", a)
 
 
-def either(op: str) -> AtenRule:
+def of_truths(op: str) -> AtenRule:
     """Two truths together."""
 
     def rule(node: AtenNode) -> Any:
@@ -120,14 +120,14 @@ def checked(node: AtenNode) -> list[Expr]:
     if not isinstance(found, Expr):
         raise node.unsupported("such a condition")
     holds = node.shaped(found)
-    holds = holds if tensor_of(holds).dtype is BOOL else node.call("not_equal", holds, 0)
+    holds = holds if aten_type(holds).dtype is BOOL else node.call("not_equal", holds, 0)
     said = str(node.get("assert_msg", "") or "an assertion of the program does not hold")[:200]
     text = said.replace("{", "(").replace("}", ")").replace("%", "")
     node.builder.named(graph.assert_op(holds, format=text, span=node.builder.span), "checked")
     return []
 
 
-def nothing(node: AtenNode) -> list[Expr]:
+def says_nothing(node: AtenNode) -> list[Expr]:
     """What says nothing that is not known here: the type of a value, which is checked of every value; a size of 0 or
     more, as every size is."""
     return []
@@ -147,19 +147,19 @@ def _python_mod(a: float, b: float) -> float:
 
 OPERATOR: dict[str, AtenRule] = {
     "add": of_sizes(lambda a, b: simplify(a + b), lambda a, b: a + b, "add"),
-    "and_": either("logical_and"),
-    "eq": compared("equal", lambda a, b: a == b),
-    "floordiv": of_sizes(lambda a, b: floor_quotient([a, b]), lambda a, b: a // b, "floor_divide"),
-    "ge": compared("greater_equal", lambda a, b: a >= b),
-    "gt": compared("greater", lambda a, b: a > b),
-    "le": compared("less_equal", lambda a, b: a <= b),
-    "lt": compared("less", lambda a, b: a < b),
+    "and_": of_truths("logical_and"),
+    "eq": compared_numbers("equal", lambda a, b: a == b),
+    "floordiv": of_sizes(lambda a, b: floored_size([a, b]), lambda a, b: a // b, "floor_divide"),
+    "ge": compared_numbers("greater_equal", lambda a, b: a >= b),
+    "gt": compared_numbers("greater", lambda a, b: a > b),
+    "le": compared_numbers("less_equal", lambda a, b: a <= b),
+    "lt": compared_numbers("less", lambda a, b: a < b),
     "mod": of_sizes(lambda a, b: remainder([a, b]), _python_mod, "fmod"),
     "mul": of_sizes(lambda a, b: simplify(a * b), lambda a, b: a * b, "multiply"),
-    "ne": compared("not_equal", lambda a, b: a != b),
-    "neg": negated,
+    "ne": compared_numbers("not_equal", lambda a, b: a != b),
+    "neg": negated_number,
     "not_": not_,
-    "or_": either("logical_or"),
+    "or_": of_truths("logical_or"),
     "sub": of_sizes(lambda a, b: simplify(a - b), lambda a, b: a - b, "subtract"),
     "truediv": true_quotient,
 }
@@ -178,9 +178,9 @@ TORCH: dict[str, AtenRule] = {
 TABLE: dict[str, AtenRule] = {
     "_assert_async": checked,
     "_assert_scalar": checked,
-    "_assert_tensor_metadata": nothing,
-    "sym_constrain_range": nothing,
-    "sym_constrain_range_for_size": nothing,
-    "sym_numel": lambda node: product(tensor_of(node.tensor()).shape),
+    "_assert_tensor_metadata": says_nothing,
+    "sym_constrain_range": says_nothing,
+    "sym_constrain_range_for_size": says_nothing,
+    "sym_numel": lambda node: product(aten_type(node.tensor()).shape),
     "sym_size": sym_size,
 }

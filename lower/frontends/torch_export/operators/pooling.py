@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
@@ -18,14 +18,14 @@ from assay.semantics.scalar import Dim
 def _batched(node: AtenNode, rank: int) -> tuple[Expr, bool]:
     """The operand with axes of items and channels; whether it had them."""
     x = node.tensor("input" if "input" in node.args else "self")
-    of = tensor_of(x)
+    of = aten_type(x)
     if of.ndim not in (rank + 1, rank + 2):
         raise node.wrong(f"{of} for {rank} spatial axes")
     return (x, True) if of.ndim == rank + 2 else (node.shaped(x, 1, *of.shape), False)
 
 
 def _unbatched(node: AtenNode, y: Expr, had: bool) -> Expr:
-    return y if had else node.shaped(y, *tensor_of(y).shape[1:])
+    return y if had else node.shaped(y, *aten_type(y).shape[1:])
 
 
 def max_pool(rank: int) -> AtenRule:
@@ -42,7 +42,7 @@ def max_pool(rank: int) -> AtenRule:
                       ceil_mode=ceil)  # fmt: skip
         if len(node.declared) < 2:
             return _unbatched(node, y, had)
-        counts = tensor_of(y).shape[2:]
+        counts = aten_type(y).shape[2:]
         places = max_places(node, x, counts, size, strides, padding, dilation)
         return [_unbatched(node, v, had) for v in (y, places)]
 
@@ -54,7 +54,7 @@ def max_places(
     padding: Sequence[int], dilation: Sequence[int],
 ) -> Expr:  # fmt: skip
     """The place of the largest element of each window, the first of equal ones, in row-major order."""
-    rank, shape = len(size), tensor_of(x).shape
+    rank, shape = len(size), aten_type(x).shape
     total: Expr | None = None
     inside: Expr | None = None
     for a in range(rank):
@@ -76,7 +76,7 @@ def max_places(
     there = node.shaped(node.permuted(inside, order), product(counts), prod(size))
     flat = node.shaped(x, *shape[:2], product(shape[2:]))
     windows = node.call("take", flat, places, axis=2)
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     least = node.as_tensor(float("-inf") if of.is_float else int(of.min), of)
     found = node.call("topk", node.call("where", there, windows, least), k=1, axis=3, largest=True, sorted=True)
     chosen = node.shaped(node.field(found, 1), *shape[:2], product(counts))
@@ -104,7 +104,7 @@ def average_pool(rank: int) -> AtenRule:
             y = node.call("multiply", y, prod(size) / node.whole("divisor_override"))
         else:
             y = node.call(f"nn.avg_pool{rank}d", x, count_include_pad=counted, **more)
-        return _unbatched(node, node.cast(y, tensor_of(given).dtype), had)
+        return _unbatched(node, node.cast(y, aten_type(given).dtype), had)
 
     return rule
 
@@ -115,13 +115,13 @@ def adaptive_average(rank: int) -> AtenRule:
     def rule(node: AtenNode) -> Expr:
         given, had = _batched(node, rank)
         x = node.work(given)
-        of = tensor_of(x)
+        of = aten_type(x)
         wanted = [of.shape[a + 2] if d == -1 else d for a, d in enumerate(node.sizes("output_size"))]
         wanted = wanted * rank if len(wanted) == 1 else wanted
         axes = tuple(range(2, rank + 2))
         if all(isinstance(d, int) and d == 1 for d in wanted):
             y = node.call("mean", x, axis=axes, keepdims=True)
-            return _unbatched(node, node.cast(y, tensor_of(given).dtype), had)
+            return _unbatched(node, node.cast(y, aten_type(given).dtype), had)
         counts: Expr | None = None
         for a, (size, to) in enumerate(zip(of.shape[2:], wanted, strict=True)):
             if not isinstance(size, int) or not isinstance(to, int):
@@ -132,7 +132,7 @@ def adaptive_average(rank: int) -> AtenRule:
             own = node.along(node.constant([e - b for b, e in parts], of.dtype), a + 2, rank + 2)
             counts = own if counts is None else node.call("multiply", counts, own)
         assert counts is not None
-        return _unbatched(node, node.cast(node.call("divide", x, counts), tensor_of(given).dtype), had)
+        return _unbatched(node, node.cast(node.call("divide", x, counts), aten_type(given).dtype), had)
 
     return rule
 
@@ -142,7 +142,7 @@ def adaptive_max(rank: int) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr | list[Expr]:
         x, had = _batched(node, rank)
-        shape = tensor_of(x).shape
+        shape = aten_type(x).shape
         wanted = node.spatial("output_size", rank)
         sizes = [d for d in shape[2:] if isinstance(d, int)]
         if len(sizes) < rank or any(d % to for d, to in zip(sizes, wanted, strict=True)):

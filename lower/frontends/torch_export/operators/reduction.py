@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of, truth
-from assay.lower.frontends.torch_export.operators.arithmetic import largest, smallest, two
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type, truth
+from assay.lower.frontends.torch_export.operators.arithmetic import larger_of, smallest, two
 from assay.lower.frontends.torch_export.operators.elementwise import constant_like
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT64, DType
 from assay.semantics.graph import Expr
@@ -28,9 +28,9 @@ def summed(op: str) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor()
-        of = tensor_of(x).dtype
+        of = aten_type(x).dtype
         to = node.dtype(of if of.is_float else INT64)
-        axes = node.axes(tensor_of(x).ndim)
+        axes = node.axes(aten_type(x).ndim)
         y = node.work(node.cast(x, to))
         return node.cast(node.call(op, y, axis=axes, keepdims=kept(node)) if axes else y, to)
 
@@ -49,7 +49,7 @@ def extreme(op: str) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor()
-        axes = node.axes(tensor_of(x).ndim)
+        axes = node.axes(aten_type(x).ndim)
         return node.call(op, x, axis=axes, keepdims=kept(node)) if axes else x
 
     return rule
@@ -58,7 +58,7 @@ def extreme(op: str) -> AtenRule:
 def first_place(node: AtenNode, x: Expr, axis: int, most: bool) -> tuple[Expr, Expr]:
     """The largest or smallest element along an axis, which stays, and its place, the first of equal ones; NaN before
     all numbers, either way."""
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     work = node.cast(x, DTYPES["uint8"]) if of is BOOL else x
     turned = of.is_float and not most  # topk has NaN above all numbers
     work = node.call("negative", work) if turned else work
@@ -70,7 +70,7 @@ def first_place(node: AtenNode, x: Expr, axis: int, most: bool) -> tuple[Expr, E
 
 def extreme_place(most: bool) -> AtenRule:
     """`max` and `min`: of all elements, along an axis with places, or of two tensors."""
-    whole, met = (extreme("max"), two(largest)) if most else (extreme("min"), two(smallest))
+    whole, met = (extreme("max"), two(larger_of)) if most else (extreme("min"), two(smallest))
 
     def rule(node: AtenNode) -> Any:
         if "other" in node.args:
@@ -78,7 +78,7 @@ def extreme_place(most: bool) -> AtenRule:
         if "dim" not in node.args:
             return whole(node)
         x = node.tensor()
-        shape = tensor_of(x).shape
+        shape = aten_type(x).shape
         axis = node.axis(len(shape))
         value, place = first_place(node, x if shape else node.shaped(x, 1), axis, most)
         return [_without(node, v, shape, axis) for v in (value, place)]
@@ -98,7 +98,7 @@ def arg_extreme(most: bool) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor()
-        shape = tensor_of(x).shape
+        shape = aten_type(x).shape
         if not node.has("dim"):
             _, place = first_place(node, node.shaped(x, product(shape)), 0, most)
             return node.shaped(place, *(1 for _ in shape if kept(node)))
@@ -115,7 +115,7 @@ def quantified(op: str) -> AtenRule:
         x = node.tensor()
         if isinstance(node.args.get("dim"), int):
             node = node.with_(dim=[node.whole("dim")])
-        axes = node.axes(tensor_of(x).ndim)
+        axes = node.axes(aten_type(x).ndim)
         held = truth(node, x)
         made = node.call(op, held, axis=axes, keepdims=kept(node)) if axes else held
         return node.cast(made, node.result().dtype)
@@ -132,7 +132,7 @@ def deviations(node: AtenNode, x: Expr, axes: Sequence[int]) -> tuple[Expr, Expr
 
 def count_of(node: AtenNode, x: Expr, axes: Sequence[int], of: DType) -> Expr:
     """How many elements there are along axes."""
-    return node.as_tensor(product([tensor_of(x).shape[a] for a in axes]), of)
+    return node.as_tensor(product([aten_type(x).shape[a] for a in axes]), of)
 
 
 def correction_of(node: AtenNode) -> float:
@@ -147,10 +147,10 @@ def variance(root: bool, with_mean: bool) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr | list[Expr]:
         x = node.tensor()
-        of, shape = tensor_of(x).dtype, tensor_of(x).shape
+        of, shape = aten_type(x).dtype, aten_type(x).shape
         axes = node.axes(len(shape))
         mean, squares = deviations(node, node.work(x), axes)
-        kind = tensor_of(squares).dtype
+        kind = aten_type(squares).dtype
         count = node.call("subtract", count_of(node, x, axes, kind), correction_of(node))
         y = node.call("divide", squares, node.call("maximum", count, 0))
         y = node.call("sqrt", y) if root else y
@@ -165,9 +165,9 @@ def variance(root: bool, with_mean: bool) -> AtenRule:
 def logsumexp(node: AtenNode) -> Expr:
     """log(sum(e^x)), by what x is above its largest element."""
     x = node.tensor()
-    of = tensor_of(x).dtype if tensor_of(x).dtype.is_float else FLOAT32
+    of = aten_type(x).dtype if aten_type(x).dtype.is_float else FLOAT32
     x = node.work(node.cast(x, of))
-    axes = node.axes(tensor_of(x).ndim)
+    axes = node.axes(aten_type(x).ndim)
     if not axes:
         return node.cast(x, of)
     most = node.call("max", x, axis=axes, keepdims=True)
@@ -175,7 +175,7 @@ def logsumexp(node: AtenNode) -> Expr:
     most = node.call("where", endless, constant_like(node, 0, x), most)
     total = node.call("sum", node.call("exp", node.call("subtract", x, most)), axis=axes, keepdims=True)
     y = node.call("add", node.call("log", total), most)
-    shape = [d for a, d in enumerate(tensor_of(x).shape) if a not in axes]
+    shape = [d for a, d in enumerate(aten_type(x).shape) if a not in axes]
     return node.cast(y if kept(node) else node.shaped(y, *shape), of)
 
 
@@ -183,14 +183,14 @@ def vector_norm(node: AtenNode) -> Expr:
     """(sum |x|^p)^(1/p) along axes."""
     x = node.tensor()
     power = float(node.number("ord" if "ord" in node.args else "p", 2))
-    to = node.dtype(tensor_of(x).dtype)
+    to = node.dtype(aten_type(x).dtype)
     size = node.call("abs", node.work(node.cast(x, to)))
-    axes, keep = node.axes(tensor_of(x).ndim), kept(node)
+    axes, keep = node.axes(aten_type(x).ndim), kept(node)
     if math.isinf(power):
         y = node.call("max" if power > 0 else "min", size, axis=axes, keepdims=keep)
     elif power == 0:
         y = node.call(
-            "sum", node.cast(node.call("not_equal", size, 0), tensor_of(size).dtype), axis=axes, keepdims=keep
+            "sum", node.cast(node.call("not_equal", size, 0), aten_type(size).dtype), axis=axes, keepdims=keep
         )
     elif power == 1:
         y = node.call("sum", size, axis=axes, keepdims=keep)
@@ -207,11 +207,11 @@ def running(op: str) -> AtenRule:
 
     def rule(node: AtenNode) -> Expr:
         x = node.tensor()
-        of = tensor_of(x).dtype
+        of = aten_type(x).dtype
         to = node.dtype(of if of.is_float else INT64)
         y = node.work(node.cast(x, to))
-        if tensor_of(x).ndim:
-            y = node.call(op, y, axis=node.axis(tensor_of(x).ndim))
+        if aten_type(x).ndim:
+            y = node.call(op, y, axis=node.axis(aten_type(x).ndim))
         return node.cast(y, to)
 
     return rule
@@ -221,7 +221,7 @@ def sort(node: AtenNode) -> list[Expr]:
     """Elements in order along an axis, and their places. NaN is above all numbers; equal ones stay in order, which is
     one of the orders that a sort may give that is not stable."""
     x = node.tensor()
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     if not shape:
         return [x, node.constant(0, INT64)]
     axis = node.axis(len(shape), default=-1)
@@ -230,7 +230,7 @@ def sort(node: AtenNode) -> list[Expr]:
 
 def ordered(node: AtenNode, x: Expr, count: Dim, axis: int, most: bool) -> list[Expr]:
     """The first elements in order, and their places."""
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     work = node.cast(x, DTYPES["uint8"]) if of is BOOL else x
     found = node.call("topk", work, k=count, axis=axis, largest=most, sorted=True)
     return [node.cast(node.field(found, 0), of), node.field(found, 1)]
@@ -239,7 +239,7 @@ def ordered(node: AtenNode, x: Expr, count: Dim, axis: int, most: bool) -> list[
 def topk(node: AtenNode) -> list[Expr]:
     """The k largest or smallest elements along an axis, and their places; of equal ones any may be taken."""
     x = node.tensor()
-    axis = node.axis(tensor_of(x).ndim, default=-1)
+    axis = node.axis(aten_type(x).ndim, default=-1)
     return ordered(node, x, node.sizes("k")[0], axis, node.flag("largest", True))
 
 
@@ -249,7 +249,7 @@ def count_nonzero(node: AtenNode) -> Expr:
     if isinstance(node.args.get("dim"), int):
         node = node.with_(dim=[node.whole("dim")])
     held = node.cast(truth(node, x), INT64)
-    axes = node.axes(tensor_of(x).ndim)
+    axes = node.axes(aten_type(x).ndim)
     return node.call("sum", held, axis=axes, keepdims=False) if axes else held
 
 

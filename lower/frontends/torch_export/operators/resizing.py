@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, tensor_of
+from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 
@@ -18,7 +18,7 @@ F = np.float32
 def targets(node: AtenNode, rank: int) -> tuple[list[int], list[int], list[float | None]]:
     """The sizes of the spatial axes, those of the result, and the factors that are given."""
     x = node.tensor("input" if "input" in node.args else "self")
-    sizes = [d for d in tensor_of(x).shape[2:] if isinstance(d, int)]
+    sizes = [d for d in aten_type(x).shape[2:] if isinstance(d, int)]
     if len(sizes) != rank:
         raise node.unsupported("spatial sizes that are no numbers")
     if "scale_factors" in node.args and node.has("scale_factors"):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from assay.lower.frontends.torch_export.cells import Cell
-from assay.lower.frontends.torch_export.node import AtenNode, tensor_of
+from assay.lower.frontends.torch_export.cells import TensorCell
+from assay.lower.frontends.torch_export.node import AtenNode, aten_type
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import ceil_div, product
@@ -32,18 +32,18 @@ class ViewRule:
     """Whether the result is a view for certain."""
     operand: str = "self"
 
-    def cells(self, node: AtenNode, cell: Cell) -> list[Cell]:
+    def cells(self, node: AtenNode, cell: TensorCell) -> list[TensorCell]:
         """The results."""
         found = self.read(node, cell.get())
-        if not self.sure and tensor_of(found[0]).dtype is not tensor_of(cell.get()).dtype:
-            return [Cell(x) for x in found]
+        if not self.sure and aten_type(found[0]).dtype is not aten_type(cell.get()).dtype:
+            return [TensorCell(x) for x in found]
         return [self._cell(node, cell, x, k) for k, x in enumerate(found)]
 
-    def _cell(self, node: AtenNode, cell: Cell, x: Expr, index: int) -> Cell:
+    def _cell(self, node: AtenNode, cell: TensorCell, x: Expr, index: int) -> TensorCell:
         back = self.back
         write = None if back is None or not self.sure else lambda whole, new: back(node, whole, new, index)
         read = (lambda whole: self.read(node, whole)[index]) if self.sure else None
-        return Cell(x, cell, read, write, seen=cell.version)
+        return TensorCell(x, cell, read, write, seen=cell.version)
 
     def __call__(self, node: AtenNode) -> list[Expr] | Expr:
         """The results as values."""
@@ -53,7 +53,7 @@ class ViewRule:
 
 def _like(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
     """Written back in another shape."""
-    return node.shaped(new, *tensor_of(whole).shape)
+    return node.shaped(new, *aten_type(whole).shape)
 
 
 def _same(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
@@ -69,17 +69,17 @@ def view(node: AtenNode, x: Expr) -> list[Expr]:
     to = node.args.get("dtype")
     if not isinstance(to, DType):
         return [node.shaped(x, *node.sizes("size"))]
-    of = tensor_of(x).dtype
+    of = aten_type(x).dtype
     if to.bits != of.bits or "bool" in (to.name, of.name):
         raise node.unsupported(f"elements of {of} as {to}")
     return [node.call("reinterpret", x, dtype=to.name)]
 
 
 def _view_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
-    of = tensor_of(whole).dtype
-    if tensor_of(new).dtype is not of:
+    of = aten_type(whole).dtype
+    if aten_type(new).dtype is not of:
         new = node.call("reinterpret", new, dtype=of.name)
-    return node.shaped(new, *tensor_of(whole).shape)
+    return node.shaped(new, *aten_type(whole).shape)
 
 
 # --- axes
@@ -109,20 +109,20 @@ def _order(node: AtenNode, rank: int) -> tuple[int, ...]:
 
 def permute(node: AtenNode, x: Expr) -> list[Expr]:
     """The axes in another order."""
-    order = _order(node, tensor_of(x).ndim)
-    if sorted(order) != list(range(tensor_of(x).ndim)):
+    order = _order(node, aten_type(x).ndim)
+    if sorted(order) != list(range(aten_type(x).ndim)):
         raise node.wrong(f"the axes {order} of {x.type}")
     return [node.permuted(x, order)]
 
 
 def _permute_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
-    order = _order(node, tensor_of(whole).ndim)
+    order = _order(node, aten_type(whole).ndim)
     return node.permuted(new, [order.index(a) for a in range(len(order))])
 
 
 def squeeze(node: AtenNode, x: Expr) -> list[Expr]:
     """Without axes of size 1: of those that are said, or of all."""
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     axes = node.axes(len(shape)) if "dim" in node.args else tuple(range(len(shape)))
     gone = [a for a in axes if a < len(shape) and isinstance(d := shape[a], int) and d == 1]
     return [node.shaped(x, *(d for a, d in enumerate(shape) if a not in gone))]
@@ -130,15 +130,15 @@ def squeeze(node: AtenNode, x: Expr) -> list[Expr]:
 
 def unsqueeze(node: AtenNode, x: Expr) -> list[Expr]:
     """With one more axis, of size 1."""
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     axis = node.axis(len(shape) + 1)
     return [node.shaped(x, *shape[:axis], 1, *shape[axis:])]
 
 
 def expand(node: AtenNode, x: Expr) -> list[Expr]:
     """Axes of size 1 as long as is said; -1 leaves one as it is."""
-    of = tensor_of(x)
-    wanted = list(tensor_of(node.tensor("other")).shape) if node.name == "expand_as" else node.sizes("size")
+    of = aten_type(x)
+    wanted = list(aten_type(node.tensor("other")).shape) if node.name == "expand_as" else node.sizes("size")
     more = len(wanted) - of.ndim
     if more < 0:
         raise node.wrong(f"{x.type} has more axes than {wanted}")
@@ -150,14 +150,14 @@ def expand(node: AtenNode, x: Expr) -> list[Expr]:
 
 def flatten(node: AtenNode, x: Expr) -> list[Expr]:
     """Neighbouring axes as one."""
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     a, b = node.axis(len(shape), "start_dim", 0), node.axis(len(shape), "end_dim", -1)
     return [node.shaped(x, *shape[:a], product(shape[a : b + 1]), *shape[b + 1 :])]
 
 
 def unflatten(node: AtenNode, x: Expr) -> list[Expr]:
     """An axis as several."""
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     axis = node.axis(len(shape))
     sizes = node.sizes("sizes")
     if any(isinstance(d, int) and d == -1 for d in sizes):
@@ -190,7 +190,7 @@ BEYOND = 1 << 62
 
 def part_of(node: AtenNode, x: Expr) -> Part:
     """The part that `slice` and `narrow` take."""
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     axis = node.axis(len(shape), default=0)
     if node.name.startswith("narrow"):
         start = node.sizes("start")[0]
@@ -219,7 +219,7 @@ def _place(at: Dim, size: Dim) -> Dim:
 def slice_(node: AtenNode, x: Expr) -> list[Expr]:
     """A part of an axis."""
     p = part_of(node, x)
-    size = tensor_of(x).shape[p.axis]
+    size = aten_type(x).shape[p.axis]
     if p.step == 1 and isinstance(p.begin, int) and p.begin == 0 and p.end is size:
         return [x]
     return [node.cut(x, p.axis, p.begin, p.end, p.step)]
@@ -227,7 +227,7 @@ def slice_(node: AtenNode, x: Expr) -> list[Expr]:
 
 def with_part(node: AtenNode, whole: Expr, new: Expr, p: Part) -> Expr:
     """A tensor with a part of an axis replaced."""
-    shape = tensor_of(whole).shape
+    shape = aten_type(whole).shape
     size = shape[p.axis]
     if p.step == 1:
         parts = [new]
@@ -238,7 +238,7 @@ def with_part(node: AtenNode, whole: Expr, new: Expr, p: Part) -> Expr:
         made = parts[0] if len(parts) == 1 else node.call("concat", *parts, axis=p.axis)
         return node.stretched(made, *shape)
     order = [p.axis, *(a for a in range(len(shape)) if a != p.axis)]
-    count = tensor_of(new).shape[p.axis]
+    count = aten_type(new).shape[p.axis]
     places = node.call("add", node.call("multiply", node.line(count), p.step), node.amount(p.begin))
     made = node.call("scatter_nd", node.permuted(whole, order), node.shaped(places, count, 1),
                      node.permuted(new, order), reduction="none")  # fmt: skip
@@ -251,7 +251,7 @@ def _slice_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
 
 def index_of(node: AtenNode, x: Expr) -> tuple[int, Dim | Expr]:
     """The axis and the place of `select`."""
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     if not shape:
         raise node.wrong("a scalar has no axis")
     axis, at = node.axis(len(shape)), node.get("index")
@@ -272,7 +272,7 @@ def select(node: AtenNode, x: Expr) -> list[Expr]:
 
 def with_slice(node: AtenNode, whole: Expr, new: Expr, axis: int, at: Dim | Expr) -> Expr:
     """A tensor with the slice at a place of an axis replaced."""
-    shape = tensor_of(whole).shape
+    shape = aten_type(whole).shape
     order = [axis, *(a for a in range(len(shape)) if a != axis)]
     place = at if isinstance(at, Expr) else node.amount(at)
     made = node.call("scatter_nd", node.permuted(whole, order), node.shaped(node.cast(place, INT64), 1, 1),
@@ -286,7 +286,7 @@ def _select_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
 
 def cuts(node: AtenNode, x: Expr) -> list[Part]:
     """The parts of `split`, `chunk` and their kin."""
-    shape = tensor_of(x).shape
+    shape = aten_type(x).shape
     axis = node.axis(len(shape), default=0)
     size = shape[axis]
     match node.name:
@@ -327,22 +327,22 @@ def _split_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
 
 def unbind(node: AtenNode, x: Expr) -> list[Expr]:
     """All slices of an axis."""
-    axis = node.axis(tensor_of(x).ndim, default=0)
-    count = _known(node, tensor_of(x).shape[axis])
+    axis = node.axis(aten_type(x).ndim, default=0)
+    count = _known(node, aten_type(x).shape[axis])
     return [node.call("take", x, node.constant(k, INT64), axis=axis) for k in range(count)]
 
 
 def _unbind_back(node: AtenNode, whole: Expr, new: Expr, index: int) -> Expr:
-    return with_slice(node, whole, new, node.axis(tensor_of(whole).ndim, default=0), index)
+    return with_slice(node, whole, new, node.axis(aten_type(whole).ndim, default=0), index)
 
 
 def to(node: AtenNode, x: Expr) -> list[Expr]:
     """Another dtype; where it lies and how says nothing of its value."""
     if node.name == "type_as":
-        return [node.cast(x, tensor_of(node.tensor("other")).dtype)]
+        return [node.cast(x, aten_type(node.tensor("other")).dtype)]
     if isinstance(other := node.args.get("other"), Expr):
-        return [node.cast(x, tensor_of(other).dtype)]
-    return [node.cast(x, node.dtype(tensor_of(x).dtype))]
+        return [node.cast(x, aten_type(other).dtype)]
+    return [node.cast(x, node.dtype(aten_type(x).dtype))]
 
 
 _PERMUTE, _SPLIT = ViewRule(permute, _permute_back), ViewRule(split, _split_back)
@@ -352,7 +352,7 @@ VIEWS: dict[str, ViewRule] = {
     "view": ViewRule(view, _view_back),
     "_unsafe_view": ViewRule(_reshaped("size"), _like, sure=False),
     "reshape": ViewRule(_reshaped("shape"), _like, sure=False),
-    "view_as": ViewRule(lambda node, x: [node.shaped(x, *tensor_of(node.tensor("other")).shape)], _like),
+    "view_as": ViewRule(lambda node, x: [node.shaped(x, *aten_type(node.tensor("other")).shape)], _like),
     **dict.fromkeys(("permute", "transpose", "t", "numpy_T", "mT", "movedim", "moveaxis", "swapaxes", "swapdims"),
                     _PERMUTE),
     "squeeze": ViewRule(squeeze, _like),
