@@ -118,7 +118,8 @@ def logical_xor(a: Any, b: Any) -> Any:
 
 
 def hull(a: Bounded, b: Bounded, where: Array) -> Bounded:
-    """`a`, widened where asked so that its intervals hold those of `b` too. Unlike infinities leave nothing known."""
+    """`a`, widened where asked so that its intervals hold those of `b` too. Unlike infinities leave nothing known, and of
+    unlike zeros the sign is free."""
     (a_low, a_high), (b_low, b_high) = a.interval(), b.interval()
     low, high = np.minimum(a_low, b_low), np.maximum(a_high, b_high)
     middle = low / 2 + high / 2
@@ -127,7 +128,11 @@ def hull(a: Bounded, b: Bounded, where: Array) -> Bounded:
     known = np.isfinite(half)
     value = np.where(same | ~where, a.value, np.where(known, middle, 0.0))
     radius = np.where(same | ~where, a.radius, np.where(known, half, np.inf))
-    return Bounded(value, radius, a.of)
+    made = Bounded(value, radius, a.of)
+    zeros = where & (value == 0) & (radius == 0) & (np.signbit(a.value) != np.signbit(b.value))
+    if zeros.any():
+        made.free = zeros
+    return made
 
 
 @implements(np.where)

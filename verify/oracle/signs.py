@@ -46,6 +46,7 @@ def marked(op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value],
             part.given = None
         zeros = part.raw == 0
         free = zeros if moved is None else zeros & (moved[i] != 0)
+        free = free if part.free is None else free | part.free
         part.free = free if free.any() else None
     return tuple(parts) if isinstance(result, tuple) else parts[0]
 

@@ -83,6 +83,20 @@ def test_a_constant_as_the_result() -> None:
         assert judge_backend(subject_of_module(module), backend(who), {}).outcome == "right"
 
 
+@pytest.mark.parametrize(("got", "said"), [(0.0, "undecided"), (-0.0, "undecided"), (1.0, "wrong")])
+def test_a_zero_chosen_by_what_is_not_decided_may_have_either_sign(got: float, said: str) -> None:
+    """The sign of 1 / (0 / -inf) is not decided by intervals, so neither is which zero it chooses; of a zero that is
+    chosen for certain the sign counts."""
+    a, b = (var(n, TensorType((2,), FLOAT32)) for n in "ab")
+    zero, one = constant(np.zeros(2, F32)), constant(np.ones(2, F32))
+    negative = call("less", call("divide", one, call("divide", a, b)), zero)
+    module = whole([a, b], call("where", negative, constant(np.array([-0.0, -0.0], F32)), zero))
+    inputs = {"a": np.array([0, 1], F32), "b": np.array([-np.inf, 2], F32)}
+    found = Oracle(module).judge(inputs, {"y": np.array([got, 0], F32)})
+    assert found.outcome == said
+    assert Oracle(module).judge(inputs, {"y": np.array([got, -0.0], F32)}).outcome == "wrong"
+
+
 def test_a_bias_leans() -> None:
     """Adding one number to many leaves the same remainder in all that have one exponent: no sign of a fault."""
     rng = np.random.default_rng(0)
