@@ -118,8 +118,8 @@ def logical_xor(a: Any, b: Any) -> Any:
 
 
 def hull(a: Bounded, b: Bounded, where: Array) -> Bounded:
-    """`a`, widened where asked so that its intervals hold those of `b` too. Unlike infinities leave nothing known, and of
-    unlike zeros the sign is free."""
+    """`a`, widened where asked so that its intervals hold those of `b` too. Unlike infinities leave nothing known,
+    and of unlike zeros the sign is free."""
     (a_low, a_high), (b_low, b_high) = a.interval(), b.interval()
     low, high = np.minimum(a_low, b_low), np.maximum(a_high, b_high)
     middle = low / 2 + high / 2
