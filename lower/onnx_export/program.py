@@ -235,7 +235,7 @@ class Export:
         first = yield test(at)
         if len(writer.blocks) > self.MOST_DEPTH:
             raise Unsupported(
-                f"loops lie {self.MOST_DEPTH} deep, more than a stored model can hold", label="onnx_self.C6"
+                f"loops lie {self.MOST_DEPTH} deep, more than a stored model can hold", label="onnx_export.C6"
             )
         writer.blocks.append(GraphBlock())
         number, runs = (Value(writer.name(n), t.dtype) for n, t in zip(("round", "runs"), SCALARS, strict=True))

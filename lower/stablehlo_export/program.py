@@ -183,7 +183,7 @@ class HloExport:
             yield self.bindings(loop.round, inside)
             again = [v for item in (yield self.values(loop.again, inside)) for v in values_of(item)]
             if [(v.shape, v.dtype) for v in again] != types:
-                raise Unsupported("the sizes of a loop's state change in a round", label="stablehlo_self.C3")
+                raise Unsupported("the sizes of a loop's state change in a round", label="stablehlo_export.C3")
             regions.append(self.ended(tuple(again), params))
         behind = bound(self.writer.op("stablehlo.while", flat, types, {}, regions))
         yield self.bindings(loop.before, behind)

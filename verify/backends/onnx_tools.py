@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -102,10 +102,11 @@ def require_installed(name: str) -> None:
     """Invalid (backend.C1): what a backend of ours needs is not installed."""
     tool = TOOLS[family_of(name)]
     try:
-        for module in tool.modules:
-            import_module(module)
-    except ImportError:
-        raise Invalid(f"the backend {name} is not installed; {tool.how}", label="backend.C1") from None
+        there = all(find_spec(module) is not None for module in tool.modules)
+    except ImportError:  # of the package that a module is in
+        there = False
+    if not there:
+        raise Invalid(f"the backend {name} is not installed; {tool.how}", label="backend.C1")
     if missing := tool.missing_program():
         raise Invalid(f"the backend {name} needs the program {missing}, which is not installed", label="backend.C1")
 
