@@ -14,13 +14,24 @@ from typing import Any, TypeAlias, Unpack
 import onnx
 
 from assay.lower.c import emit
+from assay.lower.frontends.torch_export import with_buffers
 from assay.lower.instrument import Instruments
 from assay.lower.interfaces import Interface
 from assay.lower.pool import Memory
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module
 from assay.verify.api.how import DEFAULTS, How
-from assay.verify.api.programs import Array, Inputs, Program, input_arrays, of_exported, opened, with_inputs
+from assay.verify.api.programs import (
+    Array,
+    Inputs,
+    Program,
+    file_name,
+    input_arrays,
+    of_exported,
+    opened,
+    with_inputs,
+    with_original,
+)
 from assay.verify.app import bound as binding, certificate, check as run, executable, signing
 from assay.verify.app.check import CheckRun, Line
 from assay.verify.app.judging import JudgedOutputs, isolated
@@ -114,9 +125,11 @@ def check(
         how = {**DEFAULTS, **how}
         require_no_plans(how, "")
         config, passes = devices_of(how["on"], how["host"]), _passes(how)
-        program, source = opened(model)
+        read, original = with_original(model)
+        program, source = opened(read)[0], file_name(model)
         held = {} if isinstance(program, Module) else containers(program)
         program, given, defaults, sizes = with_inputs(program, input_arrays(inputs), dims or {}, seed, source)
+        original = with_buffers(original, defaults) if original else b""
         bounds = bounds_left(bounds or {}, sizes)
         named = None if isinstance(program, Module) else program
         judged: list[JudgedOutputs] = []
@@ -127,7 +140,7 @@ def check(
                 )
             )
         for name, who in others:
-            judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude))
+            judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude, original=original))
         checked = CheckRun(
             run.Lowering(
                 program,

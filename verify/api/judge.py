@@ -14,11 +14,20 @@ import onnx
 from assay.interp import graph
 from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.lower.frontends.onnx.known import without_meaning
+from assay.lower.frontends.torch_export import with_buffers
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.types import Type, symbols
 from assay.verify.api.check import Backends, Progress, named_backends
-from assay.verify.api.programs import Inputs, Program, input_arrays, opened_outside, with_inputs, with_original
+from assay.verify.api.programs import (
+    Inputs,
+    Program,
+    file_name,
+    input_arrays,
+    opened_outside,
+    with_inputs,
+    with_original,
+)
 from assay.verify.app.judge_report import write_judged
 from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
@@ -95,12 +104,12 @@ def judge(
         for _, who in named:
             if isinstance(who, Isolated):
                 who.require_installed()
-        exported = with_original(model)
-        original = b"" if exported is None else exported[1]
-        program, source, files = opened_outside(model if exported is None else exported[0])
-        source = source or (Path(model).name if isinstance(model, str | Path) else "")
+        read, original = with_original(model)
+        program, _, files = opened_outside(read)
+        source = file_name(model)
         given = _with_recorded(program, input_arrays(inputs), recordings)
-        program, given, _, sizes = with_inputs(program, given, dims or {}, seed, source)
+        program, given, defaults, sizes = with_inputs(program, given, dims or {}, seed, source)
+        original = with_buffers(original, defaults) if original else b""
         others: list[Backend] = [who for _, who in named]
         cut = None
         if isinstance(program, onnx.ModelProto) and second is None and not recordings:

@@ -105,15 +105,21 @@ def archive_of(program: Any) -> bytes:
     return out.getvalue()
 
 
-def with_original(program: Program) -> tuple[Module, bytes] | None:
-    """The module of a program of torch.export, a file or an exported program, and the archive that PyTorch may be given
-    of it: that of a file is written anew, with nothing in it but what was read. None: it is another program."""
+def with_original(program: Program) -> tuple[Program, bytes]:
+    """A program whose backends are judged, and what PyTorch is given of it. Where it is one of torch.export, a file or
+    an exported program, these are its module and an archive: that of a file is written anew, with nothing in it but
+    what was read. Any other is given back, with b""."""
     if isinstance(program, (onnx.ModelProto, Module)):
-        return None
+        return program, b""
     if isinstance(program, (str, Path)):
         path = Path(program)
-        return plain_program(export_bytes(path), str(path)) if path.suffix in TORCH_EXPORT else None
+        return plain_program(export_bytes(path), str(path)) if path.suffix in TORCH_EXPORT else (program, b"")
     return of_exported(program)
+
+
+def file_name(program: Program) -> str:
+    """The name of a program's file, "" if it has none."""
+    return Path(program).name if isinstance(program, str | Path) else ""
 
 
 def opened_outside(program: Program) -> tuple[onnx.ModelProto | Module, str, tuple[DataFile, ...]]:

@@ -18,8 +18,9 @@ from assay.semantics.module import Module
 from assay.semantics.types import DataType, Type
 from assay.semantics.walk import post_order
 from assay.verify.app.spending import require_seconds
-from assay.verify.backends import Backend, Subject, backend, subject_of_module
+from assay.verify.backends import Backend, Subject, backend
 from assay.verify.backends.isolated import Isolated
+from assay.verify.backends.protocol import subject_of_program
 from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
 from assay.verify.evidence import Evidence, of_outcome, plural
 from assay.verify.judge.outcome import GOOD
@@ -57,6 +58,8 @@ class JudgedOutputs:
     """Rights that they do not have."""
     containers: Mapping[str, Type] = field(default_factory=dict)
     """The outputs of the model that are sequences or optional values, of which the module's own outputs are parts."""
+    original: bytes = b""
+    """The archive of torch.export that the module was read from: what PyTorch's backends run."""
 
     def require_readable(self, module: Module) -> None:
         """Invalid: outputs are given, and `read` refuses them."""
@@ -118,7 +121,7 @@ def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, 
             "undecided", f"a backend takes and gives tensors, and there is an input or output of type {held[0]}"
         )
     if subject is None:
-        subject = subject_of_module(expected.module)
+        subject = subject_of_program(expected.module, who.original)
     chosen = who.backend or backend(who.name)
     run = JudgeRun(subject, [Sample("given", 0, expected.inputs)], [chosen], excluded=list(who.excluded))
     run.known[0] = expected

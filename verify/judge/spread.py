@@ -215,8 +215,11 @@ class Rounding(Attempt):
         if ulps is not None:
             return self.moved(made, np.abs(made), ulps, exact=ulps == ROUNDED)
         if self.node not in self.scales:
-            self.scales[self.node] = _width(op.value(attrs, *(_exact(a) for a in args)))
-        ulps, alone = self.scales[self.node]
+            self.scales[self.node] = _width(op.value(attrs, *(_exact(a) for a in args)), op.family == "elementwise")
+        width = self.scales[self.node]
+        if not isinstance(width, tuple):
+            return self.moved(made, width, 0.5 / dtype(made.dtype).unit_roundoff)
+        ulps, alone = width
         return self.moved(made, np.abs(made) if alone else _sizes(made), ulps)
 
     def pieces(self, size: int) -> list[Array]:
@@ -235,7 +238,8 @@ class Rounding(Attempt):
         place = self.rng.choice((-1.0, 1.0)) if how == 2 else place
         wide = value if of.bits >= 32 else value.astype(np.float32)
         made = (wide + size.astype(wide.dtype) * (2 * ulps * of.unit_roundoff * place)).astype(value.dtype)
-        stays = ~np.isfinite(made) | (wide == (np.rint(wide) if exact else 0))
+        whole = (wide == np.rint(wide)) & (np.abs(wide) < 0.5 / of.unit_roundoff)  # above, there are no others
+        stays = ~np.isfinite(made) | (whole if exact else wide == 0)
         return np.where(stays, value, made)
 
 
@@ -250,13 +254,14 @@ def _sizes(value: Array) -> Array:
     return np.asarray(size + (np.sqrt(np.mean(known * known)) if known.size else 0))
 
 
-Width: TypeAlias = tuple[float, bool]
-"""Units in the last place of each element alone, or else of `_sizes`."""
+Width: TypeAlias = tuple[float, bool] | Array
+"""Units in the last place of each element alone, or else of `_sizes`; or for each element how much it may be off."""
 
 
-def _width(allowed: Any) -> Width:
+def _width(allowed: Any, elementwise: bool) -> Width:
     """How wide a bound is: of half of the elements it is no wider. Where it is much wider for some elements than for
-    others, in units of their own, there are sums in it that cancel: then it is told in units of the ordinary ones."""
+    others, in units of their own, there are sums in it that cancel: then it is told in units of the ordinary ones. Of
+    an elementwise operator it is then kept as it is: one element says nothing of another."""
     if not isinstance(allowed, Bounded):
         return 0.0, True
     with np.errstate(all="ignore"):
@@ -265,6 +270,8 @@ def _width(allowed: Any) -> Width:
         alone = alone[np.isfinite(alone)]
         if alone.size and np.quantile(alone, 0.95) <= CANCELS * np.median(alone):
             return float(np.median(alone)), True
+        if elementwise:
+            return np.where(np.isfinite(allowed.radius), allowed.radius, 0.0).astype(np.float32)
         beside = allowed.radius / (unit * _sizes(allowed.value))
         beside = beside[np.isfinite(beside)]
     return (float(np.median(beside)) if beside.size else 0.0), False

@@ -135,12 +135,17 @@ class Attempt:
                 if op.name == "mean" and parts:
                     count = int(np.prod([x.shape[a] for a in axes]))
                     return np.asarray(self.tree(parts) / of.type(count), of)
-            case name if name.startswith("nn.conv") and attrs["groups"] == 1:
+            case name if name.startswith("nn.conv"):
                 x, w, *bias = args
-                parts = [op.value(attrs, x[:, p], w[:, p]) for p in self.pieces(x.shape[1])]
+                if attrs["groups"] == 1 and w.shape[1] > 1:
+                    parts = [op.value(attrs, x[:, p], w[:, p]) for p in self.pieces(x.shape[1])]
+                else:  # few channels are added up, or none: the pieces are of windows
+                    parts = [op.value(attrs, p, w) for p in self.shares(x)] if np.isfinite(w).all() else []
                 if bias and parts:
                     flat = bias[0].reshape((-1, *(1,) * (x.ndim - 2)))
                     parts.append(np.broadcast_to(flat, parts[0].shape))
+            case name if name.startswith("nn.avg_pool"):
+                parts = [op.value(attrs, p) for p in self.shares(args[0])]
             case _:
                 parts = []
         return self.tree(parts) if parts else np.asarray(op.value(attrs, *args))
@@ -151,6 +156,12 @@ class Attempt:
             return []
         cuts: Any = np.unique(self.rng.integers(0, size, int(self.rng.integers(PIECES)))) if size > 1 else []
         return [p for p in np.split(self.rng.permutation(size), cuts) if p.size]
+
+    def shares(self, x: Array) -> list[Array]:
+        """Arrays that add up to x: each element is in one of them, and a zero of its sign in the others."""
+        pieces = self.pieces(PIECES)
+        owner = self.rng.integers(0, len(pieces), x.shape)
+        return [np.where(owner == k, x, np.copysign(x.dtype.type(0), x)) for k in range(len(pieces))]
 
     def tree(self, parts: Sequence[Array]) -> Array:
         """The sum of the parts, two at random at a time."""

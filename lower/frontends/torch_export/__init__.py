@@ -7,9 +7,12 @@ PyTorch is not needed, and no code of the file is run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from assay.semantics.module import Module
 
-__all__ = ["parse_torch_export", "plain_program"]
+__all__ = ["parse_torch_export", "plain_program", "with_buffers"]
 
 
 def parse_torch_export(data: bytes, source: str = "<bytes>") -> Module:
@@ -28,3 +31,12 @@ def plain_program(data: bytes, source: str = "<bytes>") -> tuple[Module, bytes]:
 
     archive = read_archive(data)
     return module_of_archive(archive, source), plain_archive(archive)
+
+
+def with_buffers(data: bytes, values: Mapping[str, Any]) -> bytes:
+    """An archive whose buffers of these names, those of the module's table, have these values at first. Unsupported
+    (torch_export.C7): two of its tensors have one name, so that it is not known which is meant."""
+    from assay.lower.frontends.torch_export.archive import plain_archive, read_archive
+    from assay.lower.frontends.torch_export.signature import with_values
+
+    return plain_archive(with_values(read_archive(data), values)) if values else data

@@ -178,20 +178,24 @@ def plain_archive(archive: Archive) -> bytes:
     program = _without_notes(archive.program)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as file:
-        file.writestr("a/archive_format", "pt2")
-        file.writestr("a/archive_version", "0")
-        file.writestr("a/byteorder", "little")
-        file.writestr("a/.data/version", "3\n")
-        file.writestr("a/models/model.json", json.dumps(program))
+
+        def add(name: str, data: bytes | str) -> None:
+            file.writestr(zipfile.ZipInfo(name), data)  # which has no time of now: the same program is the same bytes
+
+        add("a/archive_format", "pt2")
+        add("a/archive_version", "0")
+        add("a/byteorder", "little")
+        add("a/.data/version", "3\n")
+        add("a/models/model.json", json.dumps(program))
         for folder, stem, tensors in (
             ("weights", "weight", archive.weights),
             ("constants", "tensor", archive.constants),
         ):
             config = {}
             for k, (name, array) in enumerate(tensors.items()):
-                file.writestr(f"a/data/{folder}/{stem}_{k}", np.ascontiguousarray(array).tobytes())
+                add(f"a/data/{folder}/{stem}_{k}", np.ascontiguousarray(array).tobytes())
                 config[name] = _payload(f"{stem}_{k}", array, folder == "weights" and name in _parameters(program))
-            file.writestr(f"a/data/{folder}/model_{folder}_config.json", json.dumps({"config": config}))
+            add(f"a/data/{folder}/model_{folder}_config.json", json.dumps({"config": config}))
     return out.getvalue()
 
 

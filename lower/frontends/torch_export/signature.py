@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.lower.frontends.torch_export.archive import Json, broken
+from assay.lower.frontends.torch_export.archive import Archive, Array, Json, broken
 from assay.semantics.errors import Unsupported
 
 
@@ -121,3 +122,17 @@ def _output(arg: Json, spec: Json) -> tuple[str, str]:
         case "user_input_mutation":
             return f"{said['user_input_name']}_written", ""
     raise Unsupported(f"an output that is {kind} is not handled", label="torch_export.C2")
+
+
+def with_values(archive: Archive, values: Mapping[str, Array]) -> Archive:
+    """The archive with these elements for the buffers of these names. Unsupported (`torch_export.C7`): a name is that
+    of several of its tensors."""
+    weights, constants = dict(archive.weights), dict(archive.constants)
+    for name, value in values.items():
+        found = [(t, n) for t in (weights, constants) for n in t if identifier(n) == name]
+        if len(found) != 1:
+            message = f"another value for {name} cannot be given: {len(found)} tensors of the program have this name"
+            raise Unsupported(message, label="torch_export.C7")
+        ((table, target),) = found
+        table[target] = value
+    return replace(archive, weights=weights, constants=constants)

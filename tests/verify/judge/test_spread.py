@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
+from assay.semantics.text.module_text import parse
 from assay.verify.backends import backend, subject_of_model
 from assay.verify.backends.protocol import Backend, call_prepared
 from assay.verify.judge.spread import FURTHEST, MULTIPLE, Distance, Spread, log10_tail, spread_of
@@ -127,3 +129,41 @@ def test_whole_numbers_and_other_shapes_have_no_distance() -> None:
 def test_the_odds_are_a_bound_on_students_tail(t: float, degrees: int, tail: float) -> None:
     assert np.log10(tail) - 1e-3 <= log10_tail(t, degrees) <= np.log10(tail * 3)
     assert log10_tail(np.inf, degrees) == -np.inf and log10_tail(0.0, degrees) == 0.0
+
+
+def spread_at(call: str, *shapes: tuple[int, ...], values: Sequence[float] = ()) -> Any:
+    """How far correct runs of one call lie apart, by element, on operands of these shapes, or a vector of these."""
+    rng = np.random.default_rng(0)
+    given = [np.array(values, "f4")] if values else [rng.standard_normal(s).astype("f4") for s in shapes]
+    names = "ab"[: len(given)]
+    params = ", ".join(f'{n}: R.Tensor({x.shape}, dtype="float32")' for n, x in zip(names, given, strict=True))
+    text = f"@I.ir_module\nclass M:\n    @R.function\n    def main({params}):\n        y = {call}\n        return y\n"
+    (runs,) = spread_of(parse(text), dict(zip(names, given, strict=True))).outputs.values()
+    return np.std(np.array(runs, np.float64), axis=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "shapes"),
+    [
+        ("R.nn.conv2d(a, b, groups=2)", ((1, 4, 5, 5), (6, 2, 3, 3))),
+        ("R.nn.conv2d(a, b, groups=4)", ((1, 4, 5, 5), (4, 1, 3, 3))),
+        ("R.nn.conv2d(a, b)", ((1, 1, 5, 5), (3, 1, 3, 3))),
+        ("R.nn.avg_pool2d(a, pool_size=(3, 3))", ((1, 2, 7, 7),)),
+    ],
+)
+def test_sums_of_windows_are_in_another_order_in_each_run(call: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Of several groups, of one channel, of a pool: were the order one, elements that cancel would be implausible in
+    whoever has another order. Not further apart than roundings of terms of size 1 can be."""
+    found = spread_at(call, *shapes)
+    assert np.median(found) > 1e-9 and found.max() < 1e-5
+
+
+@pytest.mark.parametrize("call", ["R.nn.gelu_tanh(a)", 'R.power(a, R.const(0.3, "float32"))'])
+def test_a_huge_element_does_not_make_the_others_exact(call: str) -> None:
+    """What a result of an elementwise operator may be off is told of each alone, where it differs much: half of the
+    last place of a hyperbolic tangent near -1, and the places that a power of 3e38 is off as exp(b * log(a))."""
+    found = spread_at(call, values=[-2.5, -3.0, 0.7, 2.5, 3e38, 1e30])
+    if "gelu" in call:
+        assert 2e-8 < found[0] < 1e-6 and 2e-8 < found[1] < 1e-6 and found[2] < 1e-6
+    else:
+        assert 1e-6 < found[4] / 3e38**0.3 < 1e-5

@@ -9,14 +9,16 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from assay.lower.frontends.torch_export import parse_torch_export, plain_program
+import assay as assay_api
+from assay.lower.frontends.torch_export import parse_torch_export, plain_program, with_buffers
 from assay.lower.frontends.torch_export.operators import ATEN, UNREAD, rule_of
 from assay.lower.frontends.torch_export.promotion import promoted
 from assay.lower.frontends.torch_export.sizes import Sizes
@@ -24,6 +26,8 @@ from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.semantics.graph import Expr, var
 from assay.semantics.types import TensorType
+from assay.verify.backends.ours import Numpy
+from assay.verify.backends.protocol import Prepared, Subject
 from tests.verify.app.test_cli import assay
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -73,6 +77,60 @@ def test_a_wrong_result_is_found(
 
 def test_a_program_to_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert assay(monkeypatch, "check", PROGRAMS / "cond.pt2") == 0, capsys.readouterr().out
+
+
+class OriginalSeen:
+    """A backend that keeps what it is given of a program of torch.export, and runs our module."""
+
+    name = "seen"
+
+    def __init__(self) -> None:
+        self.archives: list[bytes] = []
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        """As the graph interpreter."""
+        self.archives.append(subject.original)
+        return Numpy("numpy").prepare(subject, wanted)
+
+
+@pytest.mark.parametrize("name", ["mlp", "dyn", "cond"])
+def test_check_and_judge_give_a_backend_the_program_itself(name: str) -> None:
+    """Not what our module would be as another program: the archive, at each choice of sizes."""
+    path, check, judge = PROGRAMS / f"{name}.pt2", OriginalSeen(), OriginalSeen()
+    assert assay_api.check(path, backends=[check], stop_after="import").verdicts["seen"] == "right"
+    assert assay_api.judge(path, [judge], kinds="random").verdicts[0].outcome == "right"
+    _, plain = plain_program(path.read_bytes())
+    assert check.archives and set(check.archives) == set(judge.archives) == {plain}
+
+
+def test_what_onnx_has_no_words_for_is_a_line_of_check() -> None:
+    """A backend that takes the program is asked; another one refuses it."""
+    who = OriginalSeen()
+    found = assay_api.check(PROGRAMS / "nonzero.pt2", backends=[who, "reference"], stop_after="import")
+    assert found.verdicts == {"seen": "right", "reference": "refused"} and all(who.archives)
+
+
+def test_a_loop_is_given_no_number_that_it_would_count_for_ever() -> None:
+    """Special values of whole numbers are the ends of their range: none that a loop needs 2^63 steps for."""
+    found = assay_api.judge(PROGRAMS / "while.pt2", [OriginalSeen()], kinds=["specials", "large"])
+    assert found.verdicts[0].outcome in ("right", "undecided", "open")
+
+
+def test_another_value_for_a_buffer_reaches_the_program() -> None:
+    """What --inputs gives for a buffer that is written is in the archive that PyTorch runs: with the old one, PyTorch
+    would be called wrong."""
+    path = PROGRAMS / "cache.pt2"
+    module = parse_torch_export(path.read_bytes())
+    (name, old), *_ = module.constants.items()
+    given = {name: old + np.ones((), old.dtype)}
+    for ask in (assay_api.judge, partial(assay_api.check, stop_after="import")):
+        who = OriginalSeen()
+        ask(path, backends=[who], inputs=given)
+        for archive in who.archives:
+            np.testing.assert_array_equal(parse_torch_export(archive).constants[name], given[name])
+    with pytest.raises(Unsupported, match="0 tensors of the program") as refused:
+        with_buffers(path.read_bytes(), {"nothing": old})
+    assert refused.value.label == "torch_export.C7"
 
 
 def test_what_is_declared_of_sizes_stands_in_the_module() -> None:
@@ -216,8 +274,6 @@ def test_a_damaged_file_is_no_crash(name: str) -> None:
 
 
 def test_an_object_that_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    import assay as api
-
     class Pretender:
         graph_signature = None
 
@@ -225,7 +281,7 @@ def test_an_object_that_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
             """Nothing."""
 
     with pytest.raises(Invalid) as wrong:
-        api.load(Pretender())
+        assay_api.load(Pretender())
     assert wrong.value.label == "torch_export.C9"
 
 
