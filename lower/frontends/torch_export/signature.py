@@ -129,7 +129,7 @@ def with_values(archive: Archive, values: Mapping[str, Array]) -> Archive:
     of several of its tensors."""
     weights, constants = dict(archive.weights), dict(archive.constants)
     for name, value in values.items():
-        found = [(t, n) for t in (weights, constants) for n in t if identifier(n) == name]
+        found = [(t, n) for t in (weights, constants) for n in t if own_name(n) == name]
         if len(found) != 1:
             message = f"another value for {name} cannot be given: {len(found)} tensors of the program have this name"
             raise Unsupported(message, label="torch_export.C7")
