@@ -12,7 +12,7 @@ import typer
 
 from assay.semantics.errors import EnvironmentFailure
 from assay.verify import children
-from assay.verify.app.answers import one_answer
+from assay.verify.app.answers import begin, one_answer
 from assay.verify.app.commands.backends import backends
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
@@ -52,11 +52,13 @@ def say_version(wanted: bool) -> None:
 
 @app.callback()
 def before(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=say_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """The options that stand before a command."""
+    begin(context.invoked_subcommand or "error")
 
 
 for command in (
