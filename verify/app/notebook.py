@@ -34,7 +34,7 @@ def report_html(lines: Iterable[Line]) -> str:
 
 def _row(line: Line) -> str:
     said = "; ".join(part for part in (line.did, line.evidence.detail) if part)
-    cells = (f"<b>{_safe(line.stage)}</b>", _word(line.evidence), f"{line.seconds:.2f} s", _safe(said))
+    cells = (f"<b>{_safe(line.stage)}</b>", _word(line.evidence), f"{line.seconds:.2f}&nbsp;s", _safe(said))
     return "<tr>" + "".join(f'<td style="{LEFT}">{cell}</td>' for cell in cells) + "</tr>"
 
 
