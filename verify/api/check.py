@@ -74,7 +74,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The table in a notebook."""
-        from assay.verify.app.notebook import report_html
+        from assay.verify.api.notebook import report_html
 
         return report_html(self.lines)
 

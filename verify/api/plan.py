@@ -63,9 +63,9 @@ class MemoryPlan:
 
     def _repr_html_(self) -> str:
         """What is known of the plan, and its picture, in a notebook."""
-        from assay.verify.app.notebook import plan_html
+        from assay.verify.api.notebook import plan_html
 
-        return plan_html(self)
+        return plan_html(*self.numbers, self.evidence, self.reached)
 
 
 def plan(

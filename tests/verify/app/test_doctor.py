@@ -12,7 +12,7 @@ import onnx
 import pytest
 import z3
 
-from assay.verify.app.doctor import ADDS
+from assay.verify.doctor import ADDS
 from tests.places import ROOT
 from tests.verify.app.test_cli import assay
 from tests.verify.app.test_published_answers import RELU

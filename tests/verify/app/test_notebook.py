@@ -14,7 +14,7 @@ import pytest
 from onnx import parser
 
 import assay
-from assay.verify.app import notebook
+from assay.verify.api import notebook
 
 ODD = "<script>alert(1)</script>&"
 

@@ -16,7 +16,7 @@ import onnx.parser
 import pytest
 
 from assay.semantics.errors import Invalid, Unsupported
-from assay.verify.app.answers import begin
+from assay.verify.app import answers
 from assay.verify.app.terminal import Screen
 from assay.verify.backends import BACKENDS, Backend, Isolated, Prepared, Subject, backend as backend_of
 from assay.verify.conform import command
@@ -71,7 +71,7 @@ class Here:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    begin("conform")  # whose answers the tests below take without the command line
+    answers.begin("conform")  # what the tests below call without the command line
     """ONNX's cases are two, which are made here."""
     monkeypatch.setattr(command, "onnx_cases", lambda pattern: [c for c in CASES if pattern in c.name])
 

@@ -12,8 +12,8 @@ def doctor(as_json: AsJson = False) -> None:
     """Say what is there to work with, and what else could be: compilers, solvers, backends, extras, limits. Exit code
     6: the core does not work."""
     from assay.verify.app.answers import write_answer
-    from assay.verify.app.doctor import diagnose
     from assay.verify.app.terminal import Screen
+    from assay.verify.doctor import diagnose
 
     found = diagnose()
     if as_json:

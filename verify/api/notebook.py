@@ -6,15 +6,12 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING
 
+from assay.lower.memory import Plan, Problem
 from assay.verify.app.check import Line
 from assay.verify.app.summary import summary
 from assay.verify.app.terminal import printable
 from assay.verify.evidence import Evidence, plural
-
-if TYPE_CHECKING:
-    from assay.verify.api.plan import MemoryPlan
 
 MOST_PICTURE = 200_000
 """Characters of a picture that is put into a notebook; a longer one is left to `MemoryPlan.draw`."""
@@ -38,15 +35,14 @@ def _row(line: Line) -> str:
     return "<tr>" + "".join(f'<td style="{LEFT}">{cell}</td>' for cell in cells) + "</tr>"
 
 
-def plan_html(made: MemoryPlan) -> str:
+def plan_html(problem: Problem, plan: Plan, evidence: Evidence, reached: bool) -> str:
     """How large each pool is and how that is known, and bytes over time as a picture, if it is small."""
     from assay.verify.app.report.maps import plan_picture
 
-    problem, plan = made.numbers
     pools = ", ".join(f"{_safe(p.name)}: {plan.sizes.get(p.name, 0)} bytes" for p in problem.pools)
-    how = f"{_word(made.evidence)}: {_safe(made.evidence.detail)}"
+    how = f"{_word(evidence)}: {_safe(evidence.detail)}"
     told = f"<p>{plural(len(problem.buffers), 'buffer')}; {pools}. {how}</p>"
-    if not made.reached:
+    if not reached:
         told += f'<p style="color: {COLOURS[False]}">it does not fit the capacity</p>'
     picture = plan_picture(problem, plan)
     if len(picture) > MOST_PICTURE:
