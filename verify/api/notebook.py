@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 
-from assay.lower.memory import Plan, Problem
+from assay.semantics.memory import Plan, Problem
 from assay.verify.app.check import Line
 from assay.verify.app.summary import summary
 from assay.verify.app.terminal import printable

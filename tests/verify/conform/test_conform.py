@@ -71,8 +71,8 @@ class Here:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers.begin("conform")  # what the tests below call without the command line
-    """ONNX's cases are two, which are made here."""
+    """ONNX's cases are two, which are made here; the tests below call the command without the command line."""
+    answers.begin("conform")
     monkeypatch.setattr(command, "onnx_cases", lambda pattern: [c for c in CASES if pattern in c.name])
 
 
