@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import accumulate
 from typing import Literal, TypeAlias
 from weakref import WeakKeyDictionary
@@ -250,6 +251,10 @@ class Module(Readable):
     def __repr__(self) -> str:
         """The module as text, of bounded length."""
         return readable_text(self)
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, where a long one is scrolled."""
+        return f'<pre style="max-height: 30em; overflow: auto">{escape(readable_text(self))}</pre>'
 
     def info(self, name: str) -> ConstantInfo:
         """How the constant of that name is to be stored, the usual way where nothing is said."""

@@ -10,8 +10,10 @@ import onnx
 import pytest
 from hypothesis import settings
 
+from assay.verify.app import answers
 from assay.verify.c import tools
 from tests.compiled_once import Level, keeping
+from tests.published import CheckedJson
 
 # A gate must say the same thing twice, and a shared machine is slow at times: no deadline, and the same examples in
 # each run. `make campaign` looks for new ones.
@@ -44,3 +46,21 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tools, "compiler", keeping(tools.compiler, kept, level))
         yield
+
+
+checked_json = CheckedJson()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def answers_checked() -> Iterator[None]:
+    """Whatever a command writes as JSON is compared with the schema that is published."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "json", checked_json)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def answers_published() -> Iterator[None]:
+    """No answer of this test was other than the schema says."""
+    yield
+    assert not checked_json.taken(), "an answer is not as specs/answers.schema.json says"

@@ -62,7 +62,7 @@ def test_a_planted_file_name_is_found(tmp_path: Path) -> None:
 def commands_used() -> dict[str, set[str]]:
     """The subcommands of `assay` in the documents' examples, each with the options that it is given."""
     used: dict[str, set[str]] = {}
-    for page in ("README.md", "specs/verify.md"):
+    for page in ("README.md", "specs/commands.md", "specs/verify.md"):
         text = (ROOT / page).read_text(encoding="utf-8")
         for command, rest in re.findall(r"^ {4}assay ([a-z]+)([^#\n]*)", text, re.MULTILINE):
             used.setdefault(command, set()).update(re.findall(r"(?<![\w-])--?[a-z]+", rest))

@@ -61,7 +61,7 @@ def test_the_names_are_those_of_the_chapter() -> None:
 @pytest.mark.parametrize("name", assay.__all__)
 def test_each_name_is_there(name: str) -> None:
     value = getattr(assay, name)
-    assert callable(value) or name in ("__version__", "builder", "strategies")
+    assert callable(value) or name in ("__version__", "builder", "onnx_backend", "strategies")
     assert value is getattr(assay, name)
 
 
@@ -104,7 +104,8 @@ def test_a_type_checker_knows_them(tmp_path: Path) -> None:
 @pytest.mark.peer
 def test_the_python_of_the_readme_runs(model: Path, buffers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
-    blocks = re.findall(r"^```python\n(import assay\n.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
+    text = "".join((ROOT / page).read_text("utf-8") for page in ("README.md", "specs/commands.md"))
+    blocks = re.findall(r"^```python\n(import assay\n.*?)^```$", text, re.M | re.S)
     assert len(blocks) == 3
     model.rename(model.with_name("model.onnx"))
     buffers.rename(buffers.with_name("buffers.csv"))
@@ -117,9 +118,14 @@ def test_the_python_of_the_readme_runs(model: Path, buffers: Path, monkeypatch: 
 
 
 def test_documents_import_nothing_deeper() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    assert re.findall(r"^(?:from|import) assay\S*", text, re.MULTILINE)
-    assert not re.findall(r"^(?:from|import) assay\.\S*", text, re.MULTILINE)
+    for page in ("README.md", "specs/commands.md"):
+        text = (ROOT / page).read_text("utf-8")
+        assert re.findall(r"^(?:from|import) assay\S*", text, re.MULTILINE)
+        assert not re.findall(r"^(?:from|import) assay\.\S*", text, re.MULTILINE)
+
+
+def test_the_readme_is_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
 
 
 # --- what is loaded -----------------------------------------------------------------------------------------------

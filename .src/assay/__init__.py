@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from assay.verify.api.run import run as run
     from assay.verify.backends.protocol import Backend as Backend
     from assay.verify.judge.judgement import Judgement as Judgement
+    from assay.verify.plugins import onnx_backend as onnx_backend
 
     __version__: str
 
@@ -59,7 +60,10 @@ _HOMES = {
     "assay.verify.judge.judgement": ("Judgement",),
 }  # fmt: skip
 """The module of each name that is no module itself."""
-_MODULES = {"builder": "assay.semantics.builder", "strategies": "assay.verify.strategies", "verify": "assay.verify"}
+_MODULES = {
+    "builder": "assay.semantics.builder", "onnx_backend": "assay.verify.plugins.onnx_backend",
+    "strategies": "assay.verify.strategies", "verify": "assay.verify",
+}  # fmt: skip
 """`verify` is a room, which can be called: verify/__init__.py."""
 
 __all__ = [
@@ -82,6 +86,7 @@ __all__ = [
     "check",
     "judge",
     "load",
+    "onnx_backend",
     "plan",
     "prove",
     "run",

@@ -83,6 +83,12 @@ class Report:
         """The exit code of a command that found only this."""
         return gravest(line.evidence.exit for line in self.lines)
 
+    def _repr_html_(self) -> str:
+        """The table in a notebook."""
+        from assay.verify.api.notebook import report_html
+
+        return report_html(self.lines)
+
 
 def check(
     model: Program,

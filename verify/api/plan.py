@@ -61,6 +61,12 @@ class MemoryPlan:
 
         replace_text(Path(path), plan_picture(*self.numbers))
 
+    def _repr_html_(self) -> str:
+        """What is known of the plan, and its picture, in a notebook."""
+        from assay.verify.api.notebook import plan_html
+
+        return plan_html(*self.numbers, self.evidence, self.reached)
+
 
 def plan(
     buffers: str | Path | Iterable[BufferInfo],

@@ -1,4 +1,7 @@
-"""The answer of a command as JSON: one object, whatever ends the command (specs/verify.md, "Command line")."""
+"""The answer of a command as JSON: one object, whatever ends the command (specs/verify.md, "Command line").
+
+Its first key, `format`, says of which command it is; `specs/answers.schema.json` says what each format has.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,13 @@ from assay.verify.exits import Exit
 _open: list[dict[str, Any]] = []
 _written: list[str] = []
 """What of this command's answers was written: that there is one, not two."""
+_begun: list[str] = []
+"""The command that runs; nothing where the command line is none."""
+
+
+def begin(command: str) -> None:
+    """A command of this name begins: its answers are of the format `assay-NAME-1`."""
+    _begun[:] = [command]
 
 
 @contextmanager
@@ -33,10 +43,10 @@ def unfinished() -> dict[str, Any]:
     return _open[-1] if _open else {}
 
 
-def write_answer(answer: Mapping[str, Any] | list[Any]) -> None:
-    """The object, on standard output."""
+def write_answer(answer: Mapping[str, Any]) -> None:
+    """The object, on standard output, its format first."""
     _written.append("")
-    json.dump(answer, sys.stdout, indent=1)
+    json.dump({"format": f"assay-{_begun[-1] if _begun else 'error'}-1", **answer}, sys.stdout, indent=1)
     sys.stdout.write("\n")
 
 
@@ -45,6 +55,7 @@ def one_answer() -> Iterator[None]:
     """Within this a command ends by an exit code that its words were none that it takes, which was told on standard
     error; the object says so too, unless there is one."""
     _written.clear()
+    _begun.clear()
     try:
         yield
     except SystemExit as done:

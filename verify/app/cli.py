@@ -12,11 +12,12 @@ import typer
 
 from assay.semantics.errors import EnvironmentFailure
 from assay.verify import children
-from assay.verify.app.answers import one_answer
+from assay.verify.app.answers import begin, one_answer
 from assay.verify.app.commands.backends import backends
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
 from assay.verify.app.commands.conform import conform
+from assay.verify.app.commands.doctor import doctor
 from assay.verify.app.commands.explain import explain
 from assay.verify.app.commands.export import export
 from assay.verify.app.commands.fuzz import fuzz
@@ -52,15 +53,18 @@ def say_version(wanted: bool) -> None:
 
 @app.callback()
 def before(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=say_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """The options that stand before a command."""
+    begin(context.invoked_subcommand or "error")
 
 
 for command in (
     check, judge, run, build, export, verify, prove, reduce, plan, fuzz, conform, backends, passes, operators, explain,
+    doctor,
 ):  # fmt: skip
     app.command()(command)
 

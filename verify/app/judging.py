@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import subject_of_program
 from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
 from assay.verify.evidence import Evidence, of_outcome, plural
-from assay.verify.judge.outcome import GOOD
+from assay.verify.judge.outcome import GOOD, verdict_data
 from assay.verify.judge.run import JudgeRun
 from assay.verify.judge.samples import Sample
 from assay.verify.oracle import Expected, Oracle, Verdict, oracle_of
@@ -131,7 +131,7 @@ def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, 
         return "", of_outcome(found.outcome, found.why)
     more: dict[str, Any] = {"unseen": found.unseen} if found.unseen else {}
     if first.outcome == "wrong":
-        more["worst"] = {"layer": first.layer, "culprit": first.culprit, **(asdict(first.worst) if first.worst else {})}
+        more["worst"] = {"layer": first.layer, "culprit": first.culprit, **verdict_data(first.worst or {})}
     said = first.detail + found.limits if found.outcome in GOOD else found.closing()
     made = plural(len(tensors_of(subject)), "tensor")
     did = f"{plural(len(subject.outputs), 'output')}, {first.judged} of {made}"
@@ -156,5 +156,5 @@ def _line(verdict: Verdict, did: str) -> tuple[str, Evidence]:
 
 
 def _as_data(verdict: Verdict) -> dict[str, Any]:
-    """The worst element of a verdict, for machines."""
-    return {"layer": verdict.layer, "culprit": verdict.culprit, **(asdict(verdict.worst) if verdict.worst else {})}
+    """The worst element of a verdict, for machines: a number that JSON does not have is a text."""
+    return {"layer": verdict.layer, "culprit": verdict.culprit, **verdict_data(verdict.worst or {})}

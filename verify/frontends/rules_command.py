@@ -10,6 +10,7 @@ from rich.table import Table
 
 from assay.lower.frontends.onnx.reading import load_model
 from assay.semantics.errors import Invalid
+from assay.verify.app.answers import write_answer
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.equivalence import Notion
 from assay.verify.evidence import plural
@@ -18,28 +19,44 @@ from assay.verify.frontends.onnx_rules import RuleRow, is_proved, known_rules, o
 from assay.verify.operator_terms.command import NOTIONS
 
 
-def show_rule(name: str, console: Screen) -> int:
+def show_rule(name: str, as_json: bool) -> int:
     """Prove the cases of an operator that come with its body, and print a line for each; the exit code of that.
     Invalid (prove.C3) where there are none."""
+    proofs = list(prove_rules(name))
+    shown = [p for p in proofs if p.proof.holds]
+    said = f"of {plural(len(proofs), 'case')}, {len(shown)} proved for every input, at the sizes of the case"
+    code = Exit.HOLDS if len(shown) == len(proofs) else Exit.UNKNOWN
+    if as_json:
+        cases = [{"case": p.case, "notion": NOTIONS.get(p.proof.notion), "reason": p.proof.reason} for p in proofs]
+        write_answer({"rule": name, "holds": code is Exit.HOLDS or None, "said": said, "cases": cases, "exit": code})
+        return code
+    console = Screen()
     made = Table("case", "rule is body", "reason", show_edge=False, pad_edge=False)
     made.columns[2].overflow = "fold"
-    proofs = list(prove_rules(name))
     for p in proofs:
         made.add_row(cell(p.case), cell(NOTIONS.get(p.proof.notion, "not shown")), cell(p.proof.reason))
     console.print(made)
-    shown = [p for p in proofs if p.proof.holds]
-    said = f"of {plural(len(proofs), 'case')}, {len(shown)} proved for every input, at the sizes of the case"
     console.print(cell(f"{name}: {said}"))
-    return Exit.HOLDS if len(shown) == len(proofs) else Exit.UNKNOWN
+    return code
 
 
-def show_rules(model: Path, console: Screen) -> int:
+def show_rules(model: Path, as_json: bool) -> int:
     """Print how the rule of each operator of an ONNX model is known; the exit code of that. Invalid (prove.C4) where
     it uses no operator of ONNX's."""
     uses = operators_of(load_model(model))
     if not uses:
         raise Invalid("it has no node of an operator of ONNX's", where=str(model), label="prove.C4")
     known = known_rules()
+    code = Exit.HOLDS if all(is_proved(known.get(k)) for k in uses) else Exit.UNKNOWN
+    if as_json:
+        rows = [
+            {"operator": key, "nodes": count, "proved": is_proved(known.get(key)), "how": told_row(key, known)}
+            for key, count in sorted(uses.items())
+        ]
+        said, holds = told_rules(uses, known), code is Exit.HOLDS or None
+        write_answer({"model": str(model), "holds": holds, "said": said, "operators": rows, "exit": code})
+        return code
+    console = Screen()
     made = Table("operator", "nodes", "how its rule is known", show_edge=False, pad_edge=False)
     made.columns[1].justify = "right"
     made.columns[2].overflow = "fold"
@@ -47,7 +64,7 @@ def show_rules(model: Path, console: Screen) -> int:
         made.add_row(cell(key), str(count), cell(told_row(key, known)))
     console.print(made)
     console.print(cell(told_rules(uses, known)))
-    return Exit.HOLDS if all(is_proved(known.get(k)) for k in uses) else Exit.UNKNOWN
+    return code
 
 
 def told_row(key: str, known: Mapping[str, RuleRow]) -> str:

@@ -129,7 +129,8 @@ def _holds(done: ExampleReport) -> bool | None:
 def _replay(corpus: Corpus, backend: str, out: Screen, as_json: bool) -> int:
     rows = list(replay_corpus(corpus, backend))
     if as_json:
-        write_answer([{"file": r.stored.path.name, "fails": r.still, "detail": r.detail} for r in rows])
+        replayed = [{"file": r.stored.path.name, "fails": r.still, "detail": r.detail} for r in rows]
+        write_answer({"backend": backend, "holds": not any(r.still for r in rows), "replayed": replayed})
     else:
         for r in rows:
             out.print(f"{'still fails' if r.still else 'holds now'}  {r.stored.path.name}: {r.detail}")

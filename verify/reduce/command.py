@@ -32,10 +32,12 @@ def reduce_model(
     model: onnx.ModelProto, backend: Backend, given: Mapping[str, Array], dims: Mapping[str, int], seed: int,
     limit: int,
     output: Path, console: Screen, *, kinds: Sequence[Kind] = USUAL, sought: Sequence[str] = SOUGHT, name: str = "",
+    said: dict[str, Any] | None = None,
 ) -> int:  # fmt: skip
     """Find what is wrong, make it smaller, write the test, and say what was found: the exit code. Interrupted, it
     writes the smallest case so far. Inputs that are not given are of these `kinds`. What is open is looked for last,
-    where it is `sought`: nothing is wrong then."""
+    where it is `sought`: nothing is wrong then. What was found is put to `said` by stable keys too."""
+    told: dict[str, Any] = {} if said is None else said
     make_directory(output)  # before the work begins
     subject = subject_of_model(model, dims)
     model = with_sizes(model, dims)  # what is made of it is imported again and again
@@ -52,12 +54,12 @@ def reduce_model(
         if wrong.label not in OUTCOMES:
             raise
         console.print(f"refused: {wrong.message}")
-        return Exit.UNDECIDED
+        return _told(told, "refused", wrong.message, Exit.UNDECIDED)
     if first is None:
         counted = ", ".join(f"{n} {outcome}" for outcome, n in Counter(seen).items())
-        said = f"{backend.name} is not wrong on these inputs: nothing to reduce ({counted})"
-        console.print(said)
-        return Exit.HOLDS if {"right", "open"} & set(seen) else Exit.UNDECIDED
+        line = f"{backend.name} is not wrong on these inputs: nothing to reduce ({counted})"
+        console.print(line)
+        return _told(told, "not wrong", line, Exit.HOLDS if {"right", "open"} & set(seen) else Exit.UNDECIDED)
     case, found = first
     before = case.size
     console.print(_line(found, case))
@@ -72,6 +74,7 @@ def reduce_model(
         try:
             smallest = reduce(case, shows(backend, found), limit, progress)
         except KeyboardInterrupt:
+            told["interrupted"] = True
             console.print("interrupted: this is the smallest case so far")
     again = first_finding(smallest, backend, {}, None, (found.kind,))
     if again is None:
@@ -84,7 +87,18 @@ def reduce_model(
     )
     console.print(f"{_sizes(before)} -> {_sizes(smallest.size)}: {path}")
     console.print(again[1].said)
-    return Exit.HOLDS if found.kind == "open" else Exit.WRONG
+    told.update(file=str(path), before=_counted(before), after=_counted(smallest.size))
+    return _told(told, found.kind, again[1].said, Exit.HOLDS if found.kind == "open" else Exit.WRONG)
+
+
+def _told(told: dict[str, Any], outcome: str, detail: str, code: Exit) -> Exit:
+    """The code, put with what came of the case to what is told of it."""
+    told.update(outcome=outcome, detail=detail, exit=int(code))
+    return code
+
+
+def _counted(size: tuple[int, int, int]) -> dict[str, int]:
+    return dict(zip(("operators", "attributes", "elements"), size, strict=True))
 
 
 def with_sizes(model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:

@@ -23,11 +23,12 @@ DONE = "reduced.json"
 
 
 def reduce_corpus(
-    directory: Path, backend: str, output: Path, one: Callable[[StoredFailure], int], console: Screen
-) -> list[Exit]:
-    """Reduce each failure of a corpus that is one of the backend ("": of any), by `one`, and give their exit codes.
-    Those that an earlier run has reduced are passed over. One that cannot be used is told, and the next one follows.
-    Invalid (reduce.C3): there is no such failure."""
+    directory: Path, backend: str, output: Path, one: Callable[[StoredFailure], int], console: Screen,
+    cases: list[dict[str, Any]],
+) -> list[Exit]:  # fmt: skip
+    """Reduce each failure of a corpus that is one of the backend ("": of any), by `one`, which puts what came of it to
+    the `cases`, and give their exit codes. Those that an earlier run has reduced are passed over. One that cannot be
+    used is told, and the next one follows. Invalid (reduce.C3): there is no such failure."""
     failures = [f for f in Corpus(directory).failures() if backend in ("", f.target)]
     if not failures:
         of = f" of {backend}" if backend else ""
@@ -40,8 +41,10 @@ def reduce_corpus(
         name = stored.path.name.removesuffix(".json")
         if name in done:
             console.print(f"{name}: done before, exit code {done[name]}")
+            cases.append({"name": name, "backend": stored.target, "outcome": "done before", "exit": done[name]})
             continue
         console.print(f"{name}:")
+        before = len(cases)
         try:
             code = one(stored)
         except (Crash, EnvironmentFailure):
@@ -49,7 +52,9 @@ def reduce_corpus(
         except AssayError as wrong:
             console.print(f"cannot be reduced: {wrong}")
             code = Exit.UNUSABLE
-        done[name] = int(code)
+            told = {"name": name, "backend": stored.target, "outcome": "cannot be reduced", "detail": str(wrong)}
+            cases[before:] = [told]
+        done[name] = cases[-1]["exit"] = int(code)
         replace_text(path, json.dumps(done, indent=1) + "\n")
     return [Exit(done[f.path.name.removesuffix(".json")]) for f in failures]
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from assay.semantics import strict_json
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, read_text
+from assay.verify.app.answers import write_answer
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.evidence import plural
 from assay.verify.symbolic import ProofReport
@@ -40,6 +41,19 @@ def show_proofs(reports: Sequence[ProofReport], sizes: str, console: Screen) -> 
             assumed.setdefault(line, []).append(r.function)
     for line, names in assumed.items():
         console.print(cell(f"{', '.join(names)} assume{'s' if len(names) == 1 else ''}: {line}"))
+
+
+def proofs_data(file: Path, reports: Sequence[ProofReport], sizes: str, verdict: Verdict) -> dict[str, Any]:
+    """The same by stable keys, for `--json`."""
+    functions = [
+        {"function": r.function, "verdict": r.verdict, "assumes": list(r.assumes), "goals": [_row(g) for g in r.goals]}
+        for r in reports
+    ]
+    holds = {"proved": True, "refuted": False, "unknown": None}[verdict]
+    return {
+        "file": str(file), "sizes": sizes, "verdict": verdict, "holds": holds, "functions": functions,
+        "exit": CODES[verdict],
+    }  # fmt: skip
 
 
 def _counted(reports: Sequence[ProofReport]) -> str:
@@ -112,8 +126,8 @@ def _row(goal: Goal) -> dict[str, Any]:
     return row | ({"sizes": dict(goal.sizes), "iteration": dict(goal.iteration)} if goal.verdict == "refuted" else {})
 
 
-def show_again(directory: Path, console: Screen) -> int:
-    """Print what differs where the queries of a directory are put to z3 again; the exit code. Invalid (symbolic.C4): it
+def show_again(directory: Path, as_json: bool) -> int:
+    """Say what differs where the queries of a directory are put to z3 again; the exit code. Invalid (symbolic.C4): it
     is not as `write_queries` writes it."""
     try:
         wrong = recheck_queries(directory)
@@ -121,9 +135,13 @@ def show_again(directory: Path, console: Screen) -> int:
         raise Invalid(
             f"a directory without queries that assay prove has kept: {odd}", where=str(directory), label="symbolic.C4"
         ) from None
+    code = int(bool(wrong))
+    if as_json:
+        write_answer({"file": str(directory), "holds": not wrong, "differs": wrong, "exit": code})
+        return code
     for line in wrong or ["z3 says every verdict again"]:
-        console.print(cell(line))
-    return int(bool(wrong))
+        Screen().print(cell(line))
+    return code
 
 
 def recheck_queries(directory: Path) -> list[str]:

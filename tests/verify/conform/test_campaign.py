@@ -6,12 +6,14 @@ import json
 
 import pytest
 
+from assay.verify.app.answers import begin
 from assay.verify.app.terminal import Screen
 from assay.verify.conform.command import ConformRequest, conform
 
 
 @pytest.mark.campaign
 def test_numpy_on_all_of_onnx_cases(capsys: pytest.CaptureFixture[str]) -> None:
+    begin("conform")
     conform(ConformRequest(backends=["numpy"], suite="onnx"), Screen(), True)
     found = json.loads(capsys.readouterr().out)
     (board,) = found["backends"]

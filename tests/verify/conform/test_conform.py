@@ -15,6 +15,7 @@ import onnx
 import pytest
 
 from assay.semantics.errors import Invalid, Unsupported
+from assay.verify.app import answers
 from assay.verify.app.terminal import Screen
 from assay.verify.backends import BACKENDS, Backend, Isolated, Prepared, Subject, backend as backend_of
 from assay.verify.conform import command
@@ -69,7 +70,8 @@ class Here:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ONNX's cases are two, which are made here."""
+    """ONNX's cases are two, which are made here; the tests below call the command without the command line."""
+    answers.begin("conform")
     monkeypatch.setattr(command, "onnx_cases", lambda pattern: [c for c in CASES if pattern in c.name])
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -98,7 +99,6 @@ def command(monkeypatch: pytest.MonkeyPatch, *args: str) -> int:
     ("name", "code", "said"),
     [
         ("Softmax", 0, "Softmax: of 14 cases, 14 proved for every input, at the sizes of the case"),
-        ("Elu", 0, "Elu: of 3 cases, 3 proved for every input"),
         ("Gelu", 4, "1.4142135"),
         ("Conv", 2, "ONNX has no case of 'Conv' with a body"),  # prove.C3
     ],
@@ -109,6 +109,13 @@ def test_the_command_proves_a_rule(
     assert command(monkeypatch, "prove", "--rule", name) == code
     found = capsys.readouterr()
     assert said in " ".join((found.out + found.err).split())
+
+
+def test_the_command_proves_a_rule_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(monkeypatch, "prove", "--rule", "Elu", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rule"] == "Elu" and found["holds"] is True and len(found["cases"]) == 3
+    assert found["said"].startswith("of 3 cases, 3 proved for every input")
 
 
 def test_the_table_is_what_the_proofs_say() -> None:

@@ -22,6 +22,7 @@ from assay.lower.frontends.tvm import from_tvm
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import apply, const
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
+from assay.verify.app.answers import begin
 from assay.verify.app.terminal import Screen
 from assay.verify.tvm import PIPELINES, from_onnx, judge_kernels, judge_passes
 from assay.verify.tvm.command import TvmRequest, judge_inside
@@ -238,6 +239,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file.write_text(
         "from tvm.script import ir as I, relax as R, tirx as T\n\n@I.ir_module\nclass Lost:" + LOST, "utf-8"
     )
+    begin("check")  # whose option this is
     even = TvmRequest(file, True, True, dims={"n": 3, "m": 3})
     assert judge_inside(even, ["tvm"], Screen(), False) == 0
     assert "17 stages: 1 begin, 16 same" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import Dims, Inputs, Seed, held, parse_dims
+from assay.verify.app.commands.declared import AsJson, Dims, Inputs, Seed, held, parse_dims
 
 
 @held
@@ -49,12 +49,12 @@ def reduce(
         list[str],
         typer.Option("--ignore", metavar="VERDICT", help="a verdict that is not looked for, such as open"),
     ] = [],
+    as_json: AsJson = False,
 ) -> None:
     """Find a smaller program on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
-    from assay.verify.app.terminal import Screen
     from assay.verify.reduce.request import ReduceRequest, reduce_request
 
     request = ReduceRequest(
         program, backend, output, inputs, parse_dims(dim), seed, limit, kinds, tuple(ignore)
     )  # fmt: skip
-    raise typer.Exit(reduce_request(request, Screen()))
+    raise typer.Exit(reduce_request(request, as_json))
