@@ -28,7 +28,7 @@ from assay.verify.api.programs import (
     with_inputs,
     with_original,
 )
-from assay.verify.app.judge_report import write_judged
+from assay.verify.app.judgement.judge_report import write_judged
 from assay.verify.app.report.write import require_place
 from assay.verify.backends import Backend, Isolated, Subject, subject_of_model, subject_of_module
 from assay.verify.backends.protocol import Ran, UnreadSubject, attempt, holding, subject_of_program

@@ -9,7 +9,7 @@ from html import escape
 
 from assay.semantics.memory import Plan, Problem
 from assay.verify.app.check import Line
-from assay.verify.app.summary import summary
+from assay.verify.app.summary import run_summary
 from assay.verify.app.terminal import printable
 from assay.verify.evidence import Evidence, plural
 
@@ -26,7 +26,7 @@ def report_html(lines: Iterable[Line]) -> str:
         f'<th style="{LEFT}">{name}</th>' for name in ("stage", "verdict", "time", "what was done and shown")
     )
     rows = "".join(map(_row, lines))
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table><p>{_safe(summary(lines))}</p>"
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table><p>{_safe(run_summary(lines))}</p>"
 
 
 def _row(line: Line) -> str:

@@ -31,7 +31,7 @@ from assay.verify.app.report.page import page
 from assay.verify.evidence import Context
 from assay.verify.pool import check
 from assay.verify.trials.sizes import Sizes
-from tests.verify.app.test_plan_command import Command, assay
+from tests.verify.app.plans.test_plan_command import Command, assay
 
 __all__ = ["assay"]
 

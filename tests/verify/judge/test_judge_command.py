@@ -15,8 +15,8 @@ import pytest
 
 from assay.semantics.errors import Invalid
 from assay.verify.api.judge import judge
-from assay.verify.app import judge_table
-from assay.verify.app.judge_baseline import Baseline, findings
+from assay.verify.app.judgement import judge_table
+from assay.verify.app.judgement.judge_baseline import Baseline, findings
 from assay.verify.app.junit import TestCase, junit
 from assay.verify.app.terminal import Screen
 from assay.verify.backends import backend, subject_of_model

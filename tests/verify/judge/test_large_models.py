@@ -22,7 +22,7 @@ import assay
 from assay.lower.frontends.onnx import outside
 from assay.verify import children
 from assay.verify.api.programs import opened_outside
-from assay.verify.app.judge_json import model_digest
+from assay.verify.app.judgement.judge_json import model_digest
 from assay.verify.backends.protocol import Subject
 from tests.places import ROOT
 from tests.verify.judge.large_models import weight, with_weights, write_beside

@@ -86,7 +86,7 @@ def judge(
     """Judge backends on MODEL, what was recorded of one, or a second program: is what they give what its definition
     allows? Nothing is lowered."""
     from assay.verify.api.judge import DEFAULT_KINDS, judge as judge_program
-    from assay.verify.app.judge_table import Places, show_judgement
+    from assay.verify.app.judgement.judge_table import Places, show_judgement
     from assay.verify.border.inputs import load_npz
 
     work = partial(

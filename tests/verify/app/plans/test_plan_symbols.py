@@ -13,7 +13,7 @@ from assay.lower.memory.symbolic import plan_symbolic
 from assay.semantics.memory import Place, Plan, Problem
 from assay.verify.app import plan_symbols
 from assay.verify.memory import check_plan
-from tests.verify.app.test_plan_command import Command, assay
+from tests.verify.app.plans.test_plan_command import Command, assay
 
 __all__ = ["assay"]
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.verify.app.answers import answering, write_answer
-from assay.verify.app.judge_baseline import read_baseline
-from assay.verify.app.judge_json import backend_data, judgement_data
+from assay.verify.app.judgement.judge_baseline import read_baseline
+from assay.verify.app.judgement.judge_json import backend_data, judgement_data
 from assay.verify.app.junit import TestCase, write_junit
 from assay.verify.app.showing import status
 from assay.verify.app.terminal import Screen, cell, printable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.verify.app.judge_json import judgement_data
+from assay.verify.app.judgement.judge_json import judgement_data
 from assay.verify.app.report.judged import judged_page
 from assay.verify.app.report.write import write_page
 from assay.verify.judge.judgement import Judgement

@@ -1,0 +1,1 @@
+"""What `assay judge` prints and writes (specs/verify.md, "judge")."""
