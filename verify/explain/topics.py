@@ -17,14 +17,12 @@ from assay.semantics.ops import OPERATORS
 from assay.verify import conform, exits
 from assay.verify.app.stages import PASSES, STAGES
 from assay.verify.explain.chapters import Passage, page_text, passages
+from assay.verify.explain.search import search
 
 LABEL = re.compile(r"[\w.]+\.[CT]\d+")
 NUMBER = re.compile(r"(?:(\w+)\.)?([A-Z]\d+(?:\.\d+)?[a-z]?)")
 MOST = 8
 """Passages that one word gets at most."""
-MOST_HELD = 5
-"""Passages that are shown because several words stand in them."""
-SMALL = ("of", "the", "a", "an", "in", "is", "to", "at", "and", "or", "by", "for", "on", "what", "when")
 MOST_NAMES = 6
 """Names that an unknown word gets."""
 
@@ -201,19 +199,10 @@ def _spelled(word: str) -> Iterator[Explanation]:
             yield Explanation("operator", op.name, f"specs/operators/{op.name}.md", text)
 
 
-def _holding(word: str) -> Iterator[Explanation]:
-    """Rules and rows in which all of several words stand, those that need the fewest other words first."""
-    wanted = [w.lower() for w in re.findall(r"\w+", word)]
-    wanted = [w for w in wanted if w not in SMALL]
-    if len(wanted) < 2:
-        return
-    held = [p for p in passages() if p.kind != "section" and all(_stem(w) in p.text.lower() for w in wanted)]
-    yield from map(_of, sorted(held, key=lambda p: len(p.text))[:MOST_HELD])
-
-
-def _stem(word: str) -> str:
-    """A word without its ending, so that "rounding" finds "rounds"."""
-    return re.sub(r"(ing|ed|es|s)$", "", word) if len(word) > 5 else word
+def _holding(words: str) -> Iterator[Explanation]:
+    """What has most of several words."""
+    for p in search(words):
+        yield Explanation(p.kind, p.name, p.where, p.text)
 
 
 def _of(p: Passage) -> Explanation:

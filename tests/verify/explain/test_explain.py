@@ -153,3 +153,33 @@ def test_a_wheel_has_the_chapters_once(tmp_path: Path) -> None:
     shown = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert shown.returncode == 0, shown.stderr[-2000:]
     assert "rule M7.2, specs/semantics.md#m7.2" in shown.stdout
+
+
+QUESTIONS = {
+    "softmax infinity": "specs/operators/nn.softmax.md",
+    "division by zero": "specs/semantics.md#traps",
+    "gather out of range": "specs/operators/take.md",
+    "empty maximum": "specs/operators/max.md",
+    "cast overflow": "specs/semantics.md#traps",
+    "rounding ties": "specs/semantics.md#m5-scalars",
+    "order of evaluation": "specs/semantics.md#m3-order",
+    "device copies": "specs/semantics.md#m8-devices",
+    "argmax of NaN": "specs/lower.md#numbers",
+    "sum order float": "specs/operators/sum.md",
+    "integer overflow wraps": "specs/semantics.md#m5-scalars",
+    "sign of zero": "specs/semantics.md#m5.3",
+    "topk ties": "specs/operators/topk.md",
+    "shift by more than the width": "specs/semantics.md#m5-scalars",
+    "uninitialized memory read": "specs/semantics.md#traps",
+    "reshape zero size": "specs/operators/reshape.md",
+    "subnormal flush": "specs/semantics.md#m9.2",
+    "matmul accumulate precision": "specs/operators/matmul.md",
+    "clip min greater than max": "specs/operators/clip.md",
+    "two buffers share memory": "specs/semantics.md#m7-memory",
+}
+"""What a contributor asks, and a place that answers, which is among the first."""
+
+
+@pytest.mark.parametrize("asked", QUESTIONS)
+def test_twenty_questions_are_answered_by_one_search(asked: str) -> None:
+    assert QUESTIONS[asked] in [one.where for one in explain(asked)[:5]]
