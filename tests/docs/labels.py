@@ -28,10 +28,13 @@ class Failure:
 
 
 def failures(root: Path) -> list[Failure]:
-    """Every labelled failure in the four rooms, in the order of the files."""
+    """Every labelled failure in the four rooms, in the order of the files; programs that name the label of what they
+    must end with raise none."""
     found: list[Failure] = []
     for room in ROOMS:
         for path in sorted((root / room).rglob("*.py")):
+            if "programs" in path.parts:
+                continue
             file = path.relative_to(root).as_posix()
             found += _failures_in(ast.parse(path.read_text(encoding="utf-8"), filename=str(path)), file)
     return found

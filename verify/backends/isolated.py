@@ -31,7 +31,18 @@ from assay.semantics.files import on_disk
 from assay.semantics.types import TensorType
 from assay.verify import children
 from assay.verify.backends.channel import HEAD, Garbled, lengths, packed, unpack
-from assay.verify.backends.protocol import ABSENT, OUTCOMES, Array, Crashed, Crossed, Prepared, Subject, UnreadSubject
+from assay.verify.backends.protocol import (
+    ABSENT,
+    OUTCOMES,
+    Array,
+    Crashed,
+    Crossed,
+    Prepared,
+    Subject,
+    UnreadSubject,
+    cannot,
+    without_words,
+)
 from assay.verify.backends.registry import of_ours, require_known
 from assay.verify.oracle.declarations import Accepts
 
@@ -102,6 +113,9 @@ class Isolated:
         files = list(files_of(model))
         data, dims = model.SerializeToString(), dict(subject.dims)
         form = (self._text(subject), subject.original)
+        why = without_words(model)
+        if why and not form[0] and not (subject.original and self.name.partition(":")[0] == "torch"):
+            raise cannot(self.name, why)
         request = ("prepare", number, self.name, data, dims, list(wanted), files, *form)
         self._ask(request)
         most = _longest(subject, wanted)

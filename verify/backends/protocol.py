@@ -16,7 +16,6 @@ from assay.lower.frontends.onnx.data_files import DataFile
 from assay.lower.frontends.onnx.outside import with_data_inside, without
 from assay.lower.frontends.onnx.tensors import number_of
 from assay.semantics.errors import AssayError, Invalid, Trap, Unsupported
-from assay.semantics.leaves import output_leaves
 from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.channel import element_name
@@ -139,11 +138,21 @@ def subject_of_program(module: Module, original: bytes = b"") -> Subject:
         types = [p.type for p in module.main.params] + flatten(module.main.body.type)
         if not why.label.startswith("onnx_export.") or not all(isinstance(t, TensorType) for t in types):
             raise
-        return Subject(module, _unsaid(module), is_exported=True, original=original)
+        return Subject(module, _unsaid(module, why.message), is_exported=True, original=original)
 
 
-def _unsaid(module: Module) -> onnx.ModelProto:
+UNSAID = onnx.helper.make_opsetid("assay", 1)
+"""The domain of the node that stands for a program without words."""
+
+
+def without_words(model: onnx.ModelProto) -> str:
+    """Why ONNX has no words for what a model stands for; "" where it has."""
+    return next((n.doc_string for n in model.graph.node if n.domain == UNSAID.domain), "")
+
+
+def _unsaid(module: Module, why: str) -> onnx.ModelProto:
     """A model with the inputs and outputs of a module, and one node between them that no backend knows."""
+    from assay.semantics.leaves import output_leaves
 
     def values(types: Mapping[str, Type]) -> list[onnx.ValueInfoProto]:
         made = []
@@ -156,9 +165,10 @@ def _unsaid(module: Module) -> onnx.ModelProto:
     main = module.main
     inputs = values({p.name: p.type for p in main.params})
     outputs = values(dict(output_leaves(main)))
-    node = onnx.helper.make_node("WithoutWords", [i.name for i in inputs], [o.name for o in outputs], domain="assay")
+    names = [i.name for i in inputs], [o.name for o in outputs]
+    node = onnx.helper.make_node("WithoutWords", *names, domain=UNSAID.domain, doc_string=why)
     graph = onnx.helper.make_graph([node], "program", inputs, outputs)
-    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("assay", 1)], ir_version=8)
+    return onnx.helper.make_model(graph, opset_imports=[UNSAID], ir_version=8)
 
 
 @runtime_checkable

@@ -111,7 +111,9 @@ def test_a_damaged_configuration_is_no_certificate(tmp_path: Path, damage: dict[
     path = tmp_path / certificate.FOLDER / "manifest.json"
     path.parent.mkdir()
     for given, says in ((devices, "no digest"), ({**devices, **damage}, "")):
-        path.write_text(json.dumps({**whole, "devices": given, "passes": "", **behind}, indent=1) + "\n")
+        path.write_text(
+            json.dumps({**whole, "devices": given, "passes": "", "prove": False, **behind}, indent=1) + "\n"
+        )
         with pytest.raises(Invalid, match=r"certificate\.C1") as wrong:
             certificate.Stored(tmp_path)
         assert says in str(wrong.value) and (says or "no digest" not in str(wrong.value))

@@ -60,10 +60,13 @@ def test_what_cannot_be_used_is_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "bug.relay"
-    path.write_text("def @main(%x: float32) {\n  topk(%x)\n}")
+    path.write_text("def @main(%x: float32) {\n  vision.nms(%x)\n}")
     assert assay(monkeypatch, "run", path) == 2
     error = capsys.readouterr().err
-    assert "bug.relay:2:3: the operator topk is not handled\n      topk(%x)\n      ^~~~~~~~ [relay.C12]" in error
+    assert (
+        "bug.relay:2:3: the operator vision.nms is not handled\n      vision.nms(%x)\n      ^~~~~~~~~~~~~~ [relay.C12]"
+        in error
+    )
     assert "Traceback" not in error
     path.write_text(TEXT)
     assert assay(monkeypatch, "run", path, "--text", "--seed", 3, "--dim", "n=3") == 2
