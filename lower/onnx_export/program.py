@@ -12,6 +12,7 @@ import onnx
 from onnx import ValueInfoProto, helper
 
 from assay.lower.anf import Converted, function_to_anf
+from assay.lower.claimed import claimed_of
 from assay.lower.onnx_export import elementwise, movement, sums
 from assay.lower.onnx_export.items import (
     Activation,
@@ -29,10 +30,8 @@ from assay.lower.tail_loops import TailLoop, tail_loop_of
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Unsupported, placed
-from assay.semantics.linked import unlinked
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.ops import operator
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import Worklist, post_order
@@ -340,20 +339,17 @@ class Export:
 
     def kernel(self, node: graph.CallTIR, operands: Sequence[Item], at: Activation) -> Task[Item]:
         """A tensor function as the operator that it claims to be, or those of its group one after another."""
-        kernel = self.module.kernel(node.func)
-        plain = unlinked(kernel)
-        group = self.module.group(plain)
-        if plain is not kernel or node.scalars or group is None and "operator" not in plain.attrs:
+        claimed = claimed_of(self.module, node)
+        if claimed is None:
             raise Unsupported(
-                f"tensor function {node.func} is no operator with tensors for operands; ONNX has no word for loops over"
-                " elements",
+                f"tensor function {node.func} is no operator with tensors for operands; ONNX has no word for loops"
+                " over elements",
                 label="onnx_export.C1",
             )
-        if group is not None:
-            result: Item = yield self.activation(Closure(group, None), operands)
+        if isinstance(claimed, graph.Function):
+            result: Item = yield self.activation(Closure(claimed, None), operands)
             return result
-        op = operator(plain.attrs["operator"])
-        return self.operation(op, op.check_attrs(plain.attrs.get("attrs", {})), node.args, operands, node.type, at)
+        return self.operation(*claimed, node.args, operands, node.type, at)
 
     def activation(self, closure: Closure, operands: Sequence[Item]) -> Task[Item]:
         """A call, written as the body of the function."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.anf import function_to_anf
+from assay.lower.claimed import claimed_of
 from assay.lower.stablehlo_export import elementwise, movement, sorting, sums
 from assay.lower.stablehlo_export.items import (
     HloActivation,
@@ -32,10 +33,8 @@ from assay.semantics import graph
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Invalid, Unsupported, placed
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, match_types
-from assay.semantics.linked import unlinked
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.ops import operator
 from assay.semantics.scalar import Dim, Expr as Scalar, simplify
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, dims
@@ -333,20 +332,17 @@ class HloExport:
 
     def kernel(self, node: graph.CallTIR, operands: Sequence[HloItem], at: HloActivation) -> Task[HloItem]:
         """A tensor function as the operator that it claims to be, or those of its group one after another."""
-        kernel = self.module.kernel(node.func)
-        plain = unlinked(kernel)
-        group = self.module.group(plain)
-        if plain is not kernel or node.scalars or group is None and "operator" not in plain.attrs:
+        claimed = claimed_of(self.module, node)
+        if claimed is None:
             raise Unsupported(
                 f"tensor function {node.func} is no operator with tensors for operands; StableHLO has no word for loops"
                 " over elements",
                 label="stablehlo_export.C1",
             )
-        if group is not None:
-            result: HloItem = yield self.activation(HloClosure(group, None), operands)
+        if isinstance(claimed, graph.Function):
+            result: HloItem = yield self.activation(HloClosure(claimed, None), operands)
             return result
-        op = operator(plain.attrs["operator"])
-        return self.operation(op, op.check_attrs(plain.attrs.get("attrs", {})), operands, node.type, at)
+        return self.operation(*claimed, operands, node.type, at)
 
     def called(self, closure: HloClosure, operands: Sequence[HloItem]) -> Task[HloItem]:
         """A call: of a function of the module, as one; of a local one, as what it does."""

@@ -114,7 +114,7 @@ class Isolated:
         data, dims = model.SerializeToString(), dict(subject.dims)
         form = (self._text(subject), subject.original)
         why = without_words(model)
-        if why and not form[0] and not (subject.original and self.name.partition(":")[0] == "torch"):
+        if why and not form[0] and not (subject.original and getattr(of_ours(self.name), "takes_originals", False)):
             raise cannot(self.name, why)
         request = ("prepare", number, self.name, data, dims, list(wanted), files, *form)
         self._ask(request)

@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -56,11 +56,8 @@ class Torch:
     name: str
     core: bool = False
     mode: Mode = "export"
-
-    @property
-    def accepts(self) -> Accepts:
-        """What its compiler is free to do, as it was measured (specs/verify.md, "Backends")."""
-        return EVERYTHING_KEPT
+    takes_originals: ClassVar[bool] = True
+    accepts: ClassVar[Accepts] = EVERYTHING_KEPT  # no freedom of its compilers was measured
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Build and export a module of PyTorch. Invalid: not installed (backend.C1), or it cannot be said
