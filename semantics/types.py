@@ -11,6 +11,9 @@ from assay.semantics.dtypes import DType, size_in_bytes
 from assay.semantics.errors import Invalid
 from assay.semantics.walk import TreeNode, Worklist, commas, ids, occurrences, post_order, rewrite, spelled
 
+MOST_AXES = 64
+"""Axes of a tensor that a program makes: NumPy has no array of more."""
+
 
 class TypeNode(TreeNode["Type"]):
     """Base of types."""

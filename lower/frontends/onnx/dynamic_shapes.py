@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.onnx.tensors import MOST_AXES
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64, UINT8
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constant, Expr, Var, free_variables
 from assay.semantics.scalar import Dim, Var as Symbol
-from assay.semantics.types import ShapeType, TensorType, Type
+from assay.semantics.types import MOST_AXES, ShapeType, TensorType, Type
 from assay.semantics.walk import rewrite
 
 Array = np.ndarray[Any, Any]

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from onnx import SparseTensorProto
 
-from assay.lower.frontends.onnx.tensors import MOST_AXES, array_of
+from assay.lower.frontends.onnx.tensors import array_of
 from assay.semantics.budget import claim
 from assay.semantics.errors import Invalid
+from assay.semantics.types import MOST_AXES
 
 Array = np.ndarray[Any, Any]
 

@@ -23,6 +23,7 @@ from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.files import open_regular
+from assay.semantics.types import MOST_AXES
 
 Array = np.ndarray[Any, Any]
 
@@ -38,9 +39,6 @@ _BY_NAME = {TensorProto.DataType.Name(number): of for number, of in _BY_NUMBER.i
 
 ONNX_NAMES: dict[str, str] = {of.name: name.lower() for name, of in _BY_NAME.items()}
 """Our dtype names to ONNX's, as they stand in tensor(...)."""
-
-MOST_AXES = 64
-"""More axes than this NumPy does not have."""
 
 _PLAIN = ("float_data", "double_data", "int64_data", "uint64_data")
 

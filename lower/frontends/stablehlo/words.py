@@ -23,12 +23,10 @@ from assay.semantics.digits import is_size
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.tasks import Task
+from assay.semantics.types import MOST_AXES
 
 MOST_DEPTH = 512
 """Brackets inside one another; more are refused."""
-
-MOST_AXES = 32
-"""Axes of a tensor type: NumPy holds no more in every version."""
 
 _FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f4E2M1FN": "float4_e2m1fn"}
 _FLOAT8 = re.compile(r"f8(E[0-9]M[0-9](?:B11)?(?:FNUZ|FNU|FN)?)")

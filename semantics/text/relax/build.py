@@ -14,7 +14,7 @@ from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Call, Constant, Expr, ShapeExpr, Tuple
 from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, provably_equal, variables
-from assay.semantics.types import ShapeType, TensorType, TupleType, with_dims
+from assay.semantics.types import MOST_AXES, ShapeType, TensorType, TupleType, with_dims
 from assay.semantics.walk import Worklist
 
 MISSING: Any = object()
@@ -146,6 +146,8 @@ class Build:
     def measured(self, vector: Expr, count: int, made: Callable[[tuple[Dim, ...]], Expr]) -> Expr:
         """What `made` makes of the elements of a vector, `count` of int64, as sizes; the run reads them (M4.8). What it
         makes has sizes of its own outside."""
+        if count > MOST_AXES:
+            raise self.unsupported(f"{count:,} sizes; {MOST_AXES} are the most")
         sizes = tuple(Symbol("d") for _ in range(count))
         cast = graph.match_cast(vector, ShapeType(sizes), span=self.span)
         inner = graph.let(graph.var("sizes", cast.type), cast, made(sizes), span=self.span)
