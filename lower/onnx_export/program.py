@@ -1,37 +1,30 @@
-"""The walk over a program that becomes an ONNX graph (specs/lower.md, "Export").
+"""A program as an ONNX graph (specs/lower.md, "Export").
 
-The program is taken in A-normal form, whose order and places of evaluation are those of the source: each let is a node
-of the graph or of the branch in which it stands. A call of a function is written as what the function does.
+Each let is a node of the graph or of the branch in which it stands. A call of a function is written as what the
+function does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import onnx
 from onnx import ValueInfoProto, helper
 
-from assay.lower.anf import Converted, function_to_anf
-from assay.lower.claimed import claimed_of
+from assay.lower.export_walk import ExportWalk, shaped_as, values_of
 from assay.lower.onnx_export import elementwise, movement, sums
-from assay.lower.onnx_export.items import (
-    Activation,
-    Closure,
-    Item,
-    info_of,
-    leaves_of,
-    renamed_item,
-    reshaped_item,
-    values_of,
-)
+from assay.lower.onnx_export.dims import Sizes
+from assay.lower.onnx_export.items import Activation, Item, info_of, leaves_of, renamed_item
 from assay.lower.onnx_export.use import ExportedCall, Rule
 from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer
-from assay.lower.tail_loops import TailLoop, tail_loop_of
+from assay.lower.tail_loops import TailLoop
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Unsupported, placed
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
+from assay.semantics.scalar import Dim
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import Worklist, post_order
@@ -54,14 +47,16 @@ SCALARS = TensorType((), INT64), TensorType((), BOOL)
 """What Loop gives a round beside the state: its number, and whether it runs."""
 
 
-class Export:
+class Export(ExportWalk[Value, Sizes]):
     """The export of one module as an ONNX model."""
+
+    LANGUAGE, LABELS, UNSAID = "ONNX", "onnx_export", UNSAID
 
     MOST_DEPTH = 30
     """A protocol buffer is 100 messages deep at most; a branch takes three."""
 
     def __init__(self, module: Module) -> None:
-        self.module = module.resolved()
+        super().__init__(module)
         self.main = module.main
         given: Sequence[str] = self.main.attrs.get("outputs", ())
         results = self.main.result_type
@@ -86,14 +81,12 @@ class Export:
         self.wanted: dict[graph.Var, str] = {}
         self.named_by_let: set[str] = set()
         """What has the name of a let already, by which branches may use it."""
-        self.converted: dict[int, Converted] = {}
-        self.active: list[int] = []
 
     # --- the whole
 
     def model(self, tensors: dict[str, graph.Expr] | None) -> onnx.ModelProto:
         """The whole model, with the module's `main` as its graph. Unsupported where ONNX has no word for a part."""
-        top = Activation()
+        top = self.inside(None)
         inputs: list[ValueInfoProto] = []
         main = self.anf(self.main)
         block = self.writer.block
@@ -104,7 +97,7 @@ class Export:
                 )
             value = Value(p.name, p.type.dtype)
             inputs.append(info_of(value, p.type))
-            self.bind(top, p, value, block)
+            self.bind(top, p, value)
         lets, result = graph.let_chain(main.body)
         self.writer.kept.update(let.var.name for let in lets)
         if any(o in {p.name for p in main.params} for o in self.outputs):
@@ -157,21 +150,7 @@ class Export:
                     found[item.name] = node
         return found | {p.name: p for p in self.main.params}
 
-    def anf(self, function: graph.Function) -> graph.Function:
-        """A function in A-normal form, converted once."""
-        found = self.converted.get(id(function))
-        if found is None:
-            found = self.converted[id(function)] = function_to_anf(function, self.module)
-        return found.function
-
     # --- bodies
-
-    def body(self, expr: graph.Expr, at: Activation) -> Task[Item]:
-        """The lets of a block in order; what its result stands for."""
-        lets, last = graph.let_chain(expr)
-        yield self.bindings(lets, at)
-        result: Item = yield self.value(last, at)
-        return result
 
     def bindings(self, lets: Sequence[graph.Let], at: Activation) -> Task[None]:
         """Lets in order."""
@@ -182,22 +161,22 @@ class Export:
             if isinstance(let.value, PASSED):
                 at.values[let.var] = item
             else:
-                item = self.called(item, let.var, mark)
-                self.bind(at, let.var, item, self.writer.block)
+                item = self.named_after(item, let.var, mark)
+                self.bind(at, let.var, item)
             if self.writer.count() > MOST_NODES:
                 raise Unsupported(f"the model would have more than {MOST_NODES} nodes", label="onnx_export.C6")
 
-    def bind(self, at: Activation, var: graph.Var, item: Item, block: GraphBlock) -> None:
-        """Let a variable mean a value, and note the sizes that its type names."""
+    def bind(self, at: Activation, var: graph.Var, item: Item) -> None:
+        """Let a variable mean a value, and its symbols sizes that are measured where it is."""
         at.values[var] = item
         work = Worklist[tuple[Type, Item]]([(var.type, item)])
         for of, part in work:
             if isinstance(of, TupleType) and isinstance(part, tuple):
                 work.add(zip(of.fields, part, strict=True))
             elif isinstance(part, Value):
-                at.sizes.bind(of, part, block)
+                at.sizes.bind(of, part, self.writer.block)
 
-    def called(self, item: Item, var: graph.Var, mark: int) -> Item:
+    def named_after(self, item: Item, var: graph.Var, mark: int) -> Item:
         """The results under the name of the variable, where nodes that were just written give them."""
         own = {o for node in self.writer.block.nodes[mark:] for o in node.output} - self.named_by_let
         fresh = [v for v in values_of(item) if v.name in own]
@@ -212,18 +191,11 @@ class Export:
         return renamed_item(item, new)
 
     def looped(self, loop: TailLoop, function: graph.Function, at: Activation) -> Task[Item]:
-        """A function that calls itself as the last thing that it does, as a Loop, and what stands behind that. Its
-        parameters are bound to what they begin with. What decides is written before it, in a round, and behind it."""
+        """As a Loop. What decides is written before it, in a round, and behind it."""
         writer = self.writer
         types: list[Type] = [p.type for p in function.params]
         leaves = leaves_of(TupleType(tuple(types)))
         flat = [v for p in function.params for v in values_of(at.values[p])]
-
-        def bound(values: Sequence[Value]) -> Activation:
-            rest, inside = iter(values), Activation(at.outer)
-            for p in function.params:
-                self.bind(inside, p, reshaped_item(p.type, rest), writer.block)
-            return inside
 
         def test(inside: Activation) -> Task[Value]:
             yield self.bindings(loop.before, inside)
@@ -240,138 +212,52 @@ class Export:
         number, runs = (Value(writer.name(n), t.dtype) for n, t in zip(("round", "runs"), SCALARS, strict=True))
         states = [Value(writer.name("state"), v.dtype) for v in flat]
         given = [info_of(v, t, set()) for v, t in zip((number, runs, *states), (*SCALARS, *leaves), strict=True)]
-        inside = bound(states)
+        inside = self.bound(function, states, at.outer)
         yield self.bindings(loop.before, inside)
         yield self.bindings(loop.round, inside)
         again = [v for item in (yield self.values(loop.again, inside)) for v in values_of(item)]
-        goes_on = yield test(bound(again))
+        goes_on = yield test(self.bound(function, again, at.outer))
         body = self.ended("round", [goes_on, *again], [SCALARS[1], *leaves], given)
-        behind = bound(writer.node("Loop", [None, first, *flat], [v.dtype for v in flat], {"body": body}))
+        ended = writer.node("Loop", [None, first, *flat], [v.dtype for v in flat], {"body": body})
+        behind = self.bound(function, ended, at.outer)
         yield self.bindings(loop.before, behind)
         result: Item = yield self.body(loop.end, behind)
         return result
 
     # --- nodes
 
-    def value(self, node: graph.Expr, at: Activation, var: graph.Var | None = None) -> Task[Item]:
-        """What an expression of atoms stands for; `var` is the variable that is bound to it."""
-        result: Item
-        match node:
-            case graph.Var():
-                return at.look(node)
-            case graph.GlobalVar(name=name):
-                found = self.module.definitions.get(name)
-                if isinstance(found, graph.Function):
-                    return Closure(found, None, name)
-                if name in self.module.constants:
-                    return self.writer.constant(self.module.constants[name], name=name)
-                raise _no_word(node)
-            case graph.Constant(data=data):
-                return self.writer.constant(data)
-            case graph.Function():
-                return Closure(node, at, "", var)
-            case graph.Tuple(fields=fields):
-                return tuple((yield self.values(fields, at)))
-            case graph.TupleGetItem(value=value, index=index):
-                whole = yield self.value(value, at)
-                assert isinstance(whole, tuple)
-                result = whole[index]
-                return result
-            case graph.OnDevice(value=value) | graph.MatchCast(value=value):
-                result = yield self.value(value, at)
-                return result
-            case graph.ShapeExpr(dims=dims):
-                return at.sizes.vector(self.writer, dims)
-            case graph.ShapeOf(value=value):
-                of = yield self.value(value, at)
-                assert isinstance(of, Value)
-                return self.writer.node("Shape", [of], [INT64])[0]
-            case graph.If():
-                result = yield self.branches(node, at)
-                return result
-            case graph.Call(op=Operator() as op):
-                operands = yield self.values(node.args, at)
-                return self.operation(op, op.check_attrs(node.attrs), node.args, operands, node.type, at)
-            case graph.Call(op=graph.Expr() as op):
-                callee = yield self.value(op, at)
-                operands = yield self.values(node.args, at)
-                if not isinstance(callee, Closure):
-                    raise _no_word(node)
-                result = yield self.activation(callee, operands)
-                return result
-            case graph.CallTIR():
-                operands = yield self.values(node.args, at)
-                result = yield self.kernel(node, operands, at)
-                return result
-            case graph.AssertOp():
-                raise Unsupported("ONNX has no word for an assertion", label="onnx_export.C1")
-            case _:
-                raise _no_word(node)
+    def new_sizes(self, outer: Sizes | None) -> Sizes:
+        """Those of the outer one, and what is measured inside."""
+        return Sizes(outer)
 
-    def values(self, nodes: Sequence[graph.Expr], at: Activation) -> Task[list[Item]]:
-        """What several expressions stand for, left to right."""
-        items: list[Item] = []
-        for node in nodes:
-            items.append((yield self.value(node, at)))
-        return items
+    def constant(self, data: Any, name: str = "") -> Value:
+        """An initializer, by the name of a constant of the module."""
+        return self.writer.constant(data, name=name)
 
-    def operation(
+    def shape(self, dims: Sequence[Dim], at: Activation) -> Value:
+        """Sizes as a tensor of int64."""
+        return at.sizes.vector(self.writer, dims)
+
+    def shape_of(self, value: Value) -> Value:
+        """A Shape."""
+        return self.writer.node("Shape", [value], [INT64])[0]
+
+    def require_match(self, node: graph.MatchCast, item: Item, at: Activation) -> None:
+        """A cast has no word of its own: what it would trap on is not kept (specs/lower.md, "Export")."""
+
+    def rule(
         self,
         op: Operator,
-        attrs: Mapping[str, object],
-        args: Sequence[graph.Expr],
-        operands: Sequence[Item],
+        attrs: Mapping[str, Any],
+        types: Sequence[TensorType],
+        values: Sequence[Value],
         of: Type,
         at: Activation,
-    ) -> Item:
-        """Export the call of an operator. Unsupported (`onnx_export.C2`) without a rule or tensor operands."""
+    ) -> Value | Sequence[Value] | None:
+        """The nodes of an operator, by its rule."""
         if op.name not in RULES:
-            why = UNSAID.get(op.name, "nobody has said how")
-            raise Unsupported(f"{op.name} has no word in ONNX: {why}", label="onnx_export.C2")
-        types, values = [], []
-        for a, item in zip(args, operands, strict=True):
-            if not isinstance(a.type, TensorType) or not isinstance(item, Value):
-                raise Unsupported(f"{op.name} of {a.type}; a tensor is wanted", label="onnx_export.C2")
-            types.append(a.type)
-            values.append(item)
-        made = RULES[op.name](ExportedCall(self.writer, at.sizes, op.name, attrs, tuple(values), tuple(types), of))
-        return made if isinstance(made, Value) else tuple(made)
-
-    def kernel(self, node: graph.CallTIR, operands: Sequence[Item], at: Activation) -> Task[Item]:
-        """A tensor function as the operator that it claims to be, or those of its group one after another."""
-        claimed = claimed_of(self.module, node)
-        if claimed is None:
-            raise Unsupported(
-                f"tensor function {node.func} is no operator with tensors for operands; ONNX has no word for loops"
-                " over elements",
-                label="onnx_export.C1",
-            )
-        if isinstance(claimed, graph.Function):
-            result: Item = yield self.activation(Closure(claimed, None), operands)
-            return result
-        return self.operation(*claimed, node.args, operands, node.type, at)
-
-    def activation(self, closure: Closure, operands: Sequence[Item]) -> Task[Item]:
-        """A call, written as the body of the function."""
-        function = closure.function if closure.outer is not None else self.anf(closure.function)
-        if id(closure.function) in self.active:
-            raise Unsupported(
-                "a function calls itself, and not as the last thing that it does; ONNX has no word for that",
-                where=function.span,
-                label="onnx_export.C1",
-            )
-        self.active.append(id(closure.function))
-        inside = Activation(closure.outer)
-        for p, item in zip(function.params, operands, strict=True):
-            self.bind(inside, p, item, self.writer.block)
-        loop = tail_loop_of(function, closure.is_named)
-        result: Item
-        if loop is None:
-            result = yield self.body(function.body, inside)
-        else:
-            result = yield self.looped(loop, function, inside)
-        self.active.pop()
-        return result
+            return None
+        return RULES[op.name](ExportedCall(self.writer, at.sizes, op.name, attrs, tuple(values), tuple(types), of))
 
     def branches(self, node: graph.If, at: Activation) -> Task[Item]:
         """Export an If, each side as a graph. Unsupported (`onnx_export.C6`) if they lie too deep for a file."""
@@ -385,13 +271,13 @@ class Export:
         types = leaves_of(node.type)
         for name, part in (("then_branch", node.then), ("else_branch", node.otherwise)):
             self.writer.blocks.append(GraphBlock())
-            values = values_of((yield self.body(part, Activation(at))))
+            values = values_of((yield self.body(part, self.inside(at))))
             graphs.append(self.ended(name, values, types))
         if not types:
-            return reshaped_item(node.type, iter(()))
+            return shaped_as(node.type, iter(()))
         dtypes = [t.dtype if isinstance(t, TensorType) else INT64 for t in types]
         made = self.writer.node("If", [condition], dtypes, {"then_branch": graphs[0], "else_branch": graphs[1]})
-        return reshaped_item(node.type, iter(made))
+        return shaped_as(node.type, iter(made))
 
     def ended(
         self,
@@ -409,7 +295,3 @@ class Export:
         self.writer.blocks.pop()
         infos = [info_of(v, t, set()) for v, t in zip(results, types, strict=True)]
         return helper.make_graph(block.nodes, name, inputs, infos)
-
-
-def _no_word(node: graph.Expr) -> Unsupported:
-    return Unsupported(f"ONNX has no word for {graph.show_head(node)}", label="onnx_export.C1")

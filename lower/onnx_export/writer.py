@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from assay.lower.export_walk import ExportedValue
 from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
 from assay.semantics.dtypes import INT64, DType, dtype
 from assay.semantics.errors import Unsupported
@@ -27,7 +28,7 @@ MOST_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class Value(ExportedValue):
     """A tensor of the model. A shape is a vector of int64."""
 
     name: str

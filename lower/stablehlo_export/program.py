@@ -1,8 +1,8 @@
-"""The walk over a program that becomes StableHLO (specs/lower.md, "Export").
+"""A program as StableHLO (specs/lower.md, "Export").
 
-The program is taken in A-normal form. A call of a function of the module is a call of a private function; one of a
-local function is written as what it does; a function that calls itself as the last thing that it does is a `while`
-(`assay.lower.tail_loops`). All sizes are numbers: those of a function are what its arguments say.
+A call of a function of the module is a call of a private function; one of a local function is written as what it does;
+a function that calls itself as the last thing that it does is a `while`. All sizes are numbers: those of a function are
+what its arguments say.
 """
 
 from __future__ import annotations
@@ -12,26 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.anf import function_to_anf
-from assay.lower.claimed import claimed_of
-from assay.lower.stablehlo_export import elementwise, movement, sorting, sums
-from assay.lower.stablehlo_export.items import (
-    HloActivation,
-    HloClosure,
-    HloItem,
+from assay.lower.export_walk import (
+    ExportClosure,
+    ExportWalk,
     fields_of,
-    holds_function,
-    refilled,
     shaped_as,
-    type_of,
     values_of,
 )
+from assay.lower.stablehlo_export import elementwise, movement, sorting, sums
+from assay.lower.stablehlo_export.items import HloActivation, HloClosure, HloItem, holds_function, type_of
 from assay.lower.stablehlo_export.use import HloExportRule, HloUse
 from assay.lower.stablehlo_export.writer import HloBlock, HloValue, HloWriter
-from assay.lower.tail_loops import TailLoop, tail_loop_of
+from assay.lower.tail_loops import TailLoop
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64, dtype
-from assay.semantics.errors import Invalid, Unsupported, placed
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, match_types
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -53,15 +48,14 @@ UNSAID: dict[str, str] = {
 """The operators that are not said, each with the reason."""
 
 
-class HloExport:
+class HloExport(ExportWalk[HloValue, Bound]):
     """The export of one module as StableHLO."""
 
+    LANGUAGE, LABELS, UNSAID = "StableHLO", "stablehlo_export", UNSAID
+
     def __init__(self, module: Module) -> None:
-        self.module = module.resolved()
+        super().__init__(module)
         self.writer = HloWriter()
-        self.converted: dict[int, graph.Function] = {}
-        self.active: list[int] = []
-        """The functions that are being written where they are called."""
         self.written: dict[tuple[str, tuple[str, ...]], tuple[str, Type]] = {}
         """The names and results of the private functions that are written, by the function and the types of its
         parameters."""
@@ -75,7 +69,7 @@ class HloExport:
         for t in types:
             self.static(t, {})
         names = [p.name for p in main.params], list(main.attrs.get("outputs", ()))
-        self.function("main", HloClosure(main, None, "main"), types, names)
+        self.function("main", ExportClosure(main, None, "main"), types, names)
         return "module {\n" + "\n".join(reversed(self.writer.functions)) + "\n}\n"
 
     # --- functions
@@ -87,7 +81,7 @@ class HloExport:
         parameters and results, by which its reader may call them."""
         blocks, self.writer.blocks = self.writer.blocks, [HloBlock()]
         params = [self.fresh(t) for t in types]
-        result = run_task(self.activation(closure, params))
+        result = run_task(super().call(closure, params))
         lines = self.writer.block.lines
         self.writer.blocks = blocks
         leaves = values_of(result)
@@ -112,13 +106,6 @@ class HloExport:
 
         return fold_scoped(of, fields_of, made)
 
-    def anf(self, function: graph.Function) -> graph.Function:
-        """A function in A-normal form, converted once."""
-        found = self.converted.get(id(function))
-        if found is None:
-            found = self.converted[id(function)] = function_to_anf(function, self.module).function
-        return found
-
     def static(self, of: Type, sizes: Bound) -> Type:
         """A type whose sizes are numbers. Unsupported (stablehlo_export.C3) where one is not known."""
         found = instantiate(of, sizes)
@@ -129,48 +116,16 @@ class HloExport:
                 )
         return found
 
-    def activation(self, closure: HloClosure, operands: Sequence[HloItem]) -> Task[HloItem]:
-        """A call, written as the body of the function."""
-        function = closure.function if closure.outer is not None else self.anf(closure.function)
-        if id(closure.function) in self.active:
-            raise Unsupported(
-                "a function calls itself, and not as the last thing that it does; StableHLO has no word for that",
-                where=function.span,
-                label="stablehlo_export.C1",
-            )
-        self.active.append(id(closure.function))
-        inside = HloActivation(closure.outer)
-        for p, item in zip(function.params, operands, strict=True):
-            self.bind(inside, p, item)
-        loop = tail_loop_of(function, closure.is_named)
-        result: HloItem
-        if loop is None:
-            result = yield self.body(function.body, inside)
-        else:
-            result = yield self.looped(loop, function, inside)
-        self.active.pop()
-        return result
-
     def looped(self, loop: TailLoop, function: graph.Function, at: HloActivation) -> Task[HloItem]:
-        """A function that calls itself as the last thing that it does, as a while, and what stands behind that. Its
-        parameters are bound to what they begin with. What decides is written before each round and behind the last."""
-        starts = [at.values[p] for p in function.params]
-        flat = [v for item in starts for v in values_of(item)]
+        """As a while. What decides is written before each round and behind the last."""
+        flat = [v for p in function.params for v in values_of(at.values[p])]
         types = [(v.shape, v.dtype) for v in flat]
-
-        def bound(values: Sequence[HloValue]) -> HloActivation:
-            rest, inside = list(values), HloActivation(at.outer)
-            for p, item in zip(function.params, starts, strict=True):
-                count = len(values_of(item))
-                self.bind(inside, p, refilled(item, rest[:count]))
-                del rest[:count]
-            return inside
 
         regions: list[str] = []
         for is_test in (True, False):
             params = [self.writer.value(*t) for t in types]
             self.writer.blocks.append(HloBlock())
-            inside = bound(params)
+            inside = self.bound(function, params, at.outer)
             yield self.bindings(loop.before, inside)
             if is_test:
                 test = yield self.value(loop.condition, inside)
@@ -184,26 +139,10 @@ class HloExport:
             if [(v.shape, v.dtype) for v in again] != types:
                 raise Unsupported("the sizes of a loop's state change in a round", label="stablehlo_export.C3")
             regions.append(self.ended(tuple(again), params))
-        behind = bound(self.writer.op("stablehlo.while", flat, types, {}, regions))
+        behind = self.bound(function, self.writer.op("stablehlo.while", flat, types, {}, regions), at.outer)
         yield self.bindings(loop.before, behind)
         result: HloItem = yield self.body(loop.end, behind)
         return result
-
-    # --- bodies
-
-    def body(self, expr: graph.Expr, at: HloActivation) -> Task[HloItem]:
-        """The lets of a block in order; what its result stands for."""
-        lets, last = graph.let_chain(expr)
-        yield self.bindings(lets, at)
-        result: HloItem = yield self.value(last, at)
-        return result
-
-    def bindings(self, lets: Sequence[graph.Let], at: HloActivation) -> Task[None]:
-        """Lets in order."""
-        for let in lets:
-            with placed(let.value.span):
-                item: HloItem = yield self.value(let.value, at, let.var)
-            self.bind(at, let.var, item)
 
     def bind(self, at: HloActivation, var: graph.Var, item: HloItem) -> None:
         """Let a variable mean a value, and the symbols of its type the value's sizes."""
@@ -223,71 +162,22 @@ class HloExport:
 
     # --- nodes
 
-    def value(self, node: graph.Expr, at: HloActivation, var: graph.Var | None = None) -> Task[HloItem]:
-        """What an expression of atoms stands for; `var` is the variable that is bound to it."""
-        result: HloItem
-        match node:
-            case graph.Var():
-                return at.look(node)
-            case graph.GlobalVar(name=name):
-                found = self.module.definitions.get(name)
-                if isinstance(found, graph.Function):
-                    return HloClosure(found, None, name)
-                if name in self.module.constants:
-                    data = self.module.constants[name]
-                    return self.writer.constant(data, dtype(data.dtype))
-                raise _no_word(node)
-            case graph.Constant(data=data):
-                return self.writer.constant(data, dtype(data.dtype))
-            case graph.Function():
-                return HloClosure(node, at, "", var)
-            case graph.Tuple(fields=fields):
-                return tuple((yield self.values(fields, at)))
-            case graph.TupleGetItem(value=value, index=index):
-                whole = yield self.value(value, at)
-                assert isinstance(whole, tuple)
-                result = whole[index]
-                return result
-            case graph.OnDevice(value=value):
-                result = yield self.value(value, at)
-                return result
-            case graph.MatchCast(value=value):
-                result = yield self.value(value, at)
-                self.require_match(node, result, at)
-                return result
-            case graph.ShapeExpr(dims=parts):
-                numbers = [self.number(d, at) for d in parts]
-                return self.writer.constant(np.array(numbers, np.int64).reshape(len(numbers)), INT64)
-            case graph.ShapeOf(value=value):
-                of = yield self.value(value, at)
-                assert isinstance(of, HloValue)
-                return self.writer.constant(np.array(of.shape, np.int64).reshape(of.rank), INT64)
-            case graph.If():
-                result = yield self.branches(node, at)
-                return result
-            case graph.Call(op=Operator() as op):
-                operands = yield self.values(node.args, at)
-                return self.operation(op, op.check_attrs(node.attrs), operands, node.type, at)
-            case graph.Call(op=graph.Expr() as op):
-                callee = yield self.value(op, at)
-                operands = yield self.values(node.args, at)
-                if not isinstance(callee, HloClosure):
-                    raise _no_word(node)
-                result = yield self.called(callee, operands)
-                return result
-            case graph.CallTIR():
-                operands = yield self.values(node.args, at)
-                result = yield self.kernel(node, operands, at)
-                return result
-            case _:
-                raise _no_word(node)
+    def new_sizes(self, outer: Bound | None) -> Bound:
+        """Those of the outer one: all are numbers."""
+        return dict(outer or {})
 
-    def values(self, nodes: Sequence[graph.Expr], at: HloActivation) -> Task[list[HloItem]]:
-        """What several expressions stand for, left to right."""
-        items: list[HloItem] = []
-        for node in nodes:
-            items.append((yield self.value(node, at)))
-        return items
+    def constant(self, data: Any, name: str = "") -> HloValue:
+        """A constant; its name is not kept."""
+        return self.writer.constant(data, dtype(data.dtype))
+
+    def shape(self, dims: Sequence[Dim], at: HloActivation) -> HloValue:
+        """Sizes as a constant."""
+        numbers = [self.number(d, at) for d in dims]
+        return self.writer.constant(np.array(numbers, np.int64).reshape(len(numbers)), INT64)
+
+    def shape_of(self, value: HloValue) -> HloValue:
+        """The sizes, which are known, as a constant."""
+        return self.writer.constant(np.array(value.shape, np.int64).reshape(value.rank), INT64)
 
     def number(self, d: Dim, at: HloActivation) -> int:
         """A size as a number. Unsupported (stablehlo_export.C3) where it is not known."""
@@ -309,20 +199,21 @@ class HloExport:
         except Invalid as wrong:
             raise Unsupported(f"sizes do not match: {wrong.message}", label="stablehlo_export.C3") from None
 
-    def operation(
-        self, op: Operator, attrs: Mapping[str, Any], operands: Sequence[HloItem], of: Type, at: HloActivation
-    ) -> HloItem:
-        """The call of an operator. Unsupported (`stablehlo_export.C2`) without a rule or tensor operands."""
+    def rule(
+        self,
+        op: Operator,
+        attrs: Mapping[str, Any],
+        types: Sequence[TensorType],
+        values: Sequence[HloValue],
+        of: Type,
+        at: HloActivation,
+    ) -> HloValue | Sequence[HloValue] | None:
+        """The operations of an operator, by its rule, with numbers for sizes."""
         if op.name not in RULES:
-            why = UNSAID.get(op.name, "nobody has said how")
-            raise Unsupported(f"{op.name} is not said in StableHLO: {why}", label="stablehlo_export.C2")
-        args = [item for item in operands if isinstance(item, HloValue)]
-        if len(args) != len(operands):
-            raise Unsupported(f"{op.name} of what is no tensor", label="stablehlo_export.C2")
+            return None
         known = {name: self.known(value, at) for name, value in attrs.items()}
-        result = self.static(op.type_rule(known, tuple(TensorType(a.shape, a.dtype) for a in args)), at.sizes)
-        made = RULES[op.name](HloUse(self.writer, op.name, known, tuple(args), result))
-        return made if isinstance(made, HloValue) else tuple(made)
+        result = self.static(op.type_rule(known, tuple(TensorType(v.shape, v.dtype) for v in values)), at.sizes)
+        return RULES[op.name](HloUse(self.writer, op.name, known, tuple(values), result))
 
     def known(self, value: Any, at: HloActivation) -> Any:
         """An attribute with numbers for its sizes."""
@@ -330,25 +221,11 @@ class HloExport:
             return tuple(self.number(v, at) if isinstance(v, Scalar) else v for v in value)
         return self.number(value, at) if isinstance(value, Scalar) else value
 
-    def kernel(self, node: graph.CallTIR, operands: Sequence[HloItem], at: HloActivation) -> Task[HloItem]:
-        """A tensor function as the operator that it claims to be, or those of its group one after another."""
-        claimed = claimed_of(self.module, node)
-        if claimed is None:
-            raise Unsupported(
-                f"tensor function {node.func} is no operator with tensors for operands; StableHLO has no word for loops"
-                " over elements",
-                label="stablehlo_export.C1",
-            )
-        if isinstance(claimed, graph.Function):
-            result: HloItem = yield self.activation(HloClosure(claimed, None), operands)
-            return result
-        return self.operation(*claimed, operands, node.type, at)
-
-    def called(self, closure: HloClosure, operands: Sequence[HloItem]) -> Task[HloItem]:
+    def call(self, closure: HloClosure, operands: Sequence[HloItem]) -> Task[HloItem]:
         """A call: of a function of the module, as one; of a local one, as what it does."""
         flat = [v for item in operands for v in values_of(item)]
         if closure.outer is not None or any(map(holds_function, operands)) or id(closure.function) in self.active:
-            result: HloItem = yield self.activation(closure, operands)
+            result: HloItem = yield super().call(closure, operands)
             return result
         key = closure.name, tuple(str(type_of(item)) for item in operands)
         if key not in self.written:
@@ -357,7 +234,7 @@ class HloExport:
         name, of = self.written[key]
         leaves = [t for t in occurrences(of, fields_of) if isinstance(t, TensorType)]
         made = self.writer.op("func.call", flat, [(t.static_shape, t.dtype) for t in leaves], {"callee": f"@{name}"})
-        return shaped_as(of, made)
+        return shaped_as(of, iter(made))
 
     def branches(self, node: graph.If, at: HloActivation) -> Task[HloItem]:
         """An If, each side as a region."""
@@ -367,12 +244,12 @@ class HloExport:
             raise Unsupported(f"branches lie {MOST_DEPTH} deep", label="stablehlo_export.C5")
         made: list[tuple[HloItem, str]] = []
         for part in (node.then, node.otherwise):
-            made.append((yield self.region(part, HloActivation(at))))
+            made.append((yield self.region(part, self.inside(at))))
         (first, one), (_, other) = made
         types = [(v.shape, v.dtype) for v in values_of(first)]
         if not types:
             return first
-        return refilled(first, self.writer.op("stablehlo.if", [condition], types, {}, [one, other]))
+        return shaped_as(node.type, iter(self.writer.op("stablehlo.if", [condition], types, {}, [one, other])))
 
     def region(self, expr: graph.Expr, at: HloActivation, params: Sequence[HloValue] = ()) -> Task[tuple[HloItem, str]]:
         """What a block stands for inside of a region, and the region."""
@@ -389,10 +266,6 @@ class HloExport:
         types = ", ".join(v.type for v in leaves)
         end = f'"stablehlo.return"({", ".join(v.name for v in leaves)}) : ({types}) -> ()'
         return "{\n" + "\n".join([*head, *lines, end]) + "\n}"
-
-
-def _no_word(node: graph.Expr) -> Unsupported:
-    return Unsupported(f"StableHLO has no word for {graph.show_head(node)}", label="stablehlo_export.C1")
 
 
 def listed(values: Sequence[HloValue], names: Sequence[str], texts: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.lower.export_walk import ExportedValue
 from assay.semantics.budget import claim
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Unsupported
@@ -25,7 +26,7 @@ MOST_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class HloValue:
+class HloValue(ExportedValue):
     """A tensor of the text: its name, such as `%3`, its sizes and its element type."""
 
     name: str
