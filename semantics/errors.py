@@ -31,6 +31,12 @@ class AssayError(Exception):
 
     `message` says what is wrong and what would be right; `where` says where; `label` names the broken rule, such as
     `concat.C2`, as it stands in specs/ (rules M1.1, M1.5).
+
+    >>> try:
+    ...     assay.run("model.onnx", {"x": numpy.ones(3, "float32")})
+    ... except assay.AssayError as wrong:
+    ...     print(type(wrong).__name__, wrong.label)
+    Invalid input.C3
     """
 
     def __init__(self, message: str, *, where: Span | str | None = None, label: str = "") -> None:
@@ -66,11 +72,28 @@ def _restored(of: type[AssayError], args: tuple[Any, ...], state: dict[str, Any]
 
 
 class Invalid(AssayError):
-    """The program or its input is ill-formed; nothing has run."""
+    """The program or its input is ill-formed; nothing has run.
+
+    >>> try:
+    ...     assay.load("model.onnx", dims={"M": 2})
+    ... except assay.Invalid as wrong:
+    ...     print(wrong)
+    model.onnx: the model has no symbolic dim 'M'; it has N [onnx.C3]
+    """
 
 
 class Unsupported(Invalid):
-    """Well-formed, but outside what this stage handles yet; the message names the construct and the stage."""
+    """Well-formed, but outside what this stage handles yet; the message names the construct and the stage.
+
+    >>> text = '#[version = "0.0.5"]\\ndef @main(%x: Tensor[(2), float32]) { nn.unheard_of(%x) }'
+    >>> pathlib.Path("m.relay").write_text(text)
+    78
+    >>> try:
+    ...     assay.load("m.relay")
+    ... except assay.Unsupported as wrong:
+    ...     print(wrong.message.splitlines()[0])
+    the operator nn.unheard_of is not handled
+    """
 
 
 class Unpredictable(AssayError):
@@ -80,11 +103,22 @@ class Unpredictable(AssayError):
 
 class EnvironmentFailure(AssayError):
     """What Assay needs from its surroundings is not there or does not work: the C compiler, the disk, a standard
-    stream. It says nothing about the program."""
+    stream. It says nothing about the program.
+
+    >>> issubclass(assay.EnvironmentFailure, assay.AssayError)
+    True
+    """
 
 
 class BudgetSpent(EnvironmentFailure):
-    """The work wants more memory or time than it may take. It says nothing about the program; a larger budget may."""
+    """The work wants more memory or time than it may take. It says nothing about the program; a larger budget may.
+
+    >>> try:
+    ...     assay.plan("buffers.csv", time_limit=1e-9)
+    ... except assay.BudgetSpent as wrong:
+    ...     print(wrong.label)
+    memory.C9
+    """
 
 
 class Trap(AssayError):
@@ -94,6 +128,16 @@ class Trap(AssayError):
     The message is made of parts, which are kept: `what` is wrong, the `iteration` (each loop variable around with its
     value, outermost first), and what would have been `right`. `buffer` and `index` are those that it is about, "" and
     None where there are none.
+
+    >>> b = assay.builder.Builder()
+    >>> ints = assay.builder.tensor(2, of="int32")
+    >>> with b.function("main", x=ints, y=ints) as f:
+    ...     b.result(b.floor_divide(f.x, f.y))
+    >>> try:
+    ...     assay.run(b.module(), {"x": numpy.int32([1, 2]), "y": numpy.int32([1, 0])})
+    ... except assay.Trap as trap:
+    ...     print(trap.kind)
+    division by zero
     """
 
     def __init__(
@@ -123,7 +167,11 @@ class Trap(AssayError):
 
 
 class Crash(AssayError):
-    """A fault in Assay itself: this cannot happen for a valid module."""
+    """A fault in Assay itself: this cannot happen for a valid module.
+
+    >>> issubclass(assay.Crash, assay.Invalid)
+    False
+    """
 
 
 @contextmanager

@@ -239,6 +239,10 @@ class Module(Readable):
     """Definitions by name, and the constants they refer to by name. `main` is the entry.
 
     Graph functions name a constant of the table by a GlobalVar, tensor functions by the `index` of an AllocateConst.
+
+    >>> module = assay.load("model.onnx")
+    >>> [(p.name, p.type) for p in module.main.params]
+    [('x', Tensor((N, 3), float32))]
     """
 
     definitions: Mapping[str, Definition]

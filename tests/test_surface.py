@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+import inspect
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -63,6 +66,46 @@ def test_each_name_is_there(name: str) -> None:
     value = getattr(assay, name)
     assert callable(value) or name in ("__version__", "builder", "onnx_backend", "strategies")
     assert value is getattr(assay, name)
+
+
+def examples(name: str) -> list[doctest.Example]:
+    """The examples of a name's documentation."""
+    return doctest.DocTestParser().get_examples(inspect.getdoc(getattr(assay, name)) or "")
+
+
+@pytest.mark.parametrize("name", [n for n in assay.__all__ if n != "__version__"])
+def test_each_name_has_an_example_that_runs(
+    name: str, model: Path, buffers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.rename(model.with_name("model.onnx"))
+    buffers.rename(buffers.with_name("buffers.csv"))
+    monkeypatch.chdir(model.parent)
+    names = {"assay": assay, "numpy": np, "pathlib": pathlib}
+    found = doctest.DocTest(examples(name), names, name, None, None, None)
+    assert found.examples, f"assay.{name} has no example"
+    said: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(found, out=said.append)
+    assert not said, "".join(said)
+
+
+def test_what_is_found_is_shown_in_a_line(model: Path) -> None:
+    right = assay.judge(model, lambda m, given: {"y": np.zeros((len(given["x"]), 2), np.float32)}, kinds="random")
+    assert repr(right).startswith("<Judgement: <lambda> is wrong on ") and "\n" not in repr(right)
+    report = assay.check(model, stop_after="anf")
+    assert repr(report) == (
+        "<Report: all 3 lines hold; proved for every input, at the sizes that each line names: devices, anf; checked,"
+        " every claim on this run's own output: import>"
+    )
+
+
+@pytest.mark.parametrize("given", [[[0.0, 0.5]], "abc", None])
+def test_what_somebody_gave_is_arrays(given: Any, model: Path) -> None:
+    x = np.ones((1, 3), np.float32)
+    said = rf"output 'y' is {type(given).__name__}; an array is wanted \[values\.C1\]"
+    with pytest.raises(assay.Invalid, match=said):
+        assay.check(model, {"x": x}, expected={"y": given}, stop_after="import")
+    with pytest.raises(assay.Invalid, match=said):
+        assay.judge(model, recorded={"x": x, "y": given})
 
 
 def test_a_name_that_is_not_there() -> None:

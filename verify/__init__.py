@@ -6,6 +6,10 @@
 
 checks a certificate again, from nothing but the directory, as `help(assay.verify.api.check.verify)` says. A package and
 a function of one name cannot stand side by side, so the room can be called.
+
+    >>> report = assay.build("model.onnx", "certified", dims={"N": 2})
+    >>> assay.verify("certified").holds
+    True
 """
 
 import sys

@@ -11,6 +11,12 @@
 
 Whatever is emitted becomes bindings with unique names: operands, operands of operands, each evaluation once however
 often it is used. Operators are methods; Python numbers are constants of the dtype of the first tensor beside them.
+
+    >>> b = assay.builder.Builder()
+    >>> with b.function("main", x=assay.builder.tensor("n", 4)) as f:
+    ...     b.result(b.multiply(b.nn.relu(f.x), 2.0))
+    >>> assay.run(b.module(), {"x": numpy.float32([[-1, 0, 1, 2]])})["output_0"].tolist()
+    [[0.0, 0.0, 2.0, 4.0]]
 """
 
 from __future__ import annotations

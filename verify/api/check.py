@@ -29,6 +29,7 @@ from assay.verify.api.programs import (
     input_arrays,
     of_exported,
     opened,
+    output_arrays,
     with_inputs,
     with_original,
 )
@@ -38,6 +39,7 @@ from assay.verify.app.judging import JudgedOutputs, isolated
 from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.write import require_place, write_report as write_page
+from assay.verify.app.summary import run_summary
 from assay.verify.backends.functions import as_backend
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.isolated import Isolated
@@ -57,10 +59,17 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Told the name of the line that is being made, how many of its parts are done, and of how many; 0 if not known."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What was found: the lines of the table, the first that does not hold last but for those of backends; the inputs
-    and outputs by name; the module after each stage that was reached, by its name."""
+    and outputs by name; the module after each stage that was reached, by its name.
+
+    >>> report = assay.check("model.onnx", stop_after="anf")
+    >>> [(line.stage, line.evidence.how) for line in report.lines]
+    [('import', 'checked'), ('devices', 'proved'), ('anf', 'proved')]
+    >>> report.holds, list(report.modules)
+    (True, ['import', 'devices', 'anf'])
+    """
 
     lines: tuple[Line, ...]
     inputs: Mapping[str, Array]
@@ -82,6 +91,10 @@ class Report:
     def exit(self) -> Exit:
         """The exit code of a command that found only this."""
         return gravest(line.evidence.exit for line in self.lines)
+
+    def __repr__(self) -> str:
+        """What all lines come to."""
+        return f"<Report: {run_summary(self.lines)}>"
 
     def _repr_html_(self) -> str:
         """The table in a notebook."""
@@ -123,6 +136,13 @@ def check(
 
     Invalid: the program, the inputs or an option cannot be used. Unsupported: a stage cannot take the program.
     EnvironmentFailure: there is no C compiler, a disk is full.
+
+    >>> report = assay.check("model.onnx", dims={"N": 2}, stop_after="legalize")
+    >>> report.holds, report.lines[-1].stage
+    (True, 'legalize')
+    >>> x, y = numpy.ones((1, 3), "float32"), numpy.array([[0.0, 0.625]], "float32")
+    >>> assay.check("model.onnx", {"x": x}, expected={"y": y}, stop_after="import").verdicts
+    {'expected': 'wrong'}
     """
     EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if page is not None:
@@ -142,7 +162,7 @@ def check(
         if expected is not None:
             judged.append(
                 JudgedOutputs(
-                    "expected", named, sizes, outputs=input_arrays(expected), containers=held, excluded=exclude
+                    "expected", named, sizes, outputs=output_arrays(expected), containers=held, excluded=exclude
                 )
             )
         for name, who in others:
@@ -200,6 +220,9 @@ def build(
     it is run; with `prove` the certificate claims what is proved of kernels, and keeps the texts; the rest as for
     `check`. Invalid: as `check`, or the directory is not empty and no
     certificate is in it.
+
+    >>> assay.build("model.onnx", "model.assay", dims={"N": 2}, vm=True).holds
+    True
     """
     directory, interface = Path(directory), Interface(interface)
     how = {**DEFAULTS, **how}
@@ -280,6 +303,10 @@ def verify(
     With `model` it must be of this file, with `key` be signed with the private half of this Ed25519 key; with `second`
     cvc5 decides its proofs too. What it claims of kernels is proved again; with `prove` also what it does not claim.
     Invalid: there is no certificate, or a file of it is not as its manifest says.
+
+    >>> report = assay.build("model.onnx", "out", dims={"N": 2})
+    >>> assay.verify("out", model="model.onnx").holds
+    True
     """
     if second:
         cvc5_module()

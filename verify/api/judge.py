@@ -25,6 +25,7 @@ from assay.verify.api.programs import (
     file_name,
     input_arrays,
     opened_outside,
+    output_arrays,
     with_inputs,
     with_original,
 )
@@ -87,6 +88,11 @@ def judge(
     gives it.
 
     Invalid: the program, an input or an option cannot be used. Unsupported: an operator is not known.
+
+    >>> def mine(model, inputs):
+    ...     return {"y": numpy.maximum(inputs["x"] @ numpy.array([[1, -1], [2, 0.5], [-3, 1]], "float32"), 0)}
+    >>> assay.judge("model.onnx", mine, kinds="random").holds
+    True
     """
     EVERYTHING_KEPT.excluding(exclude)
     if page is not None:
@@ -160,12 +166,12 @@ def judge(
 
 
 def recorded_arrays(recorded: Recorded) -> dict[str, dict[str, Any]]:
-    """What was recorded, by the names of the files. Invalid (input.C5): a file cannot be read."""
+    """What was recorded, by the names of the files. Raises what `output_arrays` does."""
     several = recorded if isinstance(recorded, Sequence) and not isinstance(recorded, str) else [recorded]
     found: dict[str, dict[str, Any]] = {}
     for i, each in enumerate(several):
         name = str(each) if isinstance(each, str | Path) else f"recorded {i + 1}"
-        found[name] = input_arrays(each)
+        found[name] = output_arrays(each)
     return found
 
 

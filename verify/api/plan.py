@@ -18,17 +18,24 @@ from assay.semantics.scalar import evaluate_dim
 from assay.verify.app.pools import parse_pools
 from assay.verify.app.spending import require_seconds
 from assay.verify.border.files import replace_text
-from assay.verify.evidence import Evidence
+from assay.verify.evidence import Evidence, plural
 from assay.verify.exits import Exit, gravest
 
 PLANNING = 0.75
 """The share of the time in which the planner must end, so that there is some left for the proof."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MemoryPlan:
     """A plan and what is known of it. Where sizes have symbols, `problem` and `plan` have them too, and `numbers` has
-    both at one choice of values; else it has just these two."""
+    both at one choice of values; else it has just these two.
+
+    >>> planned = assay.plan("buffers.csv", capacity=256)
+    >>> planned
+    <MemoryPlan: 3 buffers, workspace of 192 bytes; z3: no two of 3 live buffers share a byte; 6 goals in 1 pool>
+    >>> planned.holds, planned.plan.places["b"].offset
+    (True, 64)
+    """
 
     problem: Problem
     plan: Plan
@@ -61,6 +68,13 @@ class MemoryPlan:
 
         replace_text(Path(path), plan_picture(*self.numbers))
 
+    def __repr__(self) -> str:
+        """The pools and what is known of them."""
+        pools = ", ".join(f"{pool} of {size} bytes" for pool, size in self.plan.sizes.items())
+        missed = "" if self.reached else ", more than the capacity"
+        buffers = plural(len(self.problem.buffers), "buffer")
+        return f"<MemoryPlan: {buffers}, {pools}{missed}; {self.evidence.detail or self.evidence.how}>"
+
     def _repr_html_(self) -> str:
         """What is known of the plan, and its picture, in a notebook."""
         from assay.verify.api.notebook import plan_html
@@ -88,6 +102,9 @@ def plan(
     `time_limit` is that of all of it, in seconds. `progress` is told in words how far the planner is.
 
     Invalid: the buffers or options cannot be used, or nothing fits. BudgetSpent: the time is up before there is a plan.
+
+    >>> assay.plan("buffers.csv").plan.sizes
+    {'workspace': 192}
     """
     require_seconds("--time-limit", time_limit)
     deadline = Deadline(time_limit)

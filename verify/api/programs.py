@@ -61,6 +61,9 @@ def load(path: str | Path | Exported, *, dims: Mapping[str, int] | None = None, 
 
     `dims` gives symbolic dims of its main a number, by name; `name` says which module is meant where a text has
     several. Invalid: the file cannot be read, is ill-formed, or has no such dim. Unsupported: an operator is not known.
+
+    >>> assay.load("model.onnx", dims={"N": 2}).main.result_type
+    Tensor((2, 2), float32)
     """
     if not isinstance(path, (str, Path)):
         return sized(of_exported(path)[0], dims or {})
@@ -161,6 +164,16 @@ def opened_outside(program: Program) -> tuple[onnx.ModelProto | Module, str, tup
 def input_arrays(inputs: Inputs) -> dict[str, Any]:
     """Inputs by name, from wherever they are. Invalid (input.C5): the file cannot be read."""
     return load_arrays(Path(inputs)) if isinstance(inputs, str | Path) else dict(inputs or {})
+
+
+def output_arrays(outputs: Inputs) -> dict[str, Array]:
+    """What somebody gave, by name, from wherever it is. Invalid (input.C5): the file cannot be read; (values.C1): what
+    is given is no array."""
+    found = input_arrays(outputs)
+    for name, value in found.items():
+        if not isinstance(value, (np.ndarray, np.generic)):
+            raise Invalid(f"output {name!r} is {type(value).__name__}; an array is wanted", label="values.C1")
+    return found
 
 
 def with_inputs(

@@ -19,6 +19,7 @@ from assay.semantics.types import symbols
 from assay.verify.api.programs import Program, opened
 from assay.verify.app.stages import lowering_passes
 from assay.verify.border.inputs import bounds_left, require_named, sized
+from assay.verify.evidence import plural
 from assay.verify.symbolic import Bounds, ProofReport, prove_accesses
 from assay.verify.symbolic.callers import callers
 from assay.verify.symbolic.command import write_queries
@@ -26,10 +27,14 @@ from assay.verify.symbolic.function import size_symbols
 from assay.verify.symbolic.goals import Verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Proofs:
     """What was proved of each tensor function; each report has its goals, their verdicts, and what they assume. `sizes`
-    are those of which it is said: a symbol's least and greatest value by its name, None for no bound."""
+    are those of which it is said: a symbol's least and greatest value by its name, None for no bound.
+
+    >>> assay.prove("model.onnx", "nn_relu", bounds={"N": (1, 64)})
+    <Proofs: proved for every N in 1..64, 5 goals of nn_relu>
+    """
 
     reports: tuple[ProofReport, ...]
     sizes: Bounds = field(default_factory=dict)
@@ -48,6 +53,11 @@ class Proofs:
             ends = "..".join("" if end is None else str(end) for end in (low, high))
             said.append(f"{name} = {low}" if low == high is not None else f"{name} in {ends}")
         return f"for every {', '.join(said)}" if said else "for inputs whose sizes are numbers"
+
+    def __repr__(self) -> str:
+        """What is known, of how many goals of which functions."""
+        goals = plural(sum(len(r.goals) for r in self.reports), "goal")
+        return f"<Proofs: {self.verdict} {self.told_sizes}, {goals} of {', '.join(r.function for r in self.reports)}>"
 
     def write(self, directory: str | Path) -> None:
         """Keep goals, verdicts and the queries that z3 was given. Invalid: the directory cannot be written."""
@@ -68,6 +78,10 @@ def prove(
     `bounds` narrows sizes and integer scalars by name, (least, most) with None for no bound; `dims` gives sizes a
     number. Invalid: there is no such function or name, or the program is ill-formed. Unsupported: an operator has no
     kernel.
+
+    >>> proofs = assay.prove("model.onnx")
+    >>> proofs.verdict, proofs.told_sizes
+    ('proved', 'for every N in 0..')
     """
     module, source = opened(program)
     dims, bounds = dims or {}, bounds_left(bounds or {}, dims or {})

@@ -31,6 +31,9 @@ def run(
     first that are tried, within `bounds`, at which the program runs. `function` is what is run of a module or a text:
     its main, or the only one. `externs` are Python functions for those that the program does not define. Trap: the run
     fails as the rules say. Invalid: the program or an input cannot be used.
+
+    >>> assay.run("model.onnx", {"x": numpy.ones((1, 3), "float32")})
+    {'y': array([[0. , 0.5]], dtype=float32)}
     """
     done = ran(program, inputs, dims or {}, bounds or {}, seed, function, externs)
     if done.trap is not None:

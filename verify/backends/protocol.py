@@ -180,6 +180,14 @@ class Backend(Protocol):
     one of the `wanted` tensors, take these inputs. `Trap` says that the program fails on these inputs, of the kind ""
     if that is all that is known. Any other exception is a crash of the backend. What a backend may say of itself beside
     its name is in `assay.verify.backends.declared`.
+
+    >>> class Mine:
+    ...     name = "mine"
+    ...
+    ...     def prepare(self, subject, wanted):
+    ...         return lambda inputs: {"y": numpy.full((len(inputs["x"]), 2), numpy.nan, "float32")}
+    >>> assay.judge("model.onnx", Mine(), {"x": numpy.ones((1, 3), "float32")}).verdicts[0].outcome
+    'wrong'
     """
 
     @property

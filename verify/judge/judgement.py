@@ -12,10 +12,17 @@ from assay.verify.judge.outcome import BackendVerdict
 from assay.verify.judge.samples import Sample
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Judgement:
     """What was found of each backend; the sizes that were chosen, by the names of the symbolic dims; the sets of inputs
-    in the order in which they were run."""
+    in the order in which they were run.
+
+    >>> def upside_down(model, inputs):
+    ...     return {"y": numpy.zeros((len(inputs["x"]), 2), "float32")}
+    >>> judgement = assay.judge("model.onnx", upside_down, {"x": numpy.ones((1, 3), "float32")})
+    >>> judgement.holds, judgement.verdicts[0].outcome
+    (False, 'wrong')
+    """
 
     verdicts: tuple[BackendVerdict, ...]
     chosen: Mapping[str, int]
@@ -34,6 +41,10 @@ class Judgement:
     def holds(self) -> bool | None:
         """True if every backend is right, False if one is wrong, None if of one it is not known."""
         return {Exit.HOLDS: True, Exit.WRONG: False}.get(self.exit)
+
+    def __repr__(self) -> str:
+        """Each backend's closing line."""
+        return f"<Judgement: {'; '.join(v.closing() for v in self.verdicts) or 'nobody was judged'}>"
 
     def opening(self) -> list[str]:
         """What is judged on what, in words."""

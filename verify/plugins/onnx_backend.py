@@ -4,6 +4,11 @@
 
 Values come in and go out as the runner has them: a tensor is a NumPy array, a sequence a list, an optional value that
 holds nothing None, one that holds something that itself.
+
+    >>> import onnx
+    >>> model = onnx.load("model.onnx")
+    >>> assay.onnx_backend.run_model(model, [numpy.ones((1, 3), "float32")])[0].tolist()
+    [[0.0, 0.5]]
 """
 
 from __future__ import annotations

@@ -10,6 +10,16 @@
 What fails shrinks to something small: every choice that a maker takes is a number of which 0 is the simplest. The
 makers themselves need no Hypothesis: `assay.verify.strategies.graphs.a_module(by_random(Random(0)))` is fast. The
 strategies need the extra `test`; without it they raise Invalid (strategies.C1).
+
+    >>> import hypothesis
+    >>> @hypothesis.settings(max_examples=5, database=None, deadline=None)
+    ... @hypothesis.given(assay.strategies.modules_with_inputs(operators=["nn.relu", "add"], size=3))
+    ... def test_my_pass(case):
+    ...     module, inputs = case
+    ...     before, after = assay.run(module, inputs), assay.run(module, inputs)  # after a pass of one's own
+    ...     for name in before:
+    ...         numpy.testing.assert_array_equal(before[name], after[name])
+    >>> test_my_pass()
 """
 
 from __future__ import annotations
