@@ -152,7 +152,9 @@ class SampleVerdict:
             return "wrong"
         if any(d.tensor == tensor and d.implausible for d in self.distances):
             return "implausible"
-        return "right" if error is not None and np.isfinite(error.bound) else "undecided"
+        if error is not None and np.isfinite(error.bound):
+            return "right"
+        return self.outcome if self.worst is None else "undecided"  # no number is wrong: a shape is, or a piece
 
 
 @dataclass

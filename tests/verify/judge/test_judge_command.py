@@ -323,6 +323,8 @@ def test_rows_say_wrong_where_what_is_wrong_lies_within_the_model() -> None:
     inside = Worst("hidden", (0,), 1.0, 2.0, 2.0, 4.0)
     sample = SampleVerdict("random", "wrong", "", "", inside, errors=errors)
     assert [sample.of_output(n) for n in "ab"] == ["wrong", "wrong"]
+    shape = SampleVerdict("random", "wrong", "", "a tensor inside has another shape", culprit="n7", errors=errors)
+    assert [shape.of_output(n) for n in "ab"] == ["right", "wrong"]
 
 
 def test_a_text_that_is_no_onnx_names_the_command_that_gives_it_to_tvm(tmp_path: Path) -> None:
