@@ -3,7 +3,8 @@
     with folder() as place: done = run([...], cwd=place, seconds=60.0)
 
 Each child has a session of its own and is ended with all that it started. A guard, a shell that waits for the end of a
-pipe, ends the children and removes the folders of a process that was killed or has crashed.
+pipe, ends the children and removes the folders of a process that was killed or has crashed. Where there is no such
+shell, as on Windows, or no /proc, as on macOS, what a killed process has started ends by itself or is left.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ def _mark() -> str:
     return f"{os.getpid()}-{_TOKEN}"
 
 
-def _guard() -> subprocess.Popen[bytes]:
-    """The guard of this process, which is started where there is none."""
+def _guard() -> subprocess.Popen[bytes] | None:
+    """The guard of this process, which is started where there is none; None without a shell of POSIX."""
     guard = _guards.get(os.getpid())
-    if guard is None:
+    if guard is None and hasattr(os, "killpg"):
         guard = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "guard", f"{MARK}={_mark()}"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -131,7 +132,7 @@ def new_folder(prefix: str = "assay-", parent: Path | None = None) -> Path:
 def guarded(place: Path) -> None:
     """A file or folder that goes if this process is killed."""
     guard = _guard()
-    if "\n" not in str(place) and guard.stdin is not None:
+    if "\n" not in str(place) and guard is not None and guard.stdin is not None:
         with suppress(BrokenPipeError, ValueError):  # it was killed, or this process is at its end
             guard.stdin.write(f"{place.absolute()}\n".encode("utf-8", "surrogateescape"))
 
@@ -168,6 +169,10 @@ def end(child: subprocess.Popen[bytes]) -> None:
     with uninterrupted():
         if _children.pop(child.pid, None) is None and child.returncode is not None:
             return
+        if not hasattr(os, "killpg"):  # no sessions: what it has started itself is left
+            child.kill()
+            child.wait()
+            return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         if child.returncode is None:  # not `child.wait()`: an interrupt may have left its lock closed
@@ -197,7 +202,7 @@ def in_use() -> int:
     if not _children:
         return 0
     sessions, total = set(_children), 0
-    for entry in os.listdir("/proc"):
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if not entry.isdecimal():
             continue
         with suppress(OSError, ValueError, IndexError):
@@ -214,7 +219,8 @@ def _forked() -> None:
     _folders.clear()
 
 
-os.register_at_fork(after_in_child=_forked)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def end_all(but: Set[int] = frozenset(), keep: Set[Path] = frozenset()) -> None:

@@ -14,7 +14,7 @@ import weakref
 from io import BufferedReader
 from pathlib import Path
 
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import EnvironmentFailure, Invalid
 from assay.semantics.store import ArrayReader
 
 MOST = 1_000
@@ -27,6 +27,13 @@ class Sealed:
 
     def __init__(self, directory: Path, folder: str) -> None:
         self.directory, self.folder = directory, folder
+        if not hasattr(os, "O_DIRECTORY"):
+            raise EnvironmentFailure(
+                "the directory of a certificate is read by handles, so that no link leads out of it, and this system"
+                " has none; the one file of `build --vm` can be verified here",
+                where=str(directory),
+                label="certificate.C7",
+            )
         try:
             self.root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             weakref.finalize(self, os.close, self.root)

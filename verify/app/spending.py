@@ -177,14 +177,15 @@ def _watched(mine: Budget, last_words: Callable[[BudgetSpent], None] | None) -> 
         z3: Any = sys.modules.get("z3")
         if found and z3 is not None:
             z3.main_ctx().interrupt()  # it hears of no signal
-        until = time.monotonic() + GRACE
+        until = time.monotonic() + GRACE if interruptible else 0.0
         while found and not done.is_set() and time.monotonic() < until:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
             done.wait(GRACE / 5)
         if found and not done.is_set():
             _end(found[0], last_words)
 
-    before = signal.signal(signal.SIGUSR1, interrupt)
+    interruptible = hasattr(signal, "pthread_kill")  # else the process is ended at once
+    before = signal.signal(signal.SIGUSR1, interrupt) if interruptible else None
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
@@ -192,7 +193,8 @@ def _watched(mine: Budget, last_words: Callable[[BudgetSpent], None] | None) -> 
     finally:
         done.set()
         thread.join()
-        signal.signal(signal.SIGUSR1, before)
+        if interruptible:
+            signal.signal(signal.SIGUSR1, before)
 
 
 def _end(reason: BudgetSpent, last_words: Callable[[BudgetSpent], None] | None) -> None:
@@ -228,7 +230,8 @@ def endings() -> Iterator[None]:
     def end(number: int, _: Any) -> None:
         children.interrupt(KeyboardInterrupt() if number == signal.SIGINT else Terminated(number))
 
-    kept = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    there = [signal.Signals[n] for n in ("SIGTERM", "SIGHUP", "SIGINT") if n in signal.Signals.__members__]
+    kept = {n: signal.getsignal(n) for n in there}
     for number, handler in kept.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, end)

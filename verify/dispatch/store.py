@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import EnvironmentFailure, Invalid
 from assay.semantics.strict_json import parse_json
 
 FORMAT = "assay kernel 1"
@@ -39,6 +39,12 @@ class KernelStore:
     place: Path
 
     def __post_init__(self) -> None:
+        if not hasattr(os, "geteuid"):
+            raise EnvironmentFailure(
+                "kernels that are stored are code that runs as you, and this system does not say whose a file is",
+                where=str(self.place),
+                label="kernels.C5",
+            )
         try:
             self.place.mkdir(mode=0o700, parents=True, exist_ok=True)
             found = os.lstat(self.place)
