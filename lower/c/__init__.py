@@ -30,7 +30,7 @@ from assay.lower.c.packed_abi import SpecNames
 from assay.lower.c.signature import CKernel, KernelStyle
 from assay.lower.c.sizes import EntrySizes
 from assay.lower.c.source import CSource
-from assay.lower.c.tables import Array, blob, needs_math, storage
+from assay.lower.c.tables import STORAGE, Array, blob, needs_math
 from assay.lower.interfaces import Interface
 from assay.semantics.arrangements import in_one
 from assay.semantics.errors import Invalid, Unsupported
@@ -191,7 +191,7 @@ class _Emitter:
         def argument(slot: Slot, place: str) -> Argument:
             macro = macros.fresh(slot.name, upper=True)
             c = names.fresh(slot.name)
-            ctype = storage(slot.type.dtype, f"{place} {slot.name!r}")
+            ctype = STORAGE[slot.type.dtype.name]
             if not slot.is_pooled or slot.place != place:
                 return Argument(slot.name, c, macro, slot.type, ctype, room=slot.room)
             pool = program.pool_of(slot).name

@@ -16,9 +16,9 @@ import numpy as np
 
 from assay.lower.c.names import ScopeNames
 from assay.lower.c.ops import (
+    CODED,
     LOW,
     PRODUCT,
-    SHORT,
     SUM,
     UNARY,
     Code,
@@ -285,8 +285,9 @@ class ExprWriter:
             return Code(text, scalar_type(of, None), depth=1)  # a variable: a local must copy it
         if of is BOOL:
             return Code(f"{text} != 0", "int", LOW, 1)
-        if of.name in SHORT:
-            return Code(f"{self.ops.library.use(f'load_{SHORT[of.name]}')}({text})", "float", depth=1)
+        if of.name in CODED:
+            loaded = f"{self.ops.library.use(f'load_{CODED[of.name]}')}({text})"
+            return Code(loaded, scalar_type(of, None), depth=1)
         return Code(text, STORAGE[of.name], depth=1)
 
     def _element(self, access: Load, known: dict[int, Known], codes: dict[int, Code]) -> str:
@@ -448,7 +449,7 @@ class ExprWriter:
             case Apply(args=(_, b)) if operation(node.op).has("divides"):
                 return [(b, "{} == 0")] if known[id(b)].low <= 0 <= known[id(b)].high else []
             case Apply(args=(_, b)) if operation(node.op).has("shifts"):
-                ranges.append((b, 8 * node.dtype.itemsize))
+                ranges.append((b, node.dtype.bits))
             case Cast() if node.dtype.is_integer and node.arg.dtype.is_float:
                 low, high = cast_bounds(node.dtype)
                 return [(node.arg, f"!({{0}} {low} && {{0}} {high})")]

@@ -89,7 +89,7 @@ class Externs:
         yield f"""
 /* Externs, for you to write. Each is called where the model calls it, in the model's order. It returns 0, or a status
  * (of {foreign} or above, or below 0), which ends the run. A tensor is dense and row-major; bool is 0 or 1 in a byte;
- * float16 and bfloat16 are their bits. What is not const may be changed, and all of it counts as written afterwards;
+ * what C has no numbers of is its bits. What is not const may be changed, and all of it counts as written afterwards;
  * what nobody wrote before has any contents. No pointer is good after the return, and none may be kept. */
 """
         for e in self.found.values():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from assay.lower.c import narrow
 from assay.lower.c.externs import Externs
 from assay.lower.c.names import ScopeNames
 from assay.semantics.errors import Crash
@@ -138,7 +139,7 @@ def _table() -> dict[str, str]:
             rows[f"{op}_f{bits}"] = _typed(text, real, unsigned)
         rows[f"f{bits}"] = _typed(_FROM_BITS.replace("S(", f"f{bits}("), real, unsigned)
         rows[f"bits_f{bits}"] = _typed(_TO_BITS.replace("_S", f"_f{bits}"), real, unsigned)
-    return {**rows, **_FIXED, "sha256": _SHA256}
+    return {**rows, **_FIXED, **dict(narrow.helpers()), "sha256": _SHA256}
 
 
 _FIXED = {

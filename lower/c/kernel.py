@@ -18,12 +18,12 @@ from assay.lower.c.expr import BufferPlace, ExprWriter
 from assay.lower.c.helpers import Library
 from assay.lower.c.inward import Inward
 from assay.lower.c.names import comment, text_literal
-from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
+from assay.lower.c.ops import ATOM, CODED, Code, Ops, integer_constant, scalar_type
 from assay.lower.c.pointers import Pointers, pointed_buffers, viewed_buffers
 from assay.lower.c.range import Known, Ranges
 from assay.lower.c.rows import Flat, Rows
 from assay.lower.c.signature import READ_ONLY, TRAPS, CKernel, KernelParameter, KernelSize, KernelStyle, Role
-from assay.lower.c.tables import element_names, needs_math, static_table, storage
+from assay.lower.c.tables import STORAGE, element_names, needs_math, static_table
 from assay.semantics import tensor
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported, placed
@@ -120,7 +120,7 @@ class _Writer:
             last = f"const char **{self.last}"
         self.line(f"return {self.macro}_OK;")
         used = tuple(
-            KernelParameter(role, i, place.text, storage(b.dtype, f"buffer {b.name} of {kernel.name}"))
+            KernelParameter(role, i, place.text, STORAGE[b.dtype.name])
             for role, i, b, place in self.places
             if place.used
         )
@@ -155,7 +155,6 @@ class _Writer:
                 self.exprs.sizes[d] = Code(locals_[code.text], code.type)
 
     def parameter(self, role: Role, index: int, buffer: tensor.Buffer) -> BufferPlace:
-        storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel.name}")
         place = BufferPlace(self.names.fresh(buffer.name), constant=role in READ_ONLY)
         self.places.append((role, index, buffer, place))
         return place
@@ -434,8 +433,8 @@ class _Writer:
         target = self.exprs.target(Load(buffer.dtype, buffer, tuple(map(self.exprs.fold, stmt.indices))))
         value, _ = self.exprs.value(self.exprs.fold(stmt.value))
         where = target()
-        if not place.scalar and buffer.dtype.name in SHORT:
-            text = f"{self.library.use(f'store_{SHORT[buffer.dtype.name]}')}({value.text})"
+        if not place.scalar and buffer.dtype.name in CODED:
+            text = f"{self.library.use(f'store_{CODED[buffer.dtype.name]}')}({value.text})"
         elif not place.scalar and value.type == "int":
             text = f"(uint8_t){value.operand}"
         else:

@@ -1,9 +1,9 @@
 """What each scalar operation is in C (specs/lower.md, "c").
 
 Operands come as `Code`, the checks of traps are written already. The C type of a scalar is int for bool; float for
-float16 and bfloat16, whose operations round their result; int32_t for an int64 whose value fits, as
-`assay.lower.c.range` shows; else the type of the same name. No text here has undefined behaviour, and none depends on
-the width of int.
+floats of 16 bits and less, whose operations round their result; int8_t or uint8_t for integers of less; int32_t for an
+int64 whose value fits, as `assay.lower.c.range` shows; else the type of the same name. No text here has undefined
+behaviour, and none depends on the width of int.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.lower.c.helpers import Library
+from assay.lower.c.narrow import NARROW, SMALL, key_of
 from assay.lower.c.range import Known, never_overflows
-from assay.lower.c.tables import float_literal, integer_literal, storage
+from assay.lower.c.tables import STORAGE, float_literal, integer_literal
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Crash
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const, operation
 from assay.semantics.scalar.arithmetic import FLOAT_OF
 
 LIBM = {"sqrt": "sqrt", "rint": "rint", "floor": "floor", "ceil": "ceil", "abs": "fabs", "fmod": "fmod", "fma": "fma"}
-SHORT = {"float16": "f16", "bfloat16": "bf16"}
+SHORT = {"float16": "f16", "bfloat16": "bf16", **{name: key_of(of) for name, of in NARROW.items()}}
+"""The floats that are computed in float, and rounded; what their helpers are called."""
+CODED = {**SHORT, **{name: key_of(of) for name, of in SMALL.items()}}
+"""The dtypes whose elements in memory are no C numbers, but bits of them: what reads and writes them."""
+FAR = ("bfloat16", "float8_e8m0fnu")
+"""Short floats that reach further than float has all whole numbers."""
 SIGNED = ("int", "int32_t", "int64_t", "float", "double")
 """Types of which an expression is never taken for another one: no cast is needed around it."""
 
@@ -56,9 +62,11 @@ def scalar_type(of: DType, known: Known | None) -> str:
         return "int"
     if of.name in SHORT:
         return "float"
+    if of.name in SMALL:
+        return "int8_t" if of.kind == "int" else "uint8_t"
     if of is INT64 and known is not None and -(2**31) <= known.low and known.high < 2**31:
         return "int32_t"
-    return storage(of, "an expression")
+    return STORAGE[of.name]
 
 
 def converted(code: Code, type_: str) -> Code:
@@ -121,26 +129,34 @@ class Ops:
             zero = "0" if not source.is_float else "0.0f" if arg.type == "float" else "0.0"
             return Code(f"{arg.operand} != {zero}", "int", LOW, arg.depth + 1)
         if to.is_integer and source.is_float:
-            helper = f"{'i' if to.kind == 'int' else 'u'}{to.bits}_of_{'f64' if arg.type == 'double' else 'f32'}"
+            width = max(to.bits, 8)
+            helper = f"{'i' if to.kind == 'int' else 'u'}{width}_of_{'f64' if arg.type == 'double' else 'f32'}"
             return Code(f"{self.library.use(helper)}({arg.text})", type_, depth=arg.depth + 1)
         if to.kind == "uint" and source.kind == "int" and source.bits < to.bits:
             # gcc takes a signed number made wider and unsigned apart again, and warns of what it finds
             width = max(to.bits, 32)
             same = converted(arg, f"int{width}_t")
-            return converted(
-                Code(f"{self.library.use(f'u{width}_of_i{width}')}({same.text})", f"uint{width}_t", depth=1), type_
-            )
+            wide = Code(f"{self.library.use(f'u{width}_of_i{width}')}({same.text})", f"uint{width}_t", depth=1)
+            return self.within(converted(wide, type_), to)
         if to.name not in SHORT:
-            return converted(arg, type_)
+            return self.within(converted(arg, type_), to) if to.is_integer else converted(arg, type_)
         if arg.type == "double":
             arg = Code(f"{self.library.use('odd_f64')}({arg.text})", "float", depth=arg.depth + 1)
-        elif arg.type != "float" and to.name == "bfloat16" and source.bits > 16:
+        elif arg.type != "float" and to.name in FAR and source.bits > 16:
             kind = "u64" if source.kind == "uint" else "i64"
             wide = converted(arg, "uint64_t" if source.kind == "uint" else "int64_t")
             arg = Code(f"{self.library.use(f'odd_{kind}')}({wide.text})", "float", depth=arg.depth + 1)
         else:
             arg = converted(arg, "float")  # an integer that float must round is beyond float16 anyway
         return self.rounded(arg, to)
+
+    def within(self, code: Code, to: DType) -> Code:
+        """A whole number of less than 8 bits within its range, modulo its width; itself for other dtypes."""
+        if not to.is_integer or to.bits >= 8:
+            return code
+        if to.kind == "int":
+            return Code(f"{self.library.use(f'wrap_i{to.bits}')}({code.text})", code.type, depth=code.depth + 1)
+        return Code(f"({code.type})({code.operand} & {(1 << to.bits) - 1}u)", code.type, UNARY, code.depth + 1)
 
     def rounded(self, code: Code, to: DType) -> Code:
         """A float rounded to float16 or bfloat16; itself for other dtypes."""
@@ -167,7 +183,7 @@ class Ops:
             return self._reinterpreted(node, args[0])
         if node.dtype.is_float:
             return self._float(node, args, type_)
-        return self._integer(node, args, type_, known)
+        return self.within(self._integer(node, args, type_, known), node.dtype)
 
     def _reinterpreted(self, node: Apply, arg: Code) -> Code:
         """The bits of a float as an integer of its width, or the other way round."""
@@ -177,8 +193,10 @@ class Ops:
             return Code(f"{self.library.use(node.op)}({whole.text})", "int64_t" if node.op == "bits_of" else "double")
         if node.op in FLOAT_OF:
             helper = self.library.use("f32" if bits == 32 else f"load_{SHORT[narrow.name]}")
-            return Code(f"{helper}({converted(arg, f'uint{bits}_t').text})", "float")
+            return Code(f"{helper}({converted(arg, f'uint{max(bits, 8)}_t').text})", "float")
         helper = self.library.use("bits_f32" if bits == 32 else f"store_{SHORT[narrow.name]}")
+        if bits < 8:
+            return Code(f"{self.library.use(f'load_i{bits}')}({helper}({arg.text}))", "int8_t")
         return Code(f"(int{bits}_t){helper}({arg.text})", f"int{bits}_t", UNARY)
 
     # --- floats --------------------------------------------------------------------------------------------------
@@ -268,7 +286,7 @@ class Ops:
                 return plainly("/" if op.endswith("div") else "%")
             return call(op if signed else op[-3:])
         if row.has("shifts"):
-            sure = ks[1].low >= 0 and ks[1].high < 8 * of.itemsize
+            sure = ks[1].low >= 0 and ks[1].high < of.bits
             if op == "shr":
                 return plainly(">>") if sure and ks[0].low >= 0 else call("shr")
             return wrapped("<<") if sure else through("shl")

@@ -13,6 +13,7 @@ from math import prod
 
 from assay.lower.c.names import text_literal
 from assay.semantics.dtypes import DType
+from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Dim, Expr
 
 PACKED_PARAMETERS = "void *handle, const struct assay_value *args, int32_t count, struct assay_value *result"
@@ -327,10 +328,18 @@ def tvm_ffi(name: str, macro: str) -> str:
     return TVM_FFI.replace("%", own + weak).replace("@", name).replace("$", macro)
 
 
+FLOAT8 = ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+"""Floats of 8 bits in the order of DLPack's codes, of which the first is 7."""
+
+
 def dlpack(of: DType) -> tuple[int, int]:
     """Type code and bits of an element as DLPack has them."""
     if of.name == "bfloat16":
         return 4, 16
+    if of.bits < 8 and of.kind != "bool":
+        raise Unsupported(f"DLPack has several {of} in a byte, and here each has its own", label="c.C1")
+    if of.bits == 8 and of.is_float:
+        return 7 + FLOAT8.index(of.name.removeprefix("float8_")), 8
     code = {"int": 0, "uint": 1, "float": 2, "bool": 6}[of.kind]
     return code, 8 * of.itemsize
 

@@ -9,8 +9,8 @@ from assay.lower.c.expr import BufferPlace, ExprWriter
 from assay.lower.c.externs import ExternParameter
 from assay.lower.c.helpers import Library
 from assay.lower.c.names import string_literal
-from assay.lower.c.ops import SHORT, SUM, Code, converted
-from assay.lower.c.tables import STORAGE, storage
+from assay.lower.c.ops import CODED, SUM, Code, converted
+from assay.lower.c.tables import STORAGE
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Expr, show
@@ -47,7 +47,7 @@ class Pointers:
     def view(self, view: View) -> tuple[BufferPlace, str]:
         """A pointer to the bytes of a buffer, or to some element of it: its place, and its declaration."""
         source, of = self.exprs.place(view.source), view.source.dtype
-        type_ = storage(view.buffer.dtype, f"buffer {view.buffer.name} of {self.kernel}")
+        type_ = STORAGE[view.buffer.dtype.name]
         constant = source.constant or view.constant
         const = "const " if constant else ""
         if view.buffer.dtype is of:
@@ -71,7 +71,7 @@ class Pointers:
                 case Expr():
                     code, _ = self.exprs.value(self.exprs.fold(a))
                     words.append(self.stored(code, a.dtype).text)
-                    type_ = storage(a.dtype, f"a number that {self.kernel} hands over")
+                    type_ = STORAGE[a.dtype.name]
                     parameters.append(ExternParameter(type_, f"n{k}", a.dtype.name))
                 case _:
                     words.append(self.text(a, stmt))
@@ -80,7 +80,7 @@ class Pointers:
         if of is not None:
             back = self.exprs.names.fresh("back")
             words.append(f"&{back}")
-            type_ = storage(of, f"a number that {stmt.function} returns")
+            type_ = STORAGE[of.name]
             parameters.append(ExternParameter(f"{type_} *", "result", f"{of} returned"))
         function = self.library.externs.use(stmt.function, parameters, self.kernel, stmt.span)
         status = self.exprs.names.fresh("status")
@@ -103,7 +103,7 @@ class Pointers:
         """The k-th parameter of an extern: a pointer to a buffer, const where it must not be changed."""
         place = self.exprs.place(buffer)
         place.used = place.read = True
-        type_ = storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel}")
+        type_ = STORAGE[buffer.dtype.name]
         shape = "".join(f"[{show(n)}]" for n in buffer.shape)
         about = f"{buffer.name} {buffer.dtype}{shape}{' (not to be changed)' if place.constant else ''}"
         return ExternParameter(f"{'const ' if place.constant else ''}{type_} *", f"x{k}", about)
@@ -117,15 +117,15 @@ class Pointers:
 
     def stored(self, code: Code, of: DType) -> Code:
         """A value as an element of memory."""
-        if of.name in SHORT:
-            return Code(f"{self.library.use(f'store_{SHORT[of.name]}')}({code.text})", STORAGE[of.name])
+        if of.name in CODED:
+            return Code(f"{self.library.use(f'store_{CODED[of.name]}')}({code.text})", STORAGE[of.name])
         return converted(code, STORAGE[of.name])
 
     def loaded(self, element: str, of: DType) -> str:
         """An element of memory as a value."""
         if of is BOOL:
             return f"{element} != 0"
-        return f"{self.library.use(f'load_{SHORT[of.name]}')}({element})" if of.name in SHORT else element
+        return f"{self.library.use(f'load_{CODED[of.name]}')}({element})" if of.name in CODED else element
 
 
 MOST_TEXT = 500

@@ -336,7 +336,7 @@ def always_traps(node: Expr, known: Mapping[int, Known]) -> bool:
         case Apply(op=op, args=(_, b)) if operation(op).has("divides"):
             return known[id(b)].low == known[id(b)].high == 0
         case Apply(op=op, args=(_, b)) if operation(op).has("shifts"):
-            return known[id(b)].high < 0 or known[id(b)].low >= 8 * node.dtype.itemsize
+            return known[id(b)].high < 0 or known[id(b)].low >= node.dtype.bits
         case _:
             return False
 

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.lower.c.narrow import NARROW, SMALL
 from assay.semantics.dtypes import DTYPES, DType, dtype
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Invalid
 
 Array = np.ndarray[Any, Any]
 
@@ -30,20 +31,11 @@ STORAGE = {
     "float32": "float",
     "float64": "double",
     **{f"{u}int{b}": f"{u}int{b}_t" for u in ("", "u") for b in (8, 16, 32, 64)},
+    **dict.fromkeys((*NARROW, *SMALL), "uint8_t"),
 }
 """The C type of one element in memory."""
 
 CHUNK = 1 << 20
-
-
-def storage(of: DType, what: str) -> str:
-    """The C type of an element of `what`; Unsupported where C has none."""
-    if of.name not in STORAGE:
-        raise Unsupported(
-            f"{what} has elements of {of}, for which no C is generated; cast to one of {', '.join(STORAGE)} before",
-            label="c.C1",
-        )
-    return STORAGE[of.name]
 
 
 def integer_literal(value: int, of: DType) -> str:
@@ -74,6 +66,8 @@ def element_literals(array: Array, of: DType) -> Iterator[str]:
     if of.name in ("float16", "bfloat16"):
         for bits in flat.view(np.uint16):
             yield f"0x{int(bits):04x}u"
+    elif of.name in NARROW or of.name in SMALL:
+        yield from (str(int(bits)) for bits in flat.view(np.uint8))
     elif of.is_float:
         suffix = "f" if of.name == "float32" else ""
         cast = "(double)" if of.name == "float64" else ""
@@ -109,8 +103,8 @@ def table_declaration(name: str, array: Array, of: DType) -> str:
     are."""
     size = max(array.size, 1)
     if not has_payload(array, of):
-        return f"{storage(of, name)} {name}[{size}]"
-    return f"union {{ uint{8 * of.itemsize}_t bits[{size}]; {storage(of, name)} numbers[{size}]; }} {name}"
+        return f"{STORAGE[of.name]} {name}[{size}]"
+    return f"union {{ uint{8 * of.itemsize}_t bits[{size}]; {STORAGE[of.name]} numbers[{size}]; }} {name}"
 
 
 def element_names(name: str, array: Array, of: DType) -> str:

@@ -148,6 +148,8 @@ def _select(c: Any, a: Any, b: Any) -> Any:
 def _bits_of(a: Any) -> Any:
     """The bits of a float (rule M5.11)."""
     a = np.asarray(a)
+    if _WIDTHS.get(a.dtype) == 4:  # in a byte of its own, of which it has the lowest bits
+        return a.view(np.uint8).astype(DTYPES["int4"].numpy)[()]
     return a.view(f"i{a.dtype.itemsize}")[()]
 
 

@@ -37,6 +37,12 @@ CTYPES = {f"{k}{b}_t": f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 6
     "double": "float64",
 }
 SHORT = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
+NARROW = {
+    re.sub("^(u|f|)(?:int|loat)|_", lambda m: m[1] or "i" if m[1] is not None else "", name): of
+    for name, of in DTYPES.items()
+    if of.bits < 8 and of.kind != "bool" or of.is_float and of.bits == 8
+}
+"""Dtypes of which an element is the lowest bits of a byte, by what their helpers are called: `f8e4m3fn`, `i4`."""
 NUMPY = {"pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
 OTHERS = ("overlap", "rotate", "sha256_block", "sha256")
 """Helpers that take no numbers one by one; they have tables of their own."""
@@ -193,6 +199,8 @@ def _reference(h: Helper) -> tuple[Reference, Callable[..., Any] | None] | None:
             return lambda a: a.astype(DTYPES[SHORT[of]].numpy).astype(np.float32), None
         case _, "odd_f64" | "odd_i64" | "odd_u64":
             return _to_odd, None
+    if op in ("load", "store", "round", "wrap") and of in NARROW:
+        return _narrow(op, NARROW[of], result), None
     if re.fullmatch(r"u(32|64)_of_i(32|64)", h.name):
         return lambda a: a.astype(result.numpy), None
     if re.fullmatch(r"[iu](8|16|32|64)_of_f(32|64)", h.name):
@@ -202,6 +210,15 @@ def _reference(h: Helper) -> tuple[Reference, Callable[..., Any] | None] | None:
             result.numpy
         ), lambda a: (np.trunc(a) >= float(to.min)) & (np.trunc(a) < float(to.max) + 1.0)
     return None
+
+
+def _narrow(op: str, of: DType, result: DType) -> Reference:
+    """What reads, writes and rounds the elements of a narrow dtype."""
+    if op == "load":
+        return lambda a: (a & ((1 << of.bits) - 1)).astype(np.uint8).view(of.numpy).astype(result.numpy)
+    if op == "store":
+        return lambda a: a.astype(of.numpy).view(np.uint8)
+    return lambda a: a.astype(of.numpy).astype(result.numpy)
 
 
 _NAMED = {"div": "floordiv", "mod": "floormod"}
@@ -272,8 +289,13 @@ def operand_table(of: str) -> Array:
 
 
 def _beside_halves(t: DType) -> Array:
-    """Numbers of 16 bits, the middles between neighbours, and what lies next to those."""
+    """Numbers of 16 bits and less, the middles between neighbours, and what lies next to those."""
     found: list[Array] = []
+    for narrow in (of for of in NARROW.values() if of.is_float):
+        every = np.arange(1 << narrow.bits, dtype=np.uint8).view(narrow.numpy).astype(np.float64)
+        every = np.unique(every[np.isfinite(every)])
+        middle = np.concatenate([every, (every[1:] + every[:-1]) / 2, every[-1:] * 1.25]).astype(t.numpy)
+        found += [middle, np.nextafter(middle, np.inf), np.nextafter(middle, -np.inf)]
     for of in (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)):
         some = np.arange(0, 0x8000, 3 if t.bits == 32 else 61, dtype=np.uint16)
         some = np.concatenate(
@@ -334,8 +356,10 @@ def _try(h: Helper, library: ctypes.CDLL) -> str | None:
             wanted = reference(*given)
         got = _called(library, f"assay_try_{h.name}", wanted.dtype, given)
         if h.name.startswith("store_"):  # the bits of any NaN are a NaN's
-            of = DTYPES[SHORT[h.name.removeprefix("store_")]].numpy
-            wanted, got = wanted.view(of), got.view(of)
+            key = h.name.removeprefix("store_")
+            of = NARROW.get(key) or DTYPES[SHORT[key]]
+            if of.is_float and of.bits >= 8:
+                wanted, got = wanted.view(of.numpy), got.view(of.numpy)
         wrong = _first(wanted, got, given)
         if wrong:
             return wrong

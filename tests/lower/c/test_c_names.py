@@ -13,7 +13,7 @@ from assay.lower.c import emit
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import write_kernel
 from assay.lower.c.names import ScopeNames, comment, identifier, quote, unquote
-from assay.semantics.dtypes import DTYPES, FLOAT32, INT32, INT64
+from assay.semantics.dtypes import FLOAT32, INT32, INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.module import Module, Slot
 from assay.semantics.scalar import apply, cast, const
@@ -168,13 +168,6 @@ def test_a_plan_that_does_not_fit_is_refused() -> None:
     with pytest.raises(Invalid) as caught:
         emit(homeless, "net", inline_limit=0)
     assert caught.value.label == "c.C8"
-
-
-@pytest.mark.parametrize("of", ["int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
-def test_dtypes_without_c_are_unsupported(of: str) -> None:
-    with pytest.raises(Unsupported, match=of) as caught:
-        emit(alone(lanes("id", [DTYPES[of]], DTYPES[of], 2, lambda v: v)), "m")
-    assert caught.value.label == "c.C1"
 
 
 def test_other_constructs_that_are_refused() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from assay.lower.c import emit
+from assay.lower.c.narrow import NARROW, SMALL
 from assay.lower.c.tables import STORAGE
 from assay.semantics.dtypes import BOOL, DTYPES, DType, dtype
 from assay.semantics.errors import Trap
@@ -23,7 +24,8 @@ from assay.verify.c.tools import STRICT
 from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import Array, choosing, differing, interpreted, lanes, planned, same_bits
 
-SUPPORTED = [DTYPES[name] for name in STORAGE]
+SUPPORTED = [DTYPES[name] for name in STORAGE if name not in {**NARROW, **SMALL}]
+"""Those of which an element is a C number, or 16 bits; test_c_narrow.py has the others."""
 
 
 @cache

@@ -195,7 +195,7 @@ class ScalarTerms:
             made = {"floordiv": math.fdiv, "floormod": math.fmod, "truncdiv": math.tdiv, "truncmod": math.tmod}[op]
             return self.wrapped(made(first, last), of)
         if row.has("shifts"):
-            size = math.whole(8 * of.itemsize)
+            size = math.whole(of.bits)
             self.trap("shift", [math.compare("lt", last, math.whole(0)), math.compare("ge", last, size)])
             power = math.power(last)
             return self.wrapped(math.mul(first, power), of) if op == "shl" else math.fdiv(first, power)
