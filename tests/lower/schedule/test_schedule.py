@@ -260,7 +260,7 @@ def graph_of(rows: list[list[int]]) -> TaskGraph:
         ("residual", MANY, True),
         ("towers", MANY, True),
         ("star", MANY, False),
-        ("window", 8_000, False),
+        ("window", 3_000, False),
         ("apart", MANY, True),
     ],
 )
