@@ -259,7 +259,7 @@ def graph_of(rows: list[list[int]]) -> TaskGraph:
         ("chain", MANY, True),
         ("residual", MANY, True),
         ("towers", MANY, True),
-        ("star", MANY, False),
+        ("star", MANY, True),
         ("window", 3_000, False),
         ("apart", MANY, True),
     ],
