@@ -15,7 +15,7 @@ MODEL ?= $(SHUFFLENET)
 export CC
 # The tests start hundreds of processes that read the same files: their bytecode is kept, whatever the caller's Python does.
 test quick campaign: export PYTHONDONTWRITEBYTECODE :=
-test quick campaign: export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
+test quick campaign: export PYTHONPYCACHEPREFIX :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-fault test lint types quick bench campaign mutants docs wheel clean compiler

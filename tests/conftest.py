@@ -12,8 +12,10 @@ from hypothesis import settings
 
 from assay.verify.app import answers
 from assay.verify.c import tools
+from tests import collecting
 from tests.compiled_once import Level, keeping
 from tests.published import CheckedJson
+from tests.trees import nothing_collected
 
 # A gate must say the same thing twice, and a shared machine is slow at times: no deadline, and the same examples in
 # each run. `make campaign` looks for new ones.
@@ -27,6 +29,21 @@ def light_models() -> dict[str, Path]:
     """The nine models of known architectures inside the onnx package, by name; weights are made by their nodes."""
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     return {p.stem.removeprefix("light_"): p for p in sorted(folder.glob("light_*.onnx"))}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    collecting.keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    given = getattr(session.config, "workerinput", None)
+    with nothing_collected():
+        if given is not None:
+            names = collecting.from_behind(given["workerid"], given["workercount"], session.config.args)
+            collecting.import_from_behind(names)
+        yield
+    collecting.settled()
 
 
 level = Level()

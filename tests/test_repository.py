@@ -13,12 +13,12 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.places import ROOT
+from tests.trees import parsed
 
 ROOMS = {
     "semantics": {"semantics"},
@@ -43,12 +43,6 @@ def sources(root: Path, *folders: str) -> Iterator[tuple[str, Path]]:
 
 def tree_of(path: Path) -> ast.Module:
     return parsed(path.read_text(encoding="utf-8"))
-
-
-@cache
-def parsed(text: str) -> ast.Module:
-    """Several rules read the same files."""
-    return ast.parse(text)
 
 
 # --- imports ------------------------------------------------------------------------------------------------------

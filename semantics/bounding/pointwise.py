@@ -51,9 +51,8 @@ def add(a: Any, b: Any) -> Bounded:
     value = a.value + b.value
     out = rounding_bound(a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False)
     wide = out.radius > out.value  # of each element by itself: what an interval is must not depend on its neighbours
-    if wide.any():
-        low_a, low_b = a.interval()[0], b.interval()[0]
-        out = not_below(out, np.maximum(low_a, low_b), (low_a >= 0) & (low_b >= 0) & wide)
+    if wide.any() and (wide := wide & _not_negative(a) & _not_negative(b)).any():
+        out = not_below(out, np.maximum(a.interval()[0], b.interval()[0]), wide)
     return _taken_up(out, a, b)
 
 
@@ -125,10 +124,15 @@ def multiply(a: Any, b: Any) -> Bounded:
     return out
 
 
+def _not_negative(x: Bounded) -> Array:
+    """Where an interval does not reach below 0."""
+    return np.asarray(x.value >= x.radius)
+
+
 def _same_sign(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
     """A product or quotient of numbers that are not negative is not negative."""
     if (out.radius > out.value).any():
-        return not_below_zero(out, (a.value >= a.radius) & (b.value >= b.radius))
+        return not_below_zero(out, _not_negative(a) & _not_negative(b))
     return out
 
 

@@ -111,10 +111,9 @@ def _whole(of: DType, value: Array, spread: Any) -> Bounded:
 
 def not_below(x: Bounded, floor: Any, where: Any = True) -> Bounded:
     """`x` of which, where said, no correct result is below `floor`: that part of an interval is cut off."""
-    below = x.value - floor < x.radius
-    if not below.any():
+    below = (x.value - floor < x.radius) & where
+    if not below.any() or not (below := below & np.isfinite(x.radius)).any():
         return x
-    below &= np.isfinite(x.radius) & where
     high = x.value + x.radius
     half = (high - floor) * (0.5 * (1 + 8 * U64))
     cut = below & (half >= 0) & np.isfinite(half)

@@ -64,9 +64,10 @@ def _own(value: Value) -> Value:
 def extreme(name: str, a: Any, b: Any) -> Any:
     """The larger ("max") or smaller ("min") of two; NaN if either is NaN; -0 is below +0, which NumPy leaves open."""
     result = np.maximum(a, b) if name == "max" else np.minimum(a, b)
-    if isinstance(result, Bounded) or not dtype(result.dtype).is_float or not np.any(result == 0):
+    if isinstance(result, Bounded) or not dtype(result.dtype).is_float:
         return result
-    return by_table(name, a, b)
+    # NumPy's is faster, and the same where it is not 0; of other things than numbers that would be a question
+    return result if is_plain(result) and not np.any(result == 0) else by_table(name, a, b)
 
 
 def relu(attrs: Attrs, x: Any) -> Any:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.trees import parsed
+
 ROOMS = ("semantics", "interp", "lower", "verify")
 LABEL = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*\.[CT]\d+")
 FAILURES = ("Invalid", "Unsupported", "Trap")
@@ -36,7 +38,7 @@ def failures(root: Path) -> list[Failure]:
             if "programs" in path.parts:
                 continue
             file = path.relative_to(root).as_posix()
-            found += _failures_in(ast.parse(path.read_text(encoding="utf-8"), filename=str(path)), file)
+            found += _failures_in(parsed(path.read_text(encoding="utf-8")), file)
     return found
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.semantics.errors import Invalid
+from tests.trees import parsed
 
 GROUPS = {
     "A": "A-normal form and the order of evaluation",
@@ -60,7 +61,7 @@ def claims(tests: Path) -> dict[str, list[str]]:
     """For each row id that the tests under `tests` claim: the tests, as `file::name`, in order."""
     found: dict[str, list[str]] = {}
     for path in sorted(tests.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        tree = parsed(path.read_text(encoding="utf-8"))
         file = path.relative_to(tests.parent).as_posix()
         for name, ids in _claims_of(tree, file):
             for i in ids:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from assay.verify.conform.programs import Likeness, ProgramCase, RefusedText
 from assay.verify.conform.reader import read_program
+from tests.trees import parsed
 
 ROOMS = ("semantics", "interp", "lower", "verify")
 PROGRAMS = Path("verify") / "conform" / "programs"
@@ -53,7 +54,7 @@ def citations(root: Path) -> dict[str, list[str]]:
             source = path.read_text(encoding="utf-8")
             if not re.search(r"\brules?\s+M\d", source):
                 continue
-            for name, text in _docstrings(ast.parse(source)):
+            for name, text in _docstrings(parsed(source)):
                 for several in CITED.findall(re.sub(r"\s+", " ", text)):
                     for number in NUMBER.findall(several):
                         found.setdefault(number, []).append(f"{path.relative_to(root)}:{name}")

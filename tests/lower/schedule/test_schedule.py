@@ -259,8 +259,8 @@ def graph_of(rows: list[list[int]]) -> TaskGraph:
         ("chain", MANY, True),
         ("residual", MANY, True),
         ("towers", MANY, True),
-        ("star", MANY, False),
-        ("window", 8_000, False),
+        ("star", MANY, True),
+        ("window", 3_000, False),
         ("apart", MANY, True),
     ],
 )

@@ -122,7 +122,9 @@ int main(int argc, char **argv)
     assert said("16") == (0, "all is done: 0.5\n")
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.campaign if n in ("tile", "slice") else ()) for n in GIVEN]
+)
 def test_values_that_shapes_depend_on_are_taken_from_the_inputs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,9 @@ MODELS = {
     "in_a_loop": IN_A_LOOP,
     "in_an_arm": IN_AN_ARM,
 }
+USUAL = ("unique", "boxes", "in_a_loop", "in_an_arm")
+"""Those of the default suite: an operator with several outputs, a chain of them, and both kinds of control. Others of
+its tests have nonzero."""
 
 
 def run_c(folder: Path) -> str:
@@ -66,7 +69,7 @@ def run_c(folder: Path) -> str:
 
 
 @pytest.mark.row("J13", "R21")
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in USUAL else pytest.mark.campaign) for n in MODELS])
 def test_what_only_a_run_tells_goes_through(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -305,8 +306,14 @@ def test_options_that_do_not_go(options: dict[str, Any], label: str, said: str) 
 # --- programs of ours -------------------------------------------------------------------------------------------------
 
 
+@cache
+def our_programs() -> tuple[list[TextCase], dict[str, list[str]]]:
+    """All of them, each run once: it takes seconds."""
+    return text_cases([OURS])
+
+
 def test_our_definition_meets_what_our_programs_expect() -> None:
-    cases, faults = text_cases([OURS])
+    cases, faults = our_programs()
     assert {n: said for n, said in faults.items() if said} == {}
     assert len(faults) > len(cases) >= 250  # beside cases there are claims
     for one in cases:
@@ -314,7 +321,7 @@ def test_our_definition_meets_what_our_programs_expect() -> None:
 
 
 def test_numpy_is_right_on_our_programs() -> None:
-    cases, _ = text_cases([OURS])
+    cases, _ = our_programs()
     found = [judge_case(c, {"numpy": backend_of("numpy")})[0] for c in cases]
     odd = {(r.case, r.verdict) for r in found if r.verdict not in ("right", "open", NOT_JUDGED)}
     overflows = {

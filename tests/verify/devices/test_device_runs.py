@@ -52,11 +52,11 @@ def test_campaign(one: Case) -> None:
 
 def test_what_is_made_has_everything() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(25):
+    for seed in range(12):
         seen += held(case(Random(seed).randrange))
-    assert min(seen[k] for k in ("programs on devices", "programs with scopes", "several pools")) > 12, seen
-    assert min(seen[k] for k in ("constant pools", "one constant in two memories", "linked", "branches")) > 2, seen
-    assert min(seen[k] for k in ("loads", "stores", "constants", "constants inside", "copied")) > 20, seen
+    assert min(seen[k] for k in ("programs on devices", "programs with scopes", "several pools")) > 5, seen
+    assert min(seen[k] for k in ("constant pools", "one constant in two memories", "linked", "branches")) > 0, seen
+    assert min(seen[k] for k in ("loads", "stores", "constants", "constants inside", "copied")) > 8, seen
 
 
 @pytest.mark.parametrize("seed", [3, 105])  # the second has NaN with payloads in tables
@@ -386,8 +386,9 @@ def modules_at(at: str, seed: int) -> list[Module]:
     return [module for stage, module in stages_of(seed) if stage == at]
 
 
+@pytest.mark.parametrize("often", [1, pytest.param(2, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found(fault: str) -> None:
+def test_a_fault_is_found(fault: str, often: int) -> None:
     """By a check, always; and by the run alone, with all checks asleep."""
     tries = by_run = 0
     at, change = FAULTS[fault]
@@ -399,7 +400,7 @@ def test_a_fault_is_found(fault: str) -> None:
         assert is_found(one, damage, checked=True) and any(done), f"seed {seed}"
         tries += 1
         by_run += is_found(one, planted(fault)[0], checked=False)
-        if tries >= 4 and by_run >= 2:
+        if tries >= 2 * often and by_run >= often:
             return
     raise AssertionError((tries, by_run))
 

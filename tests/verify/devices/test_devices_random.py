@@ -72,10 +72,10 @@ def places(module: Module) -> set[VirtualDevice]:
 
 def test_plans_of_random_programs() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(80):
+    for seed in range(40):
         seen += planned_and_alike(seed, 40)
-    assert seen["planned"] > 4 * seen["refused"] and seen["places"] > 30 and seen["scopes"] > 10
-    assert seen["copies"] > 100 and seen["instances"] > 2 and seen["trap"] > 5 and seen["value"] > 50
+    assert seen["planned"] > 4 * seen["refused"] and seen["places"] > 15 and seen["scopes"] > 5
+    assert seen["copies"] > 50 and seen["instances"] > 0 and seen["trap"] > 2 and seen["value"] > 25
 
 
 @pytest.mark.campaign

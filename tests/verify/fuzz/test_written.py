@@ -87,7 +87,7 @@ def test_a_failure_is_a_model_and_a_test_that_follows_the_fault(
     monkeypatch.syspath_prepend(tmp_path)
     corpus = Corpus(tmp_path / "corpus")
     recipe = Recipe(("nn.relu",), 3, ())
-    campaign = Campaign(Plan("saturating", recipe, examples=100), corpus)
+    campaign = Campaign(Plan("saturating", recipe, examples=30), corpus)
     campaign.run(Here())
     assert campaign.done.kinds["wrong"] and len(campaign.new) == len(list(corpus.failures()))
     stored = list(corpus.failures())[0]

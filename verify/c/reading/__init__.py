@@ -23,7 +23,7 @@ from assay.verify.c.reading.expressions import ScalarTerms, nowhere, routine_ter
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
 from assay.verify.c.reading.kernel import KernelReader, KernelReading
-from assay.verify.c.reading.parse import CFile, read_file
+from assay.verify.c.reading.parse import CFile, Parsed, read_file
 from assay.verify.c.reading.preprocess import NoConfiguration, NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised
 from assay.verify.c.reading.terms import Interval, TermTable
@@ -122,10 +122,11 @@ def _read_each(source: CSource, module: Module, total: ReadBack) -> None:
     if len(source.source) > MOST_TEXT:
         raise NotRead(f"the text has more than {MOST_TEXT} characters")
     require_alike(source)
+    parsed: Parsed = {}
     for reproducible in (False, True):
         macros = {f"{source.macro}_REPRODUCIBLE": "1"} if reproducible else {}
         one = _Configuration(source, module, total, reproducible)
-        one.run(read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}))
+        one.run(read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}, parsed))
 
 
 def require_alike(source: CSource) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from assay.semantics.scalar.transcendental import ROUTINES
 from assay.verify.c.reading.preprocess import NotRead, Preprocessor
@@ -21,6 +21,10 @@ SYSTEM = "".join(
     for name in ("int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t uintptr_t".split())
 )
 _TABLE = re.compile(r"^ {0,3}static const (\w+) (\w+)\[(\d+)\] = \{\n(.*?)^\};$", re.DOTALL | re.MULTILINE)
+
+
+_FUNCTION = re.compile(r"^(\w[^;{}=#()\n]*\([^;{}=#()]*\))\n\{\n.*?^\}$", re.DOTALL | re.MULTILINE)
+"""A function as the file lays it out: its heading, and its body between braces that begin a line."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,13 @@ class CFile:
     """Macros that are whole numbers."""
 
 
-def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str]) -> CFile:
+Parsed: TypeAlias = dict[str, Any]
+"""Functions that were parsed, by their text: what several configurations have in common is parsed once."""
+
+
+def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str], parsed: Parsed) -> CFile:
     """Parse a file under some macros. NotRead where it is no C that is known here."""
-    import pycparser  # heavy, and used here alone
-    from pycparser import c_ast
+    from pycparser import c_ast  # heavy, and used here alone
 
     reader = Preprocessor({header_name: header})
     for name, value in macros.items():
@@ -66,14 +73,11 @@ def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str
     found.numbers = {n: int(m.body.rstrip("uU")) for n, m in reader.macros.items() if re.fullmatch(r"\d+[uU]?", m.body)}
     found.pragmas = [p for line, p in reader.pragmas if line < at]
     plain = _TABLE.sub(lambda m: _cut(m, found), plain)
-    try:
-        tree = pycparser.CParser().parse(SYSTEM + plain)
-    except (pycparser.c_parser.ParseError, RecursionError) as wrong:
-        raise NotRead(f"it is not parsed: {str(wrong)[:200]}") from None
+    tree, bodies = _parsed_in_parts(plain)
     for node in tree.ext:
         match node:
             case c_ast.FuncDef():
-                one = _function(node)
+                one = bodies.whole(_function(node), parsed)
                 if one.name in found.functions or is_of_system(one.name):
                     raise NotRead(f"{one.name} is defined again")
                 found.functions[one.name] = one
@@ -87,7 +91,67 @@ def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str
                 pass
             case _:
                 raise NotRead(f"something at the top of the file is not read: {type(node).__name__}")
+    bodies.require_all()
     return found
+
+
+def _parsed(text: str) -> Any:
+    """The tree of a text."""
+    import pycparser
+
+    try:
+        return pycparser.CParser().parse(SYSTEM + text)
+    except (pycparser.c_parser.ParseError, RecursionError) as wrong:
+        raise NotRead(f"it is not parsed: {str(wrong)[:200]}") from None
+
+
+@dataclass
+class _Bodies:
+    """The functions of a file whose bodies were left out, which are parsed by themselves. A body is one statement,
+    whatever is in it: the file is C with it where it is C with an empty one. And its tree hangs on nothing of the file
+    but the names of types."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    """The function with its body, by the line where it begins."""
+
+    def whole(self, function: CFunction, parsed: Parsed) -> CFunction:
+        """A function of the file with its body."""
+        text = self.texts.pop(function.tree.coord.line, None)
+        if text is None:
+            return function
+        if text not in parsed:
+            parsed[text] = _parsed(text).ext[SYSTEM.count("\n") :]
+        match [type(n).__name__ for n in parsed[text]]:
+            case ["FuncDef"]:
+                made = _function(parsed[text][0])
+                if replace(made, tree=function.tree) == function:
+                    return made
+        raise NotRead(f"the function {function.name} is not parsed by itself")
+
+    def require_all(self) -> None:
+        """Each was the body of a function at the top of the file."""
+        if self.texts:
+            raise NotRead("a body is that of no function")
+
+
+def _parsed_in_parts(text: str) -> tuple[Any, _Bodies]:
+    """The tree of a text in which functions have empty bodies, and these functions; where one of them may name a type
+    of the file, all of the text."""
+    found = _Bodies()
+    made: list[str] = []
+    line, at = SYSTEM.count("\n") + 1, 0
+    for match in _FUNCTION.finditer(text):
+        before = text[at : match.start()]
+        line += before.count("\n")
+        found.texts[line] = match[0]
+        line += match[1].count("\n") + 1
+        made += [before, match[1], "\n{}"]
+        at = match.end()
+    tree = _parsed("".join([*made, text[at:]]))
+    types = {n.name for n in tree.ext[SYSTEM.count("\n") :] if type(n).__name__ == "Typedef"}
+    if any(types & set(re.findall(r"\w+", one)) for one in found.texts.values()):
+        return _parsed(text), _Bodies()
+    return tree, found
 
 
 def is_of_system(name: str) -> bool:

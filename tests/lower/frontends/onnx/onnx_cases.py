@@ -148,6 +148,7 @@ def agree(model: ModelProto, feed: Mapping[str, Array]) -> None:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # threads that have nothing to do wait busily
     options.log_severity_level = 4
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(with_types(model).SerializeToString(), options, ["CPUExecutionProvider"])

@@ -1,0 +1,29 @@
+"""The files of the checkout as trees: several rules and pages read the same ones, in one process."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """Python looks for no circles of garbage meanwhile: where millions of objects are made that stay, it walks over all
+    of them again and again, which takes longer than to make them."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    """The tree of a text, made once; whoever reads it leaves it as it is."""
+    with nothing_collected():
+        return ast.parse(text)
