@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call
-from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.operator import Example, Operator
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.types import TensorType, TupleType
@@ -15,11 +14,12 @@ from assay.verify.all_sizes.for_operator import GeneralProof, needs_text, notati
 from assay.verify.all_sizes.small import SmallProof, prove_small
 from assay.verify.all_sizes.symbols import SymbolicUse, symbolic_use
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, TOLD, UNKNOWN, Notion
+from assay.verify.legalize.uses import KernelUse
 from assay.verify.operator_terms import KernelProof, prove_kernel
 from assay.verify.proof_texts import keeping, note_proof
 from assay.verify.symbolic.function import size_symbols
 from assay.verify.trials.batch import stores
-from assay.verify.trials.sizes import Sizes
+from assay.verify.trials.sizes import Sizes, claimed_attributes
 
 MOST = 1_500
 """Stores of a kernel that is run over terms."""
@@ -80,19 +80,21 @@ class KernelProofs:
         if proof.reason:
             self.why[kernel.name] = proof.reason
 
-    def add_general(self, kernel: PrimFunc, call: Call) -> None:
-        """Try one kernel with symbols for all sizes."""
+    def add_general(self, kernel: PrimFunc, sample: KernelUse) -> None:
+        """Try one kernel with symbols for all sizes. Those in its attributes are its own, which all its calls give the
+        values that they have there."""
+        call = sample.call
         symbols = size_symbols(kernel)
         long = len(symbols) > MOST_SYMBOLS and sum(1 for _ in program_order(kernel.body)) > SHORT
         many = not self.thorough and (long or len(self.general) >= MOST_GENERAL)
-        if not symbols or many or any(True for _ in sizes_in(call.attrs.values())):
+        if not symbols or many or not sample.agreed:
             return
         assert isinstance(call.op, Operator)
         own = dict.fromkeys(symbols, 3)
         operands = tuple(TensorType(b.shape, b.dtype) for b in kernel.inputs)
         given = tuple(TensorType(b.shape, b.dtype) for b in kernel.outputs)
         result = given[0] if len(given) == 1 else TupleType(given)
-        use = SymbolicUse(call.op, call.op.check_attrs(call.attrs), operands, result, own)
+        use = SymbolicUse(call.op, call.op.check_attrs(claimed_attributes(kernel)), operands, result, own)
         proof = self._proof(use, kernel)
         self.general[kernel.name] = proof.notion
         self._note_bits(kernel.name, proof.notion, proof.small.proof.last_bits)

@@ -26,6 +26,7 @@ from assay.verify.c.reading.kernel import KernelReader, KernelReading
 from assay.verify.c.reading.parse import CFile, read_file
 from assay.verify.c.reading.preprocess import NoConfiguration, NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised
+from assay.verify.c.reading.sizes import EntrySizes
 from assay.verify.c.reading.terms import Interval, TermTable
 from assay.verify.proof_texts import keeping, note_proof
 
@@ -210,7 +211,8 @@ class _Configuration:
     def run(self, file: CFile) -> None:
         """Read entry and kernels."""
         self.functions = Functions(file, TermTable(), Recognised(routine_term, self.reproducible))
-        entry = EntryReader(file, self.source, self.module, self.kernel)
+        sizes = EntrySizes(self.functions, self.source, self.module.program)
+        entry = EntryReader(file, self.source, self.module, self.kernel, sizes)
         try:
             with keeping(self.total.texts, "c-entry"):
                 note_proof("the arguments and places of each call are those of the plan")
