@@ -14,6 +14,7 @@ from assay.verify.all_sizes.for_operator import GeneralProof, needs_text, notati
 from assay.verify.all_sizes.small import SmallProof, prove_small
 from assay.verify.all_sizes.symbols import SymbolicUse, symbolic_use
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, TOLD, UNKNOWN, Notion
+from assay.verify.legalize.shared import in_order, is_instance, spelled_use
 from assay.verify.legalize.uses import KernelUse
 from assay.verify.operator_terms import KernelProof, prove_kernel
 from assay.verify.proof_texts import keeping, note_proof
@@ -35,6 +36,7 @@ SHORT = 8
 """Statements of a short one."""
 OVER_TERMS = "both over terms"
 READ = "its loops read and held against the index notation"
+SHARED = "its statements are those of a kernel that is held against the index notation for all sizes"
 POINTS = 16
 """Small sizes at which its operator's index notation is compared with the definition."""
 
@@ -56,6 +58,8 @@ class KernelProofs:
     the standard leaves open, keeps it from more."""
     small: dict[str, SmallProof] = field(default_factory=dict)
     """That index notation is the definition, by operator, attributes and types."""
+    shared: dict[str, tuple[PrimFunc, bool]] = field(default_factory=dict)
+    """Kernels with symbols that others may be instances of, by their uses, and whether they were shown for all sizes."""
     tried: dict[str, list[Sizes]] = field(default_factory=dict)
     """Of kernels with symbols the sizes."""
     by: dict[str, str] = field(default_factory=dict)
@@ -123,12 +127,28 @@ class KernelProofs:
             use = symbolic_use(op, example)
         except Invalid as wrong:
             return KernelProof(UNKNOWN, f"no symbols stand for its sizes: {wrong.message}")
-        key = f"{op.name} {dict(use.attrs)} {[str(t) for t in use.operands]}"
+        use = in_order(use)
+        key = spelled_use(use)
         if key not in self.small:
             self.small[key] = prove_small(use, POINTS)
         self.by[kernel.name] = READ
+        if self._is_shared(key, use, kernel):
+            self.by[kernel.name] = SHARED
+            return self.small[key].proof
         found = self._proof(replace(use, attrs=op.check_attrs(call.attrs)), kernel, self.small[key])
         return found.small.proof if found.holds else KernelProof(UNKNOWN, found.reason)
+
+    def _is_shared(self, key: str, use: SymbolicUse, kernel: PrimFunc) -> bool:
+        """Whether a kernel has the statements of one with symbols that is shown for all sizes; that is tried once."""
+        if key not in self.shared:
+            general = replace(use.kernel(), name=kernel.name)
+            self.shared[key] = general, is_instance(kernel, general, use) and self._holds(use, general, self.small[key])
+        general, holds = self.shared[key]
+        return holds and is_instance(kernel, general, use)
+
+    def _holds(self, use: SymbolicUse, general: PrimFunc, small: SmallProof) -> bool:
+        found = self._proof(use, general, small)
+        return found.holds
 
     def _proof(self, use: SymbolicUse, kernel: PrimFunc, small: SmallProof | None = None) -> GeneralProof:
         """What is shown of a kernel as it is read; its text is kept."""

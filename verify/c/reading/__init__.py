@@ -22,7 +22,8 @@ from assay.verify.c.reading.entry import EntryReader
 from assay.verify.c.reading.expressions import ScalarTerms, nowhere, routine_term
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
-from assay.verify.c.reading.kernel import KernelReader, KernelReading
+from assay.verify.c.reading.kernel import KernelReader
+from assay.verify.c.reading.kernel_reading import KernelReading
 from assay.verify.c.reading.parse import CFile, read_file
 from assay.verify.c.reading.preprocess import NoConfiguration, NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised

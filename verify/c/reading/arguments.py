@@ -81,9 +81,7 @@ class ArgumentCheck:
     functions: Mapping[str, str]
 
 
-def argument_check(
-    source: CSource, program: Program, module: Module, file: CFile, sizes: EntrySizes
-) -> ArgumentCheck:
+def argument_check(source: CSource, program: Program, module: Module, file: CFile, sizes: EntrySizes) -> ArgumentCheck:
     """What the check of the arguments has to be."""
     written = [(a.name, sizes.bytes_of(a.type), a.type.dtype.itemsize) for a in source.outputs if not a.workspace]
     for w in source.workspaces:

@@ -17,7 +17,7 @@ from assay.semantics.steps import Assertion, Branch, Event, Step, flow
 from assay.verify.c.reading.arguments import argument_check
 from assay.verify.c.reading.contents import element_bytes
 from assay.verify.c.reading.entry_text import Act, EntryText, Pointer
-from assay.verify.c.reading.kernel import KernelReading
+from assay.verify.c.reading.kernel_reading import KernelReading
 from assay.verify.c.reading.parse import CFile
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.sizes import EntrySizes

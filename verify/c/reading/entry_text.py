@@ -15,7 +15,7 @@ from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arguments import ArgumentCheck, same_function
 from assay.verify.c.reading.parse import CFile, c_type
 from assay.verify.c.reading.preprocess import NotRead
-from assay.verify.c.reading.sizes import PLAN, EntrySizes, compares, is_address
+from assay.verify.c.reading.sizes import PLAN, EntrySizes, compares
 from assay.verify.c.reading.statements import is_name, literal_number
 from assay.verify.c.reading.terms import Term
 from assay.verify.c.reading.values import INTEGERS, CNode
@@ -189,8 +189,7 @@ class EntryText:
         self.asked = True
 
     def before(self, node: CNode) -> None:
-        """`if (status == OK) { status = (int)check(buffers, plan); }`, and `if (status != OK) { return status; }` behind
-        that."""
+        """`if (status == OK) { status = (int)check(buffers, plan); }`, then `if (status != OK) { return status; }`."""
         body = node.iftrue.block_items or []
         if node.iffalse is not None or len(body) != 1:
             raise NotRead("the entry does not end where its arguments are refused")

@@ -257,9 +257,7 @@ class EntrySizes:
 
     def values(self, nodes: Sequence[CNode], types: Sequence[str]) -> list[Term]:
         """What a kernel is handed behind its pointers."""
-        return [
-            self.theirs.converted(self.theirs.value(n), t).term for n, t in zip(nodes, types, strict=True)
-        ]
+        return [self.theirs.converted(self.theirs.value(n), t).term for n, t in zip(nodes, types, strict=True)]
 
 
 def is_member(node: CNode, of: str = PLAN) -> bool:
