@@ -59,7 +59,7 @@ class KernelProofs:
     small: dict[str, SmallProof] = field(default_factory=dict)
     """That index notation is the definition, by operator, attributes and types."""
     shared: dict[str, tuple[PrimFunc, bool]] = field(default_factory=dict)
-    """Kernels with symbols that others may be instances of, by their uses, and whether they were shown for all sizes."""
+    """Kernels with symbols of which others may be instances, by use, and whether they are shown for all sizes."""
     tried: dict[str, list[Sizes]] = field(default_factory=dict)
     """Of kernels with symbols the sizes."""
     by: dict[str, str] = field(default_factory=dict)
@@ -142,13 +142,10 @@ class KernelProofs:
         """Whether a kernel has the statements of one with symbols that is shown for all sizes; that is tried once."""
         if key not in self.shared:
             general = replace(use.kernel(), name=kernel.name)
-            self.shared[key] = general, is_instance(kernel, general, use) and self._holds(use, general, self.small[key])
+            alike = is_instance(kernel, general, use)
+            self.shared[key] = general, alike and self._proof(use, general, self.small[key]).holds
         general, holds = self.shared[key]
         return holds and is_instance(kernel, general, use)
-
-    def _holds(self, use: SymbolicUse, general: PrimFunc, small: SmallProof) -> bool:
-        found = self._proof(use, general, small)
-        return found.holds
 
     def _proof(self, use: SymbolicUse, kernel: PrimFunc, small: SmallProof | None = None) -> GeneralProof:
         """What is shown of a kernel as it is read; its text is kept."""

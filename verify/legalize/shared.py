@@ -66,5 +66,7 @@ def _bare(kernel: PrimFunc) -> PrimFunc:
 def _without_truths(stmt: Stmt) -> Stmt:
     if not isinstance(stmt, Seq):
         return stmt
-    left = [s for s in stmt.body if not (isinstance(s, Assert) and isinstance(s.condition, Const) and s.condition.value)]
+    left = [
+        s for s in stmt.body if not (isinstance(s, Assert) and isinstance(s.condition, Const) and s.condition.value)
+    ]
     return seq(*left) if len(left) < len(stmt.body) else stmt

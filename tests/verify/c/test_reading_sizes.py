@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from assay.lower.c import CSource, emit
@@ -17,6 +18,7 @@ from assay.semantics.scalar import Var
 from assay.semantics.steps import Branch, Continue, Loop, Step, flow
 from assay.semantics.tensor import For, Seq
 from assay.semantics.types import TensorType
+from assay.verify.c import check_c
 from assay.verify.c.reading import read_back
 from assay.verify.c.reading.carried import carried_in
 from assay.verify.c.reading.entry import require_last
@@ -25,6 +27,7 @@ from tests.lower.c.test_c_inward import CARRIED, STAY
 from tests.lower.c.test_c_rows import lone
 from tests.lower.liveness.liveness_programs import lowered
 from tests.lower.liveness.test_loops import nested
+from tests.verify.c.reading_programs import texts
 
 
 def sized() -> Module:
@@ -63,20 +66,23 @@ ENTRY_FAULTS: list[tuple[str, str, str, str]] = [
     ("a workspace rounded down", "net", "+ 63) / 64", "+ 59) / 64"),
     ("a place rounded down", "net", "plan->offset_lv2 = ", "plan->offset_lv2 = -64 + "),
     ("a place that is not aligned", "net", "plan->offset_lv2 = ", "plan->offset_lv2 = 2 + "),
-    ("sizes exchanged in a call", "net", "(base + 0), plan->size_4, plan->size_5", "(base + 0), plan->size_5, plan->size_4"),
+    ("sizes exchanged in a call", "net",
+     "(base + 0), plan->size_4, plan->size_5", "(base + 0), plan->size_5, plan->size_4"),
     ("a size of another name", "net", "plan->size_4 = n_2", "plan->size_4 = m_2"),
     ("an assertion the other way", "net", "plan->size_4 != plan->size_5", "plan->size_4 == plan->size_5"),
     ("an assertion that is weaker", "net", "plan->size_4 != plan->size_5", "plan->size_4 < plan->size_5"),
     ("an assertion with another status", "net", "        status = NET_BAD_SIZE;", "        status = NET_OVERLAP;"),
     ("sizes handed over in another order", "net", "int status = net_find_plan(n, m, &found)",
      "int status = net_find_plan(m, n, &found)"),
-    ("arguments that are not checked", "net", "        status = (int)net_check(buffers, plan);", "        status = NET_OK;"),
+    ("arguments that are not checked", "net", "        status = (int)net_check(buffers, plan);",
+     "        status = NET_OK;"),
     ("bytes of another argument", "net", "{(size_t)plan->size, (size_t)plan->size_1,",
      "{(size_t)plan->size, (size_t)plan->size_2,"),
     ("the caller is told too little", "net", "sizes->workspace_bytes = (size_t)plan->size_1",
      "sizes->workspace_bytes = (size_t)plan->size_2"),
     ("the caller is told nothing of one", "net", "    sizes->x_bytes = (size_t)plan->size_2;\n", ""),
-    ("a member that is set twice", "net", "    plan->size_5 = m_2;\n", "    plan->size_5 = m_2;\n    plan->size_5 = n_2;\n"),
+    ("a member that is set twice", "net", "    plan->size_5 = m_2;\n",
+     "    plan->size_5 = m_2;\n    plan->size_5 = n_2;\n"),
     ("a loop that is run once", "loops", "        again[0] = 1u;", "        again[0] = 0u;"),
     ("the inner loop for the outer one", "loops", "            again[0] = 1u;", "            again[1] = 1u;"),
     ("a loop that nothing resets", "loops", "        again[0] = 0u;\n", ""),
@@ -145,3 +151,45 @@ def test_a_fault_in_rows_with_short_loops_inside_is_not_read(old: str, new: str)
     source = emit(module, "m")
     assert old in source.source, source.source
     assert read_back(replace(source, source=source.source.replace(old, new)), module).read == 0
+
+
+# --- what is certain -------------------------------------------------------------------------------------------------
+
+CERTAIN = [
+    ("a place of the pool", "net", "#define NET_OFFSET_T1 448u", "#define NET_OFFSET_T1 512u", "argument 1 of step"),
+    ("another constant", "net", "INFINITY, 0x1.65p-140f", "INFINITY, 0x1.66p-140f", "whose element"),
+    ("an argument for another", "odd", "status = odd_k_large(plane, last);", "status = odd_k_large(is, last);",
+     "argument 0 of step"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "old", "new", "said"), [f[1:] for f in CERTAIN], ids=[f[0] for f in CERTAIN])
+def test_a_certain_difference_fails(name: str, old: str, new: str, said: str) -> None:
+    """Another place or constant than the plan's is refuted, with the two."""
+    module, source = texts()[name]
+    assert old in source.source
+    changed = replace(source, source=source.source.replace(old, new, 1))
+    assert read_back(changed, module).differs
+    _, evidence, _ = check_c(changed, module)
+    assert evidence.word == "FAILS" and said in evidence.detail, evidence
+
+
+def test_operands_that_are_exchanged_are_left_open() -> None:
+    """A sum comes to the same with its operands exchanged: that is not read, and nothing is said of it."""
+    module, source = texts()["odd"]
+    old = "odd_k_turned(real, whole,"
+    assert old in source.source
+    changed = source.source.replace(old, "odd_k_turned((const float *)(const void *)whole, whole,", 1)
+    found = read_back(replace(source, source=changed), module)
+    assert not found.holds and not found.differs
+
+
+def test_another_nan_is_no_certain_difference() -> None:
+    module, source = texts()["net"]
+    bias = module.constants["bias"].copy()
+    bias[1] = np.nan
+    known = replace(module, constants={**module.constants, "bias": bias})
+    bits = bias.view(np.uint32).copy()
+    bits[1] |= 1
+    other = replace(module, constants={**module.constants, "bias": bits.view(np.float32)})
+    assert not read_back(emit(known, "net"), other).differs

@@ -25,7 +25,7 @@ from assay.verify.c.reading.functions import Functions
 from assay.verify.c.reading.kernel import KernelReader
 from assay.verify.c.reading.kernel_reading import KernelReading
 from assay.verify.c.reading.parse import CFile, read_file
-from assay.verify.c.reading.preprocess import NoConfiguration, NotRead, Preprocessor
+from assay.verify.c.reading.preprocess import Differs, NoConfiguration, NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised
 from assay.verify.c.reading.sizes import EntrySizes
 from assay.verify.c.reading.terms import Interval, TermTable
@@ -70,6 +70,8 @@ class ReadBack:
     kernels: dict[str, str | None] = field(default_factory=dict)
     calls: int = 0
     entry: str = ""
+    differs: bool = False
+    """Whether the entry was read, and is certain to do something else than the program."""
     asked: int = 0
     texts: dict[str, str] | None = None
     """Where the texts of proofs are kept."""
@@ -219,6 +221,8 @@ class _Configuration:
                 note_proof("the arguments and places of each call are those of the plan")
                 entry.compare()
         except NotRead as why:
+            if isinstance(why, Differs) and not self.total.differs:
+                self.total.entry, self.total.differs = str(why), True
             self.total.entry = self.total.entry or str(why)
             self.pair(file)
         self.total.calls = min(self.total.calls, entry.shown) if self.reproducible else entry.shown

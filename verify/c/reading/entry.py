@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from assay.lower.c.source import CSource
 from assay.semantics.instance import sizes_of_step
 from assay.semantics.module import Module, Slot
@@ -19,7 +21,7 @@ from assay.verify.c.reading.contents import element_bytes
 from assay.verify.c.reading.entry_text import Act, EntryText, Pointer
 from assay.verify.c.reading.kernel_reading import KernelReading
 from assay.verify.c.reading.parse import CFile
-from assay.verify.c.reading.preprocess import NotRead
+from assay.verify.c.reading.preprocess import Differs, NotRead
 from assay.verify.c.reading.sizes import EntrySizes
 from assay.verify.c.reading.terms import Term
 
@@ -49,7 +51,8 @@ class EntryReader:
         self.sizes.read()
         wanted = argument_check(self.source, self.program, self.module, self.file, self.sizes)
         require_last(flow(self.program.steps))
-        acts = EntryText(self.file, self.source, self.sizes, wanted).acts()
+        text = EntryText(self.file, self.source, self.sizes, wanted)
+        acts = text.acts()
         for what, i in flow(self.program.steps):
             step = self.program.steps[i]
             act = next(acts, ("nothing", ()))
@@ -78,6 +81,8 @@ class EntryReader:
                     raise NotRead(f"step {i} is of a kind that is not read: {type(step).__name__}")
             self.depth += {"if": 1, "loop": 1, "end": -1, "leave": -1}.get(what, 0)
         self.compare_end(list(acts))
+        if text.left:
+            raise NotRead(text.left)
 
     def asserted(self, i: int, step: Assertion, found: Term) -> None:
         """An assertion on sizes, which holds from here on where nothing is around."""
@@ -111,8 +116,10 @@ class EntryReader:
                 first.add(name)
             elif argument.name in copies:
                 source, size = copies.pop(argument.name)
-                if not self.sizes.same(size, self.sizes.nbytes(slot)):
-                    raise NotRead(f"{size!r} bytes of {name} are copied")
+                wanted = self.sizes.nbytes(slot)
+                if not self.sizes.same(size, wanted):
+                    why = f"{size!r} bytes of {name} are copied, and it has {wanted!r}"
+                    raise Differs(why) if size.is_constant and wanted.is_constant else NotRead(why)
                 self.require_at(source, slot, f"the output {name}")
             elif self.sizes.nbytes(slot) is not zero:
                 raise NotRead(f"the output {name} is not copied")
@@ -131,7 +138,7 @@ class EntryReader:
         for k, (pointer, slot) in enumerate(zip(args, slots, strict=True)):
             if pointer.type != reading.types[k]:
                 raise NotRead(f"argument {k} of step {i} is {pointer.type}, and {name} takes {reading.types[k]}")
-            self.require_at(pointer, slot, f"argument {k} of step {i}")
+            self.require_at(pointer, slot, f"argument {k} of step {i}", [s for s in slots if s is not slot])
         sizes = sizes_of_step(step, self.module.kernel(step.kernel)) if numbers else {}
         for v, found in zip(reading.sizes, numbers, strict=True):
             wanted = self.sizes.number(sizes[v])
@@ -162,25 +169,52 @@ class EntryReader:
         behind = math.compare("le", math.add(two, sizes.nbytes(b)), one)
         return sizes.facts.proves(math.either(before, behind))
 
-    def require_at(self, pointer: Pointer, slot: Slot, what: str) -> None:
-        """A pointer has to lead to a slot."""
+    def require_at(self, pointer: Pointer, slot: Slot, what: str, others: Sequence[Slot] = ()) -> None:
+        """A pointer has to lead to a slot. Where it leads to one of the `others` instead, it may come to the same:
+        a sum has two operands."""
         if slot.place == "constant":
             if not self.holds(pointer, slot):
+                self.refute_constant(pointer, slot, what, others)
                 raise NotRead(f"{what} is no pointer to the constant {slot.name}")
             return
-        offset = self.sizes.ours.math.whole(0)
-        if slot.name in self.sizes.pooled:
-            pool = self.program.pool_of(slot).name
-            space = next((w for w in self.source.workspaces if w.pool == pool), None)
-            name, offset = space.name if space else "", self.sizes.offset(slot)
-            size = slot.type.dtype.itemsize
-            if space is None or not self.sizes.is_multiple(offset, size) or space.alignment % size:
-                raise NotRead(f"{slot.name} is not aligned")
-        else:
+        name, offset = self.place(slot)
+        if pointer.object == name and self.sizes.same(pointer.offset, offset):
+            return
+        why = f"{what} is {pointer.object} + {pointer.offset!r}, and {slot.name} is {name} + {offset!r}"
+        apart = pointer.object != name or (pointer.offset.is_constant and offset.is_constant)
+        exchanged = any(self.is_at(pointer, o) for o in others)
+        raise Differs(why) if apart and not exchanged else NotRead(why)
+
+    def is_at(self, pointer: Pointer, slot: Slot) -> bool:
+        """Whether a pointer leads to a slot, or to the bytes of a constant."""
+        return self.holds(pointer, slot) if slot.place == "constant" else self.place(slot) == pointer.place
+
+    def place(self, slot: Slot) -> tuple[str, Term]:
+        """The object in which a slot lies that is no constant, and how many bytes behind its beginning."""
+        if slot.name not in self.sizes.pooled:
             side = self.source.inputs if slot.place == "input" else self.source.outputs
-            name = next((a.name for a in side if a.slot == slot.name), "")
-        if pointer.object != name or not self.sizes.same(pointer.offset, offset):
-            raise NotRead(f"{what} is {pointer.object} + {pointer.offset!r}, and {slot.name} is {name} + {offset!r}")
+            return next((a.name for a in side if a.slot == slot.name), ""), self.sizes.ours.math.whole(0)
+        pool = self.program.pool_of(slot).name
+        space = next((w for w in self.source.workspaces if w.pool == pool), None)
+        offset, size = self.sizes.offset(slot), slot.type.dtype.itemsize
+        if space is None or not self.sizes.is_multiple(offset, size) or space.alignment % size:
+            raise NotRead(f"{slot.name} is not aligned")
+        return space.name, offset
+
+    def refute_constant(self, pointer: Pointer, slot: Slot, what: str, others: Sequence[Slot]) -> None:
+        """Differs where a pointer leads to the beginning of a table whose numbers are not those of a constant, nor of
+        another operand."""
+        if pointer.object not in self.file.tables or pointer.offset is not self.sizes.ours.math.whole(0):
+            return
+        of, count, text = self.file.tables[pointer.object]
+        wanted = self.module.constants[slot.name]
+        data = element_bytes(of, count, text)
+        if len(data) != wanted.nbytes or any(self.is_at(pointer, o) for o in others):
+            return
+        pairs = zip(np.frombuffer(data, wanted.dtype), wanted.reshape(-1), strict=True)
+        for i, (a, b) in enumerate(pairs):
+            if a.tobytes() != b.tobytes() and (a == a or b == b):  # which NaN a NaN is, no rule says
+                raise Differs(f"{what} is {pointer.object}, whose element {i} is {a}, and that of {slot.name} is {b}")
 
     def holds(self, pointer: Pointer, slot: Slot) -> bool:
         """Whether the bytes at a pointer are those of a constant of the module."""

@@ -56,6 +56,8 @@ class EntryText:
     buffers: list[str] = field(default_factory=list)
     begun: list[CNode] = field(default_factory=list)
     """The declarations by which a structure of sizes is filled."""
+    left: str = ""
+    """Why the check of the arguments is not what it has to be; what comes behind it is looked at all the same."""
     asked: bool = False
     """Whether the check of the arguments was called."""
     checked: bool = False
@@ -171,7 +173,7 @@ class EntryText:
             raise NotRead("the status begins anew")
         if not self.sizes.is_planned:
             self.ask(node.init)
-        elif len(self.begun) != 2 or not self.sizes.is_begun(*self.begun, node):
+        elif len(self.begun) != 2 or not self.sizes.is_begun(self.begun[0], self.begun[1], node):
             raise NotRead("the status does not begin as that of the sizes")
 
     def ask(self, node: CNode) -> None:
@@ -185,7 +187,7 @@ class EntryText:
             raise NotRead(f"the arguments that are checked are {', '.join(self.buffers)}")
         for function, text in self.wanted.functions.items():
             if not same_function(self.file, function, text):
-                raise NotRead(f"{function} is not the check of the arguments that it has to be")
+                self.left = self.left or f"{function} is not the check of the arguments that it has to be"
         self.asked = True
 
     def before(self, node: CNode) -> None:

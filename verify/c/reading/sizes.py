@@ -240,7 +240,7 @@ class EntrySizes:
         leads = plan.name == PLAN and c_type(plan.type) == f"struct {self.name}_plan*" and "const" in plan.type.quals
         if not leads or not is_address(plan.init, "found"):
             return False
-        call = getattr(status, "init", None)
+        call: CNode = getattr(status, "init", None)
         if type(call).__name__ != "FuncCall" or status.name != "status" or c_type(status.type) != "int":
             return False
         *sizes, to = call.args.exprs
