@@ -90,9 +90,10 @@ def argument_check(source: CSource, program: Program, module: Module, file: CFil
         if pool is None or not handed or w.alignment < pool.alignment:
             raise NotRead(f"the workspace {w.name} is none of the program")
         written.append((w.name, sizes.pool_size(w.pool), w.alignment))
-    for slot in program.pooled:
-        if slot.place != "constant" and not sizes.is_inside(slot):
-            raise NotRead(f"{slot.name} is not inside of its workspace")
+    placed = [s for s in program.pooled if s.place != "constant"]
+    outside = sizes.first_open([(sizes.inside(s), f"{s.name} is not inside of its workspace") for s in placed])
+    if outside:
+        raise NotRead(outside)
     read = [(a.name, sizes.bytes_of(a.type), a.type.dtype.itemsize) for a in source.inputs if not a.workspace]
     for side, names in ((source.inputs, program.inputs), (source.outputs, program.outputs)):
         if [a.slot for a in side] != list(names) or any(a.type != program.slots[a.slot].type for a in side):

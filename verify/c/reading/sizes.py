@@ -74,11 +74,21 @@ class EntrySizes:
         """The bytes of a tensor."""
         return self.number(size_of(of.shape) * of.dtype.itemsize)
 
-    def is_inside(self, slot: Slot) -> bool:
-        """Whether a slot is shown to lie inside of its pool."""
+    def inside(self, slot: Slot) -> Term:
+        """That a slot lies inside of its pool."""
         first, math = self.offset(slot), self.ours.math
-        end = math.add(first, self.nbytes(slot))
-        return self.at_most(math.whole(0), first) and self.at_most(end, self.pool_size(self.program.pool_of(slot).name))
+        end, size = math.add(first, self.nbytes(slot)), self.pool_size(self.program.pool_of(slot).name)
+        return math.both(math.ge0(first), math.compare("le", end, size))
+
+    def first_open(self, goals: Sequence[tuple[Term, str]]) -> str | None:
+        """What is said of the first goal that is not shown; all are asked at once, as one question has one text."""
+        math, together = self.ours.math, self.ours.math.truth(True)
+        left = [(g, why) for g, why in goals if g.op != "truth" or not g.args[0]]
+        for goal, _ in left:
+            together = math.both(together, goal)
+        if not left or self.facts.follows(together):
+            return None
+        return next((why for goal, why in left if not self.facts.proves(goal)), None)
 
     def offset(self, slot: Slot) -> Term:
         """Where a slot lies in its pool."""
@@ -104,10 +114,6 @@ class EntrySizes:
     def same(self, a: Term, b: Term) -> bool:
         """Whether two numbers are shown to be equal."""
         return self.facts.same(a, b)
-
-    def at_most(self, a: Term, b: Term) -> bool:
-        """Whether a number is shown to be no more than another."""
-        return self.facts.proves(self.ours.math.compare("le", a, b))
 
     def is_multiple(self, a: Term, of: int) -> bool:
         """Whether a number is shown to be a multiple of another."""
