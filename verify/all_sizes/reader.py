@@ -134,7 +134,7 @@ class FunctionReader:
         return ReadFunction(places, values, self.asked, self.checks, self.facts)
 
     def _require_plain_traps(self) -> None:
-        """What may trap is stored to outputs alone, and once: then it is evaluated exactly where a value has it."""
+        """What may trap is stored to outputs alone, to each once: then it is evaluated exactly where a value has it."""
         every = list(tensor.program_order(self.func.body))
         stores = [s for s in every if isinstance(s, tensor.Store)]
         if any(can_fail(e) for s in every if not isinstance(s, tensor.Store) for e in s.expressions):
@@ -145,7 +145,8 @@ class FunctionReader:
         if any(isinstance(n, Apply) and may_trap(n) for e in flow for n in post_order(e)):
             raise NotFollowed("a size is divided beside data that may trap")
         targets = [s.buffer for s in stores]
-        if len(set(targets)) < len(targets) or not set(targets) <= set(self.func.outputs):
+        failing = {s.buffer for s in stores if any(can_fail(e) for e in s.expressions)}
+        if not failing <= set(self.func.outputs) or any(targets.count(b) > 1 for b in failing):
             raise NotFollowed("a step that may trap is not stored at once to an output")
 
     # --- statements ----------------------------------------------------------------------------------------------

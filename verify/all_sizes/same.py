@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import as_expr, substitute
 from assay.semantics.tensor import PrimFunc
-from assay.verify.all_sizes import AllSizesProof, base_facts, own_traps
+from assay.verify.all_sizes import OF_DATA, AllSizesProof, base_facts, own_traps
 from assay.verify.all_sizes.compare import TermComparison
 from assay.verify.all_sizes.pieces import NotFollowed
 from assay.verify.all_sizes.reader import FunctionReader, can_fail
@@ -13,8 +13,9 @@ from assay.verify.all_sizes.space import Space, in_box
 
 
 def same_for_all_sizes(one: PrimFunc, two: PrimFunc) -> AllSizesProof:
-    """Whether two functions over the very same buffers, which cannot trap, give the same, bit for bit, for every value
-    of their sizes and inputs."""
+    """Whether two functions over the very same buffers give the same, bit for bit, for every value of their sizes and
+    inputs; the first one cannot trap, and the second is shown to evaluate what may in the same places, on the same
+    operands."""
     try:
         why = _difference(one, two)
     except (NotFollowed, Invalid) as unknown:
@@ -30,13 +31,15 @@ def _difference(one: PrimFunc, two: PrimFunc) -> str:
     for read in (first, second):
         if read.checks or not all(space.implies(facts, a) for a in read.asked):
             return "one of them asserts something"
+    fails = False
     for b, place, value, other_place, other in zip(
         one.outputs, first.places, first.values, second.places, second.values, strict=True
     ):
-        if can_fail(value) or can_fail(other):
-            return "a step may trap"
+        fails |= can_fail(value) or can_fail(other)
         inside = in_box([as_expr(d) for d in b.shape], place)
         there = substitute(other, dict(zip(other_place, place, strict=True)))
-        if why := TermComparison(space).difference(there, value, (*facts, *inside)):
+        comparison = TermComparison(space, strict=can_fail(value) or can_fail(other))
+        if why := comparison.difference(there, value, (*facts, *inside)):
             return why
-    return own_traps(one) or own_traps(two)
+    besides = OF_DATA if fails else ()
+    return own_traps(one, besides) or own_traps(two, besides)

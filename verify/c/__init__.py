@@ -41,6 +41,8 @@ def _read_back(source: CSource, planned: Module, texts: dict[str, str] | None) -
     told = f"read back: {found.read} of {plural(count, 'kernel')}, {found.calls} of {plural(calls, 'call')}"
     if found.holds:
         return proved(f"{told} and the entry are those of the plan for every input; {COMPILES}", **data)
+    if found.differs:
+        return refuted("proved", f"the entry is not the plan: {found.entry}")
     return checked(f"{COMPILES}; {told}; {_left(found)}", **data)
 
 

@@ -37,7 +37,7 @@ from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
 from assay.verify.kept import changed_beside, count_calls
 from assay.verify.legalize.proofs import KernelProofs
-from assay.verify.legalize.uses import KernelUse, SizesTried, instance_at
+from assay.verify.legalize.uses import KernelUse, SizesTried, hands_claimed_sizes, instance_at
 from assay.verify.trials.kernels import KernelTrials, compare, lift, try_kernel
 from assay.verify.trials.sizes import Sizes, claimed_attributes, declared_bounds, told_point
 
@@ -100,7 +100,7 @@ def check_legalize(
         if not verdict.holds:
             return refuted("tested", f"{name} at {sample.call.span}: {verdict.detail}")
         exact += verdict.data["exact"]
-        proofs.add_general(target.kernel(name), sample.call)
+        proofs.add_general(target.kernel(name), sample)
     for name, kernel in target.kernels.items():  # what the source brought along is believed by later proofs, too
         if name in source.definitions and "operator" in kernel.attrs:
             verdict = check_claim(kernel, seed)
@@ -185,7 +185,10 @@ def _raised(
         for buffer, device in zip(kernel.params, _memories(node), strict=False):
             if device.scope not in ("", buffer.scope):
                 wrong.append(f"{at} has {buffer.name} in scope {buffer.scope}, the graph has it in {device.scope}")
-        samples.setdefault(node.func, KernelUse(made, node.scalars, bounds))
+        use = KernelUse(made, node.scalars, bounds)
+        first = samples.setdefault(node.func, use)
+        if first.agreed and not hands_claimed_sizes(kernel, use):
+            samples[node.func] = replace(first, agreed=False)
         return made
 
     root: Expr = after

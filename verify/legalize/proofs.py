@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call
-from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.operator import Example, Operator
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.types import TensorType, TupleType
@@ -15,11 +14,13 @@ from assay.verify.all_sizes.for_operator import GeneralProof, needs_text, notati
 from assay.verify.all_sizes.small import SmallProof, prove_small
 from assay.verify.all_sizes.symbols import SymbolicUse, symbolic_use
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, TOLD, UNKNOWN, Notion
+from assay.verify.legalize.shared import in_order, is_instance, spelled_use
+from assay.verify.legalize.uses import KernelUse
 from assay.verify.operator_terms import KernelProof, prove_kernel
 from assay.verify.proof_texts import keeping, note_proof
 from assay.verify.symbolic.function import size_symbols
 from assay.verify.trials.batch import stores
-from assay.verify.trials.sizes import Sizes
+from assay.verify.trials.sizes import Sizes, claimed_attributes
 
 MOST = 1_500
 """Stores of a kernel that is run over terms."""
@@ -35,6 +36,7 @@ SHORT = 8
 """Statements of a short one."""
 OVER_TERMS = "both over terms"
 READ = "its loops read and held against the index notation"
+SHARED = "its statements are those of a kernel that is held against the index notation for all sizes"
 POINTS = 16
 """Small sizes at which its operator's index notation is compared with the definition."""
 
@@ -56,6 +58,8 @@ class KernelProofs:
     the standard leaves open, keeps it from more."""
     small: dict[str, SmallProof] = field(default_factory=dict)
     """That index notation is the definition, by operator, attributes and types."""
+    shared: dict[str, tuple[PrimFunc, bool]] = field(default_factory=dict)
+    """Kernels with symbols of which others may be instances, by use, and whether they are shown for all sizes."""
     tried: dict[str, list[Sizes]] = field(default_factory=dict)
     """Of kernels with symbols the sizes."""
     by: dict[str, str] = field(default_factory=dict)
@@ -80,19 +84,21 @@ class KernelProofs:
         if proof.reason:
             self.why[kernel.name] = proof.reason
 
-    def add_general(self, kernel: PrimFunc, call: Call) -> None:
-        """Try one kernel with symbols for all sizes."""
+    def add_general(self, kernel: PrimFunc, sample: KernelUse) -> None:
+        """Try one kernel with symbols for all sizes. Those in its attributes are its own, which all its calls give the
+        values that they have there."""
+        call = sample.call
         symbols = size_symbols(kernel)
         long = len(symbols) > MOST_SYMBOLS and sum(1 for _ in program_order(kernel.body)) > SHORT
         many = not self.thorough and (long or len(self.general) >= MOST_GENERAL)
-        if not symbols or many or any(True for _ in sizes_in(call.attrs.values())):
+        if not symbols or many or not sample.agreed:
             return
         assert isinstance(call.op, Operator)
         own = dict.fromkeys(symbols, 3)
         operands = tuple(TensorType(b.shape, b.dtype) for b in kernel.inputs)
         given = tuple(TensorType(b.shape, b.dtype) for b in kernel.outputs)
         result = given[0] if len(given) == 1 else TupleType(given)
-        use = SymbolicUse(call.op, call.op.check_attrs(call.attrs), operands, result, own)
+        use = SymbolicUse(call.op, call.op.check_attrs(claimed_attributes(kernel)), operands, result, own)
         proof = self._proof(use, kernel)
         self.general[kernel.name] = proof.notion
         self._note_bits(kernel.name, proof.notion, proof.small.proof.last_bits)
@@ -121,12 +127,25 @@ class KernelProofs:
             use = symbolic_use(op, example)
         except Invalid as wrong:
             return KernelProof(UNKNOWN, f"no symbols stand for its sizes: {wrong.message}")
-        key = f"{op.name} {dict(use.attrs)} {[str(t) for t in use.operands]}"
+        use = in_order(use)
+        key = spelled_use(use)
         if key not in self.small:
             self.small[key] = prove_small(use, POINTS)
         self.by[kernel.name] = READ
+        if self._is_shared(key, use, kernel):
+            self.by[kernel.name] = SHARED
+            return self.small[key].proof
         found = self._proof(replace(use, attrs=op.check_attrs(call.attrs)), kernel, self.small[key])
         return found.small.proof if found.holds else KernelProof(UNKNOWN, found.reason)
+
+    def _is_shared(self, key: str, use: SymbolicUse, kernel: PrimFunc) -> bool:
+        """Whether a kernel has the statements of one with symbols that is shown for all sizes; that is tried once."""
+        if key not in self.shared:
+            general = replace(use.kernel(), name=kernel.name)
+            alike = is_instance(kernel, general, use)
+            self.shared[key] = general, alike and self._proof(use, general, self.small[key]).holds
+        general, holds = self.shared[key]
+        return holds and is_instance(kernel, general, use)
 
     def _proof(self, use: SymbolicUse, kernel: PrimFunc, small: SmallProof | None = None) -> GeneralProof:
         """What is shown of a kernel as it is read; its text is kept."""

@@ -14,11 +14,20 @@ from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.instance import sizes_of_operands
 from assay.semantics.memory import Bounds
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
+from assay.semantics.scalar import Dim, Expr, Interner, Var as Symbol, evaluate_dim, substitute
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten, symbols
 from assay.verify.trials.batch import stores
-from assay.verify.trials.sizes import Sizes, SizesToTry, kernel_at, numbers_in, sizes_to_try, told_point, told_sizes
+from assay.verify.trials.sizes import (
+    Sizes,
+    SizesToTry,
+    claimed_attributes,
+    kernel_at,
+    numbers_in,
+    sizes_to_try,
+    told_point,
+    told_sizes,
+)
 
 MOST = 1 << 22
 """Stores of a tensor function at sizes beyond which they are not tried."""
@@ -32,6 +41,8 @@ class KernelUse:
     call: Call
     scalars: Sequence[Dim] = ()
     bounds: Bounds = field(default_factory=dict)
+    agreed: bool = True
+    """Whether all calls of the tensor function hand it the sizes that stand in the attributes that it claims."""
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
@@ -77,6 +88,28 @@ def bound_symbols(kernel: PrimFunc, use: KernelUse, sizes: Sizes) -> dict[Symbol
     """The numbers of a tensor function's own symbols where those of its use have `sizes`."""
     found = sizes_of_operands(kernel, use.scalars, (*(a.type for a in use.call.args), use.call.type))
     return {s: evaluate_dim(d, sizes) for s, d in found.items()}
+
+
+def hands_claimed_sizes(kernel: PrimFunc, use: KernelUse) -> bool:
+    """Whether the attributes that a tensor function claims in its own symbols are, with what a call hands it for them,
+    those of the call."""
+    own = claimed_attributes(kernel)
+    if not any(True for _ in sizes_in(own.values())):
+        return True
+    found = sizes_of_operands(kernel, use.scalars, (*(a.type for a in use.call.args), use.call.type))
+    number = Interner()
+
+    def key(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(key, value))
+        return ("size", number(value)) if isinstance(value, Expr) else value
+
+    def there(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(there, value))
+        return substitute(value, found) if isinstance(value, Expr) else value
+
+    return all(key(there(v)) == key(use.call.attrs.get(k)) for k, v in own.items())
 
 
 def instance_at(kernel: PrimFunc, use: KernelUse, sizes: Sizes) -> tuple[PrimFunc, Call]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.lower.legalize.kernels.common import nest
-from assay.semantics.dtypes import FLOAT32
+from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.scalar import Expr, Var, apply, cast, const, select
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq, store
 from assay.verify.all_sizes.same import same_for_all_sizes
@@ -55,6 +55,46 @@ def test_a_fused_function_is_its_calls_for_all_sizes() -> None:
 )
 def test_a_fused_function_that_is_not_its_calls(value: Callable[..., Expr]) -> None:
     assert not same_for_all_sizes(CALLS, fused(value)).holds
+
+
+# --- a step that may trap, guarded so that it does not ----------------------------------------------------------------
+
+WHOLE = Buffer("out", (N, M), INT32)
+
+
+def held(x: Expr) -> Expr:
+    """A number that int32 holds, or 0: the cast never traps."""
+    return cast(select(apply("and", x > -2.0, x < 256.0), x, const(0.0, FLOAT32)), INT32)
+
+
+def casting(*body: Stmt) -> PrimFunc:
+    whole = seq(*body)
+    return PrimFunc("f", (X, Y, WHOLE), 1, Allocate(MIDDLE, whole) if len(body) > 1 else whole)
+
+
+SUMS = nest("i", (N, M), lambda *i: store(MIDDLE, i, X[i] + Y[i]))
+CASTS = casting(SUMS, nest("i", (N, M), lambda *i: store(WHOLE, i, held(MIDDLE[i]))))
+
+
+def test_a_guarded_cast_behind_a_sum_is_its_calls() -> None:
+    assert same_for_all_sizes(CASTS, casting(nest("i", (N, M), lambda *i: store(WHOLE, i, held(X[i] + Y[i]))))).holds
+    assert same_for_all_sizes(CASTS, CASTS).holds
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [nest("i", (N, M), lambda *i: store(WHOLE, i, cast(X[i] + Y[i], INT32)))],
+        [nest("i", (N, M), lambda *i: store(WHOLE, i, held(X[i])))],
+        [SUMS, nest("i", (N, M), lambda *i: store(WHOLE, i, held(MIDDLE[i]))),
+         nest("i", (N, M), lambda *i: store(WHOLE, i, held(MIDDLE[i])))],
+        [SUMS, nest("i", (N, M), lambda *i: store(MIDDLE, i, cast(cast(X[i], INT32), FLOAT32))),
+         nest("i", (N, M), lambda *i: store(WHOLE, i, held(MIDDLE[i])))],
+    ],
+    ids=["a cast without its guard", "a cast of another number", "a cast that is done twice", "a cast for nothing"],
+)  # fmt: skip
+def test_a_cast_that_is_not_that_of_the_calls(body: list[Stmt]) -> None:
+    assert not same_for_all_sizes(CASTS, casting(*body)).holds
 
 
 def test_a_workspace_that_is_too_small_is_refused() -> None:

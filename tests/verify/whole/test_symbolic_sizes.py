@@ -193,7 +193,7 @@ def test_a_model_that_traps_at_all_sizes_is_lowered_and_compare_says_so(
 ) -> None:
     assert assay(monkeypatch, "check", saved(picking(10**6), tmp_path)) == 2
     out = capsys.readouterr()
-    assert "input.C7" in out.err and "c checked" in " ".join(out.out.split())
+    assert "input.C7" in out.err and "c proved" in " ".join(out.out.split())
 
 
 def test_a_choice_of_other_sizes_is_planned_and_judged_at_numbers(

@@ -22,10 +22,12 @@ from assay.verify.c.reading.entry import EntryReader
 from assay.verify.c.reading.expressions import ScalarTerms, nowhere, routine_term
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
-from assay.verify.c.reading.kernel import KernelReader, KernelReading
+from assay.verify.c.reading.kernel import KernelReader
+from assay.verify.c.reading.kernel_reading import KernelReading
 from assay.verify.c.reading.parse import CFile, Parsed, read_file
-from assay.verify.c.reading.preprocess import NoConfiguration, NotRead, Preprocessor
+from assay.verify.c.reading.preprocess import Differs, NoConfiguration, NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised
+from assay.verify.c.reading.sizes import EntrySizes
 from assay.verify.c.reading.terms import Interval, TermTable
 from assay.verify.proof_texts import keeping, note_proof
 
@@ -68,6 +70,8 @@ class ReadBack:
     kernels: dict[str, str | None] = field(default_factory=dict)
     calls: int = 0
     entry: str = ""
+    differs: bool = False
+    """Whether the entry was read, and is certain to do something else than the program."""
     asked: int = 0
     texts: dict[str, str] | None = None
     """Where the texts of proofs are kept."""
@@ -211,12 +215,15 @@ class _Configuration:
     def run(self, file: CFile) -> None:
         """Read entry and kernels."""
         self.functions = Functions(file, TermTable(), Recognised(routine_term, self.reproducible))
-        entry = EntryReader(file, self.source, self.module, self.kernel)
+        sizes = EntrySizes(self.functions, self.source, self.module.program)
+        entry = EntryReader(file, self.source, self.module, self.kernel, sizes)
         try:
             with keeping(self.total.texts, "c-entry"):
                 note_proof("the arguments and places of each call are those of the plan")
                 entry.compare()
         except NotRead as why:
+            if isinstance(why, Differs) and not self.total.differs:
+                self.total.entry, self.total.differs = str(why), True
             self.total.entry = self.total.entry or str(why)
             self.pair(file)
         self.total.calls = min(self.total.calls, entry.shown) if self.reproducible else entry.shown

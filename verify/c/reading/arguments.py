@@ -15,6 +15,9 @@ from assay.semantics.module import Module, Program
 from assay.verify.c.reading.contents import NUMPY, element_bytes
 from assay.verify.c.reading.parse import SYSTEM, CFile
 from assay.verify.c.reading.preprocess import NotRead
+from assay.verify.c.reading.sizes import EntrySizes
+from assay.verify.c.reading.terms import Term
+from assay.verify.c.reading.values import CNode
 
 _OVERLAP = """
 static int @_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
@@ -28,12 +31,13 @@ static int @_overlap(const void *a, size_t a_bytes, const void *b, size_t b_byte
 }
 """
 _CHECK = """
-static enum @_status @_check(const void *const *buffers)
+static enum @_status @_check(const void *const *buffersPLAN)
 {
-    static const size_t bytes[ROWS] = {BYTES};
+    STATIC const size_t bytes[ROWS] = {BYTES};
     static const size_t align[ROWS] = {ALIGN};
     size_t i;
     size_t j;
+    UNUSED
     TABLES
     for (i = 0; i < ROWSu; ++i) {
         if (buffers[i] == NULL && bytes[i] != 0u) {
@@ -77,27 +81,52 @@ class ArgumentCheck:
     functions: Mapping[str, str]
 
 
-def argument_check(source: CSource, program: Program, module: Module, file: CFile) -> ArgumentCheck:
+def argument_check(source: CSource, program: Program, module: Module, file: CFile, sizes: EntrySizes) -> ArgumentCheck:
     """What the check of the arguments has to be."""
-    written = [(a.name, a.type.nbytes, a.type.dtype.itemsize) for a in source.outputs if not a.workspace]
+    written = [(a.name, sizes.bytes_of(a.type), a.type.dtype.itemsize) for a in source.outputs if not a.workspace]
     for w in source.workspaces:
         pool = next((p for p in program.pools if p.name == w.pool), None)
-        if pool is None or w.nbytes != program.sizes.get(w.pool, 0) or w.alignment < pool.alignment:
+        handed = sizes.is_planned or w.nbytes == program.sizes.get(w.pool, 0)
+        if pool is None or not handed or w.alignment < pool.alignment:
             raise NotRead(f"the workspace {w.name} is none of the program")
-        written.append((w.name, program.sizes.get(w.pool, 0), w.alignment))
-    for slot in program.pooled:
-        if slot.place != "constant" and (
-            slot.offset is None or slot.offset + slot.nbytes > program.sizes[program.pool_of(slot).name]
-        ):
-            raise NotRead(f"{slot.name} is not inside of its workspace")
-    read = [(a.name, a.type.nbytes, a.type.dtype.itemsize) for a in source.inputs if not a.workspace]
+        written.append((w.name, sizes.pool_size(w.pool), w.alignment))
+    placed = [s for s in program.pooled if s.place != "constant"]
+    outside = sizes.first_open([(sizes.inside(s), f"{s.name} is not inside of its workspace") for s in placed])
+    if outside:
+        raise NotRead(outside)
+    read = [(a.name, sizes.bytes_of(a.type), a.type.dtype.itemsize) for a in source.inputs if not a.workspace]
     for side, names in ((source.inputs, program.inputs), (source.outputs, program.outputs)):
         if [a.slot for a in side] != list(names) or any(a.type != program.slots[a.slot].type for a in side):
             raise NotRead("the arguments are not those of the program")
     rows = written + read
     if source.weights is not None:
-        rows.append(("weights", source.weights.nbytes, source.weights.alignment))
-    return ArgumentCheck([n for n, _, _ in rows], _texts(source, rows, len(written), _tables(program, module, file)))
+        rows.append(("weights", sizes.ours.math.whole(source.weights.nbytes), source.weights.alignment))
+    texts = _byte_texts([(n, b) for n, b, _ in rows], file, sizes)
+    lines = [(text, align) for text, (_, _, align) in zip(texts, rows, strict=True)]
+    functions = _texts(source, lines, len(written), _tables(program, module, file), sizes.is_planned)
+    return ArgumentCheck([n for n, _, _ in rows], functions)
+
+
+def _byte_texts(rows: Sequence[tuple[str, Term]], file: CFile, sizes: EntrySizes) -> list[str]:
+    """The bytes of each argument as text: a number, or what the check of the file has there, which has to be that."""
+    from pycparser import c_generator
+
+    found: list[CNode] = []
+    function = file.functions.get(f"{sizes.name}_check")
+    if sizes.is_planned and function is not None:
+        for node in function.tree.body.block_items:
+            if type(node).__name__ == "Decl" and node.name == "bytes" and type(node.init).__name__ == "InitList":
+                found = list(node.init.exprs)
+        if len(found) != len(rows):
+            raise NotRead(f"the check of the arguments has {len(found)} sizes")
+    texts = []
+    for i, (name, bytes_) in enumerate(rows):
+        if not found:
+            texts.append(f"{bytes_.value}u" if bytes_.value < 1 << 32 else f"{bytes_.value}ull")
+            continue
+        sizes.require_same(found[i], bytes_, f"the bytes of {name}")
+        texts.append(str(c_generator.CGenerator().visit(found[i])))
+    return texts
 
 
 def _tables(program: Program, module: Module, file: CFile) -> list[tuple[str, int]]:
@@ -108,10 +137,12 @@ def _tables(program: Program, module: Module, file: CFile) -> list[tuple[str, in
 
 
 def _texts(
-    source: CSource, rows: Sequence[tuple[str, int, int]], written: int, tables: Sequence[tuple[str, int]]
+    source: CSource, rows: Sequence[tuple[str, int]], written: int, tables: Sequence[tuple[str, int]], planned: bool
 ) -> dict[str, str]:
-    text = _CHECK.replace("BYTES", ", ".join(f"{n}u" if n < 1 << 32 else f"{n}ull" for _, n, _ in rows))
-    text = text.replace("ALIGN}", ", ".join(f"{a}u" for _, _, a in rows) + "}")
+    text = _CHECK.replace("BYTES", ", ".join(n for n, _ in rows))
+    text = text.replace("ALIGN}", ", ".join(f"{a}u" for _, a in rows) + "}")
+    text = text.replace("STATIC", "" if planned else "static").replace("UNUSED", "(void)plan;" if planned else "")
+    text = text.replace("PLAN", ", const struct @_plan *plan" if planned else "")
     text = text.replace("TABLES", _TABLES if tables else "").replace("ADDRESSES", _ADDRESSES if tables else "")
     text = text.replace("NAMES", ", ".join(n for n, _ in tables)).replace(
         "ALIGNS", ", ".join(f"{a}u" for _, a in tables)

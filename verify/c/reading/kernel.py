@@ -17,10 +17,12 @@ from assay.semantics.scalar import Var
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arith import Arithmetic
+from assay.verify.c.reading.carried import carried_in
 from assay.verify.c.reading.contents import content_key, element_bytes
 from assay.verify.c.reading.expressions import ScalarTerms, storage_of
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
+from assay.verify.c.reading.kernel_reading import BlockFrame, KernelReading
 from assay.verify.c.reading.parse import CFunction, c_type, points_to_const
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.statements import (
@@ -41,30 +43,6 @@ Event: TypeAlias = tuple[str, Any]
 """What both sides have to do alike: for, if, while, store, else, close, end."""
 
 
-@dataclass(frozen=True)
-class KernelReading:
-    """A kernel that was read: which buffer each parameter is, by role and number, and which are restrict."""
-
-    buffers: tuple[tuple[str, int], ...]
-    restrict: tuple[bool, ...]
-    stores: tuple[bool, ...]
-    asked: int
-    sizes: tuple[Var, ...] = ()
-    """The symbols that it is handed behind the pointers."""
-    types: tuple[str, ...] = ()
-    """The types of its parameters."""
-
-
-@dataclass
-class _Frame:
-    """What holds around a block: facts of both sides, and what names mean in C."""
-
-    ours: Facts
-    theirs: Facts
-    values: dict[str, CValue]
-    arrays: dict[str, Memory]
-
-
 @dataclass
 class KernelReader:
     """Follows one function of the file and one tensor function."""
@@ -77,12 +55,16 @@ class KernelReader:
     """Where its symbols and scalars lie at all calls."""
     tir: Worklist[Any] = field(default_factory=lambda: Worklist([]))
     c: Worklist[Any] = field(default_factory=lambda: Worklist([]))
-    frames: list[_Frame] = field(default_factory=list)
+    frames: list[BlockFrame] = field(default_factory=list)
     memories: dict[tensor.Buffer, Memory] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
     conditions: list[Term] = field(default_factory=list)
     used: list[tensor.Buffer] = field(default_factory=list)
     sizes: list[Var] = field(default_factory=list)
+    parts: list[tensor.For] = field(default_factory=list)
+    """Loops that were tried in another order."""
+    moved: list[tensor.Buffer] = field(default_factory=list)
+    """What is stored to in loops that the text has in another order."""
     depths: dict[str, int] = field(default_factory=dict)
     """In how many blocks a variable of the text, or a cell, begins."""
 
@@ -241,6 +223,8 @@ class KernelReader:
                     indices = [ours.value(i) for i in stmt.indices]
                     value = ours.value(stmt.value)
                     memory, index = ours.element(stmt.buffer, indices)
+                    if stmt.buffer in self.moved and ours.obligations:
+                        raise NotRead(f"loops around {stmt.buffer.name} are in another order, and it may trap")
                     if value.sort == "bool":
                         value = ours.math.number(value)
                     return ("store", (stmt.buffer, memory, index, value))
@@ -345,7 +329,9 @@ class KernelReader:
     def open(self) -> None:
         """A block begins."""
         scope = self.theirs.scope
-        self.frames.append(_Frame(self.ours.math.facts, self.theirs.math.facts, dict(scope.values), dict(scope.arrays)))
+        self.frames.append(
+            BlockFrame(self.ours.math.facts, self.theirs.math.facts, dict(scope.values), dict(scope.arrays))
+        )
         self.ours.math.facts = self.ours.math.facts.copy()
         self.theirs.math.facts = self.theirs.math.facts.copy()
 
@@ -386,7 +372,13 @@ class KernelReader:
         if not is_fixed(bound, self.theirs):
             raise NotRead(f"the bound of the loop {name} may change in it")
         value = self.theirs.value(bound)
-        nest = self.nest(stmt, extent, value.term)
+        try:
+            nest = self.nest(stmt, extent, value.term)
+        except NotRead:
+            if self.carry(stmt):
+                self.c.add([node])  # it is held against the other order
+                return
+            raise
         require_bound(name, of, value, self.theirs)
         self.open()
         place = self.ours.math.whole(0)
@@ -421,6 +413,21 @@ class KernelReader:
             return loops
         self.require_equal(extent, wanted, f"the extent of the loop {outer.var.name}")
         return loops[:1]
+
+    def carry(self, stmt: tensor.For) -> bool:
+        """Go on with the loops in another order, if that is the same: nobody else has the memory that is stored to."""
+        found = None if stmt in self.parts else carried_in(stmt)
+        if found is None or not self.is_alone(found[1].buffer):
+            return False
+        self.parts.append(stmt)
+        self.moved.append(found[1].buffer)
+        self.tir.add([found[0]])
+        return True
+
+    def is_alone(self, buffer: tensor.Buffer) -> bool:
+        """Whether a buffer is memory to which a restrict pointer leads."""
+        pointers = [r for _, t, r in self.function.params if t.endswith("*")]
+        return buffer in self.used and pointers[self.used.index(buffer)]
 
     def match_if(self, ours: tuple[Term, tensor.If], node: CNode) -> None:
         """Choices."""

@@ -50,8 +50,8 @@ class CFile:
     """The tables at the top of the file: type, number of elements, and the text of the elements."""
     pragmas: list[str] = field(default_factory=list)
     """Those that stand before the first function."""
-    structs: dict[str, list[str]] = field(default_factory=dict)
-    """The members of structures, in their order."""
+    structs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The members of structures and their types, in their order."""
     numbers: dict[str, int] = field(default_factory=dict)
     """Macros that are whole numbers."""
 
@@ -84,7 +84,7 @@ def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str
             case c_ast.Decl(type=c_ast.Enum()):
                 _enumerators(node.type, found)
             case c_ast.Decl(type=c_ast.Struct()) if node.type.decls:
-                found.structs[node.type.name] = [d.name for d in node.type.decls]
+                found.structs[node.type.name] = {d.name: c_type(d.type) for d in node.type.decls}
             case c_ast.Decl() if isinstance(node.type, c_ast.FuncDecl) or node.init is None:
                 pass  # a prototype, or a table that was cut out
             case c_ast.Typedef() | c_ast.Pragma():

@@ -30,6 +30,10 @@ class NotRead(Exception):
     """What the reader of C does not take, or what it found to be otherwise; nothing is shown of it."""
 
 
+class Differs(NotRead):
+    """What the text is certain to do otherwise than the program: another place, or another constant."""
+
+
 class NoConfiguration(NotRead):
     """The file itself refuses a configuration of macros: #error."""
 

@@ -93,3 +93,10 @@ def trap_status(file: CFile, macro: str, kind: str) -> int:
     """The status of a kind of trap, as the header names it; -1: there is none."""
     word = {"misaligned": "MISALIGNED_VIEW", "assertion": "ASSERT"}.get(kind, kind.upper().replace(" ", "_"))
     return file.constants.get(f"{macro}_TRAP_{word}", -1)
+
+
+def literal_number(node: CNode) -> int:
+    """A whole literal."""
+    if type(node).__name__ != "Constant":
+        raise NotRead("an offset of the entry is no number")
+    return int(node.value.rstrip("uUlL"), 0)

@@ -74,6 +74,8 @@ class Scope:
 
     values: dict[str, CValue] = field(default_factory=dict)
     arrays: dict[str, Memory] = field(default_factory=dict)
+    members: dict[tuple[str, str], CValue] = field(default_factory=dict)
+    """Of what pointers lead to, by the name of the pointer and that of the member."""
 
 
 Caller: TypeAlias = Callable[[str, Sequence[CValue]], CValue]
@@ -122,6 +124,8 @@ class Evaluator:
                 return self.ternary(node, found)
             case "ArrayRef":
                 return self.element(node, found)
+            case "StructRef":
+                return self.member(node)
             case "FuncCall" if node.name.name in LITERALS:
                 return self.typed(node)
             case "FuncCall":
@@ -190,6 +194,13 @@ class Evaluator:
         if name in self.constants:
             return CValue("int", self.math.whole(self.constants[name]))
         raise NotRead(f"{name} has no value here")
+
+    def member(self, node: CNode) -> CValue:
+        """A member of what a pointer leads to."""
+        key = (getattr(node.name, "name", ""), node.field.name)
+        if node.type != "->" or key not in self.scope.members:
+            raise NotRead(f"the member {node.field.name} has no value here")
+        return self.scope.members[key]
 
     def load(self, memory: Memory, index: tuple[Term, ...]) -> CValue:
         """What memory holds now."""
