@@ -27,6 +27,8 @@ class StageLine:
     holds: bool | None
     detail: str
     seconds: float
+    asked: tuple[tuple[str, str], ...] = ()
+    """What a solver was asked for it: what about, and the text, as SMT-LIB; the middle of a very long one is left out."""
 
 
 @dataclass(frozen=True)

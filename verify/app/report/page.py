@@ -128,12 +128,21 @@ def _stages(stages: Sequence[StageLine]) -> Iterator[str]:
         kind = "good" if s.holds else "bad" if s.holds is False else "unknown"
         yield (
             f'<tr><th scope="row">{html_escaped(s.name)}<td class="{kind}">{verdict}<td class="n">{s.seconds:.2f}'
-            f"<td>{html_escaped(s.did, 2000)}<td>{html_escaped(s.detail, 2000)}</tr>"
+            f"<td>{html_escaped(s.did, 2000)}<td>{html_escaped(s.detail, 2000)}{_asked(s)}</tr>"
         )
     yield "</tbody></table></div>"
     yield (
         "<p class=note>proved: for every input. checked: every claim of the stage, on its own output."
         " tested: on the inputs of this run.</p></section>"
+    )
+
+
+def _asked(stage: StageLine) -> str:
+    """What a solver was asked for a line, to be opened."""
+    return "".join(
+        f"<details><summary>what was asked: {html_escaped(about)}</summary><pre>{html_escaped(text, len(text))}</pre>"
+        "</details>"
+        for about, text in stage.asked
     )
 
 
