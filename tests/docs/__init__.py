@@ -1,4 +1,5 @@
-"""The generated pages of specs/: operators, labels, rows, the grammar, the scoreboard, and what findings say of the standard.
+"""The generated pages of specs/: operators, labels, rows, the grammar, the scoreboard, and
+what findings say of the standard.
 Chapter: specs/verify.md, "Generated pages".
 
 Each page is a function of the records, the sources or the tests, so that none is kept by hand. A page that is stale

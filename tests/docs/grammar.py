@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,14 @@ PAGE = "specs/grammar.md"
 
 HEAD = """# Grammar
 
-The texts that Assay reads and prints: graph functions and tensor functions in the words of TVMScript, and `A.` for what it lacks. What
-they mean is in [semantics, "Text"](semantics.md#text). A text is Python, which is read by Python's own parser and never run:
-what a name, a number, a call or a line is, Python says. Below `NAME` is a name, `?` behind a part means that it may be missing,
-`...` that there may be more of it, `|` is a choice, and `expr` is any expression.
+The texts that Assay reads and prints: graph functions and tensor functions in the words of TVMScript, and `A.` for what
+it lacks. What they mean is in [semantics, "Text"](semantics.md#text). A text is Python, which is read by Python's own
+parser and never run: what a name, a number, a call or a line is, Python says. Below `NAME` is a name, `?` behind a part
+means that it may be missing, `...` that there may be more of it, `|` is a choice, and `expr` is any expression.
 
-This page is generated: the tables from those of the parser, the productions from `tests/docs/grammar_parts.py`. Every example is
-read by a test, and another demands that the parser knows no word that is missing here.
+This page is generated: the tables from those of the parser, the productions from
+`tests/docs/grammar_parts.py`, which are written by hand. Every example is read by a test, and another demands that the
+parser knows no word that is missing here.
 """
 
 SIGNS = {
@@ -70,7 +71,7 @@ def _tables() -> Iterable[str]:
     yield "\n### Functions of scalars\n\n`T.NAME(...)`, and the operation that it is:\n\n"
     yield _table(("name", "is"), [(f"`T.{n}`", f"`{of}`".replace("|", "\\|")) for n, of in FUNCTIONS.items()])
     yield "\nWith an element type first: " + ", ".join(f"`T.{n}` (it{rest or ' alone'})" for n, rest in TYPED.items())
-    yield ".\nOperations of scalars are defined in [semantics, \"Intrinsics\"](semantics.md#intrinsics): "
+    yield '.\nOperations of scalars are defined in [semantics, "Intrinsics"](semantics.md#intrinsics): '
     yield _listed(INTRINSICS) + ".\n"
     yield "\n### Loops and axes\n\n"
     yield _table(("loop", "kind"), [(f"`{n}`" if n == "range" else f"`T.{n}`", kind) for n, kind in LOOPS.items()])
@@ -117,7 +118,9 @@ def words_of(root: Path) -> dict[str, str]:
 
 
 def _compared(node: ast.AST) -> list[ast.expr]:
-    flat: Callable[[ast.expr], list[ast.expr]] = lambda n: n.elts if isinstance(n, ast.Tuple | ast.Set) else [n]  # noqa: E731
+    def flat(part: ast.expr) -> list[ast.expr]:
+        return part.elts if isinstance(part, ast.Tuple | ast.Set) else [part]
+
     match node:
         case ast.MatchValue(value=value):
             return [value]

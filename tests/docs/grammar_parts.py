@@ -16,7 +16,7 @@ class Production:
 
 REMARKS = {
     "Graph functions": "Statements in their order are lets; inside `A.graph()` they name nodes, which have none.",
-    "Tensor functions": "The dialect that apache-tvm 0.27 prints, in block form and flat; older spellings are read too.",
+    "Tensor functions": "What apache-tvm 0.27 prints, in block form and flat; older spellings are read too.",
 }
 
 _MODULE = Production(
@@ -24,9 +24,11 @@ _MODULE = Production(
     """
 module     = ("@I.ir_module" | "@tvm.script.ir_module") "class" NAME ":" part... | function...
 before it  : NAME "=" ("TypeVar(" text ")" | "A.typevar(" text ")"), and imports
-part       = function | data | table | "A.infos({function: info})" | "metadata = tvm.ir.load_json(" text ")" | "I.module_attrs({...})" | "I.module_global_infos({...})"
+part       = function | data | table | "A.infos({function: info})" | "metadata = tvm.ir.load_json(" text ")"
+           | "I.module_attrs({...})" | "I.module_global_infos({...})"
            | "A.devices({name: device, ...})" | "A.beside(file, bytes)"
-table      = NAME "=" ("A.tensor(" dtype "," shape "," base64 ")" | "A.stored(" dtype "," shape "," offset "," sha256 ")")
+table      = NAME "=" ("A.tensor(" dtype "," shape "," base64 ")"
+           | "A.stored(" dtype "," shape "," offset "," sha256 ")")
            | "A.offsets({name: n, ...})"
 global info = "I.vdevice(" target "," id "," scope ")", in the list "vdevice" of I.module_global_infos
 """,
@@ -92,18 +94,25 @@ def main(x: R.Tensor(("n", "m"), "float32"), s: R.Shape(["n"])) -> R.Tuple(R.Ten
 _EXPRESSIONS = Production(
     "expression",
     """
-expr       = NAME | number | "R.const(" number or list ("," dtype)? ")" | "R." operator "(" ... ")" | "A." operator "(" ... ")"
-           | "(" expr,... ")" | "R.tuple(" expr,... ")" | expr "[" n "]" | "R.TupleGetItem(" expr "," n ")" | expr sign expr
+expr       = NAME | number | "R.const(" number or list ("," dtype)? ")" | "R." operator "(" ... ")"
+           | "A." operator "(" ... ")"
+           | "(" expr,... ")" | "R.tuple(" expr,... ")" | expr "[" n "]" | "R.TupleGetItem(" expr "," n ")"
+           | expr sign expr
            | ("cls" | NAME) "." NAME "(" expr,... ")" | expr "(" expr,... ("," "type_args=(" type,... ")")? ")"
            | "R.call_tir(" function "," args ("," "out_ty=" type)? ")" | "R.call_tir_with_grad(...)"
-           | "R.call_packed(" name "," ... ")" | "R.call_pure_packed(...)" | "R.call_dps_packed(...)" | "R.call_dps_packed"
-           | "R.invoke_closure(f, args)" | "R.invoke_pure_closure(f, args)" | "R.assert_op(c, ...)" | "R.print(x, format=...)"
-           | "R.match_cast(" expr "," type ")" | "R.shape([" dim,... "])" | "R.shape_of(" expr ")" | "R.prim_value(" n ")"
+           | "R.call_packed(" name "," ... ")" | "R.call_pure_packed(...)" | "R.call_dps_packed(...)"
+           | "R.call_dps_packed"
+           | "R.invoke_closure(f, args)" | "R.invoke_pure_closure(f, args)" | "R.assert_op(c, ...)"
+           | "R.print(x, format=...)"
+           | "R.match_cast(" expr "," type ")" | "R.shape([" dim,... "])" | "R.shape_of(" expr ")"
+           | "R.prim_value(" n ")"
            | "R.null_value()" | "R.dtype(" text ")" | "R.str(" text ")" | "metadata[" name "][" n "]"
            | "R.to_vdevice(x, device)" | "R.hint_on_device(x, R.device(type, id), scope)"
            | "np.array([...])" and numpy's asarray, where a constant stands
-own        = "A.let(v, value, body)" | "A.if_(c, a, b)" | "A.function((p, ...), body, type)" | "A.match(x, (pattern, body), ...)"
-           | "A.ref(x)" | "A.read(r)" | "A.write(r, x)" | "A.extern(" name "," type ")" | "A.global_(name)" | "A.op(name)"
+own        = "A.let(v, value, body)" | "A.if_(c, a, b)" | "A.function((p, ...), body, type)"
+           | "A.match(x, (pattern, body), ...)"
+           | "A.ref(x)" | "A.read(r)" | "A.write(r, x)" | "A.extern(" name "," type ")" | "A.global_(name)"
+           | "A.op(name)"
            | "A.on(x, device)" | "A.on_device(x, device, constrain_body=True, constrain_result=False)"
            | "A.device_copy(x, ...)" | "A.tensor(...)" | "A.stored(...)" | "R.relax.force_pure", an attribute
 pattern    = "A.any" | NAME | "(" pattern,... ")" | "A.made(" constructor "," pattern,... ")"
@@ -172,19 +181,27 @@ def scale(a: T.handle, y: T.Buffer((4,), "float32"), n: T.int64):
 _STATEMENTS = Production(
     "statement",
     """
-statement  = buffer "[" index,... "]" "=" scalar | NAME ": T.let[T." dtype "] =" scalar | NAME ": T." dtype "=" scalar | NAME "=" scalar
-           | "for" NAME,... "in" loop ":" statement... | "while" scalar ":" statement... | "if" scalar ":" statement... ("else:" ...)?
-           | "assert" scalar "," text | "T.evaluate(" scalar ")" | "T.assume(" scalar ")" | "T.buffer_store(buffer, value, [index])"
-           | "with T.LetStmt(" scalar ") as" NAME ":" ... | "with T.Assert(...):" ... | "with T.attr(...):" ... | block | buffer
+statement  = buffer "[" index,... "]" "=" scalar | NAME ": T.let[T." dtype "] =" scalar
+           | NAME ": T." dtype "=" scalar | NAME "=" scalar
+           | "for" NAME,... "in" loop ":" statement... | "while" scalar ":" statement...
+           | "if" scalar ":" statement... ("else:" ...)?
+           | "assert" scalar "," text | "T.evaluate(" scalar ")" | "T.assume(" scalar ")"
+           | "T.buffer_store(buffer, value, [index])"
+           | "with T.LetStmt(" scalar ") as" NAME ":" ... | "with T.Assert(...):" ... | "with T.attr(...):" ...
+           | block | buffer
            | "cls." NAME "(" argument,... ")" | call
-loop       = "range(" scalar,... ")" | "T.grid(" scalar,... ")" | "T.serial(" ... "annotations={...}, step=n)" | "T.parallel" | ...
+loop       = "range(" scalar,... ")" | "T.grid(" scalar,... ")" | "T.serial(" ... "annotations={...}, step=n)"
+           | "T.parallel" | ...
            | "T.thread_binding(" ... ")", which is refused: there are no threads
-buffer     = NAME "= T.alloc_buffer(" shape "," dtype "," scope ")" | "T.decl_buffer(..., data=A.data, strides=..., elem_offset=...,
-             scope=..., read_only=True)" | "T.buffer_decl" | "T.allocate" | "T.allocate_const" | "T.alloc_local" | "T.alloc_shared"
+buffer     = NAME "= T.alloc_buffer(" shape "," dtype "," scope ")"
+           | "T.decl_buffer(..., data=A.data, strides=..., elem_offset=...,
+             scope=..., read_only=True)" | "T.buffer_decl" | "T.allocate" | "T.allocate_const" | "T.alloc_local"
+           | "T.alloc_shared"
            | NAME "= A.view(" dtype or shape ")"
 call       = "T.call_packed(" name "," argument,... ")" | "T.call_cpacked" | "T.call_pure_packed"
            | "T.call_extern(" dtype "," name "," argument,... ")" | "T.call_pure_extern"
-argument   = buffer | buffer ".data" | scalar | text | "T.address_of(B[i])" | "T.tvm_access_ptr(...)" | "T.tvm_stack_make_array(...)"
+argument   = buffer | buffer ".data" | scalar | text | "T.address_of(B[i])" | "T.tvm_access_ptr(...)"
+           | "T.tvm_stack_make_array(...)"
 """,
     """
 @T.prim_func
@@ -206,8 +223,10 @@ _BLOCKS = Production(
     """
 block      = "with T.sblock(" name? "):" | "with T.block(" name? "):", in it:
              NAME "= T.axis." kind "(" dom "," scalar ")" | NAME,... "= T.axis.remap(" kinds ",[" scalar,... "])"
-           | "T.reads(" region,... ")" | "T.writes(" region,... ")" | "T.where(" scalar ")" | "with T.init():" statement...
-           | "T.sblock_attr({...})" | "T.block_attr({...})" | NAME "= T.sblock_alloc_buffer(...)" | NAME "= T.match_buffer(region, ...)"
+           | "T.reads(" region,... ")" | "T.writes(" region,... ")" | "T.where(" scalar ")"
+           | "with T.init():" statement...
+           | "T.sblock_attr({...})" | "T.block_attr({...})" | NAME "= T.sblock_alloc_buffer(...)"
+           | NAME "= T.match_buffer(region, ...)"
 dom        = extent | "(" first "," stop ")" | "T.Range(" first "," stop ")"
 region     = buffer "[" (index | first ":" stop),... "]"
 """,
@@ -230,10 +249,13 @@ _SCALARS = Production(
     """
 scalar     = number | NAME | buffer "[" index,... "]" | scalar sign scalar | "-" scalar | "not" scalar
            | scalar "and" scalar | scalar "or" scalar | scalar "if" scalar "else" scalar | scalar ".astype(" dtype ")"
-           | "T." dtype "(" number ")" | "T." function "(" scalar,... ")" | "T.boolean(" ... ")" | "T.float32(" '"inf"' or '"nan"' ")"
-           | "T.if_then_else(c, a, b)" | "T.Select(c, a, b)" | "T.likely(c)" | "T.Cast(" dtype "," scalar ")" | "T.reinterpret(...)"
+           | "T." dtype "(" number ")" | "T." function "(" scalar,... ")" | "T.boolean(" ... ")"
+           | "T.float32(" '"inf"' or '"nan"' ")"
+           | "T.if_then_else(c, a, b)" | "T.Select(c, a, b)" | "T.likely(c)" | "T.Cast(" dtype "," scalar ")"
+           | "T.reinterpret(...)"
            | "T.max_value(" dtype ")" | "T.min_value(" dtype ")" | "T.infinity(" dtype ")" | "T.q_multiply_shift(...)"
-           | "T.q_multiply_shift_per_axis(...)" | "T.ceildiv(a, b)" | "T.ldexp(x, n)" | "abs", "min", "max", "int", "float" of Python
+           | "T.q_multiply_shift_per_axis(...)" | "T.ceildiv(a, b)" | "T.ldexp(x, n)"
+           | "abs", "min", "max", "int", "float" of Python
 index      = scalar | "T.Ramp(first, step, lanes)" | first ":" stop (":" step)?
 lanes      = "T.Broadcast(v, lanes)" | "T.Shuffle([...], [...])" | "T.Ramp(...)"
 """,

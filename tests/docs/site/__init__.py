@@ -1,4 +1,4 @@
 """The site: what stands under specs/, as HTML (specs/verify.md, "Site").
 
-    python -m tests.docs.site -o site
+python -m tests.docs.site -o site
 """

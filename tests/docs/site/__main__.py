@@ -1,4 +1,7 @@
-"""`python -m tests.docs.site -o DIR` writes the site. Exit codes: 0 written, 1 something is amiss in it, 2 it cannot be."""
+"""`python -m tests.docs.site -o DIR` writes the site.
+
+Exit codes: 0 written, 1 something is amiss in it, 2 it cannot be written.
+"""
 
 from __future__ import annotations
 

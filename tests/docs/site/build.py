@@ -23,7 +23,8 @@ SETTINGS: dict[str, Any] = {
     "myst_heading_anchors": 6,
     # what stands in the pages is plain Markdown, as it is read beside the sources too
     "myst_disable_syntax": "myst_role,myst_line_comment,myst_target,myst_block_break",
-    "suppress_warnings": "myst.header,misc.highlighting_failure,toc.excluded",
+    # app: what a second build in one process finds already there
+    "suppress_warnings": "myst.header,misc.highlighting_failure,toc.excluded,app",
 }
 """What Sphinx is told; there is no conf.py."""
 

@@ -32,7 +32,9 @@ PARTS = {
 }
 """What stands beside every page, under which heading."""
 
-LINK = re.compile(r"(?P<code>`+)(?!`).*?(?P=code)|\[(?P<words>(?:[^\[\]`\n]|`[^`\n]*`|\[[^\[\]\n]*\])+)\]\((?P<to>[^)\s]+)\)")
+LINK = re.compile(
+    r"(?P<code>`+)(?!`).*?(?P=code)|\[(?P<words>(?:[^\[\]`\n]|`[^`\n]*`|\[[^\[\]\n]*\])+)\]\((?P<to>[^)\s]+)\)"
+)
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 
 
@@ -132,7 +134,7 @@ def _findings(texts: Mapping[str, str]) -> str:
         programs = set(re.findall(rf"\({re.escape(place.removesuffix('.md'))}/\w+\.py\)", texts[page]))
         rows.append(f"| [{name}]({place}) | {len(programs)} |")
     return (
-        "# Findings\n\nWhat was found in other tools, each with its smallest program, which says what is given and what is"
-        " right.\nThe programs run as tests wherever the tool is installed.\n\n| in | programs |\n|---|---|\n"
+        "# Findings\n\nWhat was found in other tools, each with its smallest program, which says what is given and what"
+        " is right.\nThe programs run as tests wherever the tool is installed.\n\n| in | programs |\n|---|---|\n"
         + "\n".join(rows) + "\n" + _toctree(tuple(p.removesuffix(".md") for p in pages))
     )  # fmt: skip

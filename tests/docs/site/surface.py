@@ -14,7 +14,9 @@ import assay
 
 def surface_page() -> str:
     """The page, as Markdown."""
-    head = "# import assay\n\nEvery name that `import assay` offers, with what it says of itself. They stay as they are:\n"
+    head = (
+        "# import assay\n\nEvery name that `import assay` offers, with what it says of itself. They stay as they are:\n"
+    )
     head += "[the policy](verify.md#from-python).\n"
     names = [name for name in assay.__all__ if name != "__version__"]
     return head + "".join(part for name in names for part in _entry(name, getattr(assay, name)))

@@ -39,6 +39,7 @@ def served(site: Path) -> Iterator[str]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture
@@ -76,14 +77,15 @@ def test_the_anchor_of_a_rule_works(served: str, browser: Chromium) -> None:
 
 def test_a_page_with_a_link_to_nowhere_is_found(tmp_path: Path) -> None:
     pytest.importorskip("furo", reason="the site needs the extra docs")
-    pages = {"index.md": "# A\n\n[b](b.md) [c](#gone)\n", "b.md": "---\norphan: true\n---\n# B\n\n[up](index.md#a)\n"}
+    other = "---\norphan: true\n---\n# B\n\n[up](index.md#a)\n"
+    pages = {"index.md": "# A\n\n[b](b.md) [c](#gone)\n", "b.md": other}
     found = html_of(pages, tmp_path)
     assert len(found) == 1 and "gone" in found[0]
     assert len(html_of({**pages, "index.md": "# A\n\n[b](c.md)\n"}, tmp_path)) == 1
 
 
-PAGES = ("index", "semantics", "verify", "labels", "grammar", "api", "operators/nn.softmax", "findings/index", "guides/bug",
-         "scoreboard", "museum")  # fmt: skip
+PAGES = ("index", "semantics", "verify", "labels", "grammar", "api", "operators/nn.softmax", "findings/index",
+         "guides/bug", "scoreboard", "museum")  # fmt: skip
 
 
 def test_a_phone_is_not_scrolled_sideways(served: str, browser: Chromium) -> None:

@@ -15,10 +15,10 @@ from tests.places import ROOT
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     texts = {
-        "README.md": "[a](specs/a.md#m1.1), [b](specs/a.md#a-b), [found](specs/findings), [code](verify/x.py), [l](LICENSE)",
-        "specs/a.md": '# A b\n\n<a id="m1.1"></a>M1.1 [up](../README.md), [here](#m1.1), `[no](a.md)`\n\n    [code](a.md)\n',
+        "README.md": "[a](specs/a.md#m1.1), [b](specs/a.md#a-b), [found](specs/findings), [code](x.py), [l](LICENSE)",
+        "specs/a.md": '# A b\n\n<a id="m1.1"></a>[up](../README.md), [here](#m1.1), `[no](a.md)`\n\n    [code](a.md)\n',
         "specs/operators.md": "# Operators\n",
-        "specs/findings/tool-1.md": "# tool 1\n\n- [R.split(x, [3])](tool-1/01_tanh_of_nan.py)\n\n```text\n[x](gone.md)\n```\n",
+        "specs/findings/tool-1.md": "# tool 1\n[R.split(x, [3])](tool-1/01_tanh_of_nan.py)\n\n```\n[x](gone.md)\n```\n",
         "specs/findings/tool-1/01_tanh_of_nan.py": '"""Tanh."""\nprint(1)\n',
         "specs/devices/plain.txt": "one\n",
     }

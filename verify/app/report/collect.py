@@ -44,7 +44,13 @@ def collect(
     lines = list(lines)
     stages = tuple(
         StageLine(
-            x.stage, x.did, x.evidence.word, x.evidence.holds, x.evidence.detail, x.seconds, asked(x.stage, queries or {})
+            x.stage,
+            x.did,
+            x.evidence.word,
+            x.evidence.holds,
+            x.evidence.detail,
+            x.seconds,
+            asked(x.stage, queries or {}),
         )  # fmt: skip
         for x in lines
     )

@@ -1,6 +1,7 @@
 """A report as one HTML page that needs nothing beside it (specs/verify.md).
 
-Everything stands in the page as text, pictures and tables; `page.js` only adds hovering, zooming and sorting.
+Everything stands in the page as text, pictures and tables; the scripts only add hovering, zooming, colours,
+sorting and finding.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ MOST = 20_000
 LARGE = 2000
 """From so many rows on a table is closed at first: a browser lays it out when it is opened."""
 
+SCRIPTS = ("page.js", "map.js", "tables.js")
+"""Parts of one function, in this order. The page says all it has to say without them."""
+
 FEW = 12
 """How many buffers of a step are named in the table of steps."""
 
@@ -42,7 +46,8 @@ def page(report: CheckReport) -> str:
         *(_steps(report) if report.steps else ()),
     ]
     here = files("assay.verify.app.report")
-    css, script = ((here / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    css, *scripts = ((here / name).read_text("utf-8") for name in ("page.css", *SCRIPTS))
+    script = "".join(["'use strict';\n(() => {\n", *scripts, "})();\n"])
     return "\n".join([
         MARK,
         '<html lang="en"><head><meta charset="utf-8">',

@@ -188,7 +188,8 @@ def test_bytes_are_zoomed_alone(tmp_path: Path) -> None:
       const down = view(), others = all('svg.map .inner')[1].getAttribute('viewBox');
       press('More bytes'); press('More bytes');
       const more = view(), map = one('svg.map'), r = map.getBoundingClientRect();
-      const wheel = (shiftKey) => !map.dispatchEvent(new WheelEvent('wheel', {bubbles: true, cancelable: true, deltaY: -100,
+      const wheel = (shiftKey) => !map.dispatchEvent(new WheelEvent('wheel', {bubbles: true, cancelable: true,
+        deltaY: -100,
         shiftKey, clientX: r.left + r.width / 2, clientY: r.top + r.height / 2}));
       return {whole, fewer, up, down, more, others, plain: wheel(false), shifted: wheel(true), wheeled: view()};
     """
@@ -203,10 +204,14 @@ def test_bytes_are_zoomed_alone(tmp_path: Path) -> None:
 def test_a_buffer_is_found_on_the_map(tmp_path: Path) -> None:
     script = """
       const input = one('.tools .find');
-      const enter = (shiftKey = false) => { input.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', shiftKey})); return say(); };
-      const write = (words) => { input.value = words; input.dispatchEvent(new Event('input')); return all('.found').map((p) => p.id); };
-      const found = write('FLAG'), count = input.parentElement.nextSibling.textContent, pale = one('svg.map').matches('.searching');
-      const first = enter(), hot = all('path.hot').map((p) => p.id), view = one('svg.map .inner').getAttribute('viewBox');
+      const enter = (shiftKey = false) => { input.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter',
+        shiftKey})); return say(); };
+      const write = (words) => { input.value = words; input.dispatchEvent(new Event('input'));
+        return all('.found').map((p) => p.id); };
+      const found = write('FLAG'), count = input.parentElement.nextSibling.textContent,
+        pale = one('svg.map').matches('.searching');
+      const first = enter(), hot = all('path.hot').map((p) => p.id),
+        view = one('svg.map .inner').getAttribute('viewBox');
       const kernel = write('load'), none = write('nothing of this name'), silent = enter();
       input.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}));
       return {found, count, pale, first, hot, view, kernel, none, silent, after: one('svg.map').matches('.searching')};
@@ -219,7 +224,8 @@ def test_a_buffer_is_found_on_the_map(tmp_path: Path) -> None:
 
 def test_a_map_is_read_with_keys(tmp_path: Path) -> None:
     script = """
-      const map = one('svg.map'), key = (k) => map.dispatchEvent(new KeyboardEvent('keydown', {key: k, cancelable: true, bubbles: true}));
+      const map = one('svg.map'), key = (k) => map.dispatchEvent(new KeyboardEvent('keydown', {key: k,
+        cancelable: true, bubbles: true}));
       const view = () => one('svg.map .inner').getAttribute('viewBox'), first = view();
       key('+');
       const zoomed = view();
@@ -229,7 +235,8 @@ def test_a_map_is_read_with_keys(tmp_path: Path) -> None:
       key('p');
       const before = say().split('\\n')[0];
       key('Enter');
-      return {stop: map.tabIndex, first, zoomed, back, seen, before, hash: location.hash, live: one('#tip').getAttribute('role')};
+      return {stop: map.tabIndex, first, zoomed, back, seen, before, hash: location.hash,
+        live: one('#tip').getAttribute('role')};
     """
     got = browse(tmp_path, page(report_of(rich())), script)
     assert got["stop"] == 0 and got["live"] == "status" and got["zoomed"] != got["first"] == got["back"]
@@ -241,7 +248,7 @@ def test_colours_by_operator_and_device(tmp_path: Path) -> None:
     script = """
       const choice = one('.tools select'), legend = one('.legend.hues');
       const choose = (v) => { choice.value = v; choice.dispatchEvent(new Event('change'));
-        return all('svg.map')[0].querySelectorAll('path.hue').length && [...legend.children].map((l) => l.textContent); };
+        return one('svg.map path.hue') && [...legend.children].map((l) => l.textContent); };
       const fill = () => getComputedStyle(one('#m5')).fill;
       const kind = fill(), operators = choose('operator'), operator = fill(), devices = choose('device');
       choose('kind');
