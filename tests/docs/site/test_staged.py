@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 import assay
+from tests.docs.site.__main__ import main
 from tests.docs.site.staged import staged
 from tests.docs.site.surface import surface_page
 from tests.places import ROOT
@@ -61,3 +63,11 @@ def test_the_page_of_the_surface_has_every_name() -> None:
         said = getattr(assay, name).__doc__ if name not in ("__version__", "verify") else None
         assert said is None or said.strip().splitlines()[0] in page
     assert "assay.load(" in page and "'" not in page.partition("## load")[2].partition("```\n")[0]
+
+
+def test_without_the_generator_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "furo", None)
+    assert main(["-o", str(tmp_path)]) == 2
+    assert "pip install '.[docs]'" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
