@@ -50,7 +50,7 @@ def collect(
             x.evidence.holds,
             x.evidence.detail,
             x.seconds,
-            asked(x.stage, queries or {}),
+            questions_of(x.stage, queries or {}),
         )  # fmt: skip
         for x in lines
     )
@@ -66,7 +66,7 @@ def collect(
     return report if said is None else replace(report, refutation=refutation(report, said))
 
 
-def asked(stage: str, queries: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def questions_of(stage: str, queries: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """The texts that are about a stage, those of its kernels too, each of bounded length."""
     found = [(about, text) for about, text in queries.items() if about == stage or about.startswith(f"{stage}-")]
     return tuple((about, _bounded(text)) for about, text in found)
