@@ -18,7 +18,7 @@ test quick campaign: export PYTHONDONTWRITEBYTECODE :=
 test quick campaign: export PYTHONPYCACHEPREFIX :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-fault test lint types quick bench campaign mutants docs wheel clean compiler
+.PHONY: help demo demo-fault test lint types quick bench campaign mutants docs site wheel clean compiler
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,16 +57,20 @@ campaign: $(READY) compiler ## the long random runs
 mutants: $(READY) compiler ## small faults in our own code, and which of them the tests notice: specs/mutants.md; goes on where it ended
 	$(BIN)/python -m tests.mutation --jobs $(JOBS) --write
 
-docs: $(READY) ## write the generated pages: specs/operators.md, specs/rows.md, specs/labels.md, specs/museum.md, specs/tour.md
+docs: $(READY) ## write the generated pages: specs/operators.md, specs/grammar.md, specs/rows.md, specs/labels.md, specs/museum.md, specs/tour.md
 	$(BIN)/python -m tests.docs .
 	$(BIN)/python -m tests.museum --write
 	$(BIN)/python -m tests.tour --write
+
+site: $(READY) ## build the site of what is under specs/ into site/, and say what leads nowhere
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m tests.docs.site -o site
 
 wheel: $(READY) ## build the wheel and the source archive into dist/
 	$(BIN)/python -m build
 
 clean: ## remove the environment, the caches and what was built
-	rm -rf $(VENV) build dist *.egg-info .src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find semantics interp lower verify tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # the model that comes with the onnx package, whose weights are one number over and over, with weights that show something

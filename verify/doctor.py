@@ -42,6 +42,7 @@ ADDS: Mapping[str, str] = {
     "cluster": "fuzz --cluster, over machines",
     "sign": "signed certificates: build --sign, verify --key",
     "stablehlo": "the backend xla, and StableHLO as bytecode",
+    "docs": "the site of the documents: make site",
     "bench": "peers in the benchmarks of this project",
     "test": "the tests of this project",
     "dev": "the linter and the type checker of this project",

@@ -1,4 +1,5 @@
-"""The generated pages of specs/: operators, labels, rows, the scoreboard, and what findings say of the standard.
+"""The generated pages of specs/: operators, labels, rows, the grammar, the scoreboard, and
+what findings say of the standard.
 Chapter: specs/verify.md, "Generated pages".
 
 Each page is a function of the records, the sources or the tests, so that none is kept by hand. A page that is stale
@@ -10,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.docs.findings import PAGES, findings_page
+from tests.docs.grammar import PAGE as GRAMMAR, grammar_page
 from tests.docs.labels import labels_page
 from tests.docs.operator_pages import operator_pages
 from tests.docs.operators import operators_page
@@ -23,6 +25,7 @@ def pages(root: Path) -> dict[Path, str]:
         root / "specs" / "operators.md": operators_page(),
         root / "specs" / "labels.md": labels_page(root),
         root / "specs" / "rows.md": rows_page(root),
+        root / GRAMMAR: grammar_page(),
         **_of_operators(root),
         **({root / PAGE: scoreboard_page(root)} if (root / COUNTS).is_dir() else {}),
         **{p: findings_page(p) for n in PAGES if (p := root / "specs" / "findings" / n).is_file()},

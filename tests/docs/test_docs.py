@@ -125,9 +125,9 @@ def test_labels_are_found_with_their_messages(small: Path) -> None:
 
 
 def test_a_stale_page_is_found_and_written(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(stale(small)) == 3
+    assert len(stale(small)) == 4
     assert command.main([str(small), "--check"]) == 1
-    assert len(write(small)) == 3
+    assert len(write(small)) == 4
     assert command.main([str(small), "--check"]) == 0
     page = small / "specs" / "rows.md"
     page.write_text(page.read_text() + "edited by hand\n")

@@ -191,7 +191,7 @@ def check(
         )
         found = _found(checked, checked.lines, on_line, progress)
         if page is not None:
-            write_page(Path(page), collect(source, seed, list(found.lines), checked.modules))
+            write_page(Path(page), collect(source, seed, list(found.lines), checked.modules, checked.queries))
     return found
 
 

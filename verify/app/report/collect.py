@@ -29,11 +29,30 @@ PLANNED = ("pool", "liveness")
 """The stages that make a program, the last first."""
 
 
-def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, Module]) -> CheckReport:
-    """The report of a run: its lines, and the modules of its stages."""
+MOST_TEXT = 40_000
+"""How many characters of a text for a solver a report has; a certificate has all of them."""
+
+
+def collect(
+    model: str,
+    seed: int,
+    lines: Iterable[Line],
+    modules: Mapping[str, Module],
+    queries: Mapping[str, str] | None = None,
+) -> CheckReport:
+    """The report of a run: its lines, the modules of its stages, and the texts that a solver decided."""
     lines = list(lines)
     stages = tuple(
-        StageLine(x.stage, x.did, x.evidence.word, x.evidence.holds, x.evidence.detail, x.seconds) for x in lines
+        StageLine(
+            x.stage,
+            x.did,
+            x.evidence.word,
+            x.evidence.holds,
+            x.evidence.detail,
+            x.seconds,
+            questions_of(x.stage, queries or {}),
+        )  # fmt: skip
+        for x in lines
     )
     stage = next((s for s in PLANNED if s in modules), None)
     report = CheckReport(model, seed, stages)
@@ -45,6 +64,19 @@ def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, 
     program, sizes = shown_at(modules[stage].program, {} if said is None else said.data)
     report = of_program(replace(report, at=sizes), program)
     return report if said is None else replace(report, refutation=refutation(report, said))
+
+
+def questions_of(stage: str, queries: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The texts that are about a stage, those of its kernels too, each of bounded length."""
+    found = [(about, text) for about, text in queries.items() if about == stage or about.startswith(f"{stage}-")]
+    return tuple((about, _bounded(text)) for about, text in found)
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MOST_TEXT:
+        return text
+    half, left = MOST_TEXT // 2, len(text) - MOST_TEXT
+    return f"{text[:half]}\n; {left:,} characters are left out: assay build keeps them\n{text[-half:]}"
 
 
 def shown_at(program: Program, fault: Mapping[str, Any]) -> tuple[Program, dict[str, int]]:

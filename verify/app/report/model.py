@@ -27,6 +27,9 @@ class StageLine:
     holds: bool | None
     detail: str
     seconds: float
+    asked: tuple[tuple[str, str], ...] = ()
+    """What a solver was asked for it: what about, and the text, as SMT-LIB. The middle of a very long one is left
+    out."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-'use strict';
-// Hovering, zooming, sorting and finding. The page says all it has to say without this.
-(() => {
+// Of every plot: what the pointer says, and which part is shown. With map.js and tables.js one function, see page.py.
 const all = (query, inside = document) => [...inside.querySelectorAll(query)];
 const SVG = 'http://www.w3.org/2000/svg';
 const LEFT = 80, RIGHT = 12, TOP = 8, BOTTOM = 40, WIDTH = 1000, LETTER = 6.6, DENSE = 300;
@@ -16,6 +14,7 @@ for (const e of all('.js')) e.classList.remove('js');
 const tip = document.createElement('div');
 tip.id = 'tip';
 tip.hidden = true;
+tip.setAttribute('role', 'status');
 document.body.append(tip);
 const say = (words, event) => {
   tip.hidden = !words;
@@ -37,7 +36,7 @@ const words = (shape) => {  // a title would be shown twice
 };
 
 // --- steps and plots
-const steps = all('#steps tbody tr').map((row) => ({at: +row.cells[1].textContent, calls: row.cells[2].textContent}));
+const steps = all('#steps tbody tr').map((row) => ({at: +row.cells[1].textContent, calls: row.cells[2].textContent, device: row.cells[3].textContent}));
 const stepAt = (position) => {  // the last step that begins at or before a position
   let low = 0, high = steps.length;
   while (low < high) {
@@ -125,57 +124,16 @@ const zoom = (x0, x1, map, y0, y1) => {  // time is common to all plots, bytes b
     draw(p);
   }
 };
-const scale = (p, factor) => {
-  const part = (a, b) => { const c = (a + b) / 2, half = (b - a) / 2 * factor; return [Math.floor(c - half), Math.ceil(c + half)]; };
-  zoom(...part(p.now[0], p.now[1]), p, ...part(p.now[2], p.now[3]));
+const scaled = (a, b, factor, at = (a + b) / 2) => [Math.floor(at - (at - a) * factor), Math.ceil(at + (b - at) * factor)];
+const scale = (p, factor) => zoom(...scaled(p.now[0], p.now[1], factor), p, ...scaled(p.now[2], p.now[3], factor));
+const scaleBytes = (p, factor, at) => zoom(p.now[0], p.now[1], p, ...scaled(p.now[2], p.now[3], factor, at));
+const moved = (low, high, least, most, part) => {  // a range moved by a part of its length, inside of its limits
+  const long = high - low, start = Math.max(least, Math.min(low + Math.round(long * part), most - long));
+  return [start, start + long];
 };
-for (const p of maps) {
-  const tools = document.createElement('div');
-  tools.className = 'tools';
-  const button = (label, act) => {
-    const made = document.createElement('button');
-    made.textContent = label;
-    made.addEventListener('click', act);
-    tools.append(made);
-  };
-  button('Zoom in', () => scale(p, 0.5));
-  button('Zoom out', () => scale(p, 2));
-  const move = (part) => {
-    const long = p.now[1] - p.now[0], by = Math.round(long * part);
-    const start = Math.max(p.whole[0], Math.min(p.now[0] + by, p.whole[1] - long));
-    zoom(start, start + long, p, p.now[2], p.now[3]);
-  };
-  button('Earlier', () => move(-0.5));
-  button('Later', () => move(0.5));
-  button('Reset', () => zoom(p.whole[0], p.whole[1], p, p.whole[2], p.whole[3]));
-  p.svg.parentElement.before(tools);
-  let from = null, picked = null;
-  p.svg.addEventListener('pointerdown', (event) => {
-    const at = place(p, event);
-    if (event.pointerType === 'mouse' && event.button === 0 && at.inside) from = at;
-  });
-  addEventListener('pointermove', (event) => {
-    if (!from) return;
-    const to = place(p, event);
-    if (Math.abs(to.x - from.x) + Math.abs(to.y - from.y) < 8) return;
-    if (!picked) p.svg.append(picked = make('rect', {class: 'picked'}));
-    const box = {x: Math.min(from.x, to.x), y: Math.min(from.y, to.y), width: Math.abs(to.x - from.x), height: Math.abs(to.y - from.y)};
-    for (const key in box) picked.setAttribute(key, box[key]);
-  });
-  addEventListener('pointerup', (event) => {
-    if (picked) {
-      const to = place(p, event);
-      zoom(Math.floor(Math.min(from.at, to.at)), Math.ceil(Math.max(from.at, to.at)), p,
-           Math.floor(Math.min(from.byte, to.byte)), Math.ceil(Math.max(from.byte, to.byte)));
-      picked.remove();
-      setTimeout(() => { picked = null; });  // after the click that follows
-    }
-    from = null;
-  });
-  p.svg.addEventListener('click', (event) => { if (picked) event.preventDefault(); });
-  p.svg.addEventListener('dragstart', (event) => event.preventDefault());
-}
-
+const move = (p, part) => zoom(...moved(p.now[0], p.now[1], p.whole[0], p.whole[1], part), p, p.now[2], p.now[3]);
+const moveBytes = (p, part) => zoom(p.now[0], p.now[1], p, ...moved(p.now[2], p.now[3], p.whole[2], p.whole[3], part));
+const reset = (p) => zoom(p.whole[0], p.whole[1], p, p.whole[2], p.whole[3]);
 // on a narrow screen, what is wrong first
 const shared = document.querySelector('.refuted .shared');
 if (shared) {
@@ -220,57 +178,3 @@ for (const p of plots) {
   p.svg.addEventListener('pointerleave', (event) => { say('', event); cursor(null); mark(); });
 }
 
-// --- tables
-const value = (row, column) => row.cells[column].textContent.replace(/^\[/, '').replace(/(\d),(?=\d{3})/g, '$1');
-const compare = new Intl.Collator('en', {numeric: true}).compare;
-for (const table of all('table.sortable')) {
-  const body = table.tBodies[0], heads = all('th', table.tHead);
-  heads.forEach((head, column) => {
-    const button = document.createElement('span');  // on paper, a real button is missing from the second page on
-    button.tabIndex = 0;
-    button.setAttribute('role', 'button');
-    button.append(...head.childNodes);
-    head.append(button);
-    button.addEventListener('keydown', (event) => {
-      if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); button.click(); }
-    });
-    button.addEventListener('click', () => {
-      const down = head.getAttribute('aria-sort') === 'ascending';
-      for (const other of heads) other.removeAttribute('aria-sort');
-      head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
-      const numbers = head.classList.contains('n');
-      const keyed = [...body.rows].map((row) => [numbers ? parseFloat(value(row, column)) : value(row, column), row]);
-      const order = numbers ? (a, b) => (isNaN(a) ? -1 : a) - (isNaN(b) ? -1 : b) : compare;
-      keyed.sort((a, b) => (down ? order(b[0], a[0]) : order(a[0], b[0])));
-      body.append(...keyed.map(([, row]) => row));
-    });
-  });
-}
-const buffers = document.querySelector('#buffers tbody');
-if (buffers) {
-  const tools = document.querySelector('#buffers .tools'), label = document.createElement('label');
-  const input = document.createElement('input'), count = document.createElement('span');
-  input.type = 'search';
-  label.append('Find ', input);
-  tools.append(label, count);
-  const rows = [...buffers.rows];
-  const texts = rows.map((row) => row.textContent.toLowerCase());
-  input.addEventListener('input', () => {
-    const wanted = input.value.toLowerCase();
-    let left = 0;
-    rows.forEach((row, i) => { const is = texts[i].includes(wanted); row.hidden = !is; left += is; });
-    count.textContent = wanted ? `${left} of ${rows.length}` : '';
-  });
-  buffers.addEventListener('pointerover', (event) => {
-    const row = event.target.closest('tr');
-    if (row) mark(row, document.getElementById('m' + row.id.slice(1)));
-  });
-}
-// a link to a step opens the list that it is in
-const open = () => {
-  const to = location.hash && document.getElementById(location.hash.slice(1));
-  if (to && to.closest('details')) { to.closest('details').open = true; to.scrollIntoView({block: 'center'}); }
-};
-addEventListener('hashchange', open);
-open();
-})();

@@ -1,6 +1,7 @@
 """A report as one HTML page that needs nothing beside it (specs/verify.md).
 
-Everything stands in the page as text, pictures and tables; `page.js` only adds hovering, zooming and sorting.
+Everything stands in the page as text, pictures and tables; the scripts only add hovering, zooming, colours,
+sorting and finding.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ MOST = 20_000
 LARGE = 2000
 """From so many rows on a table is closed at first: a browser lays it out when it is opened."""
 
+SCRIPTS = ("page.js", "map.js", "tables.js")
+"""Parts of one function, in this order. The page says all it has to say without them."""
+
 FEW = 12
 """How many buffers of a step are named in the table of steps."""
 
@@ -42,7 +46,8 @@ def page(report: CheckReport) -> str:
         *(_steps(report) if report.steps else ()),
     ]
     here = files("assay.verify.app.report")
-    css, script = ((here / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    css, *scripts = ((here / name).read_text("utf-8") for name in ("page.css", *SCRIPTS))
+    script = "".join(["'use strict';\n(() => {\n", *scripts, "})();\n"])
     return "\n".join([
         MARK,
         '<html lang="en"><head><meta charset="utf-8">',
@@ -128,12 +133,21 @@ def _stages(stages: Sequence[StageLine]) -> Iterator[str]:
         kind = "good" if s.holds else "bad" if s.holds is False else "unknown"
         yield (
             f'<tr><th scope="row">{html_escaped(s.name)}<td class="{kind}">{verdict}<td class="n">{s.seconds:.2f}'
-            f"<td>{html_escaped(s.did, 2000)}<td>{html_escaped(s.detail, 2000)}</tr>"
+            f"<td>{html_escaped(s.did, 2000)}<td>{html_escaped(s.detail, 2000)}{_asked(s)}</tr>"
         )
     yield "</tbody></table></div>"
     yield (
         "<p class=note>proved: for every input. checked: every claim of the stage, on its own output."
         " tested: on the inputs of this run.</p></section>"
+    )
+
+
+def _asked(stage: StageLine) -> str:
+    """What a solver was asked for a line, to be opened."""
+    return "".join(
+        f"<details><summary>what was asked: {html_escaped(about)}</summary><pre>{html_escaped(text, len(text))}</pre>"
+        "</details>"
+        for about, text in stage.asked
     )
 
 

@@ -67,6 +67,20 @@ def test_every_stage_has_a_line(cnn: tuple[list[Line], CheckRun]) -> None:
     assert "every line holds" in got.text
 
 
+def test_a_line_has_what_was_asked_for_it(cnn: tuple[list[Line], CheckRun]) -> None:
+    lines, check = cnn
+    assert {"pool", "constants"} <= check.queries.keys()
+    report = collect("cnn.onnx", 0, lines, check.modules, check.queries)
+    found = {s.name: dict(s.asked) for s in report.stages if s.asked}
+    assert found == {stage: {stage: check.queries[stage]} for stage in ("constants", "pool")}
+    assert html_escaped(check.queries["pool"], 10**9) in page(report)
+    texts = {"c-entry": "(assert <b>)", "constants": "x", "c": "y" * 100_000, "cx": "z"}
+    asked = next(s for s in collect("cnn.onnx", 0, lines, {}, texts).stages if s.name == "c").asked
+    assert [about for about, _ in asked] == ["c-entry", "c"] and asked[0][1] == "(assert <b>)"
+    assert len(asked[1][1]) < 41_000 and "60,000 characters are left out" in asked[1][1]
+    assert "(assert &lt;b&gt;)" in page(collect("cnn.onnx", 0, lines, {}, texts))
+
+
 def test_every_buffer_has_a_row_and_a_box(cnn: tuple[list[Line], CheckRun]) -> None:
     lines, check = cnn
     program = check.modules["pool"].program

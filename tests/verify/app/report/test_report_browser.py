@@ -173,3 +173,98 @@ def test_ten_thousand_buffers(tmp_path: Path) -> None:
     got = browse(tmp_path, page(report_of(many(10_000))), script)
     assert got["words"].startswith("/model/layers.500/attention/MatMul_5000_output\n6,000 bytes at offset 80,000\n")
     assert got["dense"] is True and got["zoomed"] is False and got["rows"] == 10_000 and got["names"] is True
+
+
+def test_bytes_are_zoomed_alone(tmp_path: Path) -> None:
+    script = """
+      const view = () => one('svg.map .inner').getAttribute('viewBox').split(' ').map(Number);
+      const press = (label) => all('.tools button').find((b) => b.textContent === label).click();
+      const whole = view();
+      press('Fewer bytes');
+      const fewer = view();
+      press('Up'); press('Up'); press('Up');
+      const up = view();
+      press('Down');
+      const down = view(), others = all('svg.map .inner')[1].getAttribute('viewBox');
+      press('More bytes'); press('More bytes');
+      const more = view(), map = one('svg.map'), r = map.getBoundingClientRect();
+      const wheel = (shiftKey) => !map.dispatchEvent(new WheelEvent('wheel', {bubbles: true, cancelable: true,
+        deltaY: -100,
+        shiftKey, clientX: r.left + r.width / 2, clientY: r.top + r.height / 2}));
+      return {whole, fewer, up, down, more, others, plain: wheel(false), shifted: wheel(true), wheeled: view()};
+    """
+    got = browse(tmp_path, page(report_of(rich())), script)
+    x, y, long, high = got["whole"]
+    assert got["fewer"] == [x, -high * 3 // 4, long, high // 2] and got["up"] == [x, -high, long, high // 2]
+    assert got["down"] == got["fewer"][:1] + [-high * 3 // 4, long, high // 2] and got["more"] == got["whole"]
+    assert got["plain"] is False and got["shifted"] is True
+    assert got["wheeled"][2] == long and got["wheeled"][3] < high
+
+
+def test_a_buffer_is_found_on_the_map(tmp_path: Path) -> None:
+    script = """
+      const input = one('.tools .find');
+      const enter = (shiftKey = false) => { input.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter',
+        shiftKey})); return say(); };
+      const write = (words) => { input.value = words; input.dispatchEvent(new Event('input'));
+        return all('.found').map((p) => p.id); };
+      const found = write('FLAG'), count = input.parentElement.nextSibling.textContent,
+        pale = one('svg.map').matches('.searching');
+      const first = enter(), hot = all('path.hot').map((p) => p.id),
+        view = one('svg.map .inner').getAttribute('viewBox');
+      const kernel = write('load'), none = write('nothing of this name'), silent = enter();
+      input.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}));
+      return {found, count, pale, first, hot, view, kernel, none, silent, after: one('svg.map').matches('.searching')};
+    """
+    got = browse(tmp_path, page(report_of(rich())), script)
+    assert got["found"] == ["m4"] and got["count"].startswith("1 of ") and got["pale"] is True
+    assert got["first"].startswith("flag\n") and got["hot"] == ["m4"]
+    assert len(got["kernel"]) > 1 and got["none"] == [] and got["after"] is False
+
+
+def test_a_map_is_read_with_keys(tmp_path: Path) -> None:
+    script = """
+      const map = one('svg.map'), key = (k) => map.dispatchEvent(new KeyboardEvent('keydown', {key: k,
+        cancelable: true, bubbles: true}));
+      const view = () => one('svg.map .inner').getAttribute('viewBox'), first = view();
+      key('+');
+      const zoomed = view();
+      key('0');
+      const back = view(), seen = [];
+      for (let i = 0; i < 3; i++) { key('n'); seen.push(say().split('\\n')[0]); }
+      key('p');
+      const before = say().split('\\n')[0];
+      key('Enter');
+      return {stop: map.tabIndex, first, zoomed, back, seen, before, hash: location.hash,
+        live: one('#tip').getAttribute('role')};
+    """
+    got = browse(tmp_path, page(report_of(rich())), script)
+    assert got["stop"] == 0 and got["live"] == "status" and got["zoomed"] != got["first"] == got["back"]
+    assert len(set(got["seen"])) == 3 and got["before"] == got["seen"][1]
+    assert re.fullmatch(r"#b\d+", got["hash"])
+
+
+def test_colours_by_operator_and_device(tmp_path: Path) -> None:
+    script = """
+      const choice = one('.tools select'), legend = one('.legend.hues');
+      const choose = (v) => { choice.value = v; choice.dispatchEvent(new Event('change'));
+        return one('svg.map path.hue') && [...legend.children].map((l) => l.textContent); };
+      const fill = () => getComputedStyle(one('#m5')).fill;
+      const kind = fill(), operators = choose('operator'), operator = fill(), devices = choose('device');
+      choose('kind');
+      return {kind, operators, operator, devices, back: fill(), hidden: legend.hidden};
+    """
+    got = browse(tmp_path, page(report_of(rich())), script)
+    assert got["kind"] == got["back"] != got["operator"] and got["hidden"] is True
+    assert any(o.startswith("load (") for o in got["operators"]) and any(d.startswith("cpu (") for d in got["devices"])
+
+
+def test_a_page_is_printed_whole(tmp_path: Path) -> None:
+    script = """
+      const before = one('#steps details').open;
+      window.dispatchEvent(new Event('beforeprint'));
+      const during = one('#steps details').open;
+      window.dispatchEvent(new Event('afterprint'));
+      return [before, during, one('#steps details').open];
+    """
+    assert browse(tmp_path, page(report_of(rich())), script) == [False, True, False]
