@@ -267,9 +267,9 @@ def _entry(layout: EntryLayout) -> Iterator[str]:
 /* Compute the outputs. A tensor is dense and row-major; bool is 0 or 1 in a byte; floats of 16 bits and less, and
  * integers of less than 8, are given as their bits, in one byte or two. After any status but OK the outputs are
  * undefined. No argument may share memory with an output or a workspace. The status is one of those above, or what a
- * kernel, a hook or an extern of yours returned. Models that do not run at the same time can share a workspace: one of
- * the largest of their sizes, aligned to the largest of their alignments. A run finds nothing in it, and leaves
- * nothing"""
+ * kernel, a hook or an extern of yours returned.
+ * Models that do not run at the same time can share a workspace: one of the largest of their sizes, aligned to
+ * the largest of their alignments. A run finds nothing in it, and leaves nothing"""
     if any(a.workspace for a in (*layout.inputs, *layout.outputs)):
         yield """, but for the inputs and outputs that lie there:
  * write those inputs before every run, for it may overwrite them, and read those outputs before another
