@@ -15,7 +15,7 @@ from assay.verify.fuzz.cases import Recipe, again, campaign_example, of_model
 from assay.verify.fuzz.corpus import COUNTERS, Corpus, StoredFailure
 from assay.verify.fuzz.learning import Evidence, Learnt
 from assay.verify.fuzz.targets import BackendTarget, judged, target, target_apart
-from assay.verify.fuzz.worker import ExampleReport, Failure, Known, Task, merged_report
+from assay.verify.fuzz.worker import ExampleReport, Failure, KnownFailure, Task, merged_report
 
 ROUND = 8
 """Examples of the first rounds; a later one has a half of those before it, and no more than LONGEST."""
@@ -65,7 +65,7 @@ class Standing:
     """What came of the examples of this run and of those before."""
     new: list[Failure] = field(default_factory=list)
     """The failures that the corpus did not have."""
-    known: set[Known] = field(default_factory=set)
+    known: set[KnownFailure] = field(default_factory=set)
     """The failures that this run has met."""
     learnt: Learnt = field(default_factory=Learnt)
     avoided: tuple[str, ...] = ()

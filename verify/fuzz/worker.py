@@ -25,7 +25,7 @@ ASKED = 6
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFailure:
     """A failure that was met already: of which target, its key, and which operators its simplest program has, if not
     one of them is to blame."""
 
@@ -47,7 +47,7 @@ class Task:
     recipe: Recipe
     seed: int
     numbers: tuple[int, ...]
-    known: frozenset[Known] = frozenset()
+    known: frozenset[KnownFailure] = frozenset()
     seconds: float = 20.0
     """How long one failure may be made simpler."""
     avoided: tuple[tuple[str, ...], ...] = ()
@@ -81,9 +81,9 @@ class Failure:
     reduced: tuple[bytes, dict[str, Any]] | None = None
     """The model and the inputs that are left when that program, as ONNX, is made smaller too."""
 
-    def known(self, target: str, operators: tuple[str, ...]) -> Known:
+    def known(self, target: str, operators: tuple[str, ...]) -> KnownFailure:
         """What explains the next failures of a target: this one, whose simplest program has these operators."""
-        return Known(target, self.result.key, () if self.result.culprit else operators)
+        return KnownFailure(target, self.result.key, () if self.result.culprit else operators)
 
 
 @dataclass
@@ -142,7 +142,7 @@ def _report(
     case: FuzzCase,
     of: Target,
     result: Result,
-    known: set[Known],
+    known: set[KnownFailure],
 ) -> ExampleReport:
     """What came of an example for one target, with what it says of refusals and, if it failed, made simpler. Where the
     example was another target's turn a refusal says nothing new: it may well be made of what this one does not take."""

@@ -116,7 +116,7 @@ def _runs(
         unseen.append("the program fails on these inputs")
         yield Run("", first, outputs, {})
         return
-    found = find_between(oracle, first, outputs) if on_others else Between(None)
+    found = find_between(oracle, first, outputs, subject.model) if on_others else Between(None)
     between = found.expected
     others = _if_taken(backend, prepared, between)
     if between is not None and others is None:

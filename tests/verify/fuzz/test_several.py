@@ -17,7 +17,7 @@ from assay.verify.fuzz.campaign import Campaign, Plan, replay_corpus
 from assay.verify.fuzz.cases import Recipe
 from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.targets import Result, Values
-from assay.verify.fuzz.worker import ExampleReport, Known, Task, judge_examples, lost, merged_report
+from assay.verify.fuzz.worker import ExampleReport, KnownFailure, Task, judge_examples, lost, merged_report
 from assay.verify.oracle import expected
 from assay.verify.oracle.walk import BoundedRun
 from tests.verify.fuzz.fuzz_targets import TAKES, Off, Picky
@@ -156,7 +156,7 @@ def test_a_worker_that_is_gone_is_no_fault_of_several() -> None:
 def test_what_explains_a_failure() -> None:
     """One without a culprit is explained by a kept one whose operators it has; another target's never."""
     wrong = Result("wrong", "graph", "", "")
-    known = Known("off", wrong.key, ("add", "exp"))
+    known = KnownFailure("off", wrong.key, ("add", "exp"))
     assert known.explains("off", wrong, ("add", "exp", "sum")) and not known.explains("off", wrong, ("add", "sum"))
     assert not known.explains("good", wrong, ("add", "exp"))
     assert not known.explains("off", Result("wrong", "graph", "Exp", ""), ("add", "exp"))
