@@ -184,3 +184,22 @@ def test_sizes_that_a_model_declares_hold_on_other_inputs_too(declared: str, exp
     x = np.array([4, 3, 2, 1], np.float32)
     verdict = judge_backend(subject_of_model(model), Two(), {"x": x, "k": np.array([2])})
     assert verdict.outcome == expected, str(verdict)
+
+
+def test_what_a_backend_may_flush_is_not_what_is_wrong() -> None:
+    """One that declares to flush subnormal numbers, and whose Neg is wrong: Mul, which gives 0 for one, is not
+    named."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[1] x, float[1] h) => (float[1] y, float[1] z) {'
+        " y = Mul(x, h) z = Neg(x) }"
+    )
+
+    class Flushes:
+        name, accepts = "flushes", ("flushes",)
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda inputs: {"y": 0 * inputs["x"], "z": inputs["x"]}
+
+    x, h = np.array([2e-38], np.float32), np.array([0.25], np.float32)
+    verdict = judge_backend(subject_of_model(model), Flushes(), {"x": x, "h": h}, others=False)
+    assert verdict.outcome == "wrong" and (verdict.culprit or "").startswith("Neg"), str(verdict)
