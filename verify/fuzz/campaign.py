@@ -66,7 +66,7 @@ class Standing:
     new: list[Failure] = field(default_factory=list)
     """The failures that the corpus did not have."""
     known: set[KnownFailure] = field(default_factory=set)
-    """The failures that this run has met."""
+    """The failures that this run has met, and those of the corpus that have a culprit."""
     learnt: Learnt = field(default_factory=Learnt)
     avoided: tuple[str, ...] = ()
     """What the examples of its turns avoid in this round."""
@@ -264,6 +264,9 @@ class Campaign:
         for name, each in self.standings.items():
             each.learnt = self.corpus.learnt(name)
             each.avoided = each.learnt.avoided
+        for kept in self.corpus.failures():  # one with a culprit is likely met again; it is there, so nothing is to do
+            if kept.result.culprit and kept.target in self.standings:
+                self.standings[kept.target].known.add(KnownFailure(kept.target, kept.result.key))
         same = state and state["seed"] == self.plan.seed and state["recipe"] == self.plan.recipe.as_data()
         if not same:
             return []

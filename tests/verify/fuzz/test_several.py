@@ -153,6 +153,18 @@ def test_a_worker_that_is_gone_is_no_fault_of_several() -> None:
     assert Task(TWO, SMALL, 0, (3,)).longest(60.0) > 2 * Task(("off",), SMALL, 0, (3,)).longest(60.0)
 
 
+def test_what_is_kept_is_not_made_simpler_again(tmp_path: Path) -> None:
+    """A later campaign on the same corpus knows the failures that have a culprit, and makes no other of them."""
+    case = targets_case(0)
+    wrong, vague = Result("wrong", "graph", "Add", ""), Result("wrong", "graph", "", "")
+    corpus = Corpus(tmp_path)
+    for result in (wrong, vague):
+        corpus.add("off", result, case, SMALL, 0, 0)
+    campaign = Campaign(Plan(TWO, SMALL, examples=0), corpus)
+    campaign.run(Here())
+    assert campaign.standings["off"].known == {KnownFailure("off", wrong.key)} and not campaign.standings["good"].known
+
+
 def test_what_explains_a_failure() -> None:
     """One without a culprit is explained by a kept one whose operators it has; another target's never."""
     wrong = Result("wrong", "graph", "", "")
