@@ -35,6 +35,7 @@ TOOLS = {
     "mnn-3.6": "mnn",
     "iree-3.13": "iree-base-compiler",
     "tinygrad-0.14": "tinygrad",
+    "emx-onnx-cgen-1.4": "emx-onnx-cgen",
     "torch-2.14": "torch",
 }
 """The package in which the findings of each folder were made."""

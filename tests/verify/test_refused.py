@@ -92,9 +92,9 @@ def changes(inputs: Any) -> dict[str, Any]:
 
 
 def generated_wrong() -> None:
-    campaign = Campaign(Plan("off", SMALL, examples=1))
+    campaign = Campaign(Plan(("off",), SMALL, examples=1))
     failure = Failure(0, Result("crash", "generator", detail="no rule"), ())
-    campaign._take(ExampleReport((0,), failures=[failure]))
+    campaign._take(ExampleReport((0,), "off", failures=[failure]))
 
 
 def without_hypothesis() -> object:

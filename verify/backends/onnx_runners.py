@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 
@@ -170,7 +171,16 @@ def tinygrad_run(model: onnx.ModelProto) -> Run:
 def _from_tinygrad(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_from_tinygrad(v) for v in value]
-    return np.array(value.numpy() if hasattr(value, "numpy") else value)
+    if not hasattr(value, "numpy"):
+        return np.array(value)
+    narrow = _NARROW.get(value.dtype.name)  # NumPy has none of these by itself, and what it gives for them is float32
+    return np.array(value.numpy()) if narrow is None else np.array(value.numpy()).astype(narrow)
+
+
+_NARROW = {
+    "__bf16": ml_dtypes.bfloat16, "float8_e4m3": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2,
+}  # fmt: skip
+"""Element types of tinygrad, by their names there."""
 
 
 # --- IREE -------------------------------------------------------------------------------------------------------------

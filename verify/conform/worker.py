@@ -27,7 +27,6 @@ class CaseTask(Task):
 
     case: ConformCase | None = None
     backends: tuple[str, ...] = ()
-    patience: float = 60.0
 
 
 @dataclass
@@ -52,7 +51,9 @@ class CaseWorkers(Protocol):
 def case_task(number: int, case: ConformCase, backends: Sequence[str], patience: float) -> CaseTask:
     """The task of judging a case."""
     nothing = Recipe((), 0, ())
-    return CaseTask("conform", nothing, 0, (number,), seconds=0.0, case=case, backends=(*backends,), patience=patience)
+    return CaseTask(
+        ("conform",), nothing, 0, (number,), seconds=0.0, case=case, backends=(*backends,), patience=patience
+    )
 
 
 def judge_cases(task: Task) -> Iterator[ExampleReport]:

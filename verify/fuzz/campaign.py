@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import onnx
@@ -14,12 +14,14 @@ from assay.semantics.errors import Invalid
 from assay.verify.fuzz.cases import Recipe, again, campaign_example, of_model
 from assay.verify.fuzz.corpus import COUNTERS, Corpus, StoredFailure
 from assay.verify.fuzz.learning import Evidence, Learnt
-from assay.verify.fuzz.targets import BackendTarget, judged, target
-from assay.verify.fuzz.worker import ExampleReport, Failure, Task
+from assay.verify.fuzz.targets import BackendTarget, judged, target, target_apart
+from assay.verify.fuzz.worker import ExampleReport, Failure, KnownFailure, Task, merged_report
 
 ROUND = 8
 """Examples of the first rounds; a later one has a half of those before it, and no more than LONGEST."""
 LONGEST = 512
+SIMPLER, LEAST_SIMPLER = 20.0, 4.0
+"""Seconds in which a failure is made simpler: several targets share them, down to the least."""
 
 
 def round_end(number: int) -> int:
@@ -41,54 +43,113 @@ class Workers(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a campaign is to do. It ends after so many `examples` or `seconds`, whichever comes first; None: never."""
+    """What a campaign is to do: each example is judged on all targets. It ends after so many `examples` or `seconds`,
+    whichever comes first; None: never. `patience`: seconds that a backend may take for one answer, where it has a
+    process of its own."""
 
-    target: str
+    targets: tuple[str, ...]
     recipe: Recipe
     seed: int = 0
     examples: int | None = None
     seconds: float | None = None
     batch: int = 16
+    patience: float = 60.0
 
 
 @dataclass
-class Campaign:
-    """One run of a plan. Afterwards `done` says what was judged in this run and those before, `new` which failures the
-    corpus did not have."""
+class Standing:
+    """How a campaign stands with one target."""
 
-    plan: Plan
-    corpus: Corpus | None = None
-    tell: Callable[[Campaign], None] = lambda campaign: None
+    target: str
     done: ExampleReport = field(default_factory=lambda: ExampleReport(()))
+    """What came of the examples of this run and of those before."""
     new: list[Failure] = field(default_factory=list)
-    started: float = 0.0
-    judged: int = 0
-    """Examples of this run."""
-    before: int = 0
-    """Examples of the runs before."""
-    open: set[int] = field(default_factory=set)
-    known: set[tuple[str, str, str]] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
-    next: int = 0
-    """The number of the next example."""
-    given: int = 0
+    """The failures that the corpus did not have."""
+    known: set[KnownFailure] = field(default_factory=set)
+    """The failures that this run has met, and those of the corpus that have a culprit."""
     learnt: Learnt = field(default_factory=Learnt)
     avoided: tuple[str, ...] = ()
-    """What the examples of this round avoid."""
+    """What the examples of its turns avoid in this round."""
     declared: tuple[str, ...] = ()
     """What is avoided because of what the backend declares of itself."""
     pending: list[tuple[int, list[Evidence]]] = field(default_factory=list)
     """What was met in this round."""
 
     @property
-    def recipe(self) -> Recipe:
-        """What the examples of this round are made of."""
-        return replace(self.plan.recipe, avoided=tuple(dict.fromkeys((*self.declared, *self.avoided))))
+    def avoids(self) -> tuple[str, ...]:
+        """All that the examples of its turns avoid."""
+        return tuple(dict.fromkeys((*self.declared, *self.avoided)))
+
+    def take(self, report: ExampleReport) -> list[Failure]:
+        """Count what came of an example; its failures, of each kind the first."""
+        failures, report.failures = report.failures, []
+        self.pending += report.evidence
+        report.evidence, report.numbers = [], ()
+        self.done.add(report)
+        return failures
+
+    def learn(self, end: int) -> None:
+        """What was met in a round that is over counts from now on, in the order of the examples."""
+        if not self.pending or round_end(min(n for n, _ in self.pending)) > end:
+            return
+        for _, found in sorted(self.pending):
+            self.learnt.add(found)
+        self.pending = []
+        self.avoided = self.learnt.avoided
+
+    def as_data(self) -> dict[str, Any]:
+        """What is kept of it from run to run."""
+        counted = {name: dict(c) for name, c in zip(COUNTERS, self.done.counters, strict=True)}
+        return {"avoided": self.avoided, "pending": self.pending, **counted}
+
+    def go_on(self, data: Mapping[str, Any]) -> None:
+        """Go on where an earlier run ended, which left this."""
+        for counter, name in zip(self.done.counters, COUNTERS, strict=True):
+            counter.update(data[name])
+        if self.learnt.seen or data["pending"]:  # else it was forgotten
+            self.avoided = tuple(data["avoided"])
+            self.pending = [(n, [(tuple(t), refused) for t, refused in found]) for n, found in data["pending"]]
+
+
+@dataclass
+class Campaign:
+    """One run of a plan. Afterwards `standings` say of each target what was judged in this run and those before, and
+    which failures the corpus did not have."""
+
+    plan: Plan
+    corpus: Corpus | None = None
+    tell: Callable[[Campaign], None] = lambda campaign: None
+    standings: dict[str, Standing] = field(init=False)
+    started: float = 0.0
+    judged: int = 0
+    """Examples of this run."""
+    before: int = 0
+    """Examples of the runs before."""
+    open: set[int] = field(default_factory=set)
+    next: int = 0
+    """The number of the next example."""
+    given: int = 0
+    partial: dict[int, list[ExampleReport]] = field(default_factory=dict)
+    """The reports of examples of which some targets' are still to come."""
+
+    def __post_init__(self) -> None:
+        self.standings = {name: Standing(name) for name in self.plan.targets}
+
+    @property
+    def done(self) -> ExampleReport:
+        """What was judged for all targets together."""
+        return merged_report([s.done for s in self.standings.values()])
+
+    @property
+    def new(self) -> list[Failure]:
+        """The new failures of all targets."""
+        return [f for s in self.standings.values() for f in s.new]
 
     def run(self, workers: Workers) -> None:
         """Judge until the plan's end. KeyboardInterrupt passes through; what was done until then is kept."""
-        of = target(self.plan.target)
-        self.declared = self.declared or (of.undeclared if isinstance(of, BackendTarget) else ())
+        for each in self.standings.values():
+            of = target_apart(each.target, self.plan.patience) if len(self.standings) > 1 else target(each.target)
+            each.declared = each.declared or (of.undeclared if isinstance(of, BackendTarget) else ())
         waiting = self._resume()
         self.open = set(waiting)
         self.started = time.monotonic()
@@ -133,7 +194,20 @@ class Campaign:
                 return
             self.given += len(numbers)
             self.open |= set(numbers)
-            yield Task(plan.target, self.recipe, plan.seed, numbers, frozenset(self.known))
+            yield self._task(numbers)
+
+    def _task(self, numbers: tuple[int, ...]) -> Task:
+        """The task of some examples in this round."""
+        plan, avoided = self.plan, tuple(s.avoids for s in self.standings.values())
+        known = frozenset(k for s in self.standings.values() for k in s.known)
+        simpler = max(LEAST_SIMPLER, SIMPLER / len(avoided))
+        return Task(
+            plan.targets, plan.recipe, plan.seed, numbers, known, simpler, avoided=avoided, patience=plan.patience
+        )
+
+    def recipe_of(self, number: int) -> Recipe:
+        """What an example of this round is made of."""
+        return self._task((number,)).recipe_of(number)
 
     @property
     def _end(self) -> int:
@@ -141,75 +215,76 @@ class Campaign:
         return round_end(min(self.open, default=self.next))
 
     def _learn(self) -> None:
-        """What was met in a round that is over counts from now on, in the order of the examples."""
-        if self.open or not self.pending or round_end(self.pending[0][0]) > self.next:
-            return
-        for _, found in sorted(self.pending):
-            self.learnt.add(found)
-        self.pending = []
-        self.avoided = self.learnt.avoided
+        """What was met in a round that is over counts from now on."""
+        for each in self.standings.values() if not self.open else ():
+            each.learn(self.next)
 
     def _take(self, report: ExampleReport) -> None:
-        self.judged += len(report.numbers)
-        self.open -= set(report.numbers)
-        failures, report.failures = report.failures, []
+        """Count the reports of an example when all are there: an example that a run ends in is judged again."""
         if report.unusable:
             raise Invalid(report.unusable[1], label=report.unusable[0])
-        report.numbers = ()
-        self.pending += report.evidence
-        report.evidence = []
-        self.done.add(report)
-        for failure in failures:
-            self.known.add(failure.result.key)
-            self._store(failure)
+        (number,) = report.numbers
+        reports = self.partial.setdefault(number, [])
+        reports.append(report)
+        if len(reports) < len(self.standings):
+            return
+        del self.partial[number]
+        self.judged += 1
+        self.open.discard(number)
+        for each in reports:
+            standing = self.standings[each.target]
+            for failure in standing.take(each):
+                self._store(standing, failure)
 
-    def _store(self, failure: Failure) -> None:
+    def _store(self, standing: Standing, failure: Failure) -> None:
         """Keep a failure, unless there is one like it."""
-        recipe, plan = self.recipe, self.plan
+        plan, recipe = self.plan, self.recipe_of(failure.number)
         if failure.result.where.startswith("generator"):
             raise Invalid(
                 f"the generator made what is not valid: example {failure.number} of seed {plan.seed}:"
                 f" {failure.result.detail}", label="fuzz.C4"
             )  # fmt: skip
         case = again(recipe, failure.picks) if failure.picks else campaign_example(recipe, plan.seed, failure.number)
+        met = failure.known(standing.target, case.operators)
+        if met in standing.known:
+            return
+        standing.known.add(met)
         if failure.reduced is not None:
             data, inputs = failure.reduced
             case = of_model(onnx.load_model_from_string(data), inputs, failure.picks)
-        key = str((failure.result.key, () if failure.result.culprit else case.operators))
-        if key in self.names:
-            return
-        self.names.add(key)
-        if self.corpus is None or self.corpus.add(plan.target, failure.result, case, recipe, plan.seed, failure.number):
-            self.new.append(failure)
+        corpus = self.corpus
+        if corpus is None or corpus.add(standing.target, failure.result, case, recipe, plan.seed, failure.number):
+            standing.new.append(failure)
 
     def _resume(self) -> list[int]:
         """Go on where an earlier run ended; the numbers of the examples that it began and did not end."""
-        state = self.corpus.state(self.plan.target) if self.corpus is not None else {}
-        if self.corpus is not None:
-            self.learnt = self.corpus.learnt(self.plan.target)
-            self.avoided = self.learnt.avoided
+        if self.corpus is None:
+            return []
+        state = self.corpus.state(self.plan.targets)
+        for name, each in self.standings.items():
+            each.learnt = self.corpus.learnt(name)
+            each.avoided = each.learnt.avoided
+        for kept in self.corpus.failures():  # one with a culprit is likely met again; it is there, so nothing is to do
+            if kept.result.culprit and kept.target in self.standings:
+                self.standings[kept.target].known.add(KnownFailure(kept.target, kept.result.key))
         same = state and state["seed"] == self.plan.seed and state["recipe"] == self.plan.recipe.as_data()
         if not same:
             return []
-        for counter, name in zip(self.done.counters, COUNTERS, strict=True):
-            counter.update(state[name])
+        for name, each in self.standings.items():
+            each.go_on(state["of"][name])
         self.before = state["examples"]
         self.next = state["next"]
-        if self.learnt.seen or state["pending"]:  # else it was forgotten
-            self.avoided = tuple(state["avoided"])
-            self.pending = [(n, [(tuple(t), refused) for t, refused in found]) for n, found in state["pending"]]
         return list(state["open"])
 
     def _keep(self) -> None:
         if self.corpus is None:
             return
-        counted = {name: dict(c) for name, c in zip(COUNTERS, self.done.counters, strict=True)}
         state: dict[str, Any] = {
-            "target": self.plan.target, "seed": self.plan.seed, "recipe": self.plan.recipe.as_data(),
+            "targets": list(self.plan.targets), "seed": self.plan.seed, "recipe": self.plan.recipe.as_data(),
             "next": self.next, "open": sorted(self.open), "examples": self.before + self.judged,
-            "avoided": self.avoided, "pending": self.pending, **counted,
+            "of": {name: each.as_data() for name, each in self.standings.items()},
         }  # fmt: skip
-        self.corpus.keep(self.plan.target, state, self.learnt)
+        self.corpus.keep(state, {name: each.learnt for name, each in self.standings.items()})
 
 
 @dataclass(frozen=True)
@@ -221,12 +296,13 @@ class ReplayedFailure:
     detail: str
 
 
-def replay_corpus(corpus: Corpus, name: str | None = None) -> Iterator[ReplayedFailure]:
-    """Judge the failures of a corpus again, those against one target or all, from their files alone."""
+def replay_corpus(corpus: Corpus, *names: str, patience: float = 60.0) -> Iterator[ReplayedFailure]:
+    """Judge the failures of a corpus again, those against these targets or all, from their files alone; each backend
+    in a process of its own."""
     for stored in corpus.failures():
-        if name is None or stored.target == name:
+        if not names or stored.target in names:
             module, inputs = stored.program()
-            result = judged(target(stored.target), module, inputs)
+            result = judged(target_apart(stored.target, patience), module, inputs)
             yield ReplayedFailure(
                 stored, result.failed, f"{result.kind}: {result.detail}" if result.detail else result.kind
             )

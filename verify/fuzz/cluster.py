@@ -24,8 +24,7 @@ from assay.semantics.budget import current
 from assay.semantics.errors import EnvironmentFailure, Invalid
 from assay.verify.app.spending import default_memory
 from assay.verify.fuzz.pool import Pool
-from assay.verify.fuzz.targets import Result
-from assay.verify.fuzz.worker import ExampleReport, Failure, Task, merged_report
+from assay.verify.fuzz.worker import ExampleReport, Task, lost
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ _pools: dict[int, tuple[str, Pool]] = {}
 """Of each thread of this worker: its campaign, and the process beside it."""
 
 
-def run_task(task: Task, limits: Limits, threads: int) -> ExampleReport:
+def run_task(task: Task, limits: Limits, threads: int) -> list[ExampleReport]:
     """What one of the threads of a worker of the cluster does with a task. EnvironmentFailure: no process can be
     had."""
     thread = threading.get_ident()
@@ -56,7 +55,7 @@ def run_task(task: Task, limits: Limits, threads: int) -> ExampleReport:
         most = None if limits.memory is None else min(limits.memory, own or limits.memory) // threads
         pool = Pool(1, limits.patience, memory=most)
         _pools[thread] = limits.campaign, pool
-    return merged_report(list(pool.run([task])))
+    return list(pool.run([task]))
 
 
 def end_campaign(campaign: str) -> None:
@@ -107,7 +106,7 @@ class Cluster:
             task = sent.pop(future)
             error = future.exception()
             if error is None:
-                yield future.result()
+                yield from future.result()
                 following = next(source, None)
                 if following is not None:
                     line.add(send(following))
@@ -117,7 +116,8 @@ class Cluster:
                 for number in task.numbers:
                     line.add(send(replace(task, numbers=(number,))))
             else:
-                yield _died(task.numbers[0], error)
+                why = type(error).__name__
+                yield from lost(task, task.numbers[0], why, f"{why}: {error}"[:500])
             future.release()
 
     def close(self) -> None:
@@ -125,11 +125,3 @@ class Cluster:
         with suppress(Exception):  # a worker that is gone has nothing left
             self.client.run(end_campaign, self.limits.campaign, on_error="ignore")
         self.client.close()
-
-
-def _died(number: int, error: BaseException) -> ExampleReport:
-    report = ExampleReport((number,))
-    report.kinds["died"] += 1
-    why = type(error).__name__
-    report.failures.append(Failure(number, Result("died", why, "", f"{why}: {error}"[:500]), ()))
-    return report

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -95,30 +95,35 @@ class Corpus:
                 continue
             yield _read(path, partial(_failure, path))
 
-    def state(self, target: str) -> dict[str, Any]:
-        """What a campaign against a target has done so far; nothing yet: empty."""
-        path = self._state(target)
-        return _read(path, _state) if path.exists() else {}
+    def state(self, targets: Sequence[str]) -> dict[str, Any]:
+        """What a campaign against these targets has done so far; nothing yet: empty."""
+        path = self._state(targets)
+        return _read(path, partial(_state, targets)) if path.exists() else {}
 
-    def keep(self, target: str, state: Mapping[str, Any], learnt: Learnt) -> None:
-        """Say what a campaign has done, and what it has learnt."""
-        replace_text(self._state(target), json.dumps(state, indent=1) + "\n")
-        if learnt.seen:
-            replace_text(self._learnt(target), json.dumps(learnt.as_data(), indent=1) + "\n")
+    def keep(self, state: Mapping[str, Any], learnt: Mapping[str, Learnt]) -> None:
+        """Say what a campaign has done, and what it has learnt of each target."""
+        replace_text(self._state(state["targets"]), json.dumps(state, indent=1) + "\n")
+        for target, known in learnt.items():
+            if known.seen:
+                replace_text(self._learnt(target), json.dumps(known.as_data(), indent=1) + "\n")
 
     def learnt(self, target: str) -> Learnt:
         """What campaigns against a target have learnt of refusals."""
         path = self._learnt(target)
         return _read(path, Learnt.from_data) if path.exists() else Learnt()
 
-    def forget(self, target: str) -> None:
-        """Forget what was learnt against a target, in the round that is not over too."""
-        self._learnt(target).unlink(missing_ok=True)
-        if state := self.state(target):
-            self.keep(target, {**state, "avoided": [], "pending": []}, Learnt())
+    def forget(self, targets: Sequence[str]) -> None:
+        """Forget what was learnt against these targets, in the round of their campaign that is not over too."""
+        for target in targets:
+            self._learnt(target).unlink(missing_ok=True)
+        if state := self.state(targets):
+            of = {name: {**each, "avoided": [], "pending": []} for name, each in state["of"].items()}
+            self.keep({**state, "of": of}, {})
 
-    def _state(self, target: str) -> Path:
-        return self.directory / f"campaign-{_plain(target)}.json"
+    def _state(self, targets: Sequence[str]) -> Path:
+        """A campaign against one target is named by it, one against several by how many and a digest of their names."""
+        said = targets[0] if len(targets) == 1 else f"{len(targets)}-{_digest(list(targets))}"
+        return self.directory / f"campaign-{_plain(said)}.json"
 
     def _learnt(self, target: str) -> Path:
         return self.directory / f"learnt-{_plain(target)}.json"
@@ -127,13 +132,17 @@ class Corpus:
 def name_of(target: str, result: Result, operators: tuple[str, ...]) -> str:
     """The name of a failure: what it is, for people, and a digest of all that tells it from others."""
     by = result.culprit or "-".join(operators[:3]) or "nothing"
-    key = json.dumps([target, *result.key, *([] if result.culprit else operators)])
-    return _plain(f"{target}-{result.kind}-{by}") + "-" + hashlib.sha256(key.encode()).hexdigest()[:8]
+    key = [target, *result.key, *([] if result.culprit else operators)]
+    return _plain(f"{target}-{result.kind}-{by}") + "-" + _digest(key)
 
 
 def file_beside(path: Path, ending: str) -> Path:
     """The file of a failure with another ending; a dot in its name is no ending."""
     return path.with_name(path.name.removesuffix(".json") + ending)
+
+
+def _digest(words: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:8]
 
 
 def _plain(text: str) -> str:
@@ -161,11 +170,22 @@ def _failure(path: Path, data: dict[str, Any]) -> StoredFailure:
     )
 
 
-def _state(data: dict[str, Any]) -> dict[str, Any]:
+def _state(targets: Sequence[str], data: dict[str, Any]) -> dict[str, Any]:
     typed(dict, data["recipe"])
-    counted = [n for name in COUNTERS for n in typed(dict, data[name]).values()]
-    for number in (data["seed"], data["next"], data["examples"], *typed(list, data["open"]), *counted):
+    of = typed(
+        dict, data.get("of", {data["target"]: data} if "target" in data else {})
+    )  # as that of one target was kept
+    data["of"] = {name: _standing(typed(dict, of[name])) for name in targets}
+    for number in (data["seed"], data["next"], data["examples"], *typed(list, data["open"])):
         typed(int, number)
+    return data
+
+
+def _standing(data: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of one target."""
+    made = {name: typed(dict, data[name]) for name in COUNTERS}
+    for count in (n for counted in made.values() for n in counted.values()):
+        typed(int, count)
     for name in typed(list, data.setdefault("avoided", [])):
         typed(str, name)
     for number, found in typed(list, data.setdefault("pending", [])):
@@ -174,4 +194,4 @@ def _state(data: dict[str, Any]) -> dict[str, Any]:
             typed(bool, refused)
             for trait in typed(list, traits):
                 typed(str, trait)
-    return data
+    return {**made, "avoided": data["avoided"], "pending": data["pending"]}

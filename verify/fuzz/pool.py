@@ -24,8 +24,7 @@ except ImportError:  # not a Unix
 
 from assay.semantics.budget import current, in_use
 from assay.semantics.errors import EnvironmentFailure
-from assay.verify.fuzz.targets import Result
-from assay.verify.fuzz.worker import ExampleReport, Failure, Task, judge_examples
+from assay.verify.fuzz.worker import ExampleReport, Task, judge_examples, lost
 
 LEAST = 64 << 20
 """Bytes that each worker may take, however many they are."""
@@ -120,7 +119,7 @@ class Pool:
                     yield from self._lost(worker, again, f"took longer than {self._limit(worker):.0f} s")
 
     def _limit(self, worker: Worker) -> float:
-        return self.patience + (worker.task.seconds if worker.task is not None else 0)
+        return self.patience if worker.task is None else worker.task.longest(self.patience)
 
     def _give(self, worker: Worker, task: Task) -> None:
         worker.task, worker.number, worker.left = task, None, task.numbers
@@ -160,10 +159,7 @@ class Pool:
         if left:
             again.append(replace(task, numbers=left))
         if number is not None and number in worker.left:
-            report = ExampleReport((number,))
-            report.kinds["died"] += 1
-            report.failures.append(Failure(number, Result("died", why, "", f"the worker's process {why}"), ()))
-            yield report
+            yield from lost(task, number, why, f"the worker's process {why}")
 
     def _end(self, worker: Worker) -> None:
         worker.process.kill()

@@ -8,8 +8,8 @@ values by the bounds.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -23,7 +23,14 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.verify.app.passes import passes_for, with_passes
 from assay.verify.app.stages import lowering_passes
-from assay.verify.backends import Backend, backend, names as backend_names, subject_of_model, subject_of_module
+from assay.verify.backends import (
+    Backend,
+    Isolated,
+    backend,
+    names as backend_names,
+    subject_of_model,
+    subject_of_module,
+)
 from assay.verify.backends.declared import declared_by
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.ort import OnnxRuntime
@@ -32,6 +39,7 @@ from assay.verify.backends.registry import is_place, of_ours
 from assay.verify.evidence import Context
 from assay.verify.fuzz.onnx_names import undeclared
 from assay.verify.oracle import Oracle, Verdict, judge_backend
+from assay.verify.oracle.trial import Oracles
 
 GOOD = ("right", "open", "undecided", "unpredictable", "unsaid", "refused")
 FAILURES = ("wrong", "implausible", "crash", "died", "late")
@@ -94,11 +102,35 @@ def from_verdict(verdict: Verdict) -> Result:
     return Result(verdict.outcome, verdict.layer, culprit, verdict.detail)
 
 
+@dataclass
+class Latest:
+    """The program that was judged last, as subject and oracles, or why it has no words: the next backend is judged on
+    the same one."""
+
+    program: Program | None = None
+    posed: Oracles | Unsupported = field(default_factory=lambda: Unsupported("nothing was judged"))
+
+    def of(self, program: Program) -> Oracles:
+        """The program's. Unsupported: ONNX has no words for it."""
+        if self.program is not program:
+            try:
+                self.posed = Oracles(
+                    subject_of_module(program) if isinstance(program, Module) else subject_of_model(program)
+                )
+            except Unsupported as wrong:
+                self.posed = wrong
+            self.program = program
+        if isinstance(self.posed, Unsupported):
+            raise self.posed
+        return self.posed
+
+
 @dataclass(frozen=True)
 class BackendTarget:
-    """A backend, on the program as ONNX."""
+    """A backend, on the program as ONNX. Those that are judged on the same programs share the `latest` of these."""
 
     backend: Backend
+    latest: Latest = field(default_factory=Latest, compare=False)
 
     @property
     def name(self) -> str:
@@ -108,17 +140,17 @@ class BackendTarget:
     @property
     def undeclared(self) -> tuple[str, ...]:
         """The operators of ours that it does not take, by what it declares of itself."""
-        operators = declared_by(self.backend, self.name).operators
+        operators = declared_by(of_ours(self.name) or self.backend, self.name).operators
         return () if operators is None else undeclared(operators)
 
     def judge(self, module: Program, inputs: Mapping[str, Any]) -> Result:
         """Judge the backend on the module as ONNX; a module that ONNX cannot say, or that it refuses, is no failure."""
         try:
-            subject = subject_of_module(module) if isinstance(module, Module) else subject_of_model(module)
+            oracles = self.latest.of(module)
         except Unsupported as wrong:
             return Result("unsaid", wrong.label, "", wrong.message)
         try:
-            return from_verdict(judge_backend(subject, self.backend, inputs))
+            return from_verdict(judge_backend(oracles.subject, self.backend, inputs, oracles=oracles))
         except AssayError as wrong:
             if wrong.label in FATAL:
                 where = wrong.key if isinstance(wrong, Crashed) else wrong.label
@@ -185,16 +217,44 @@ def target_names() -> list[str]:
     return [*OURS, *(n for n in backend_names() if n not in OURS)]
 
 
+def require_target(name: str) -> None:
+    """Invalid (fuzz.C1): nobody of that name can be judged."""
+    if name not in OURS and of_ours(name) is None and name not in backend_names() and not is_place(name):
+        raise Invalid(f"no backend {name!r} to judge; there are {', '.join(target_names())}", label="fuzz.C1")
+
+
 def target(name: str) -> Target:
-    """The target of that name. Invalid (fuzz.C1): there is none."""
+    """The target of that name, in this process. Invalid (fuzz.C1): there is none."""
+    require_target(name)
     if name in OURS:
         return OURS[name]
-    if of_ours(name) is None and name not in backend_names() and not is_place(name):
-        raise Invalid(f"no backend {name!r} to judge; there are {', '.join(target_names())}", label="fuzz.C1")
     found = backend(name)
     if isinstance(found, OnnxRuntime):
         return BackendTarget(replace(found, threads=1))
     return BackendTarget(InProcess(found) if of_ours(name) is None else found)
+
+
+_processes: dict[tuple[str, float], Isolated] = {}
+"""The backends that have a process of their own beside this one."""
+
+
+def target_apart(name: str, patience: float, latest: Latest | None = None) -> Target:
+    """The same; a backend in a process of its own, which stays for the next call, and which may take `patience` seconds
+    for an answer."""
+    require_target(name)
+    if name in OURS:
+        return OURS[name]
+    process = _processes.setdefault((name, patience), Isolated(name, patience))
+    return BackendTarget(process, latest or Latest())
+
+
+def targets_of(names: Sequence[str], patience: float) -> list[Target]:
+    """The targets of a campaign. One is judged in this process; of several each backend has a process of its own, so
+    that none harms another."""
+    if len(names) == 1:
+        return [target(names[0])]
+    latest = Latest()
+    return [target_apart(name, patience, latest) for name in names]
 
 
 def judged(of: Target, module: Program, inputs: Mapping[str, Any]) -> Result:
@@ -210,6 +270,10 @@ def judged(of: Target, module: Program, inputs: Mapping[str, Any]) -> Result:
     except Crash as wrong:
         return Result("crash", _place(wrong), "", wrong.message)
     except MemoryError:
+        if isinstance(of, BackendTarget) and isinstance(
+            of.backend, Isolated
+        ):  # then it is not the backend that wants it
+            return Result("crash", "memory", "", "judging wants more memory than one worker may take")
         return Result("died", "memory", "", "it wants more memory than one worker may take; the program is small")
     except Exception as wrong:  # noqa: BLE001  finding what is raised that should not be is what this is for
         return Result("crash", f"{type(wrong).__name__} at {_place(wrong)}", "", str(wrong)[:500])

@@ -6,33 +6,68 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assay.semantics.errors import AssayError, Invalid
 from assay.verify.backends.protocol import ABSENT
 from assay.verify.fuzz.cases import FuzzCase, Recipe, again, as_model, campaign_example
-from assay.verify.fuzz.learning import Evidence, evidence_of
-from assay.verify.fuzz.targets import FAILURES, BackendTarget, Result, Target, judged, plain, target
+from assay.verify.fuzz.learning import TAKEN, Evidence, evidence_of
+from assay.verify.fuzz.targets import FAILURES, BackendTarget, Result, Target, judged, plain, targets_of
 from assay.verify.oracle.trial import BETWEEN
 from assay.verify.reduce import ReducedCase, reduce
 from assay.verify.strategies.choosing import reduce_picks
 
 MOST_TRIES = 1_000
 """So often a failure as a model is made smaller at most."""
+ASKED = 6
+"""So often a backend is asked for one judgement at most: prepared twice, and run on each set of inputs."""
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """A failure that was met already: of which target, its key, and which operators its simplest program has, if not
+    one of them is to blame."""
+
+    target: str
+    key: tuple[str, str, str]
+    operators: tuple[str, ...] = ()
+
+    def explains(self, target: str, result: Result, operators: Sequence[str]) -> bool:
+        """Whether a failure is likely the same: of the same key, in a program that has these operators too."""
+        return (target, result.key) == (self.target, self.key) and set(self.operators) <= set(operators)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Examples to judge: those of some numbers. `known` are keys of failures that need not be made simpler again."""
+    """Examples to judge: those of some numbers. What `known` failures explain is counted, and not kept again."""
 
-    target: str
+    targets: tuple[str, ...]
+    """Who is judged on each of them."""
     recipe: Recipe
     seed: int
     numbers: tuple[int, ...]
-    known: frozenset[tuple[str, str, str]] = frozenset()
+    known: frozenset[KnownFailure] = frozenset()
     seconds: float = 20.0
     """How long one failure may be made simpler."""
+    avoided: tuple[tuple[str, ...], ...] = ()
+    """What the examples of each target's turns avoid."""
+    patience: float = 60.0
+    """How long a backend in a process of its own may take for one answer."""
+
+    def turn(self, number: int) -> int:
+        """The place of the target whose turn an example is: it is made of what this one takes."""
+        return number % len(self.targets)
+
+    def recipe_of(self, number: int) -> Recipe:
+        """What an example is made of."""
+        return replace(self.recipe, avoided=self.avoided[self.turn(number)]) if self.avoided else self.recipe
+
+    def longest(self, patience: float) -> float:
+        """How many seconds one example may take where one judgement may take `patience`. Of several targets each has
+        a process of its own, which is ended there; the worker has the time that they may take together."""
+        one = self.seconds + patience
+        return one if len(self.targets) == 1 else len(self.targets) * (one + ASKED * self.patience)
 
 
 @dataclass(frozen=True)
@@ -46,12 +81,17 @@ class Failure:
     reduced: tuple[bytes, dict[str, Any]] | None = None
     """The model and the inputs that are left when that program, as ONNX, is made smaller too."""
 
+    def known(self, target: str, operators: tuple[str, ...]) -> KnownFailure:
+        """What explains the next failures of a target: this one, whose simplest program has these operators."""
+        return KnownFailure(target, self.result.key, () if self.result.culprit else operators)
+
 
 @dataclass
 class ExampleReport:
-    """What came of some examples."""
+    """What came of some examples for one target."""
 
     numbers: tuple[int, ...]
+    target: str = ""
     kinds: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
     constructs: Counter[str] = field(default_factory=Counter)
@@ -79,35 +119,70 @@ class ExampleReport:
 
 
 def judge_examples(task: Task) -> Iterator[ExampleReport]:
-    """Judge the examples one after another."""
-    of = target(task.target)
+    """Judge the examples one after another: a report of each for each target, all of one example together."""
+    targets = targets_of(task.targets, task.patience)
     known = set(task.known)
     for number in task.numbers:
-        report = ExampleReport((number,))
         try:
-            case = campaign_example(task.recipe, task.seed, number)
+            case = campaign_example(task.recipe_of(number), task.seed, number)
         except AssayError as wrong:
             # the generator's own fault: what it makes is valid
-            report.kinds["crash"] += 1
-            report.failures.append(Failure(number, Result("crash", f"generator {wrong.label}", "", wrong.message), ()))
-            yield report
+            fault = Result("crash", f"generator {wrong.label}", "", wrong.message)
+            yield from failed_everywhere(task, number, fault)
             continue
-        result = judged(of, case.program, case.inputs)
-        report.kinds[result.kind] += 1
-        report.operators.update(case.operators)
-        report.constructs.update(case.constructs)
-        report.layers[result.where] += bool(result.where)
-        if result.where in ABSENT:
-            report.unusable = (result.where, result.detail)
+        # first all of them on the same program, then what failed on simpler ones
+        results = [(of, judged(of, case.program, case.inputs)) for of in targets]
+        yield from [_report(task, number, place, case, *each, known) for place, each in enumerate(results)]
+
+
+def _report(
+    task: Task,
+    number: int,
+    place: int,
+    case: FuzzCase,
+    of: Target,
+    result: Result,
+    known: set[KnownFailure],
+) -> ExampleReport:
+    """What came of an example for one target, with what it says of refusals and, if it failed, made simpler. Where the
+    example was another target's turn a refusal says nothing new: it may well be made of what this one does not take."""
+    name, recipe = task.targets[place], task.recipe_of(number)
+    report = ExampleReport((number,), name)
+    report.kinds[result.kind] += 1
+    report.operators.update(case.operators)
+    report.constructs.update(case.constructs)
+    report.layers[result.where] += bool(result.where)
+    if result.where in ABSENT:
+        report.unusable = (result.where, result.detail)
+    elif place == task.turn(number) or result.kind in TAKEN:
         report.evidence.append((number, evidence_of(of, case, result)))
-        if result.failed:
-            picks = case.picks
-            if result.key not in known or not result.culprit:
-                picks, result = simplest(of, task.recipe, case, result, task.seconds)
-                known.add(result.key)
-            reduced, result = reduced_failure(of, again(task.recipe, picks), result, task.seconds)
-            report.failures.append(Failure(number, result, picks, reduced))
-        yield report
+    if result.failed and not any(k.explains(name, result, case.operators) for k in known):
+        picks = case.picks
+        if result.kind != "late":  # each try would be so too
+            picks, result = simplest(of, recipe, case, result, task.seconds)
+        simple = again(recipe, picks)
+        reduced, result = reduced_failure(of, simple, result, task.seconds)
+        failure = Failure(number, result, picks, reduced)
+        known.add(failure.known(name, simple.operators))
+        report.failures.append(failure)
+    return report
+
+
+def failed_everywhere(task: Task, number: int, result: Result) -> list[ExampleReport]:
+    """Reports of an example that failed before any target was judged on it."""
+    reports = [ExampleReport((number,), name) for name in task.targets]
+    for report in reports:
+        report.kinds[result.kind] += 1
+        report.failures.append(Failure(number, result, ()))
+    return reports
+
+
+def lost(task: Task, number: int, why: str, detail: str) -> list[ExampleReport]:
+    """Reports of an example whose worker is gone. The only target was judged in the worker, and has died with it;
+    several have processes of their own, so the fault is ours."""
+    alone = len(task.targets) == 1
+    result = Result("died", why, "", detail) if alone else Result("crash", f"the worker {why}", "", detail)
+    return failed_everywhere(task, number, result)
 
 
 def simplest(

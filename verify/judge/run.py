@@ -106,7 +106,7 @@ class JudgeRun:
         if isinstance(expected.possible, Trap):
             self.unseen = "the program fails on these inputs"
             return
-        found = find_between(oracle, expected, run(self.subject.module, first.inputs))
+        found = find_between(oracle, expected, run(self.subject.module, first.inputs), self.subject.model)
         self.unseen = found.unseen
         if found.expected is not None:
             self.known[1] = found.expected

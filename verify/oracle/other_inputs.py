@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import onnx
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
@@ -33,13 +34,16 @@ class Between:
     unseen: str = ""
 
 
-def find_between(oracle: Oracle, first: Expected, outputs: Mapping[str, Any]) -> Between:
+def find_between(
+    oracle: Oracle, first: Expected, outputs: Mapping[str, Any], model: onnx.ModelProto | None = None
+) -> Between:
     """Other inputs than the first, of which `outputs` came. All that can be are changed at once; where the program
-    fails on all of these, in halves, so that those stay on which it fails."""
+    fails on all of these, in halves, so that those stay on which it fails. Where `model` declares sizes of outputs, and
+    the first have them, so have the others: one that relies on what is declared does nothing wrong."""
     ways = {name: made for name, given in first.inputs.items() if (made := others_of(given))}
     if not ways:
         return Between(None, "no input has another value of its size" if first.inputs else "")
-    search = _Search(oracle, outputs, RUNS)
+    search = _Search(oracle, outputs, RUNS, {} if model is None else _declared(model, outputs))
     best: tuple[Expected, list[str]] | None = None
     kept = [name for name, given in first.inputs.items() if name not in ways and np.size(given)]
     work = Worklist([list(ways)])
@@ -74,6 +78,8 @@ class _Search:
     oracle: Oracle
     outputs: Mapping[str, Any]
     left: int
+    declared: Mapping[str, Sequence[int]]
+    """The axes of outputs that a model declares, -1 where one may be any."""
 
     def best(self, base: Mapping[str, Any], ways: Mapping[str, Sequence[Array]]) -> tuple[Expected, list[str]] | None:
         """Inputs on which the program does not fail, each that `ways` has changed in one of them, and the outputs that
@@ -84,12 +90,31 @@ class _Search:
                 break
             self.left -= 1
             expected = self.oracle.expected({**base, **{n: some[min(k, len(some) - 1)] for n, some in ways.items()}})
-            if not isinstance(expected.possible, Trap):
+            if not isinstance(expected.possible, Trap) and self._as_declared(expected.possible):
                 # where an interval excludes nothing, the tensors that are shown tell
                 hidden = [f.tensor for f in expected.findings(self.outputs).values() if not f.wrong and not f.open]
                 if best is None or len(hidden) < len(best[1]):
                     best = expected, hidden
         return best
+
+    def _as_declared(self, possible: object) -> bool:
+        return not isinstance(possible, dict) or all(
+            _fits(axes, possible[name]) for name, axes in self.declared.items() if name in possible
+        )
+
+
+def _declared(model: onnx.ModelProto, outputs: Mapping[str, Any]) -> dict[str, list[int]]:
+    """The axes that a model declares of its outputs, of those that these outputs have."""
+    types = {o.name: o.type.tensor_type for o in model.graph.output if o.type.tensor_type.HasField("shape")}
+    axes = {n: [d.dim_value if d.HasField("dim_value") else -1 for d in t.shape.dim] for n, t in types.items()}
+    return {n: found for n, found in axes.items() if n in outputs and _fits(found, outputs[n])}
+
+
+def _fits(axes: Sequence[int], value: Any) -> bool:
+    shape = getattr(value, "shape", None)
+    if not isinstance(shape, tuple):
+        return True
+    return len(shape) == len(axes) and all(want in (-1, got) for want, got in zip(axes, shape, strict=True))
 
 
 def others_of(given: Any) -> list[Array]:

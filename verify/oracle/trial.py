@@ -7,7 +7,7 @@ from run to run shows. Another preparation gives its intermediate tensors for th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,17 +50,20 @@ def judge_backend(
     inputs: Mapping[str, Array] | Expected,
     excluded: Collection[str] = (),
     others: bool = True,
+    oracles: Oracles | None = None,
 ) -> Verdict:
     """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model,
     each operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it
     has one; rights that are `excluded` are not granted.
     A backend that changes its inputs is wrong; so is one that is wrong on other inputs in between, or when it is asked
     again. A run that fails, by a Trap or by an exception, is right where the program must fail. What other inputs could
-    not show is said beside what is right; without `others` it runs on those given alone. Raises what else the backend
-    raises for the outputs, and Invalid where the inputs are not what main takes."""
+    not show is said beside what is right; without `others` it runs on those given alone. `oracles` are those of the
+    subject, where several backends are judged on it. Raises what else the backend raises for the outputs, and Invalid
+    where the inputs are not what main takes."""
     given = inputs.inputs if isinstance(inputs, Expected) else inputs
     graph.check_inputs(subject.module.main, given)
-    oracle = oracle_of(subject, Accepts.of(getattr(backend, "accepts", None)).excluding(excluded))
+    accepts = Accepts.of(getattr(backend, "accepts", None)).excluding(excluded)
+    oracle = oracle_of(subject, accepts) if oracles is None else oracles.of(accepts)
     unseen: list[str] = []
     hidden: list[str] = []
     try:
@@ -113,7 +116,7 @@ def _runs(
         unseen.append("the program fails on these inputs")
         yield Run("", first, outputs, {})
         return
-    found = find_between(oracle, first, outputs) if on_others else Between(None)
+    found = find_between(oracle, first, outputs, subject.model) if on_others else Between(None)
     between = found.expected
     others = _if_taken(backend, prepared, between)
     if between is not None and others is None:
@@ -226,7 +229,24 @@ def as_tensors(given: Outputs | None) -> dict[str, Array]:
     return {} if given is None or isinstance(given, Trap) else {n: as_tensor(v) for n, v in given.items()}
 
 
-def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:
+@dataclass(eq=False)
+class Oracles:
+    """The oracles of one subject, one for each set of freedoms. Each keeps what may come of inputs, so that several
+    backends on the same inputs need it once."""
+
+    subject: Subject
+    made: dict[Accepts, Oracle] = field(default_factory=dict)
+
+    def of(self, accepts: Accepts) -> Oracle:
+        """The oracle of whoever declares these freedoms."""
+        if accepts not in self.made:
+            self.made[accepts] = oracle_of(self.subject, accepts, {})
+        return self.made[accepts]
+
+
+def oracle_of(
+    subject: Subject, accepts: Accepts = EVERYTHING_KEPT, known: dict[object, Expected] | None = None
+) -> Oracle:
     """The oracle of a model, which calls operators as the model does."""
     makers = {o: f"{n.op_type} {n.name}".strip() for n in subject.model.graph.node for o in n.output}
     versions = {o.domain: o.version for o in subject.model.opset_import}
@@ -240,7 +260,9 @@ def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:
         if o
     }
     collected = [o for n in subject.model.graph.node for o in _collected(n)]
-    return Oracle(subject.module, subject.tensors, accepts=accepts, makers=makers, nodes=nodes, collected=collected)
+    return Oracle(
+        subject.module, subject.tensors, accepts=accepts, makers=makers, nodes=nodes, collected=collected, known=known
+    )
 
 
 def _collected(node: onnx.NodeProto) -> Sequence[str]:

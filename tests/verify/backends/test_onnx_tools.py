@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.backends import Died, Refused, attempt, backend, subject_of_model
 from assay.verify.backends.catalogue import TOOLS, ToolInfo, family_of
 from assay.verify.backends.listing import listed_backends
+from assay.verify.backends.onnx_runners import _from_tinygrad
 from assay.verify.backends.onnx_tools import OnnxTool, Run, heard, signed_as, telling, with_inputs, without_loss
 from assay.verify.backends.protocol import UnreadSubject
 from assay.verify.backends.registry import BACKENDS, ONNX_TOOLS
@@ -164,6 +166,17 @@ def test_element_types_change_only_where_every_number_stays() -> None:
             without_loss(array, np.dtype(of))
     assert signed_as(np.array([-1], np.int8), np.dtype(np.uint8)).tolist() == [255]
     assert signed_as(np.array([-1], np.int8), np.dtype(np.uint16)).dtype == np.int8, "that is another type"
+
+
+def test_element_types_that_numpy_has_not_come_back_from_tinygrad() -> None:
+    """It gives float32 for them: every number, and the type that the tensor has there."""
+
+    def tensor(dtype: str) -> Any:
+        return SimpleNamespace(dtype=SimpleNamespace(name=dtype), numpy=lambda: np.array([1.5], np.float32))
+
+    there = {name: _from_tinygrad(tensor(name)).dtype for name in ("float", "__bf16", "float8_e4m3", "float8_e5m2")}
+    assert [str(d) for d in there.values()] == ["float32", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
+    assert [v.item() for v in _from_tinygrad([tensor("__bf16"), 2])] == [1.5, 2]
 
 
 def test_the_line_that_says_what_is_wrong(capfd: pytest.CaptureFixture[str]) -> None:

@@ -51,7 +51,7 @@ def off(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fault_is_found_made_simple_and_kept_once(off: None, tmp_path: Path) -> None:
     """The softmax that is a little off: one failure, of a program with nothing else in it that matters."""
     corpus = Corpus(tmp_path / "corpus")
-    campaign = Campaign(Plan("off", SMALL, examples=80), corpus)
+    campaign = Campaign(Plan(("off",), SMALL, examples=80), corpus)
     campaign.run(Here())
     assert campaign.done.kinds["wrong"] > 5
     assert campaign.done.kinds["right"] > 5
@@ -67,7 +67,7 @@ def test_a_fault_is_found_made_simple_and_kept_once(off: None, tmp_path: Path) -
 
 def test_replay_says_what_is_mended(off: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus(tmp_path)
-    Campaign(Plan("off", SMALL, examples=40), corpus).run(Here())
+    Campaign(Plan(("off",), SMALL, examples=40), corpus).run(Here())
     monkeypatch.setitem(targets.OURS, "off", targets.Values("off"))
     found = list(replay_corpus(corpus, "off"))
     assert found
@@ -79,16 +79,16 @@ def test_a_campaign_goes_on_where_it_ended(off: None, tmp_path: Path) -> None:
     """Interrupted and started again, it has judged each example once, and counts what was judged before."""
     corpus = Corpus(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        Campaign(Plan("off", SMALL, examples=40, batch=8), corpus).run(Here(20))
-    state = corpus.state("off")
+        Campaign(Plan(("off",), SMALL, examples=40, batch=8), corpus).run(Here(20))
+    state = corpus.state(["off"])
     assert state["examples"] == 20 and state["next"] == 21 and state["open"] == [20]
-    second = Campaign(Plan("off", SMALL, examples=20, batch=8), corpus)
+    second = Campaign(Plan(("off",), SMALL, examples=20, batch=8), corpus)
     second.run(Here())
-    whole = Campaign(Plan("off", SMALL, examples=40), Corpus(tmp_path / "other"))
+    whole = Campaign(Plan(("off",), SMALL, examples=40), Corpus(tmp_path / "other"))
     whole.run(Here())
     assert second.before + second.judged == 40
     assert second.done.kinds == whole.done.kinds and second.done.operators == whole.done.operators
-    other = Campaign(Plan("off", SMALL, seed=1, examples=2), corpus)  # another campaign begins anew
+    other = Campaign(Plan(("off",), SMALL, seed=1, examples=2), corpus)  # another campaign begins anew
     other.run(Here())
     assert other.before == 0
 
@@ -112,7 +112,7 @@ def test_targets_judge(name: str) -> None:
         pytest.skip(f"there is no backend {name}")
     recipe = Recipe(("add", "multiply", "nn.relu", "concat", "reshape", "matmul"), 6, ("branches", "symbolic"))
     count = 6 if name == "passes" else 20
-    report = merged_report(list(judge_examples(Task(name, recipe, 0, tuple(range(count))))))
+    report = merged_report(list(judge_examples(Task((name,), recipe, 0, tuple(range(count))))))
     assert sum(report.kinds.values()) == count
     assert report.kinds["right"] >= count // 2
     assert not report.failures, [(f.result, f.number) for f in report.failures]
@@ -138,7 +138,7 @@ def test_a_workers_death_is_an_outcome() -> None:
     """One example ends its process and one takes for ever; each has died, and all others are judged once."""
     pool = Pool(2, patience=1.0, work=deadly)
     try:
-        tasks = [Task("values", SMALL, 0, tuple(range(a, a + 4)), seconds=0.0) for a in (0, 4)]
+        tasks = [Task(("values",), SMALL, 0, tuple(range(a, a + 4)), seconds=0.0) for a in (0, 4)]
         report = merged_report(list(pool.run(tasks)))
     finally:
         pool.close()
@@ -152,7 +152,7 @@ def test_a_worker_that_grows_is_ended() -> None:
     with budget.of(Budget(memory=300 << 20)):
         pool = Pool(1, patience=60.0, work=greedy)
     try:
-        report = merged_report(list(pool.run([Task("values", SMALL, 0, (0, 1, 2), seconds=0.0)])))
+        report = merged_report(list(pool.run([Task(("values",), SMALL, 0, (0, 1, 2), seconds=0.0)])))
     finally:
         pool.close()
     assert report.kinds == {"right": 2, "died": 1} and [f.number for f in report.failures] == [1]
@@ -172,7 +172,7 @@ def test_workers_that_never_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     pool = Pool(1, work=import_module("gone").work)
     try:
         with pytest.raises(EnvironmentFailure, match=r"before they have begun: the last ended with code 3 \[fuzz.C5\]"):
-            list(pool.run([Task("values", SMALL, 0, (0,))]))
+            list(pool.run([Task(("values",), SMALL, 0, (0,))]))
     finally:
         pool.close()
 

@@ -17,7 +17,7 @@ from assay.verify.fuzz.campaign import Campaign, Plan
 from assay.verify.fuzz.cases import Recipe
 from assay.verify.fuzz.cluster import Cluster, Limits, end_campaign, run_task
 from assay.verify.fuzz.pool import LEAST, Pool
-from assay.verify.fuzz.worker import ExampleReport, Task
+from assay.verify.fuzz.worker import ExampleReport, Task, merged_report
 from tests.verify.fuzz.test_fuzz import deadly
 
 SMALL = Recipe(("add", "nn.relu", "concat"), 6, ())
@@ -64,9 +64,10 @@ class Recorded:
 
     def run(self, tasks: list[Task]) -> Iterator[ExampleReport]:
         for task in tasks:
-            report = ExampleReport(task.numbers)
-            report.kinds["right"] += len(task.numbers)
-            yield report
+            for number in task.numbers:
+                report = ExampleReport((number,), "values")
+                report.kinds["right"] += 1
+                yield report
 
     def close(self) -> None:
         self.closed = True
@@ -140,7 +141,7 @@ def test_an_example_that_takes_too_long_dies_alone(monkeypatch: pytest.MonkeyPat
     """Example 5 takes for ever: it has died, those beside it are judged, and nothing is left behind the campaign."""
     monkeypatch.setattr(cluster, "Pool", partial(Pool, work=deadly))
     limits = Limits("one", 1.0, 8 * LEAST)
-    report = run_task(Task("values", SMALL, 0, (4, 5, 6), seconds=0.0), limits, 2)
+    report = merged_report(run_task(Task(("values",), SMALL, 0, (4, 5, 6), seconds=0.0), limits, 2))
     assert sorted(report.numbers) == [4, 5, 6] and report.kinds == {"right": 2, "died": 1}
     assert report.failures[0].number == 5 and report.failures[0].result.where.startswith("took longer")
     (pool,) = (p for _, p in cluster._pools.values())
@@ -167,7 +168,7 @@ def test_a_worker_that_dies_loses_nothing() -> None:
                 ended = True
                 next(iter(local.workers.values())).process.process.kill()
 
-        campaign = Campaign(Plan("values", SMALL, examples=120, batch=10), None, tell)
+        campaign = Campaign(Plan(("values",), SMALL, examples=120, batch=10), None, tell)
         try:
             campaign.run(workers)
         finally:

@@ -87,7 +87,7 @@ def test_a_failure_is_a_model_and_a_test_that_follows_the_fault(
     monkeypatch.syspath_prepend(tmp_path)
     corpus = Corpus(tmp_path / "corpus")
     recipe = Recipe(("nn.relu",), 3, ())
-    campaign = Campaign(Plan("saturating", recipe, examples=30), corpus)
+    campaign = Campaign(Plan(("saturating",), recipe, examples=30), corpus)
     campaign.run(Here())
     assert campaign.done.kinds["wrong"] and len(campaign.new) == len(list(corpus.failures()))
     stored = list(corpus.failures())[0]
@@ -118,14 +118,14 @@ def test_what_onnx_cannot_say_is_written_as_text(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setitem(targets.OURS, "never", Never())  # type: ignore[arg-type]
     corpus = Corpus(tmp_path)
-    Campaign(Plan("never", Recipe(("suppress",), 1, ()), examples=1), corpus).run(Here())
+    Campaign(Plan(("never",), Recipe(("suppress",), 1, ()), examples=1), corpus).run(Here())
     (stored,) = corpus.failures()
     assert not stored.is_model and not list(tmp_path.glob("*.onnx"))
     (test,) = tmp_path.glob("test_*.py")
     assert "load_text(Path(__file__).with_name(" in test.read_text() and test.stem.isidentifier()
     before = test.read_text()
     test.write_text(before + "# mine")
-    Campaign(Plan("never", Recipe(("suppress",), 1, ()), seed=0, examples=3), corpus).run(Here())
+    Campaign(Plan(("never",), Recipe(("suppress",), 1, ()), seed=0, examples=3), corpus).run(Here())
     assert test.read_text() == before + "# mine", "nothing is overwritten"
 
 
@@ -153,8 +153,8 @@ def test_what_a_backend_declares_is_drawn_from_the_beginning() -> None:
             raise AssertionError
 
     assert {"add", "nn.relu"}.isdisjoint(undeclared(Small.operators)) and "matmul" in undeclared(Small.operators)
-    campaign = Campaign(Plan("values", Recipe(("add", "nn.relu", "matmul", "exp"), 4, ()), examples=16), None)
-    campaign.declared = BackendTarget(Small()).undeclared  # type: ignore[arg-type]
+    campaign = Campaign(Plan(("values",), Recipe(("add", "nn.relu", "matmul", "exp"), 4, ()), examples=16), None)
+    campaign.standings["values"].declared = BackendTarget(Small()).undeclared  # type: ignore[arg-type]
     campaign.run(Here())
     assert campaign.done.operators["add"] > 5 and campaign.done.operators["matmul"] <= 3
 
@@ -184,7 +184,7 @@ def test_an_operator_that_none_of_ours_is() -> None:
     assert kinds == {"float32", "float64", "float16", "bfloat16"} and attributes == {0, 1}
     simplest = varied_example(Tape(), recipe.examples[0][1])
     assert simplest.inputs["x"].dtype == np.float32 and simplest.inputs["x"].reshape(-1).tolist() == [1, 2, 3, 4]
-    campaign = Campaign(Plan("numpy", recipe, examples=12), None)
+    campaign = Campaign(Plan(("numpy",), recipe, examples=12), None)
     campaign.run(Here())
     assert campaign.done.operators == {"ConvTranspose": 12} and campaign.done.kinds["right"] > 5
 

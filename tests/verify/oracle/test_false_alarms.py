@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 
 from assay.semantics.bounds import Bounded
@@ -14,7 +15,7 @@ from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Expr, GlobalVar, Var, call, constant, function, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
-from assay.verify.backends import backend, subject_of_model, subject_of_module
+from assay.verify.backends import Subject, backend, subject_of_model, subject_of_module
 from assay.verify.oracle import Oracle, judge_backend
 from assay.verify.oracle.trial import oracle_of
 from tests.exported.loops import MODELS
@@ -161,3 +162,44 @@ def test_of_what_sizes_the_elements_are_that_a_loop_has_none_of(steps: int, form
     assert oracle_of(subject).judge({"x": x, "steps": np.array(steps)}, got).outcome == said
     got["all"] = got["all"].astype(np.float64)
     assert oracle_of(subject).judge({"x": x, "steps": np.array(steps)}, got).outcome == "wrong"
+
+
+@pytest.mark.parametrize(("declared", "expected"), [("2", "right"), ("n", "wrong"), ("", "wrong")])
+def test_sizes_that_a_model_declares_hold_on_other_inputs_too(declared: str, expected: str) -> None:
+    """TopK of a k that is given: one that takes the first k for granted is wrong, but not where the model declares that
+    there are two, and on no other inputs there are."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64[1] k) => (int64[{declared}] y) {{'
+        " v, y = TopK(x, k) }"
+    )
+    if not declared:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+
+    class Two:
+        name = "two"
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda inputs: {"y": np.argsort(-inputs["x"], kind="stable")[:2]}
+
+    x = np.array([4, 3, 2, 1], np.float32)
+    verdict = judge_backend(subject_of_model(model), Two(), {"x": x, "k": np.array([2])})
+    assert verdict.outcome == expected, str(verdict)
+
+
+def test_what_a_backend_may_flush_is_not_what_is_wrong() -> None:
+    """One that declares to flush subnormal numbers, and whose Neg is wrong: Mul, which gives 0 for one, is not
+    named."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[1] x, float[1] h) => (float[1] y, float[1] z) {'
+        " y = Mul(x, h) z = Neg(x) }"
+    )
+
+    class Flushes:
+        name, accepts = "flushes", ("flushes",)
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda inputs: {"y": 0 * inputs["x"], "z": inputs["x"]}
+
+    x, h = np.array([2e-38], np.float32), np.array([0.25], np.float32)
+    verdict = judge_backend(subject_of_model(model), Flushes(), {"x": x, "h": h}, others=False)
+    assert verdict.outcome == "wrong" and (verdict.culprit or "").startswith("Neg"), str(verdict)

@@ -40,7 +40,7 @@ def campaign(name: str, judged: int) -> ExampleReport:
     """Examples until so many were judged: what is refused, or cannot be said as ONNX, does not count."""
     found = ExampleReport(())
     for number in count():
-        for report in judge_examples(Task(name, recipe(name), SEED, (number,), seconds=5.0)):
+        for report in judge_examples(Task((name,), recipe(name), SEED, (number,), seconds=5.0)):
             # the generator calls sum and others besides what it is asked for, such as for a condition
             if not (name == "onnxruntime" and WRONG_IN_ONNXRUNTIME & set(report.operators)):
                 found.add(report)

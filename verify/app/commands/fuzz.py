@@ -13,13 +13,13 @@ from assay.verify.app.commands.declared import AsJson, Seed, held
 @held
 def fuzz(
     backend: Annotated[
-        str,
+        list[str],
         typer.Option(
             "--backend",
             metavar="NAME",
             help=(
                 "who is judged: a backend, or passes (our stages, each by its check) or values (the operators' own"
-                " values)"
+                " values); may be given several times: each example is judged on all of them"
             ),
             show_default=False,
         ),
@@ -90,7 +90,7 @@ def fuzz(
         bool, typer.Option("--replay", help="judge the failures of --corpus again, and make no new examples")
     ] = False,
     forget: Annotated[
-        bool, typer.Option("--forget", help="begin without what --corpus has learnt of this backend's refusals")
+        bool, typer.Option("--forget", help="begin without what --corpus has learnt of these backends' refusals")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -99,6 +99,18 @@ def fuzz(
     from assay.verify.fuzz.command import FuzzRequest, fuzz as run_campaign
 
     request = FuzzRequest(
-        backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay, forget
+        tuple(sorted(set(backend))),
+        operators,
+        features,
+        size,
+        seconds,
+        examples,
+        seed,
+        corpus,
+        jobs,
+        patience,
+        cluster,
+        replay,
+        forget,
     )
     raise typer.Exit(run_campaign(request, Screen(), as_json))
