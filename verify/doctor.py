@@ -28,7 +28,7 @@ from assay.verify.exits import Exit
 WITHOUT_C = "judge, run, prove, plan and explain work without one; check past its stage pool, build and verify do not"
 ADDS: Mapping[str, str] = {
     "cvc5": "a second solver for the kept texts of proofs: verify --second-opinion",
-    "ort": "the backend onnxruntime",
+    "judge": "the backend onnxruntime",
     "images": "ONNX's ImageDecoder",
     "torch": "the backend torch, and programs of torch.export",
     "tvm": "the backend tvm, and what its passes do: check --backend tvm --per-pass",
@@ -39,9 +39,10 @@ ADDS: Mapping[str, str] = {
     "tinygrad": "the backend tinygrad, which needs clang too",
     "iree": "the backend iree",
     "emx-onnx-cgen": "the backend emx-onnx-cgen",
+    "hypothesis": "the strategies of assay.strategies",
     "cluster": "fuzz --cluster, over machines",
     "sign": "signed certificates: build --sign, verify --key",
-    "stablehlo": "the backend xla, and StableHLO as bytecode",
+    "jax": "the backend xla, and StableHLO as bytecode",
     "docs": "the site of the documents: make site",
     "bench": "peers in the benchmarks of this project",
     "test": "the tests of this project",

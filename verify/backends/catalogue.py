@@ -43,11 +43,11 @@ class ToolInfo:
 
 OWN = ToolInfo(("assay",), (), "", "a module")
 TOOLS = {
-    "onnxruntime": ToolInfo(("onnxruntime",), ("onnxruntime",), "ort"),
+    "onnxruntime": ToolInfo(("onnxruntime",), ("onnxruntime",), "judge"),
     "reference": ToolInfo(("onnx",), ("onnx",), ""),
     "tvm": ToolInfo(("apache-tvm",), ("tvm",), "tvm"),
     "torch": ToolInfo(("torch",), ("torch",), "torch", "a module"),
-    "xla": ToolInfo(("jaxlib",), ("jaxlib",), "stablehlo", "a module", freedoms=("flushes",)),
+    "xla": ToolInfo(("jaxlib",), ("jaxlib",), "jax", "a module", freedoms=("flushes",)),
     "openvino": ToolInfo(("openvino",), ("openvino",), "openvino"),
     "tract": ToolInfo(("tract",), ("tract",), "tract", freedoms=("flushes",)),
     "opencv": ToolInfo(("opencv-python-headless",), ("cv2",), "opencv", freedoms=("flushes",)),

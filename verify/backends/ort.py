@@ -34,7 +34,7 @@ class OnnxRuntime:
             import onnxruntime as ort
         except ImportError:
             raise Invalid(
-                "the backend onnxruntime is not installed; pip install 'assay[ort]'", label="backend.C1"
+                "the backend onnxruntime is not installed; pip install 'assay[judge]'", label="backend.C1"
             ) from None
         options = ort.SessionOptions()
         options.log_severity_level = 4

@@ -71,7 +71,7 @@ class Xla:
             return CpuClient.of_process()
         except ImportError:
             raise Invalid(
-                "the backend xla is not installed; pip install 'assay[stablehlo]'", label="backend.C1"
+                "the backend xla is not installed; pip install 'assay[jax]'", label="backend.C1"
             ) from None
 
     def _compiled(self, client: CpuClient, module: Module, fused: bool) -> Any:

@@ -64,7 +64,7 @@ def bytecode_text(path: Path) -> str:
         message = f"jaxlib has not read the bytecode in {SECONDS:g} seconds"
         raise Invalid(message, where=str(path), label="stablehlo.C9") from None
     if done.returncode == _MISSING:
-        message = "StableHLO as bytecode is read by jaxlib: install assay[stablehlo], or give the text"
+        message = "StableHLO as bytecode is read by jaxlib: install assay[jax], or give the text"
         raise Invalid(message, where=str(path), label="stablehlo.C9")
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()

@@ -9,7 +9,7 @@
 
 What fails shrinks to something small: every choice that a maker takes is a number of which 0 is the simplest. The
 makers themselves need no Hypothesis: `assay.verify.strategies.graphs.a_module(by_random(Random(0)))` is fast. The
-strategies need the extra `test`; without it they raise Invalid (strategies.C1).
+strategies need the extra `hypothesis`; without it they raise Invalid (strategies.C1).
 
     >>> import hypothesis
     >>> @hypothesis.settings(max_examples=5, database=None, deadline=None)
@@ -86,7 +86,7 @@ def chosen_by(make: Callable[[Pick], T]) -> SearchStrategy[T]:
     try:
         from hypothesis import strategies as st
     except ImportError:
-        raise Invalid("strategies need Hypothesis; pip install 'assay[test]'", label="strategies.C1") from None
+        raise Invalid("strategies need Hypothesis; pip install 'assay[hypothesis]'", label="strategies.C1") from None
 
     @st.composite
     def made(draw: st.DrawFn) -> T:

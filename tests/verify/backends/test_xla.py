@@ -40,7 +40,7 @@ def test_without_jaxlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
         raise ImportError
 
     monkeypatch.setattr(CpuClient, "of_process", missing)
-    with pytest.raises(Invalid, match=r"pip install 'assay\[stablehlo\]'") as caught:
+    with pytest.raises(Invalid, match=r"pip install 'assay\[jax\]'") as caught:
         Xla("xla").prepare(subject_of_module(two_steps()), ["output_0"])
     assert caught.value.label == "backend.C1"
 

@@ -309,7 +309,7 @@ def test_bytecode_that_cannot_be_read_is_refused(
     assert assay(monkeypatch, "run", path) == 2
     told = capsys.readouterr().err
     installed = importlib.util.find_spec("jaxlib") is not None
-    assert ("jaxlib cannot read the bytecode" if installed else "install assay[stablehlo]") in told
+    assert ("jaxlib cannot read the bytecode" if installed else "install assay[jax]") in told
     assert "[stablehlo.C9]" in told
 
 
