@@ -10,8 +10,9 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SQUEEZENET := $(VENV)/squeezenet.onnx
 SHUFFLENET := $(VENV)/shufflenet.onnx
-MODEL ?= $(SHUFFLENET)
+MODEL ?= $(SQUEEZENET)
 export CC
 # The tests start hundreds of processes that read the same files: their bytecode is kept, whatever the caller's Python does.
 test quick campaign: export PYTHONDONTWRITEBYTECODE :=
@@ -24,14 +25,14 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  Variables: PYTHON=$(PYTHON) CC=$(CC) JOBS=$(JOBS); for demo also MODEL=path/to/model.onnx"
 
-demo: $(READY) compiler $(SHUFFLENET) ## check a real model (shufflenet) from import to compiled C, ONNX Runtime judged too
+demo: $(READY) compiler $(SQUEEZENET) ## check a real model (squeezenet) from import to compiled C, ONNX Runtime judged too
 	$(BIN)/assay check "$(MODEL)" --backend onnxruntime
 
 demo-fault: $(READY) compiler $(SHUFFLENET) ## plant a fault in a pass and one in a backend, and show that both are found
 	@echo 'A pass that writes batch norms out, and forgets the square root (tests/zoo/demo_faults.py):'
-	$(BIN)/assay check "$(MODEL)" --passes 'own[run=tests.zoo.demo_faults:by_variance]' --stop-after own; test $$? -eq 1
+	$(BIN)/assay check "$(SHUFFLENET)" --passes 'own[run=tests.zoo.demo_faults:by_variance]' --stop-after own; test $$? -eq 1
 	@echo; echo 'A backend that takes the two sizes of a channel shuffle for each other:'
-	$(BIN)/assay judge "$(MODEL)" --backend tests.zoo.demo_faults:shuffled --kinds random; test $$? -eq 1
+	$(BIN)/assay judge "$(SHUFFLENET)" --backend tests.zoo.demo_faults:shuffled --kinds random; test $$? -eq 1
 	@echo; echo 'Both were found.'
 
 test: $(READY) compiler lint types ## lint, types and all tests but the long random runs and the benchmarks
@@ -73,7 +74,10 @@ clean: ## remove the environment, the caches and what was built
 	rm -rf $(VENV) build dist site *.egg-info .src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find semantics interp lower verify tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# the model that comes with the onnx package, whose weights are one number over and over, with weights that show something
+# models that come with the onnx package, whose weights are one number over and over, with weights that show something
+$(SQUEEZENET): $(READY)
+	@$(BIN)/python -m tests.zoo.light squeezenet --image 32 -o $@
+
 $(SHUFFLENET): $(READY)
 	@$(BIN)/python -m tests.zoo.light shufflenet -o $@
 

@@ -1,7 +1,7 @@
 """The models that come with the onnx package, with weights that show something.
 
 Their weights are one number over and over, so all outputs are equal, and a fault in the order of channels cannot show.
-`python -m tests.zoo.light shufflenet -o FILE.onnx` writes one with other weights.
+`python -m tests.zoo.light squeezenet --image 32 -o FILE.onnx` writes one with other weights, for images of that size.
 """
 
 from __future__ import annotations
@@ -46,6 +46,19 @@ def with_weights(model: ModelProto, seed: int = 0) -> ModelProto:
     return made
 
 
+def on_images(model: ModelProto, size: int) -> ModelProto:
+    """The model for images of other sizes, where it takes any: what is convolved and pooled, and ends in one mean for
+    each channel."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    for i in made.graph.input:
+        dims = i.type.tensor_type.shape.dim
+        if len(dims) == 4:
+            dims[2].dim_value = dims[3].dim_value = size
+    del made.graph.value_info[:]
+    return made
+
+
 def _weights(operator: str, place: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     match operator, place:
         case "BatchNormalization", (1 | 4):  # scale and variance: sums of many layers stay small
@@ -61,10 +74,12 @@ def main() -> None:
     """Write one of the models."""
     words = argparse.ArgumentParser(prog="python -m tests.zoo.light", description=__doc__)
     words.add_argument("name", choices=names())
+    words.add_argument("--image", type=int, help="height and width of an image")
     words.add_argument("-o", "--output", type=Path, required=True)
     asked = words.parse_args()
     asked.output.parent.mkdir(parents=True, exist_ok=True)
-    onnx.save(with_weights(onnx.load(LIGHT / f"light_{asked.name}.onnx")), asked.output)
+    made = with_weights(onnx.load(LIGHT / f"light_{asked.name}.onnx"))
+    onnx.save(made if asked.image is None else on_images(made, asked.image), asked.output)
 
 
 if __name__ == "__main__":

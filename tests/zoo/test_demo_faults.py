@@ -35,7 +35,7 @@ def commands() -> list[list[str]]:
     rule = re.search(r"^demo-fault:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert rule is not None
     found = re.findall(r"^\t\$\(BIN\)/(assay .*); test \$\$\? -eq 1$", rule[1], re.MULTILINE)
-    return [c.replace('"$(MODEL)"', "MODEL").replace("'", "").split() for c in found]
+    return [c.replace('"$(SHUFFLENET)"', "MODEL").replace("'", "").split() for c in found]
 
 
 @pytest.mark.parametrize("command", commands(), ids=lambda c: c[1])

@@ -70,9 +70,7 @@ class Xla:
         try:
             return CpuClient.of_process()
         except ImportError:
-            raise Invalid(
-                "the backend xla is not installed; pip install 'assay[jax]'", label="backend.C1"
-            ) from None
+            raise Invalid("the backend xla is not installed; pip install 'assay[jax]'", label="backend.C1") from None
 
     def _compiled(self, client: CpuClient, module: Module, fused: bool) -> Any:
         try:
