@@ -11,6 +11,11 @@ from typing import Any
 
 import assay
 
+ANNOTATION = re.compile(r"(: |-> )'([^']+)'")
+"""A type in a signature, which is a text."""
+EXAMPLES = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
+"""Examples up to the next empty line."""
+
 
 def surface_page() -> str:
     """The page, as Markdown."""
@@ -50,15 +55,15 @@ def _head(name: str, value: Any) -> str:
         return name
     if "*args" in str(signature) and inspect.isclass(value):  # a protocol, which nobody makes
         return name
-    shown = re.sub(r"'([^']+)'", r"\1", str(signature))  # annotations are texts
+    shown = ANNOTATION.sub(r"\1\2", str(signature))
     if len(name + shown) <= 100:
         return name + shown
     parts = ",\n".join(f"    {p}" for p in signature.parameters.values())
     back = "" if signature.return_annotation is signature.empty else f" -> {signature.return_annotation}"
-    return re.sub(r"'([^']+)'", r"\1", f"{name}(\n{parts},\n){back}")
+    return ANNOTATION.sub(r"\1\2", f"{name}(\n{parts},\n){back}")
 
 
 def _said(value: Any) -> str:
     """A docstring as Markdown, which ours nearly are; one that a base class has is none."""
     own = value.__dict__.get("__doc__") if inspect.isclass(value) else getattr(value, "__doc__", None)
-    return textwrap.dedent(inspect.cleandoc(own)) if own else ""
+    return EXAMPLES.sub(r"```pycon\n\1\n```", textwrap.dedent(inspect.cleandoc(own))) if own else ""

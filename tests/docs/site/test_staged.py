@@ -62,6 +62,7 @@ def test_the_page_of_the_surface_has_every_name() -> None:
         assert name == "__version__" or f"\n## {name}\n" in page
         said = getattr(assay, name).__doc__ if name not in ("__version__", "verify") else None
         assert said is None or said.strip().splitlines()[0] in page
+    assert "```pycon\n>>> " in page and "label: str = ''" in page
     assert "assay.load(" in page and "'" not in page.partition("## load")[2].partition("```\n")[0]
 
 
