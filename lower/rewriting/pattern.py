@@ -117,7 +117,7 @@ def op(*names: str) -> Pattern:
 
 
 def constant() -> Pattern:
-    """A pattern that matches every constant, and meets the constant itself (`found[c].data`), though a variable names it."""
+    """A pattern that matches every constant, and meets it itself (`found[c].data`), though a variable names it."""
     return Literal()
 
 
