@@ -20,7 +20,8 @@ Build = Callable[[Found, Expr], Expr | None]
 
 
 def rewrite_matches(root: Function, pattern: Pattern, build: Build) -> Function:
-    """`root` with every expression that matches replaced by what `build` makes of it, parts first.
+    """`root` with every expression that matches replaced by what `build(found, node)` makes of it, parts first; None
+    leaves it. `found` has what each pattern met, by pattern, and `node` is the expression that matched.
 
     Invalid where what stands instead has another type.
     """

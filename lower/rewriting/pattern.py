@@ -21,7 +21,8 @@ from assay.semantics.types import Type, same_type
 Lets: TypeAlias = Callable[[Var], Expr | None]
 """The value of a let-bound variable; None for what is not bound by a let."""
 Found: TypeAlias = Mapping["Pattern", Expr]
-"""What each pattern met, as it stands in the program: a variable stays a variable."""
+"""What each pattern met, as it stands in the program: a variable stays a variable, but for `constant()`, which
+gives the constant itself, with its data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,11 @@ class Pattern:
 @dataclass(frozen=True, eq=False)
 class Anything(Pattern):
     """Matches every expression."""
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Pattern):
+    """Matches every constant, and meets the constant itself where a variable names it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,8 +117,8 @@ def op(*names: str) -> Pattern:
 
 
 def constant() -> Pattern:
-    """A pattern that matches every constant."""
-    return Anything().where(lambda e: isinstance(e, Constant))
+    """A pattern that matches every constant, and meets it itself (`found[c].data`), though a variable names it."""
+    return Literal()
 
 
 def fields(*patterns: Pattern) -> Pattern:
@@ -145,6 +151,8 @@ def _match(p: Pattern, at: Expr, lets: Lets, found: Found) -> Found | None:
     match p:
         case Anything():
             inside = found
+        case Literal() if isinstance(expr, Constant):
+            inside, at = found, expr
         case Op():
             inside = found if _callee(expr) in p.names else None
         case Applied(op=Op(names)) if _callee(expr) in names and isinstance(expr, (Call, CallTIR)):
@@ -188,4 +196,4 @@ def is_leaf(p: Pattern) -> bool:
     """Whether a pattern takes anything, under whatever conditions."""
     while isinstance(p, Where):
         p = p.pattern
-    return isinstance(p, Anything)
+    return isinstance(p, (Anything, Literal))

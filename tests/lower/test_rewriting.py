@@ -7,7 +7,7 @@ import pytest
 
 from assay.lower.anf import to_anf
 from assay.lower.rewriting import extract, rewrite_matches
-from assay.lower.rewriting.pattern import Pattern, anything, constant, field, fields, match, op
+from assay.lower.rewriting.pattern import Found, Pattern, anything, constant, field, fields, match, op
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid
@@ -111,6 +111,22 @@ def test_multiply_and_add_become_one_call() -> None:
     after = rewrite_matches(before, pattern, lambda found, at: call(fma, found[a], found[b], found[c]))
     same(before, after)
     assert sum(isinstance(n, Call) and n.op is fma for n in post_order(after)) == 2
+
+
+@pytest.mark.parametrize("anf", [False, True])
+def test_what_a_pattern_of_a_constant_met_is_the_constant(anf: bool) -> None:
+    module = Module({"main": function([X], call("add", X, call("add", ONES, ONES)))})
+    before = to_anf(module).main if anf else module.main
+    a, b = constant(), constant()
+
+    def folded(found: Found, at: Expr) -> Expr:
+        one, two = found[a], found[b]
+        assert isinstance(one, g.Constant) and isinstance(two, g.Constant)
+        return g.constant(one.data + two.data)
+
+    after = rewrite_matches(before, op("add")(a, b), folded)
+    same(before, after)
+    assert names(after) == ["add"]
 
 
 def test_a_rewrite_of_another_type_is_refused() -> None:

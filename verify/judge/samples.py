@@ -21,6 +21,40 @@ MOST_IDS = 50_000
 """Whole numbers that are indices are below this, and below the size of what they index."""
 
 
+class Held:
+    """What is special, and which of it each input has held in the sets so far."""
+
+    WANTED = (np.nan, np.inf, -np.inf, -0.0)
+
+    def __init__(self) -> None:
+        self.of: dict[str, tuple[bool, ...]] = {}
+
+    def lacks(self) -> bool:
+        """Whether an input that has been made special has not held all yet."""
+        return any(not all(met) for met in self.of.values())
+
+    def put_into(self, name: str, value: Array, rng: np.random.Generator) -> Array:
+        """Floats among which there are NaN, both infinities and a zero with a sign, those of these that the dtype has,
+        as far as a quarter of them has room, first those that this input has not held; one of these at least."""
+        if not value.size or not dtype(value.dtype).is_float:
+            return value
+        with np.errstate(all="ignore"):
+            wanted = np.array(self.WANTED).astype(value.dtype)
+        # of a dtype without one of them nothing more is to come
+        met = self.of.get(name, tuple(not e for e in _specials(wanted)))
+        there = _specials(value)
+        absent = [i for i in np.flatnonzero(_specials(wanted)).tolist() if not there[i]]
+        order = [absent[i] for i in rng.permutation(len(absent))]
+        room = max(value.size // 4 - sum(there), int(name in self.of or not any(there)))
+        chosen = value.copy().reshape(-1)
+        some = sorted(order, key=lambda i: met[i])[:room]
+        for place, special in zip(rng.choice(value.size, len(some), replace=False), some, strict=True):
+            chosen[place] = wanted[special]
+        made = chosen.reshape(value.shape)
+        self.of[name] = tuple(m or t for m, t in zip(met, _specials(made), strict=True))
+        return made
+
+
 @dataclass(frozen=True)
 class Sample:
     """One set of inputs, by name; `kind` is "given" where all of them are."""
@@ -40,28 +74,46 @@ def input_sets(
 ) -> Iterator[Sample]:
     """Sets of inputs of each kind: those that are given, the others made by the seed, no set twice: where there are no
     floats all kinds are one. There are two at least, where there can be: what stays from run to run shows in a run on
-    others. Where everything is given there is one set."""
+    others. Where everything is given there is one set. Inputs with so few elements that one set has no room for what is
+    special get more sets of `specials`, until each has held all of it."""
     met: set[bytes] = set()
     params = [p.name for p in module.main.params]
     if all(n in given for n in params):
         yield Sample("given", 0, given)
         return
-    tables = indexed(module)
-    for run in range(max(runs, 2)):
-        for kind in kinds:
-            if run >= runs and len(met) >= 2:
-                return
-            rng = np.random.default_rng([seed, run, 1])
-            ids = {n: _ids(module, n, size, rng) for n, size in tables.items() if n not in given}
-            held = {**{n: a for n, a in ids.items() if a is not None}, **given}
-            made = Sample(kind, run, _made(module, kind, seed + run, held, rng))
-            bits = b"".join(np.asarray(a).tobytes() for a in made.inputs.values())
-            if bits not in met:
-                yield made
-            met.add(bits)
+    tables, before = indexed(module), Held()
+    plan = [(run, kind) for run in range(max(runs, 2)) for kind in kinds]
+    more: list[tuple[int, Kind]] = [(max(runs, 2) + turn, "specials") for turn in range(len(Held.WANTED))]
+    for run, kind in plan + more:
+        if run >= runs and len(met) >= 2 and not (kind == "specials" and before.lacks()):
+            continue
+        rng = np.random.default_rng([seed, run, 1])
+        ids = {n: _ids(module, n, size, rng) for n, size in tables.items() if n not in given}
+        held = {**{n: a for n, a in ids.items() if a is not None}, **given}
+        made = Sample(kind, run, _made(module, kind, seed + run, held, rng, before))
+        bits = b"".join(np.asarray(a).tobytes() for a in made.inputs.values())
+        if bits not in met:
+            yield made
+        met.add(bits)
 
 
-def _made(module: Module, kind: Kind, seed: int, held: Mapping[str, Array], rng: np.random.Generator) -> dict[str, Any]:
+def special_sets(inputs: Mapping[str, Any], seed: int) -> Iterator[Sample]:
+    """Sets like the given one in which something special stands among the floats, until each input has held all of it.
+    None where no input has floats. All else stays as it is given: an index, a size, a choice."""
+    before = Held()
+    arrays = {n: v for n, v in inputs.items() if isinstance(v, np.ndarray)}
+    for run in range(len(Held.WANTED)):
+        rng = np.random.default_rng([seed, run, 2])
+        made = {n: before.put_into(n, v, rng) for n, v in arrays.items()}
+        if before.of:
+            yield Sample("specials", run, {**inputs, **made})
+        if not before.lacks():
+            return
+
+
+def _made(
+    module: Module, kind: Kind, seed: int, held: Mapping[str, Array], rng: np.random.Generator, before: Held
+) -> dict[str, Any]:
     """Inputs of a kind; whole numbers of that kind too where the program takes them."""
     made = make_inputs(module, kind, seed, {}, held)
     for name, to in cast_to_small(module).items():
@@ -70,28 +122,11 @@ def _made(module: Module, kind: Kind, seed: int, held: Mapping[str, Array], rng:
             made[name] = data.astype(made[name].dtype)
     for name, value in made.items():
         if kind == "specials" and name not in held and isinstance(value, np.ndarray):
-            made[name] = _with_special(value, rng)
+            made[name] = before.put_into(name, value, rng)
     free = {n: v for n, v in made.items() if n not in held and isinstance(v, np.ndarray)}
     found = {n: _whole(kind, v, rng) for n, v in free.items()}
     whole = {n: v for n, v in found.items() if v is not None}
     return {**made, **whole} if whole and takes(module, {**made, **whole}, kind == "specials") else made
-
-
-def _with_special(value: Array, rng: np.random.Generator) -> Array:
-    """Floats among which there are NaN, both infinities and a zero with a sign, those of these that the dtype has, as
-    far as a quarter of them has room; one of these at least."""
-    if not value.size or not dtype(value.dtype).is_float:
-        return value
-    with np.errstate(all="ignore"):
-        wanted = np.array([np.nan, np.inf, -np.inf, -0.0]).astype(value.dtype)
-    there, exact = _specials(value), _specials(wanted)
-    missing = [wanted[i] for i in range(len(there)) if exact[i] and not there[i]]
-    room = max(value.size // 4 - sum(there), int(not any(there)))
-    chosen = value.copy().reshape(-1)
-    some = [missing[i] for i in rng.permutation(len(missing))[:room]]
-    for place, special in zip(rng.choice(value.size, len(some), replace=False), some, strict=True):
-        chosen[place] = special
-    return chosen.reshape(value.shape)
 
 
 def _specials(value: Array) -> tuple[bool, ...]:

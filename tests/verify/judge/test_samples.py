@@ -11,7 +11,7 @@ from assay.semantics.graph import call, function, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
 from assay.verify.backends import subject_of_model
-from assay.verify.judge.samples import cast_to_small, input_sets
+from assay.verify.judge.samples import cast_to_small, input_sets, special_sets
 from assay.verify.oracle.data import between_codes, codes, every_code, is_small
 
 SMALL = tuple(of for of in DTYPES.values() if is_small(of))
@@ -65,3 +65,19 @@ def test_special_sets_hold_every_special_number(shape: tuple[int, ...]) -> None:
         found = next(input_sets(subject_of_model(made).module, {}, ["specials"], 1, seed)).inputs["x"]
         assert np.isnan(found).any() and (found == np.inf).any() and (found == -np.inf).any()
         assert np.signbit(found[found == 0]).any() and np.isfinite(found).any()
+
+
+def test_small_inputs_hold_all_that_is_special_in_several_sets() -> None:
+    for size, sets in ((1, 4), (3, 4), (8, 2), (16, 1)):
+        x = var("x", TensorType((size,), FLOAT32))
+        module = Module({"main": function([x], call("negative", x))})
+        made = [s for s in input_sets(module, {}, ("random", "specials"), 1, 0) if s.kind == "specials"]
+        assert 1 <= len(made) <= 6 and len({s.name for s in made}) == len(made)
+        held = np.concatenate([s.inputs["x"] for s in made])
+        assert np.isnan(held).any() and {np.inf, -np.inf} <= set(held.tolist())
+        assert (np.signbit(held) & (held == 0)).any()
+        given = {"x": np.ones(size, np.float32), "n": np.arange(2)}
+        like = list(special_sets(given, 0))
+        assert len(like) == sets and all(s.inputs["n"] is given["n"] for s in like)
+        assert np.isnan(np.concatenate([s.inputs["x"] for s in like])).any()
+    assert list(special_sets({"n": np.arange(2)}, 0)) == []
