@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,7 +17,7 @@ from assay.semantics.ops import OPERATORS
 from assay.semantics.walk import post_order
 from assay.verify.conform.reader import read_program
 from tests.all_sizes import table
-from tests.docs.operator_runs import dtypes_of, special_runs
+from tests.docs.operator_runs import dtypes_of, examples_of_floats, is_pointwise, special_runs
 from tests.docs.operator_text import record_module, spellings, value_text
 from tests.docs.operators import _cell, _sentence, example, signature
 from tests.docs.rules import PROGRAMS, must_fail
@@ -95,12 +97,14 @@ def _special(op: Operator) -> Iterator[str]:
     runs = special_runs(op)
     if not runs:
         return
-    if op.family != "elementwise":
-        yield "On operands of the first example; elements that are not named are 1, 2, 3, 1, 2, 3 and so on."
-        yield ""
-    else:
+    if is_pointwise(op):
         yield "Operands in their order, one element each."
-        yield ""
+    else:
+        floats = examples_of_floats(op)
+        which = "the first example" if not floats or floats[0] is op.examples[0] else "the first example of floats"
+        which += ", or of one with the attributes that are named" if any(";" in r.given for r in runs) else ""
+        yield f"On operands of {which}; elements that are not named are 1, 2, 3, 1, 2, 3 and so on."
+    yield ""
     is_open = any(r.left_open for r in runs)
     yield "| given | gives |" + (" a standard allows too |" if is_open else "")
     yield "|---|---|" + ("---|" if is_open else "")
@@ -113,9 +117,22 @@ def _errors(op: Operator) -> Iterator[str]:
     yield f"- Ill-typed uses are refused before anything runs, by {own} [all operators](../labels.md)."
     kinds = dict.fromkeys(r.gives for r in special_runs(op) if r.gives.startswith("trap"))
     if op.can_trap:
-        yield "- A well-typed use can trap" + (f"; above: {', '.join(kinds)}." if kinds else ".")
+        said = [f"{kind} [{label}]" for kind, label in own_traps(op)]
+        yield (
+            "- A well-typed use can trap"
+            + (f": {', '.join(said)}" if said else "")
+            + (f"; above: {', '.join(kinds)}." if kinds else ".")
+        )
     else:
         yield "- A well-typed use gives a result on all inputs, where there is memory for it."
+
+
+def own_traps(op: Operator) -> list[tuple[str, str]]:
+    """The traps that the file of the value raises by a label of the operator's: their kinds and labels."""
+    text = inspect.getsource(sys.modules[op.value.__module__])
+    raised = rf'Trap\(\s*"([\w ]+)"(?:(?!Trap\().)*?label=f?"(?:\{{name\}}|{re.escape(op.name)})\.(T\d+)"'
+    found = re.findall(raised, text, re.DOTALL) if op.can_trap else []
+    return [(kind, f"{op.name}.{number}") for kind, number in found]
 
 
 def _accuracy(op: Operator) -> Iterator[str]:
@@ -159,10 +176,15 @@ def _differences(op: Operator) -> Iterator[str]:
     onnx = re.findall(r"`(\w+)`", said["ONNX"])
     relax = said["Relax"].strip("`")
     words = {"tvm": relax + r"\b" if relax.startswith("R.") else "", "": rf"\b{onnx[0]}\b" if len(onnx) == 1 else ""}
+    found = []
     for file, title, text in _findings():
         word = words["tvm" if file.startswith("tvm") else ""]
         if word and re.search(word + r"\s*[(<\"]", text):
-            yield f"- {file.partition('/')[0]}: [{title}](../findings/{file})."
+            found.append(f"- {file.partition('/')[0]}: [{title}](../findings/{file}).")
+    if found:
+        yield "Findings whose program has it, whatever of that program differs."
+        yield ""
+        yield from found
 
 
 @cache

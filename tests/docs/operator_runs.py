@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,20 +56,33 @@ def special_runs(op: Operator) -> list[SpecialRun]:
 
 
 def _runs(op: Operator) -> Iterator[SpecialRun | None]:
-    pointwise = op.family == "elementwise" and len(op.operands) <= 2 and not op.required
+    pointwise = is_pointwise(op)
     if pointwise and _takes(op, FLOAT32):
         yield from _pointwise(op, FLOAT32, FLOATS, PAIRS)
     if pointwise and _takes(op, INT8):
         yield from _pointwise(op, INT8, WHOLE, WHOLE_PAIRS)
     if pointwise:
         return
-    example = next((e for e in op.examples if e.operands and dtype(e.operands[0][1]).is_float), None)
-    if example is not None:
+    examples = examples_of_floats(op)
+    for example in examples if op.family == "elementwise" else examples[:1]:
         for said, number, everywhere in FILLS:
-            yield _filled(op, example, said, number, everywhere)
+            run = _filled(op, example, said, number, everywhere)
+            under = ", ".join(f"{k}={v!r}" for k, v in example.attrs.items()) if example is not examples[0] else ""
+            yield replace(run, given=f"{under}; {run.given}") if run is not None and under else run
     for e in op.examples[:1]:
         yield _empty(op, e)
         yield from _outside(op, e)
+
+
+def is_pointwise(op: Operator) -> bool:
+    """Whether the runs are on single numbers, not on the operands of examples."""
+    return op.family == "elementwise" and len(op.operands) <= 2 and not op.required
+
+
+def examples_of_floats(op: Operator) -> list[Example]:
+    """Examples whose first operand is of floats, one for each choice of attributes."""
+    found = [e for e in op.examples if e.operands and dtype(e.operands[0][1]).is_float]
+    return [e for i, e in enumerate(found) if all(e.attrs != other.attrs for other in found[:i])]
 
 
 def _takes(op: Operator, of: DType) -> bool:

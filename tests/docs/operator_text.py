@@ -167,7 +167,8 @@ def _torch() -> dict[str, str]:
                 named = [rules[n.id] for n in ast.walk(value) if isinstance(n, ast.Name) and n.id in rules]
                 calls = [t for part in (value, *named) for n in ast.walk(part) if (t := _torch_name(n))]
                 if calls:
-                    found.setdefault(key.value, ", ".join(f"`{c}`" for c in dict.fromkeys(calls)))
+                    made = "by " if named else ""  # a function of the table's own, which calls these
+                    found.setdefault(key.value, made + ", ".join(f"`{c}`" for c in dict.fromkeys(calls)))
     return found
 
 

@@ -280,3 +280,26 @@ def test_the_scoreboard_counts_what_was_kept(tmp_path: Path) -> None:
     assert "**mine**: wrong: Neg 1." in page
     with pytest.raises(ValueError, match=r"mine 2\.0 beside 1\.0"):
         scoreboard.write_counts(tmp_path, [first, kept(tmp_path / "c", "2.0")])
+
+
+# --- pages of operators, as who adopts them reads them ------------------------------------------------------------
+
+
+def test_a_page_says_on_what_its_special_values_were_run() -> None:
+    said = {
+        op.name: operator_page(op).partition("## Special values\n\n")[2].partition("\n")[0] for op in OPERATORS.values()
+    }
+    assert said["astype"].startswith("On operands of the first example, or of one with the attributes that are named;")
+    assert said["unique"].startswith("On operands of the first example of floats;")
+    assert said["maximum"] == "Operands in their order, one element each."
+    for op in OPERATORS.values():
+        one_each = said[op.name].startswith("Operands in their order")
+        assert not one_each or all(": " in r.given and " in all" not in r.gives for r in special_runs(op)), op.name
+
+
+def test_a_page_names_the_traps_of_its_operator() -> None:
+    assert "- A well-typed use can trap: shape [max.T1]." in operator_page(OPERATORS["max"])
+    assert "- A well-typed use can trap: shape [nn.conv2d.T1]." in operator_page(OPERATORS["nn.conv2d"])
+    assert "| dtype='int8'; x: NaN first | trap (cast) |" in operator_page(OPERATORS["astype"])
+    unnamed_traps = [op.name for op in OPERATORS.values() if "can trap.\n" in operator_page(op)]
+    assert unnamed_traps == []

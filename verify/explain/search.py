@@ -25,6 +25,8 @@ ENOUGH = 0.5
 """How much of the weight of all words that are asked for must be found in a passage."""
 NAMED, EXACT = 2.0, 4.0
 """How much more a word of a name counts, and one that is the whole word that is asked for."""
+NUMBERED = re.compile(r"[\w.]*\.?[A-Z]\d+(\.\d+)?[a-z]?")
+"""The name of a rule or of a label; one that is none, such as M7.99, is not looked for by its parts."""
 SHORTEST = 3
 """Letters of a beginning that is taken for the word."""
 SAME = {
@@ -58,15 +60,18 @@ class Searched:
 
 
 def search(asked: str) -> list[Searched]:
-    """The passages that have most of several words, the best first; none for a single word."""
+    """The passages that have most of several words, the best first; none for a single word or a rule's number."""
     wanted = [w for w in dict.fromkeys(_words(asked)) if w not in SMALL]
-    if len(wanted) < 2 or " " not in asked.strip():  # a name that is none, such as M7.99
+    if len(wanted) < 2 or NUMBERED.fullmatch(asked.strip()):
         return []
     every = _all()
     weights = {w: log(len(every) / (1 + sum(_has(p.words, w) for p in every))) for w in wanted}
     least = ENOUGH * sum(weights.values())
     scored = [(score, p) for p in every if (score := _score(p, weights, least)) > 0]
-    return [p for _, p in sorted(scored, key=lambda s: -s[0])[:MOST_FOUND]]
+    best: dict[tuple[str, str], Searched] = {}  # a row stands under each of its names
+    for _, p in sorted(scored, key=lambda s: -s[0]):
+        best.setdefault((p.where, p.text), p)
+    return list(best.values())[:MOST_FOUND]
 
 
 def _score(p: Searched, weights: dict[str, float], least: float) -> float:
@@ -99,9 +104,19 @@ def _words(text: str) -> list[str]:
 
 
 def _has(words: frozenset[str], wanted: str) -> bool:
-    if not words.isdisjoint((wanted, *SAME.get(wanted, ()))):
-        return True
-    return any(w.startswith(_stem(wanted)) or _begins(wanted, w) for w in words)
+    return not words.isdisjoint(_alike(wanted))
+
+
+@cache
+def _alike(wanted: str) -> frozenset[str]:
+    """The words of all passages that are taken for a word; one look through them serves every passage."""
+    stem, same = _stem(wanted), (wanted, *SAME.get(wanted, ()))
+    return frozenset(w for w in _vocabulary() if w in same or w.startswith(stem) or _begins(wanted, w))
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    return frozenset().union(*(p.words for p in _all()))
 
 
 def _begins(wanted: str, word: str) -> bool:

@@ -21,6 +21,8 @@ from assay.verify.explain.search import search
 
 LABEL = re.compile(r"[\w.]+\.[CT]\d+")
 NUMBER = re.compile(r"(?:(\w+)\.)?([A-Z]\d+(?:\.\d+)?[a-z]?)")
+QUESTIONS = "specs/semantics.md#questions"
+"""Short answers; what has most of the words of such a question is shown after it."""
 MOST = 8
 """Passages that one word gets at most."""
 MOST_NAMES = 6
@@ -43,7 +45,7 @@ def explain(word: str) -> list[Explanation]:
     wanted = word.strip().strip("`")
     found: list[Explanation] = []
     for part in (_operators, _labels, _numbers, _passes, _codes, _named, _spelled, _holding):
-        if found and part in (_spelled, _holding):
+        if part in (_spelled, _holding) and any(one.where != QUESTIONS for one in found):
             break
         for one in part(wanted):
             if all((one.where, one.text) != (other.where, other.text) for other in found):
@@ -87,23 +89,30 @@ def _labels(word: str) -> Iterator[Explanation]:
     """The label's row, and the passages that name it."""
     if not LABEL.fullmatch(word):
         return
-    general = "*." + word.rpartition(".")[2]
+    name, _, number = word.rpartition(".")
+    file = _value_file(name)
     for row in page_text("labels.md").splitlines():
-        if row.startswith((f"| {word} |", f"| {general} |")) and not (general in row and "|" not in row):
+        if row.startswith((f"| {word} |", f"| *.{number} |")):
             cells = [c.strip().replace("<br>", "; ") for c in re.split(r"(?<!\\)\|", row)[1:-1]]
-            if cells[0] == word:
+            if cells[0] == word or (file and file in cells[2].split("; ")):
                 what = "refused before anything runs" if ".C" in word else "a trap of a run"
                 message = f"`{cells[1]}`" if cells[1] else "what the caller says"
                 text = f"**{word}**: {what}.\n\n- Message: {message}\n- Raised in: `{cells[2]}`"
                 yield Explanation("label", word, "specs/labels.md", text)
     named = re.compile(rf"(?<![\w.]){re.escape(word)}(?!\d)")
-    name, _, number = word.rpartition(".")
     if name in OPERATORS and number in OPERATORS[name].constraints:
         text = f"**{word}**: {name} requires: {OPERATORS[name].constraints[number]}."
         yield Explanation("label", word, f"specs/operators/{name}.md", text)
     for p in passages():
         if p.kind != "section" and named.search(p.text):
             yield _of(p)
+
+
+def _value_file(name: str) -> str:
+    """Where the value of an operator that can trap stands; "" for other names. What several say by one line of the
+    source, such as `max.T1`, stands in the table of labels as `*.T1`, with these files."""
+    op = OPERATORS.get(name)
+    return op.value.__module__.removeprefix("assay.").replace(".", "/") + ".py" if op and op.can_trap else ""
 
 
 def _numbers(word: str) -> Iterator[Explanation]:

@@ -20,3 +20,9 @@ A.case(
     expect={"output_0": A.within([[1.0, 0.0], [nan, nan]])},
     source="by hand: exp(-200) is below the least float32; inf - inf is NaN",
 )
+A.case(
+    "minus_infinity",
+    inputs={"x": [[-inf, 0.0], [-inf, -inf]]},
+    expect={"output_0": A.within([[0.0, 1.0], [nan, nan]])},
+    source="by hand: exp(-inf) is 0; -inf - -inf is NaN",
+)
