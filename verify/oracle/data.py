@@ -220,6 +220,8 @@ def _with_rest(made: Array, taken: Array, often: Array, some: Sequence[float]) -
     if not many.any():
         many = np.arange(made.size) < made.size // made.shape[0] if made.ndim > 1 else np.ones(made.size, np.bool_)
     places = np.flatnonzero(many & ~taken.reshape(-1))
+    if not len(places):
+        places = np.arange(made.size)
     # spread over the places, so that where there is room not every row gets one
     count = min(made.size // 4, len(rest), len(places))
     line = made.reshape(-1)
