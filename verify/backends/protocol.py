@@ -307,6 +307,8 @@ def call_prepared(name: str, run: Prepared, inputs: Mapping[str, Array], crossin
 def _own(value: Any, shared: bool) -> Any:
     if is_sequence(value):
         return [v if v is None else _own(v, shared) for v in value]
+    if np.ma.is_masked(value):
+        raise TypeError("some of its elements are masked")  # what lies beneath a mask is no answer
     array = np.asarray(value) if shared else np.array(value)
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     element_name(array)

@@ -327,10 +327,19 @@ class JudgeRun:
         model = self.subject.model
         versions = {o.domain: o.version for o in model.opset_import}
         found = [n for n in model.graph.node if piece is not None and onnx_title(n) in piece.nodes] or [
-            n for n in model.graph.node if wrong.worst is not None and wrong.worst.tensor in n.output
+            n for n in model.graph.node if _tensor_of(wrong) in n.output
         ]
         names = dict.fromkeys(called for n in found if (called := _in_standard(n, versions)))
-        return "; ".join(filter(None, [RULES.get(wrong.layer, ""), listed([*names])]))
+        # what has no worst element is of another type, or not there: no rule about values is broken
+        rule = RULES.get(wrong.layer, "") if wrong.worst is not None or wrong.layer != BITWISE else ""
+        return "; ".join(filter(None, [rule, listed([*names])]))
+
+
+def _tensor_of(wrong: SampleVerdict) -> str | None:
+    """The tensor that a verdict is about: that of the worst element, or, of one of another type, the one it names."""
+    if wrong.worst is not None:
+        return wrong.worst.tensor
+    return wrong.culprit.rpartition(", tensor ")[2] or None
 
 
 def _rests(each: Candidate, rests: str) -> str:

@@ -188,7 +188,9 @@ class Oracle:
         culprit = next((f for f in rebased.values() if f.wrong), None)
         if culprit is not None:
             maker = self.makers.get(culprit.tensor) or (culprit.by.name if culprit.by is not None else "an operator")
-            detail = culprit.wrong + (f"; output {wrong.wrong}" if wrong is not None else "")
+            # an output that is the tensor itself is not told twice
+            also = wrong is not None and wrong.wrong != culprit.wrong
+            detail = culprit.wrong + (f"; output {wrong.wrong}" if wrong is not None and also else "")
             name = f"{maker}, tensor {culprit.tensor}"
             return Verdict("wrong", culprit.layer, detail, culprit.worst, name, len(rebased))
         if wrong is not None and wrong.may_be_excused and isinstance(expected.opened[1], Unpredictable):

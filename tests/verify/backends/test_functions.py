@@ -21,6 +21,7 @@ from assay.verify.backends import Isolated, backend, subject_of_model
 from assay.verify.backends.functions import RunFunction, as_backend, is_run
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.registry import is_place, require_known
+from assay.verify.fuzz.rerun import check_again, rerun
 from assay.verify.oracle import judge_backend
 from tests.verify.app.test_cli import assay as exit_code
 
@@ -288,3 +289,57 @@ def test_patience_is_with_the_backend_alone(
         there.prepare(subject_of_model(parser.parse_model(TEXT)), ["y"])
     assert exit_code(monkeypatch, "judge", "m.onnx", "--backend", "numpy", "--patience", "-1") == 2
     assert "--patience is -1.0" in capfd.readouterr().err
+
+
+LIKE_A_STRANGERS = """
+import numpy as np
+
+def turned(model, inputs):  # a fault in a shape
+    return inputs["x"].T
+
+def masked(model, inputs):  # a fault under a mask
+    return np.ma.masked_array(np.maximum(inputs["x"], 0), mask=True)
+
+def no_nan(model, inputs):  # a fault in a special value
+    return np.nan_to_num(inputs["x"] * 2, nan=0, posinf=np.inf, neginf=-np.inf)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "words"),
+    [
+        ("y = Relu(x)", "turned", "wrong: y is Tensor((3, 2), float32) instead of Tensor((2, 3), float32) (ONNX R"),
+        ("y = Relu(x)", "masked", "died: the backend strange_ones:masked gives 'y' as what is no tensor: Type"),
+        ("y = Add(x, x)", "no_nan", "wrong: y element"),
+    ],
+)  # fmt: skip
+def test_the_first_hour_of_a_stranger(
+    text: str,
+    name: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a planted fault is called, by the command, and that the fault in NaN is found in so small a tensor."""
+    monkeypatch.chdir(tmp_path)
+    Path("strange_ones.py").write_text(LIKE_A_STRANGERS)
+    onnx.save(
+        parser.parse_model(f'<ir_version: 9, opset_import: ["" : 17]> g (float[2,3] x) => (float[2,3] y) {{ {text} }}'),
+        "m.onnx",
+    )
+    assert (
+        exit_code(monkeypatch, "judge", "m.onnx", "--backend", f"strange_ones:{name}", "--kinds", "specials", "--json")
+        == 1
+    )
+    (who,) = json.loads(capsys.readouterr().out)["backends"]
+    found = next(s for s in who["samples"] if s["outcome"] == who["outcome"])
+    rule = f" ({found['rule']})" if found["rule"] else ""
+    assert f"{who['outcome']}: {found['detail']}{rule}".startswith(words)
+
+
+def test_a_reduced_test_whose_backend_is_not_found_fails_in_one_line(model: onnx.ModelProto) -> None:
+    found = rerun(model, INPUTS, "no_such_module_here:run")
+    assert found.outcome == "unusable" and str(found).endswith("its module is looked for on PYTHONPATH")
+    with pytest.raises(AssertionError, match="No module named 'no_such_module_here'"):
+        check_again(model, INPUTS, "no_such_module_here:run")
