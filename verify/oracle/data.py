@@ -201,37 +201,7 @@ def _specials(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Ar
     chosen = rng.choice(np.array(some), shape)
     # half of the rows have many of them, the others few: what is summed with an infinity says little
     often = np.where(rng.random((*shape[:1], *(1,) * (len(shape) - 1))) < 0.5, 0.4, 0.02)
-    taken = rng.random(shape) < often
-    return _with_rest(np.where(taken, chosen, plain), taken, often > 0.1, some).astype(of.numpy)
-
-
-FIRST = (np.nan, -0.0, np.inf, -np.inf)
-"""The special values that a small tensor gets before the others."""
-
-
-def _with_rest(made: Array, taken: Array, often: Array, some: Sequence[float]) -> Array:
-    """With the special values that were not drawn in place of ordinary numbers, of at most a quarter of the elements:
-    in the rows that have many of them, or the first row where none has. So a small tensor has a NaN."""
-    if made.size < 4:
-        return made
-    there = {_told_apart(x) for x in made[taken].tolist()}
-    rest = [x for x in dict.fromkeys((*map(_told_apart, FIRST), *map(_told_apart, some))) if x not in there]
-    many = np.broadcast_to(often, made.shape).reshape(-1)
-    if not many.any():
-        many = np.arange(made.size) < made.size // made.shape[0] if made.ndim > 1 else np.ones(made.size, np.bool_)
-    places = np.flatnonzero(many & ~taken.reshape(-1))
-    if not len(places):
-        places = np.arange(made.size)
-    # spread over the places, so that where there is room not every row gets one
-    count = min(made.size // 4, len(rest), len(places))
-    line = made.reshape(-1)
-    line[places[np.arange(count) * len(places) // max(count, 1)]] = [float(x) for x in rest[:count]]
-    return line.reshape(made.shape)
-
-
-def _told_apart(x: float) -> str:
-    """A special value as a text, in which NaN is itself and zeros have their signs."""
-    return repr(float(x))
+    return np.where(rng.random(shape) < often, chosen, plain).astype(of.numpy)
 
 
 def _ties(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:

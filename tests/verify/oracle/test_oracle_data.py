@@ -20,7 +20,7 @@ from assay.semantics.tensor import Buffer, For, PrimFunc, Store
 from assay.semantics.types import RefType, ShapeType, TensorType
 from assay.verify.oracle import Accepts, Oracle
 from assay.verify.oracle.claims import call_title, meant
-from assay.verify.oracle.data import _random, _specials, _tensor
+from assay.verify.oracle.data import _random, _tensor
 from assay.verify.oracle.disturbed import shuffled
 from assay.verify.oracle.scaled_integers import ScaledIntegers, run_scaled_integers
 from assay.verify.oracle.walk import places
@@ -314,14 +314,6 @@ def test_a_loop_in_another_order_takes_each_step_once(start: int, extent: int) -
     assert isinstance(new.body, For) and new.body.kind == "serial" and new.body.start is None
     got = vector.run(new, [np.arange(start + extent, dtype=np.int32)])[0]
     assert np.array_equal(np.asarray(got), np.arange(start, start + extent) + 1)
-
-
-@pytest.mark.parametrize("shape", [(4,), (1, 8), (3, 4), (2, 3, 4)])
-def test_a_small_tensor_has_a_nan_among_its_specials(shape: tuple[int, ...]) -> None:
-    for seed in range(20):
-        x = _specials(np.random.default_rng(seed), shape, dtype("float32"))
-        assert np.isnan(x).any() and x.shape == shape and x.dtype == np.float32
-    assert _specials(np.random.default_rng(0), (0, 3), dtype("float32")).shape == (0, 3)
 
 
 def test_the_type_of_an_output_is_told_once() -> None:
