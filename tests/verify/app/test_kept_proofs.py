@@ -10,6 +10,7 @@ import pytest
 import z3
 
 from assay.verify.all_sizes.space import Space
+from assay.verify.legalize.proofs import SHARED
 from assay.verify.memory import second_opinion
 from assay.verify.memory.solve import solve
 from assay.verify.proof_texts import keep_question, keeping, note_proof, question_text
@@ -42,7 +43,7 @@ def legalized(out: Path) -> tuple[str, dict[str, str]]:
 
 def test_the_certificate_says_how_each_kernel_was_proved(proved: Path) -> None:
     assert legalized(proved / "less") == ("tested", {})
-    how = {"permute_dims": "bit-exact, its loops read and held against the index notation"}
+    how = {"permute_dims": f"bit-exact, {SHARED}"}
     assert legalized(proved / "more") == ("proved", how)
     assert (manifest(proved / "less")["prove"], manifest(proved / "more")["prove"]) == (False, True)
     text = (proved / "more" / TEXT).read_text()
