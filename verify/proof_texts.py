@@ -41,6 +41,7 @@ class ProofSubject:
     questions: dict[str, None] = field(default_factory=dict)
     holds: bool = True
     """Whether the proof is one: else nothing of it is kept."""
+    written: TermTexts = field(default_factory=lambda: TermTexts())
 
 
 _subject: ContextVar[ProofSubject | None] = ContextVar("subject", default=None)
@@ -72,7 +73,7 @@ def keep_question(about: str, formulas: Sequence[Formula]) -> None:
     """Write down formulas that cannot hold at once, as z3 says, if texts are kept."""
     subject = _subject.get()
     if subject is not None:
-        subject.questions[question_text(about, formulas)] = None
+        subject.questions[question_text(about, formulas, subject.written)] = None
 
 
 def _head(name: str, notes: Sequence[str]) -> str:
@@ -84,91 +85,104 @@ def _one_line(text: str) -> str:
     return " ".join(text.encode("ascii", "backslashreplace").decode().split())
 
 
-def question_text(about: str, formulas: Sequence[Formula]) -> str:
-    """One question with all that it names, between `(push 1)` and `(pop 1)`."""
-    written = _Writer()
-    asserted = sorted({written.text(f) for f in formulas if not z3.is_true(f)})
+def question_text(about: str, formulas: Sequence[Formula], written: TermTexts | None = None) -> str:
+    """One question with all that it names, between `(push 1)` and `(pop 1)`. `written` has texts from before."""
+    written = written or TermTexts()
+    asserted = {written.text(f): written.needs[f.get_id()] for f in formulas if not z3.is_true(f)}
+    before = dict.fromkeys(text for _, text in sorted(set[Need]().union(*asserted.values())))
     return "\n".join(
         [
             "(push 1)",
             *(f"; {_one_line(line)}" for line in about.splitlines()),
-            *sorted(written.sorts),
-            *sorted(written.declared),
-            *written.definitions,
-            *(f"(assert {a})" for a in asserted),
+            *before,
+            *(f"(assert {a})" for a in sorted(asserted)),
             "(check-sat)",
             "(pop 1)\n",
         ]
     )
 
 
-@dataclass
-class _Writer:
-    """Texts of the terms of one question. A long part has a name that hangs on its text alone."""
+Need: TypeAlias = tuple[int, str]
+"""What has to stand before a term, and its rank: sorts, then functions, then parts with names, behind those that they
+name."""
+SORT, FUNCTION = 0, 1
 
-    sorts: set[str] = field(default_factory=set)
-    declared: set[str] = field(default_factory=set)
-    named: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """How deep a part with a name is, and its definition."""
+
+@dataclass
+class TermTexts:
+    """The texts of terms, each made once, however many questions it stands in. A long part has a name that hangs on
+    its text alone."""
+
     alive: dict[int, Formula] = field(default_factory=dict)
+    """One object for each term: z3 makes a new one whenever it is asked, and gives numbers of lost terms to others."""
+    parts: dict[int, list[Formula]] = field(default_factory=dict)
     made: dict[int, str] = field(default_factory=dict)
     depth: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def definitions(self) -> list[str]:
-        """The definitions of parts, each behind those that it names."""
-        return [text for _, text in sorted(self.named.values())]
+    needs: dict[int, frozenset[Need]] = field(default_factory=dict)
 
     def text(self, formula: Formula) -> str:
         """The text of a term."""
-        for node in post_order(self._held(formula), self._left):
-            key = node.get_id()
-            if key not in self.made:
-                self.depth[key] = 1 + max((self.depth[c.get_id()] for c in node.children()), default=0)
-                self.made[key] = self._short(node, self._node(node))
+        for node in post_order(self._held(formula), self._parts):
+            if node.get_id() not in self.made:
+                self._write(node)
         return self.made[formula.get_id()]
 
     def _held(self, node: Formula) -> Formula:
-        """One object for each term: z3 makes a new one whenever it is asked."""
         return self.alive.setdefault(node.get_id(), node)
 
-    def _left(self, node: Formula) -> Sequence[Formula]:
-        return () if node.get_id() in self.made else [self._held(c) for c in node.children()]
+    def _parts(self, node: Formula) -> Sequence[Formula]:
+        """The terms of which a term consists, if it has no text."""
+        key = node.get_id()
+        if key in self.made:
+            return ()
+        if key not in self.parts:
+            self.parts[key] = [self._held(c) for c in node.children()]
+        return self.parts[key]
 
-    def _short(self, node: Formula, text: str) -> str:
-        if len(text) <= WIDE:
-            return text
-        name = f"part_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-        self.named[name] = self.depth[node.get_id()], f"(define-fun {name} () {self._sort(node.sort())} {text})"
-        return name
+    def _write(self, node: Formula) -> None:
+        key, own = node.get_id(), set[Need]()
+        parts = [c.get_id() for c in self.parts.pop(key)]
+        depth = self.depth[key] = 1 + max((self.depth[c] for c in parts), default=FUNCTION)
+        text = self._node(node, [self.made[c] for c in parts], own)
+        if len(text) > WIDE:
+            name = f"part_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+            own.add((depth, f"(define-fun {name} () {_sort(node.sort(), own)} {text})"))
+            text = name
+        self.made[key] = text
+        widest = max((self.needs[c] for c in parts), key=len, default=frozenset[Need]())
+        new = own.union(*(self.needs[c] for c in parts)) - widest
+        self.needs[key] = widest | new if new else widest
 
-    def _node(self, node: Formula) -> str:
-        args = [self.made[c.get_id()] for c in node.children()]
-        decl = node.decl()
+    def _node(self, node: Formula, args: Sequence[str], own: set[Need]) -> str:
         if z3.is_int_value(node):
             value = node.as_long()
             return str(value) if value >= 0 else f"(- {-value})"
+        decl = node.decl()
         if decl.kind() == z3.Z3_OP_UNINTERPRETED:
-            return self._unknown(decl, args)
-        if len(args) < 2 and decl.name() in EMPTY:
-            return args[0] if args else EMPTY[decl.name()]
+            return _unknown(decl, args, own)
+        name = decl.name()
+        if len(args) < 2 and name in EMPTY:
+            return args[0] if args else EMPTY[name]
         if not args:
             return str(node.sexpr())
-        name = NAMES.get(decl.name(), decl.name())
-        head = f"(_ {name} {' '.join(map(str, decl.params()))})" if decl.params() else name
+        name = NAMES.get(name, name)
+        given = decl.params()
+        head = f"(_ {name} {' '.join(map(str, given))})" if given else name
         return f"({head} {' '.join(sorted(args) if name in COMMUTE else args)})"
 
-    def _unknown(self, decl: Any, args: Sequence[str]) -> str:
-        name = quoted(decl.name())
-        takes = " ".join(self._sort(decl.domain(k)) for k in range(decl.arity()))
-        self.declared.add(f"(declare-fun {name} ({takes}) {self._sort(decl.range())})")
-        return f"({name} {' '.join(args)})" if args else name
 
-    def _sort(self, sort: Any) -> str:
-        if sort.kind() == z3.Z3_UNINTERPRETED_SORT:
-            self.sorts.add(f"(declare-sort {quoted(sort.name())} 0)")
-            return quoted(sort.name())
-        return str(sort.sexpr())
+def _unknown(decl: Any, args: Sequence[str], own: set[Need]) -> str:
+    name = quoted(decl.name())
+    takes = " ".join(_sort(decl.domain(k), own) for k in range(decl.arity()))
+    own.add((FUNCTION, f"(declare-fun {name} ({takes}) {_sort(decl.range(), own)})"))
+    return f"({name} {' '.join(args)})" if args else name
+
+
+def _sort(sort: Any, own: set[Need]) -> str:
+    if sort.kind() == z3.Z3_UNINTERPRETED_SORT:
+        own.add((SORT, f"(declare-sort {quoted(sort.name())} 0)"))
+        return quoted(sort.name())
+    return str(sort.sexpr())
 
 
 def quoted(name: str) -> str:

@@ -10,9 +10,10 @@ import pytest
 import z3
 
 from assay.verify.all_sizes.space import Space
+from assay.verify.legalize.proofs import SHARED
 from assay.verify.memory import second_opinion
 from assay.verify.memory.solve import solve
-from assay.verify.proof_texts import keep_question, keeping, note_proof, question_text
+from assay.verify.proof_texts import TermTexts, keep_question, keeping, note_proof, question_text
 from tests.verify.app.test_certificate import manifest, said, seal
 from tests.verify.app.test_cli import assay
 
@@ -42,7 +43,7 @@ def legalized(out: Path) -> tuple[str, dict[str, str]]:
 
 def test_the_certificate_says_how_each_kernel_was_proved(proved: Path) -> None:
     assert legalized(proved / "less") == ("tested", {})
-    how = {"permute_dims": "bit-exact, its loops read and held against the index notation"}
+    how = {"permute_dims": f"bit-exact, {SHARED}"}
     assert legalized(proved / "more") == ("proved", how)
     assert (manifest(proved / "less")["prove"], manifest(proved / "more")["prove"]) == (False, True)
     text = (proved / "more" / TEXT).read_text()
@@ -192,3 +193,16 @@ def test_a_text_does_not_hang_on_the_order_of_operands() -> None:
     one = [z3.And(a * b + 1 == b + a, z3.Distinct(a, b)), a > b]
     other = [a > b, z3.And(z3.Distinct(b, a), a + b == 1 + b * a)]
     assert question_text("", one) == question_text("", other) != question_text("", [b > a, one[0]])
+
+
+def test_texts_that_are_kept_for_further_questions_change_none() -> None:
+    """Each question has all that it names, whatever was asked before it; and nothing else."""
+    x, y = z3.Ints("x y")
+    own = z3.Function("own", x.sort(), x.sort())
+    long = z3.Sum([own(x * k) for k in range(20)])
+    asked = [[long > y, y > 3], [y > 3], [own(y) > long], [long > y, y > 3]]
+    written = TermTexts()
+    together = [question_text("", formulas, written) for formulas in asked]
+    assert together == [question_text("", formulas) for formulas in asked]
+    assert "own" not in together[1] and all("(define-fun part_" in together[i] for i in (0, 2, 3))
+    assert all(read_again(text) is not None for text in together)

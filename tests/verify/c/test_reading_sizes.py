@@ -23,6 +23,8 @@ from assay.verify.c.reading import read_back
 from assay.verify.c.reading.carried import carried_in
 from assay.verify.c.reading.entry import require_last
 from assay.verify.c.reading.preprocess import NotRead
+from assay.verify.c.reading.sizes import has_factor
+from assay.verify.c.reading.terms import Term, TermTable
 from tests.lower.c.test_c_inward import CARRIED, STAY
 from tests.lower.c.test_c_rows import lone
 from tests.lower.liveness.liveness_programs import lowered
@@ -193,3 +195,19 @@ def test_another_nan_is_no_certain_difference() -> None:
     bits[1] |= 1
     other = replace(module, constants={**module.constants, "bias": bits.view(np.float32)})
     assert not read_back(emit(known, "net"), other).differs
+
+
+def test_a_multiple_is_seen_by_its_form() -> None:
+    """Of what is chosen every number has to be one: the offset of a buffer in a plan of several arrangements."""
+    table = TermTable()
+    n, taken = table.fresh("n", "int"), table.fresh("taken", "bool")
+
+    def either(a: Term, b: Term) -> Term:
+        return table.term("ite", (taken, a, b), "int")
+
+    even, odd = table.total([(64, n)]), table.total([(64, n), (126, table.whole(1))])
+    for right in (even, either(even, table.whole(128)), table.term("imax", (even, table.whole(8)), "int")):
+        assert has_factor(right, 4) and has_factor(table.product(right, n), 4)
+    for wrong in (odd, n, either(odd, even), either(even, odd), table.term("imin", (even, odd), "int")):
+        assert not has_factor(wrong, 4)
+    assert has_factor(table.total([(2, either(odd, even))]), 4) and not has_factor(table.product(n, n), 4)

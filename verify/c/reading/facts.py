@@ -26,11 +26,15 @@ class Facts:
     conditions: list[Term] = field(default_factory=list)
     within: dict[Term, Interval] = field(default_factory=dict)
     asked: int = 0
+    formulas: dict[Term, Formula] = field(default_factory=dict)
+    """What z3 is told of terms, made once for all questions: it hangs on no fact."""
+    bounds: dict[tuple[Term, Interval], list[Formula]] = field(default_factory=dict)
+    """The same of where a term lies."""
     _known: dict[Term, Interval] = field(default_factory=dict)
 
     def copy(self) -> Facts:
         """The same facts, to be added to."""
-        return Facts(list(self.conditions), dict(self.within), self.asked)
+        return Facts(list(self.conditions), dict(self.within), self.asked, self.formulas, self.bounds)
 
     def add(self, condition: Term) -> None:
         """A condition holds from here on."""
@@ -166,7 +170,8 @@ class Question:
     """One question to z3: whole numbers are integers, what has no better term is an unknown function."""
 
     facts: Facts
-    terms: dict[Term, Formula] = field(default_factory=dict)
+    seen: set[Term] = field(default_factory=set)
+    """The terms of which it is told where they lie."""
     known: list[Formula] = field(default_factory=list)
 
     def follows(self, condition: Term) -> bool:
@@ -183,35 +188,41 @@ class Question:
         solver.set("rlimit", EFFORT)
         given = [self.formula(c) for c in self.facts.conditions]
         for atom, (low, high) in self.facts.within.items():
-            self.bound(self.formula(atom), (low, high))
+            self.formula(atom)
+            self.bound(atom, (low, high))
         solver.add(*self.known, *given, goal)
         shown = bool(solver.check() == z3.unsat)
         if shown:
             keep_question("", solver.assertions())
         return shown
 
-    def bound(self, formula: Formula, within: Interval) -> None:
+    def bound(self, term: Term, within: Interval) -> None:
         """Where a whole number lies is known."""
-        if within[0] > float("-inf"):
-            self.known.append(formula >= int(within[0]))
-        if within[1] < float("inf"):
-            self.known.append(formula <= int(within[1]))
+        bounds = self.facts.bounds
+        if (term, within) not in bounds:
+            formula, (low, high) = self.facts.formulas[term], within
+            bounds[term, within] = [formula >= int(low)] if low > float("-inf") else []
+            bounds[term, within] += [formula <= int(high)] if high < float("inf") else []
+        self.known += bounds[term, within]
 
     def formula(self, term: Term) -> Formula:
         """The formula of a term."""
-        for node in post_order(term, lambda t: () if t in self.terms else t.children):
-            if node not in self.terms:
-                made = self.terms[node] = self._formula(node, [self.terms[c] for c in node.children])
+        made = self.facts.formulas
+        for node in post_order(term, lambda t: () if t in self.seen else t.children):
+            if node not in self.seen:
+                self.seen.add(node)
+                if node not in made:
+                    made[node] = self._formula(node, [made[c] for c in node.children])
                 if node.sort == "int" and node.op != "poly":
-                    self.bound(made, self.facts.interval(node))
-        return self.terms[term]
+                    self.bound(node, self.facts.interval(node))
+        return made[term]
 
     def _formula(self, node: Term, args: list[Formula]) -> Formula:
         match node.op:
             case "poly":
                 total = z3.IntVal(0)
                 for mono, c in node.args:
-                    total = total + reduce(lambda x, y: x * y, (self.terms[a] for a in mono), z3.IntVal(c))
+                    total = total + reduce(lambda x, y: x * y, (self.facts.formulas[a] for a in mono), z3.IntVal(c))
                 return total
             case "truth":
                 return z3.BoolVal(node.args[0])
@@ -222,11 +233,11 @@ class Question:
             case "not":
                 return z3.Not(args[0])
             case "and":
-                return z3.And(*[self.terms[a] for a in node.args])
+                return z3.And(*[self.facts.formulas[a] for a in node.args])
             case "or":
-                return z3.Or(*[self.terms[a] for a in node.args])
+                return z3.Or(*[self.facts.formulas[a] for a in node.args])
             case "ite":
-                return z3.If(*[self.terms[a] for a in node.args])
+                return z3.If(*[self.facts.formulas[a] for a in node.args])
             case "imin":
                 return z3.If(args[0] <= args[-1], args[0], args[-1])
             case "imax":
@@ -250,7 +261,7 @@ class Question:
         name = f"{node.op} {node.sort} {' '.join(map(_named, others))}"
         if not node.children:
             return z3.Const(f"{name} {node.number}", _sort(node.sort))
-        given = [self.terms[c] for c in node.args if isinstance(c, Term)]
+        given = [self.facts.formulas[c] for c in node.args if isinstance(c, Term)]
         return z3.Function(name, *(g.sort() for g in given), _sort(node.sort))(*given)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from assay.semantics.scalar.transcendental import ROUTINES
 from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arith import Arithmetic
+from assay.verify.c.reading.contents import content_key, element_bytes
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.parse import CFile, CFunction, c_type
 from assay.verify.c.reading.preprocess import NotRead
@@ -34,6 +36,12 @@ class Functions:
     meanings: dict[str, tuple[tuple[Term, ...], Term, str]] = field(default_factory=dict)
     """Of each function that was followed: its parameters, what it gives, and the operation that it is, or ""."""
     depth: int = 0
+
+    @cached_property
+    def contents(self) -> Mapping[str, str]:
+        """What names the contents of each table of numbers."""
+        numbers = {n: t for n, t in self.file.tables.items() if t[0] in FLOATS or t[0] in INTEGERS}
+        return {n: content_key(of, element_bytes(of, count, text)) for n, (of, count, text) in numbers.items()}
 
     def caller(self, math: Arithmetic, name: str, args: Sequence[CValue]) -> CValue:
         """What a call gives."""

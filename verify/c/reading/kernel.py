@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from assay.semantics import tensor
 from assay.semantics.scalar import Var
@@ -18,11 +18,11 @@ from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arith import Arithmetic
 from assay.verify.c.reading.carried import carried_in
-from assay.verify.c.reading.contents import content_key, element_bytes
+from assay.verify.c.reading.contents import content_key
 from assay.verify.c.reading.expressions import ScalarTerms, storage_of
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
-from assay.verify.c.reading.kernel_reading import BlockFrame, KernelReading
+from assay.verify.c.reading.kernel_reading import BlockFrame, Event, KernelReading
 from assay.verify.c.reading.parse import CFunction, c_type, points_to_const
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.statements import (
@@ -38,9 +38,6 @@ from assay.verify.c.reading.statements import (
 )
 from assay.verify.c.reading.terms import Interval, Term
 from assay.verify.c.reading.values import FLOATS, INTEGERS, CNode, CValue, Evaluator, Memory, c_limits
-
-Event: TypeAlias = tuple[str, Any]
-"""What both sides have to do alike: for, if, while, store, else, close, end."""
 
 
 @dataclass
@@ -179,11 +176,10 @@ class KernelReader:
 
     def enter_tables(self) -> None:
         """The tables of the file are arrays that nobody writes to, known by their contents."""
-        for name, (of, count, text) in self.functions.file.tables.items():
-            if of in FLOATS or of in INTEGERS:
-                self.require_new(name)
-                key = content_key(of, element_bytes(of, count, text))
-                self.theirs.scope.arrays[name] = Memory(key, of, self.ours.math.whole(count), False)
+        for name, key in self.functions.contents.items():
+            self.require_new(name)
+            of, count, _ = self.functions.file.tables[name]
+            self.theirs.scope.arrays[name] = Memory(key, of, self.ours.math.whole(count), False)
 
     # --- the tensor function -------------------------------------------------------------------------------------
 

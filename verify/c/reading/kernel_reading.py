@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from assay.semantics.scalar import Var
 from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.values import CValue, Memory
+
+Event: TypeAlias = tuple[str, Any]
+"""What both sides have to do alike: for, if, while, store, else, close, end."""
 
 
 @dataclass(frozen=True)

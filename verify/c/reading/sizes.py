@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import gcd
 
 from assay.lower.c.source import CSource
 from assay.semantics.arrangements import in_one
@@ -18,6 +19,7 @@ from assay.semantics.module import Program, Slot
 from assay.semantics.scalar import Dim, Var
 from assay.semantics.tensor.calls import size_of
 from assay.semantics.types import TensorType
+from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arith import Arithmetic
 from assay.verify.c.reading.expressions import ScalarTerms, nowhere
 from assay.verify.c.reading.facts import Facts
@@ -30,6 +32,8 @@ from assay.verify.c.reading.values import CNode, CValue, Evaluator, c_limits
 
 PLAN = "plan"
 """What the structure is called in every function."""
+CHOICES = {"ite": 1, "imin": 0, "imax": 0}
+"""Operations that give one of their operands, from this one on."""
 
 
 @dataclass
@@ -117,7 +121,7 @@ class EntrySizes:
 
     def is_multiple(self, a: Term, of: int) -> bool:
         """Whether a number is shown to be a multiple of another."""
-        if all(c % of == 0 for c in as_poly(a).values()):
+        if has_factor(a, of):
             return True
         math = self.ours.math
         return self.facts.proves(math.eq0(math.fmod(a, math.whole(of))))
@@ -264,6 +268,20 @@ class EntrySizes:
     def values(self, nodes: Sequence[CNode], types: Sequence[str]) -> list[Term]:
         """What a kernel is handed behind its pointers."""
         return [self.theirs.converted(self.theirs.value(n), t).term for n, t in zip(nodes, types, strict=True)]
+
+
+def has_factor(term: Term, of: int) -> bool:
+    """Whether a number is a multiple of another by its form: each part of its sum is, or has a factor of which each
+    number that may be chosen is. What is not seen so, z3 may still show."""
+    for node, wanted in (work := Worklist([(term, of)], key=lambda item: item)):
+        for mono, c in as_poly(node).items():
+            left = wanted // gcd(c, wanted)
+            choice = next((a for a in mono if a.op in CHOICES), None)
+            if left > 1 and choice is None:
+                return False
+            if left > 1 and choice is not None:
+                work.add([(part, left) for part in choice.args[CHOICES[choice.op] :]])
+    return True
 
 
 def is_member(node: CNode, of: str = PLAN) -> bool:
