@@ -56,7 +56,7 @@ class Anything(Pattern):
 
 
 @dataclass(frozen=True, eq=False)
-class Literal(Pattern):
+class ConstantPattern(Pattern):
     """Matches every constant, and meets the constant itself where a variable names it."""
 
 
@@ -118,7 +118,7 @@ def op(*names: str) -> Pattern:
 
 def constant() -> Pattern:
     """A pattern that matches every constant, and meets it itself (`found[c].data`), though a variable names it."""
-    return Literal()
+    return ConstantPattern()
 
 
 def fields(*patterns: Pattern) -> Pattern:
@@ -151,7 +151,7 @@ def _match(p: Pattern, at: Expr, lets: Lets, found: Found) -> Found | None:
     match p:
         case Anything():
             inside = found
-        case Literal() if isinstance(expr, Constant):
+        case ConstantPattern() if isinstance(expr, Constant):
             inside, at = found, expr
         case Op():
             inside = found if _callee(expr) in p.names else None
@@ -196,4 +196,4 @@ def is_leaf(p: Pattern) -> bool:
     """Whether a pattern takes anything, under whatever conditions."""
     while isinstance(p, Where):
         p = p.pattern
-    return isinstance(p, (Anything, Literal))
+    return isinstance(p, (Anything, ConstantPattern))
