@@ -197,6 +197,12 @@ def run_child(
     return subprocess.CompletedProcess(words, child.returncode, out, err)
 
 
+def cores() -> int:
+    """How many processes of one's own run side by side: the cores that this one may use, or, where that is not told,
+    all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def in_use() -> int:
     """The memory of all children and of what they started, in bytes, as far as it is told."""
     if not _children:

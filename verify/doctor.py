@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -222,8 +221,7 @@ def _surroundings() -> Iterator[FoundPart]:
     yield FoundPart(
         "surroundings", "time limit", True, f"{SECONDS:.0f} s, unless --timeout says another; fuzz has none"
     )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    yield FoundPart("surroundings", "cores", True, str(cores))
+    yield FoundPart("surroundings", "cores", True, str(children.cores()))
     encoding = getattr(sys.stdout, "encoding", None) or "unknown"
     wide = encoding.lower().replace("-", "") == "utf8"
     says = encoding if wide else f"{encoding}: characters that it has not are shown as escapes"

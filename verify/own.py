@@ -34,12 +34,13 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     if same is not None and same.holds:
         return same
     inputs = {p.name: context.inputs[p.name] for p in before.main.params}  # others may have become constants
-    outcome, said = _judged(before, after, inputs)
+    oracle = Oracle(before)
+    outcome, said = _judged(oracle, after, inputs)
     said = f"on the inputs of this run: {said}"
     if outcome not in ("right", "open"):
         return of_outcome(outcome, said)
     found = [
-        (sample.name, *_judged(before, after, sample.inputs))
+        (sample.name, *_judged(oracle, after, sample.inputs))
         for sample in special_sets(inputs, context.seed)
         if takes(before, sample.inputs, whole=True)
     ]
@@ -53,7 +54,7 @@ def check(before: Module, after: Module, context: Context) -> Evidence:
     return of_outcome("open" if "open" in (outcome, *(o for _, o, _ in found)) else outcome, said + also)
 
 
-def _judged(before: Module, after: Module, inputs: Mapping[str, Any]) -> tuple[str, str]:
+def _judged(oracle: Oracle, after: Module, inputs: Mapping[str, Any]) -> tuple[str, str]:
     """The verdict on what the module made gives on these inputs, and why."""
     outputs: Any
     try:
@@ -62,8 +63,8 @@ def _judged(before: Module, after: Module, inputs: Mapping[str, Any]) -> tuple[s
         outputs = trap
     except Unpredictable as why:
         return "unpredictable", str(why)
-    verdict = Oracle(before).judge(inputs, outputs)
-    if verdict.outcome == "undecided" and (far := implausible(before, inputs, outputs)):
+    verdict = oracle.judge(inputs, outputs)
+    if verdict.outcome == "undecided" and (far := implausible(oracle.module, inputs, outputs)):
         return "implausible", far
     return verdict.outcome, verdict.detail or verdict.outcome
 

@@ -6,7 +6,7 @@ hold the number of each pattern, and where the patterns change as a magnitude gr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -72,24 +72,22 @@ static float @round_KEY(float value)
     return @load_KEY(@store_KEY(value));
 }
 """
-_INT = (
-    """
-/* The SIGNEDNAME in the lowest bits of a byte; what the others are says nothing. */
+_LOAD_INT = """
+/* The NAME in the lowest bits of a byte; what the others are says nothing. */
 static TYPE @load_KEY(uint8_t bits)
 {
     return VALUE;
 }
-""",
-    """
+"""
+_STORE_INT = """
 static uint8_t @store_KEY(TYPE value)
 {
     return (uint8_t)((uint8_t)value & MASKu);
 }
-""",
-)
+"""
 _WRAP_INT = """
-/* A number's lowest BITS bits as a signed number. */
-static int8_t @wrap_iBITS(int32_t value)
+/* The NAME that the lowest bits of a number are. */
+static int8_t @wrap_KEY(int32_t value)
 {
     return (int8_t)((int32_t)(((uint32_t)value & MASKu) ^ TOPu) - TOP);
 }
@@ -98,7 +96,7 @@ static int8_t @wrap_iBITS(int32_t value)
 
 def key_of(of: DType) -> str:
     """How the helpers of a narrow dtype are called: `f8e4m3fn`, `i4`, `u4`."""
-    return of.name.replace("float", "f").replace("uint", "u").replace("int", "i").replace("_", "")
+    return of.kind[0] + of.name.removeprefix(of.kind).replace("_", "")
 
 
 def patterns(numbers: Array, of: DType) -> Array:
@@ -108,9 +106,14 @@ def patterns(numbers: Array, of: DType) -> Array:
         return found
 
 
+def numbers_of(of: DType) -> Array:
+    """The float32 number of each pattern of a narrow float."""
+    return np.arange(1 << of.bits, dtype=np.uint8).view(of.numpy).astype(np.float32)
+
+
 def borders_of(of: DType) -> Array:
     """The magnitudes, as bits of float32, at which the pattern of a number changes, in their order."""
-    every = np.arange(256 if of.bits == 8 else 1 << of.bits, dtype=np.uint8).view(of.numpy).astype(np.float32)
+    every = numbers_of(of)
     finite = np.unique(np.abs(every[np.isfinite(every)]))
     ends = np.unique([0, *finite.view(np.uint32).tolist(), INFINITY]).astype(np.uint32)
     low, high = ends[:-1].copy(), ends[1:].copy()
@@ -126,47 +129,57 @@ def borders_of(of: DType) -> Array:
 
 
 def helpers() -> Iterator[tuple[str, str]]:
-    """The rows of the table of helpers: `load_KEY`, `store_KEY` and `round_KEY` for each narrow float."""
+    """The rows of the table of helpers: `load_KEY` and `store_KEY` of each, `round_KEY` of floats, and `wrap_KEY` of
+    signed integers."""
     for of in NARROW.values():
-        borders = borders_of(of)
-        least = np.concatenate([np.zeros(1, np.uint32), borders])
-        count = 1 << of.bits
-        numbers = np.arange(count, dtype=np.uint8).view(of.numpy).astype(np.float32).view(np.uint32)
-        nans = patterns(np.array([0x7FC00000, 0xFFC00000], np.uint32).view(np.float32), of)
-        words = {
-            "NUMBERS": _rows(f"0x{n:08x}u" for n in numbers.tolist()),
-            "BORDERS": _rows(f"0x{n:08x}u" for n in borders.tolist()),
-            "POSITIVE": _rows(map(str, patterns(least.view(np.float32), of).tolist())),
-            "NEGATIVE": _rows(map(str, patterns((least | 0x80000000).view(np.float32), of).tolist())),
-            "NANSABOVE": str(nans[0]),
-            "NANSBELOW": str(nans[1]),
-            "LENGTH": str(count),
-            "LAST": str(count - 1),
-            "COUNT": str(len(borders)),
-            "NAME": of.name,
-            "KEY": key_of(of),
-        }
-        for name, text in (("load", _LOAD), ("store", _STORE), ("round", _ROUND)):
-            for word, said in words.items():
-                text = text.replace(word, said)
-            yield f"{name}_{key_of(of)}", text
+        words, made = _float_words(of), [("load", _LOAD), ("store", _STORE), ("round", _ROUND)]
+        yield from ((f"{name}_{key_of(of)}", _filled(text, words)) for name, text in made)
     for of in SMALL.values():
-        signed, mask, top = of.kind == "int", (1 << of.bits) - 1, 1 << (of.bits - 1)
-        low = f"((uint32_t)bits & {mask}u)"
-        words = {
-            "SIGNEDNAME": of.name,
-            "TYPE": "int8_t" if signed else "uint8_t",
-            "KEY": key_of(of),
-            "VALUE": f"(int8_t)((int32_t)({low} ^ {top}u) - {top})" if signed else f"(uint8_t){low}",
-            "MASK": str(mask),
-        }
-        for name, text in zip(("load", "store"), _INT, strict=True):
-            for word, said in words.items():
-                text = text.replace(word, said)
-            yield f"{name}_{key_of(of)}", text
-        if signed:
-            text = _WRAP_INT.replace("BITS", str(of.bits)).replace("MASK", str(mask)).replace("TOP", str(top))
-            yield f"wrap_i{of.bits}", text
+        words, made = _integer_words(of), [("load", _LOAD_INT), ("store", _STORE_INT)]
+        made += [("wrap", _WRAP_INT)] if of.kind == "int" else []
+        yield from ((f"{name}_{key_of(of)}", _filled(text, words)) for name, text in made)
+
+
+def _float_words(of: DType) -> dict[str, str]:
+    """What stands for the words of the texts of a float."""
+    borders = borders_of(of)
+    least = np.concatenate([np.zeros(1, np.uint32), borders])
+    nans = patterns(np.array([0x7FC00000, 0xFFC00000], np.uint32).view(np.float32), of)
+    return {
+        "NUMBERS": _rows(f"0x{n:08x}u" for n in numbers_of(of).view(np.uint32).tolist()),
+        "BORDERS": _rows(f"0x{n:08x}u" for n in borders.tolist()),
+        "POSITIVE": _rows(map(str, patterns(least.view(np.float32), of).tolist())),
+        "NEGATIVE": _rows(map(str, patterns((least | 0x80000000).view(np.float32), of).tolist())),
+        "NANSABOVE": str(nans[0]),
+        "NANSBELOW": str(nans[1]),
+        "LENGTH": str(1 << of.bits),
+        "LAST": str((1 << of.bits) - 1),
+        "COUNT": str(len(borders)),
+        "NAME": of.name,
+        "KEY": key_of(of),
+    }
+
+
+def _integer_words(of: DType) -> dict[str, str]:
+    """What stands for the words of the texts of a small integer."""
+    mask, top = (1 << of.bits) - 1, 1 << (of.bits - 1)
+    low = f"((uint32_t)bits & {mask}u)"
+    signed = of.kind == "int"
+    return {
+        "NAME": of.name,
+        "TYPE": "int8_t" if signed else "uint8_t",
+        "KEY": key_of(of),
+        "VALUE": f"(int8_t)((int32_t)({low} ^ {top}u) - {top})" if signed else f"(uint8_t){low}",
+        "MASK": str(mask),
+        "TOP": str(top),
+    }
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    """A text with what stands for its words, of which none begins another."""
+    for word, said in words.items():
+        text = text.replace(word, said)
+    return text
 
 
 def _rows(texts: Iterable[str]) -> str:

@@ -303,10 +303,6 @@ def verify(
     With `model` it must be of this file, with `key` be signed with the private half of this Ed25519 key; with `second`
     cvc5 decides its proofs too. What it claims of kernels is proved again; with `prove` also what it does not claim.
     Invalid: there is no certificate, or a file of it is not as its manifest says.
-
-    >>> report = assay.build("model.onnx", "out", dims={"N": 2})
-    >>> assay.verify("out", model="model.onnx").holds
-    True
     """
     if second:
         cvc5_module()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.semantics.errors import Invalid
+from assay.verify import children
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.junit import write_junit
 from assay.verify.app.showing import status
@@ -101,11 +101,7 @@ def _started(request: ConformRequest, tell: Callable[[str], None]) -> Pool:
         tell(f"starting {name}")
         with Isolated(name, request.patience) as who:
             who.require_installed()
-    return Pool(request.jobs or _cores(), 300.0 + CALLS * request.patience * len(names), judge_cases)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return Pool(request.jobs or children.cores(), 300.0 + CALLS * request.patience * len(names), judge_cases)
 
 
 def _require(request: ConformRequest) -> None:

@@ -6,7 +6,6 @@ command cannot be carried out.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 from rich.markup import escape
 
 from assay.semantics.errors import Invalid
+from assay.verify import children
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.spending import require_seconds
 from assay.verify.app.terminal import Screen
@@ -97,7 +97,7 @@ def fuzz(request: FuzzRequest, out: Screen, as_json: bool) -> int:
     require_seconds("--patience", request.patience)
     if request.seconds is not None:
         require_seconds("--seconds", request.seconds)
-    jobs = request.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else request.jobs or 1
+    jobs = request.jobs or children.cores()
     workers: Pool | Cluster = (
         Cluster(request.cluster, request.patience) if request.cluster else Pool(jobs, request.patience)
     )

@@ -38,8 +38,8 @@ CTYPES = {f"{k}{b}_t": f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 6
 }
 SHORT = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 NARROW = {
-    re.sub("^(u|f|)(?:int|loat)|_", lambda m: m[1] or "i" if m[1] is not None else "", name): of
-    for name, of in DTYPES.items()
+    of.kind[0] + of.name.removeprefix(of.kind).replace("_", ""): of
+    for of in DTYPES.values()
     if of.bits < 8 and of.kind != "bool" or of.is_float and of.bits == 8
 }
 """Dtypes of which an element is the lowest bits of a byte, by what their helpers are called: `f8e4m3fn`, `i4`."""
