@@ -78,13 +78,13 @@ class KernelCompiler:
     def make(self, func: PrimFunc, order: tuple[Var, ...]) -> KernelObject:
         """The object of a function whose sizes may be numbers. Unsupported: it has no C. EnvironmentFailure: there is
         no compiler, and it is not stored."""
+        started = time.perf_counter()
         source = emit_kernel(func)
         found = self.store.load(source.text, FLAGS, self.version) if self.store is not None else None
         if found is not None:
             return self.loaded(func, order, source, found, 0.0)
         if self.version is None:
             raise EnvironmentFailure(self.missing, label="compiled.C1")
-        started = time.perf_counter()
         folder = self.place / secrets.token_hex(8)
         folder.mkdir()
         try:

@@ -6,7 +6,8 @@ it is compiled behind it. A kernel is compiled when what it is expected to save,
 come, is more than compiling takes. How many runs there will be is known where a whole stream is given; otherwise as
 many calls are expected as there were. The interpreter plans at each new size, which takes many times what a call takes
 that comes again: both are measured, and how many new sizes are to come is guessed from those that came. What a kernel
-saves is guessed before it is there, and measured afterwards: one that is no faster than the other is not used.
+saves is guessed before it is there, and measured afterwards: one that is no faster than the other is not used. Calls
+are measured in seconds of the processor: what else the machine does says nothing of a kernel.
 """
 
 from __future__ import annotations
@@ -157,9 +158,9 @@ class Tier:
         it made and compared with the results."""
         with all_sizes.lock:
             kind = self.choose(all_sizes, horizon, cost)
-        started = time.perf_counter()
+        started = time.thread_time()
         made = run(kind)
-        seconds = time.perf_counter() - started
+        seconds = time.thread_time() - started
         with all_sizes.lock:
             self.learn(kind, seconds, all_sizes)
             is_next = kind == "interpreted" and self.choose(all_sizes, horizon, cost) != kind
