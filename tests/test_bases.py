@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.places import ROOT
 from tests.test_repository import ROOMS, sources, tree_of
+from tests.trees import nodes
 
 CUT = {
     "semantics/builder/bindings.py:Bindings": "its methods are a part of what a builder offers to its users",
@@ -32,11 +33,11 @@ def base_faults(root: Path, listed: Collection[str]) -> list[str]:
     uses: Counter[str] = Counter()
     for _, path in sources(root, *ROOMS):
         file, tree = path.relative_to(root).as_posix(), tree_of(path)
-        nodes = list(ast.walk(tree))
-        classes = [n for n in nodes if isinstance(n, ast.ClassDef)]
+        every = nodes(tree)
+        classes = [n for n in every if isinstance(n, ast.ClassDef)]
         meant = {n.name: f"{file}:{n.name}" for n in classes}
         own += meant.values()
-        for node in nodes:
+        for node in every:
             if isinstance(node, ast.ImportFrom):
                 home = "/".join((node.module or "").split(".")[1:])
                 for a in node.names:
@@ -51,7 +52,7 @@ def base_faults(root: Path, listed: Collection[str]) -> list[str]:
             if name in conditional:
                 faults.append(f"{file}:{heir}: its base {name} is bound in an if")
         places = {id(b) for _, b in bases}
-        uses.update(meant[n.id] for n in nodes if isinstance(n, ast.Name) and n.id in meant and id(n) not in places)
+        uses.update(meant[n.id] for n in every if isinstance(n, ast.Name) and n.id in meant and id(n) not in places)
     halves = [c for c in own if len(heirs[c]) == 1 and heirs[c] != [c.partition(":")[0]] and not uses[c]]
     faults += [f"{c}: half of a class; what inherits from it can hold it" for c in halves if c not in listed]
     return [*faults, *(f"{c}: listed, but no half of a class" for c in listed if c not in halves)]

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.places import ROOT
-from tests.trees import parsed
+from tests.trees import nodes, parsed
 
 ROOMS = {
     "semantics": {"semantics"},
@@ -53,7 +53,7 @@ def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
     A relative import is named with its dots, a computed one is `?`.
     """
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         match node:
             case ast.Import():
                 yield from ((node.lineno, alias.name) for alias in node.names)

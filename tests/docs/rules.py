@@ -11,7 +11,7 @@ from pathlib import Path
 
 from assay.verify.conform.programs import Likeness, ProgramCase, RefusedText
 from assay.verify.conform.reader import read_program
-from tests.trees import parsed
+from tests.trees import nodes, parsed
 
 ROOMS = ("semantics", "interp", "lower", "verify")
 PROGRAMS = Path("verify") / "conform" / "programs"
@@ -62,7 +62,7 @@ def citations(root: Path) -> dict[str, list[str]]:
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name, ast.get_docstring(node) or ""
 
