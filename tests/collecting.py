@@ -7,7 +7,6 @@ files from the last one on, before it collects: they meet in the middle, and eac
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import sys
@@ -43,9 +42,3 @@ def import_from_behind(names: Iterator[str]) -> None:
     for name in names:
         with suppress(Exception, OutcomeException):
             importlib.import_module(name)
-
-
-def settled() -> None:
-    """What was collected stays to the end: no later search for garbage looks at it."""
-    gc.collect()
-    gc.freeze()

@@ -43,7 +43,6 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
             names = collecting.from_behind(given["workerid"], given["workercount"], session.config.args)
             collecting.import_from_behind(names)
         yield
-    collecting.settled()
 
 
 level = Level()
