@@ -34,7 +34,7 @@ def alike(func: PrimFunc, inputs: list[Array]) -> str:
     return expected[0] if trapped(expected) else "value"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_random_blocks(random: Any) -> None:
     func, inputs = random_blocks(random)
@@ -44,10 +44,10 @@ def test_random_blocks(random: Any) -> None:
 
 def test_many_random_blocks_end_in_many_ways() -> None:
     seen: dict[str, int] = {}
-    for seed in range(120):
+    for seed in range(60):
         kind = alike(*random_blocks(Random(seed)))
         seen[kind] = seen.get(kind, 0) + 1
-    assert seen["value"] > 30 and len(seen) > 4, seen
+    assert seen["value"] > 15 and len(seen) > 4, seen
 
 
 @pytest.mark.campaign
