@@ -26,7 +26,11 @@ from tests.verify.app.test_cli import assay
     ("word", "said"),
     [
         ("M7.2", ["rule M7.2, specs/semantics.md#m7.2", "must be owned by the slot", "memory/overwritten: A.trap("]),
-        ("vm.B14", ["rule B14, specs/vm.md#memory", "Each byte of a storage"]),
+        ("vm.B14", ["rule B14, specs/vm.md#b14", "Each byte of a storage"]),
+        ("backend", ["word backend, specs/glossary.md", "Another program that computes a model"]),
+        ("rewriting", ["word rewriting, specs/glossary.md", "of the same meaning", "optional pass"]),
+        ("quantization", ["rule O14, specs/lower.md"]),  # in texts alone
+        ("remainders", ["word sign of a remainder, specs/semantics.md#questions", "the divisor's sign"]),
         ("M7", ["section M7 Memory, specs/semantics.md#m7-memory"]),
         ("pool.C2", ["label pool.C2", "refused before anything runs", "lower/pool/__init__.py"]),
         ("nn.softmax.C1", ["nn.softmax requires: axis is an integer"]),
