@@ -13,6 +13,7 @@ from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.verify.evidence import listed, plural
 from assay.verify.exits import OF_OUTCOME, Exit
+from assay.verify.judge.histograms import by_bound, by_ulps
 from assay.verify.judge.spread import Distance
 from assay.verify.oracle import Verdict, Worst
 from assay.verify.oracle.verdict import element_number, ulp
@@ -26,9 +27,6 @@ GRAVEST = (
 SAYS_NOTHING = ("unpredictable", "undecided", "refused")
 """Verdicts that say nothing of a backend where the inputs were made for it."""
 
-
-BINS = 18
-"""Bins of a histogram of errors: none, up to 1, 2, 4, ... 2^15 units in the last place, and all beyond."""
 FURTHEST_SHOWN = 5
 
 
@@ -54,6 +52,8 @@ class TensorError:
     runs, or our own run alone."""
     histogram: Sequence[int] = ()
     """How many elements are in each of `BINS`."""
+    shares: Sequence[int] = ()
+    """How many of those whose bound excludes something are in each of `SHARES`; none where there are none."""
     furthest: Sequence[tuple[tuple[int, ...], Any, Any, float]] = ()
     """The elements that are furthest off: where, what is there, the middle, and the error."""
 
@@ -83,16 +83,9 @@ def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
     return TensorError(
         tensor, at, element_number(got[at], of), element_number(want[at], of), float(off[at]),
         bound, float(finite.mean()) if finite.size else float("inf"),
-        int(np.count_nonzero(~same & (radius == 0))), got.size, histogram=_histogram(off),
+        int(np.count_nonzero(~same & (radius == 0))), got.size, histogram=by_ulps(off), shares=by_bound(allowed, got),
         furthest=[(i, element_number(got[i], of), element_number(want[i], of), float(off[i])) for i in places],
     )  # fmt: skip
-
-
-def _histogram(off: Array) -> list[int]:
-    with np.errstate(divide="ignore"):
-        place = np.where(off > 0, np.ceil(np.log2(np.maximum(off, 1.0))) + 1, 0)
-    counts = np.bincount(np.minimum(place, BINS - 1).astype(np.int64).ravel(), minlength=BINS)
-    return [int(c) for c in counts]
 
 
 @dataclass(frozen=True)
