@@ -153,6 +153,6 @@ def test_what_is_outside_of_a_bound_is_what_is_wrong(tmp_path: Path) -> None:
 def test_several_backends_stand_beside_each_other(tmp_path: Path) -> None:
     assay.judge(two_outputs(), [Off(), "numpy"], kinds=["random"], page=tmp_path / "page")
     page = Page((tmp_path / "page" / "index.html").read_text("utf-8"))
-    rows = {c[0]: [w.strip() for w in c[1:]] for word, c in page.rows if word is None and len(c) == 3}
+    rows = {c[0]: [w.strip().split("\n")[0] for w in c[1:]] for word, c in page.rows if word is None and len(c) == 3}
     assert rows["tensor"][1] == "numpy" and rows["b"] == ["wrong", "right"] and rows["a"] == ["right", "right"]
     assert list(rows)[1] == "b"  # the gravest first
