@@ -16,7 +16,7 @@ from assay.verify.exits import OF_OUTCOME, Exit
 from assay.verify.judge.histograms import by_bound, by_ulps
 from assay.verify.judge.spread import Distance
 from assay.verify.oracle import Verdict, Worst
-from assay.verify.oracle.verdict import element_number, ulp
+from assay.verify.oracle.verdict import compared_by_outcome, element_number, ulp
 
 Array = np.ndarray[Any, Any]
 
@@ -88,6 +88,7 @@ def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
     )  # fmt: skip
 
 
+@compared_by_outcome
 @dataclass(frozen=True)
 class ShownTensor:
     """The verdict on a tensor that a backend shows, on the operands that it shows: by what operator it is made, by
@@ -110,6 +111,7 @@ class PieceFinding:
     verdict: Verdict
 
 
+@compared_by_outcome
 @dataclass(frozen=True)
 class SampleVerdict:
     """The verdict on one set of inputs. `rests` is what it rests on: "bounds" of the whole program, "tensors" that the
@@ -150,6 +152,7 @@ class SampleVerdict:
         return self.outcome if self.worst is None else "undecided"  # no number is wrong: a shape is, or a piece
 
 
+@compared_by_outcome
 @dataclass
 class BackendVerdict:
     """All that is said of one backend. `refused` is why it was not judged, with an outcome of its own."""

@@ -35,9 +35,7 @@ def graph_picture(
         yield f"<p class=note>{len(boxes):,} nodes are too many to draw.</p>"
         return
     ordered = sorted(edges)
-    depth = [0] * len(boxes)
-    for u, v in sorted(edges, key=lambda e: e[1]):
-        depth[v] = max(depth[v], depth[u] + 1)
+    depth = node_depths(len(boxes), edges)
     place, width, height = _places(depth)
     lines = "".join(_edge(place[u], place[v], depth[v] - depth[u]) for u, v in ordered)
     drawn = "".join(_box(box, *at) for box, at in zip(boxes, place, strict=True))
@@ -49,6 +47,25 @@ def graph_picture(
         f' viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         f' data-edges="{",".join(f"{u} {v}" for u, v in ordered)}"><path d="{lines}"/>{drawn}</svg></div>'
     )
+
+
+def node_depths(count: int, edges: Collection[tuple[int, int]]) -> list[int]:
+    """In which column each of so many nodes stands: behind all its operands; but what is made of no other node's value,
+    such as a weight that is reshaped, just before the first that reads it."""
+    operands: list[list[int]] = [[] for _ in range(count)]
+    readers: list[list[int]] = [[] for _ in range(count)]
+    for u, v in edges:
+        operands[v].append(u)
+        readers[u].append(v)
+    depth, loose = [0] * count, [True] * count
+    for v in range(count):  # operands come before the nodes that read them
+        depth[v] = max((depth[u] + 1 for u in operands[v]), default=0)
+        loose[v] = all(loose[u] and len(readers[u]) == 1 for u in operands[v])
+    for u in reversed(range(count)):
+        if loose[u] and readers[u]:
+            depth[u] = min(depth[v] for v in readers[u]) - 1
+    least = min(depth, default=0)
+    return [at - least for at in depth]
 
 
 def _box(box: NodeBox, x: int, y: int) -> str:
