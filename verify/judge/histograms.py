@@ -48,15 +48,15 @@ def by_bound(allowed: Bounded | Array, got: Array) -> list[int]:
 
 
 def shares_text(counts: Sequence[int]) -> list[tuple[str, int]]:
-    """What each bin of `by_bound` is called, with its count."""
+    """What each bin of `by_bound` is called, with its count; nothing of none."""
     names = ["no error", *(f"up to {2.0**e:g}" for e in range(LEAST_SHARE, 1)), "outside"]
-    return list(zip(names, counts, strict=True))
+    return list(zip(names, counts, strict=True)) if counts else []
 
 
 def ulps_text(counts: Sequence[int]) -> list[tuple[str, int]]:
-    """What each bin of `by_ulps` is called, with its count."""
+    """What each bin of `by_ulps` is called, with its count; nothing of none."""
     names = ["no error", *(f"up to {2**e}" for e in range(BINS - 2)), f"more than {2 ** (BINS - 3)}"]
-    return list(zip(names, counts, strict=True))
+    return list(zip(names, counts, strict=True)) if counts else []
 
 
 def _middle(allowed: Bounded | Array) -> Array:

@@ -14,8 +14,9 @@ import assay
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import FLOAT32
 from assay.verify.app.report.judged import node_words
+from assay.verify.app.report.judged_tensors import tensor_table
 from assay.verify.judge.histograms import BINS, SHARES, shares_text
-from assay.verify.judge.outcome import tensor_error
+from assay.verify.judge.outcome import BackendVerdict, SampleVerdict, tensor_error
 from assay.verify.judge.pieces import Dataflow
 from tests.verify.app.test_cli import assay as command
 from tests.verify.judge.planted import Off, two_outputs
@@ -135,6 +136,9 @@ def test_a_histogram_counts_parts_of_the_bound() -> None:
 def test_a_histogram_has_nothing_where_no_bound_says_anything() -> None:
     error = tensor_error("x", Bounded(np.ones(3), np.inf, FLOAT32), np.zeros(3, np.float32))
     assert error is not None and list(error.shares) == [] and sum(error.histogram) == 3
+    sample = SampleVerdict("random", "undecided", "", "", errors=[error])
+    (text,) = [t for t in tensor_table(0, BackendVerdict("b", [sample])) if t.startswith("<tr")]
+    assert text.count("<svg") == 1 and 'class="bars ulps"' in text
     exact = tensor_error("i", np.array([1, 2], np.int32), np.array([1, 3], np.int32))
     assert exact is not None
     assert {n: c for n, c in shares_text(exact.shares) if c} == {"no error": 1, "outside": 1}
