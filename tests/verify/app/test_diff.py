@@ -14,7 +14,7 @@ import pytest
 
 import assay
 from assay.verify.app.changes.changes_page import changes_page
-from assay.verify.app.changes.changes_table import apart
+from assay.verify.app.changes.changes_table import own_words
 from assay.verify.app.changes.compared import compare_reports
 from assay.verify.app.changes.recorded import read_report
 from assay.verify.app.report.write import write_report
@@ -216,5 +216,7 @@ def test_what_is_no_report_of_the_same_command(
 
 
 def test_a_sentence_is_shown_where_it_differs() -> None:
-    assert apart("3 steps; 2 proved; same", "4 steps; 2 proved; same") == "3 steps"
-    assert apart("3 steps; same", "") == "3 steps; same" and apart("a", "a; b") == "a" and apart("", "a") == ""
+    assert own_words("3 steps; 2 proved; same", "4 steps; 2 proved; same") == "3 steps"
+    assert (
+        own_words("3 steps; same", "") == "3 steps; same" and own_words("a", "a; b") == "a" and own_words("", "a") == ""
+    )

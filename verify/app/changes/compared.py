@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from assay.semantics.errors import Invalid
-from assay.verify.app.changes.recorded import Recorded, RecordedLine, counted
+from assay.verify.app.changes.recorded import Recorded, RecordedLine, calls_of_each
 from assay.verify.evidence import plural
 from assay.verify.exits import OF_OUTCOME, Exit, gravest
 from assay.verify.judge.outcome import GRAVEST
@@ -190,7 +190,7 @@ def _kernels(then: Mapping[str, str] | None, now: Mapping[str, str] | None) -> I
 def _steps(then: Sequence[str] | None, now: Sequence[str] | None) -> Iterator[Change]:
     if then is None or now is None or list(then) == list(now):
         return
-    calls = list(_texts("step", counted(then), counted(now)))
+    calls = list(_texts("step", calls_of_each(then), calls_of_each(now)))
     yield from calls
     if not calls:
         at = next(i for i, (one, two) in enumerate(zip(then, now, strict=True)) if one != two)

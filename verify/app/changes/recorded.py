@@ -150,6 +150,6 @@ def _tensors(backends: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str,
                 yield (str(b["name"]), str(s["sample"]), str(name)), RecordedTensor(str(outcome), far)
 
 
-def counted(steps: Sequence[str]) -> dict[str, str]:
+def calls_of_each(steps: Sequence[str]) -> dict[str, str]:
     """How often each kernel is called."""
     return {kernel: f"{n} {'call' if n == 1 else 'calls'}" for kernel, n in Counter(steps).items()}
