@@ -14,9 +14,10 @@ SQUEEZENET := $(VENV)/squeezenet.onnx
 SHUFFLENET := $(VENV)/shufflenet.onnx
 MODEL ?= $(SQUEEZENET)
 export CC
-# The tests start hundreds of processes that read the same files: their bytecode is kept, whatever the caller's Python does.
-test quick campaign: export PYTHONDONTWRITEBYTECODE :=
-test quick campaign: export PYTHONPYCACHEPREFIX :=
+# Bytecode is kept, whatever the caller's Python does: the tests start hundreds of processes that read the same files, and a
+# run of the demo would spend a second or two on it. The set-up makes it.
+test quick campaign demo demo-fault: export PYTHONDONTWRITEBYTECODE :=
+test quick campaign demo demo-fault: export PYTHONPYCACHEPREFIX :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-fault test lint types quick bench campaign mutants docs site wheel clean compiler
@@ -89,6 +90,7 @@ $(READY): pyproject.toml
 	@echo 'setting up $(VENV), once; this downloads about 150 MB and takes a minute or two'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@env -u PYTHONPYCACHEPREFIX $(BIN)/python -m compileall -q -j 0 semantics interp lower verify
 	@touch $@
 
 compiler:

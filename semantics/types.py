@@ -16,7 +16,19 @@ MOST_AXES = 64
 
 
 class TypeNode(TreeNode["Type"]):
-    """Base of types."""
+    """Base of types. Two are equal, by `==`, as `same_type` says; so their hash knows no dims."""
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, TypeNode):
+            return NotImplemented
+        a: Any = self
+        b: Any = other
+        return same_type(a, b)
+
+    def __hash__(self) -> int:
+        return hash((type(self), len(self.children)))
 
     def __str__(self) -> str:
         of: Any = self
@@ -31,6 +43,9 @@ class TensorType(TypeNode):
 
     shape: tuple[scalar.Dim, ...]
     dtype: DType
+
+    def __hash__(self) -> int:
+        return hash((len(self.shape), self.dtype.name))
 
     @property
     def ndim(self) -> int:
@@ -108,6 +123,9 @@ class TypeVar(TypeNode):
     """A type parameter of a function or a data type; compared by identity."""
 
     name: str
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, eq=False, repr=False)

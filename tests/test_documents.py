@@ -100,6 +100,24 @@ def test_references_lead_somewhere() -> None:
     assert [f for page in documents(ROOT) for f in link_faults(page)] == []
 
 
+def bare_rules(page: Path) -> list[str]:
+    """Numbered rules that no link can lead to, or that share a number with another of the page."""
+    found = re.findall(r'^- (?:<a id="([^"]*)"></a>)?(?:\*\*)?([A-Z]\d+(?:\.\d+)?[a-z]?)\b', prose(page), re.MULTILINE)
+    numbers = [number for _, number in found]
+    return [f"{page.name}: {n}" for anchor, n in found if anchor != n.lower() or numbers.count(n) > 1]
+
+
+def test_rules_have_anchors() -> None:
+    for name in ("semantics.md", "interp.md", "vm.md"):
+        assert bare_rules(ROOT / "specs" / name) == []
+
+
+def test_a_planted_rule_without_an_anchor_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text('- <a id="b1"></a>B1 One.\n- B2 Two.\n- <a id="b4"></a>B3 Three.\n- text\n')
+    assert bare_rules(page) == ["page.md: B2", "page.md: B3"]
+
+
 def test_planted_tables_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     good = "| a | b |\n| --- | --- |\n| 1 | 2 \\| 3 |\n"

@@ -188,7 +188,20 @@ def run_child(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end, standard input empty; its exit code and all that it wrote.
     subprocess.TimeoutExpired."""
-    child = start(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return finish_child(begin_child(words, cwd=cwd, env=env), words, seconds=seconds)
+
+
+def begin_child(
+    words: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Begin a command that runs beside this process, for `finish_child` or `end`."""
+    return start(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def finish_child(
+    child: subprocess.Popen[bytes], words: Sequence[str], *, seconds: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Wait for a command's end, as `run_child` does."""
     with child:
         try:
             out, err = child.communicate(timeout=seconds)

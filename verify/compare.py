@@ -28,14 +28,15 @@ from assay.semantics.ops import operator
 from assay.semantics.steps import PrintValues, Step
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.elementary import elementary_functions
-from assay.verify.c.compiled import Compiled, Look, SeenEnough, compile_c
+from assay.verify.c.compiled import BegunC, Compiled, Look, SeenEnough, begin_c
 from assay.verify.c.tools import SizesRefused
+from assay.verify.children import cores
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import why_outside
 from assay.verify.liveness.program import describe_step
 from assay.verify.oracle import Expected
 from assay.verify.recursion import require_frames
-from assay.verify.trials.as_compiled import step_that_is_outside
+from assay.verify.trials.as_compiled import begin_watched, step_that_is_outside
 from assay.verify.trials.at_sizes import TrialsAtSizes
 from assay.verify.trials.helpers import HelperTrials
 from assay.verify.trials.kernels import lift
@@ -73,6 +74,7 @@ class Comparison:
     bounds: dict[str, Any] = field(default_factory=dict)
     waived: str = ""
     """Why the graph has no bounds on these inputs, if it has none (rule M1.3)."""
+    compiling: dict[str, BegunC] = field(default_factory=dict)
 
     @cached_property
     def expected(self) -> Expected:
@@ -87,7 +89,17 @@ class Comparison:
     @cached_property
     def traced(self) -> Compiled:
         """The C in its reproducible mode, which can be watched step by step."""
-        return self.watched or compile_c(self.c, reproducible=True, trace=True, beside=self.helpers.text())
+        return self.watched or self._begun("traced").result()
+
+    def _begun(self, which: str) -> BegunC:
+        """The C that can be watched, being compiled: "traced" in its reproducible mode, "libm" as its users have it."""
+        if which not in self.compiling:
+            self.compiling[which] = (
+                begin_watched(self.c)
+                if which == "libm"
+                else begin_c(self.c, reproducible=True, trace=True, beside=self.helpers.text())
+            )
+        return self.compiling[which]
 
     @cached_property
     def helpers(self) -> HelperTrials:
@@ -102,7 +114,17 @@ class Comparison:
         return {s: given[i] if i < len(given) else s for i, s in enumerate(slots)}
 
     def run(self) -> tuple[str, Evidence]:
-        """Machine against C, bit for bit after every step; both against the bounds."""
+        """Machine against C, bit for bit after every step; both against the bounds. Where there is more than one core
+        the compiler runs beside the interpreters."""
+        if cores() > 1 and self.watched is None:
+            self._begun("traced")
+        try:
+            return self._run()
+        finally:
+            for begun in self.compiling.values():
+                begun.abandon()
+
+    def _run(self) -> tuple[str, Evidence]:
         program = self.planned.program
         positions = program.positions
         events: list[tuple[int, dict[str, tuple[bytes, int]]]] = []
@@ -144,15 +166,18 @@ class Comparison:
             return "", refuted("tested", wrong)
         self.outputs = {self.names[s]: by_slot[s] for s in program.outputs}
 
+        possible = self.expected.possible
+        self.bounds = possible if isinstance(possible, dict) else {}
+        self.waived = str(possible) if isinstance(possible, Unpredictable) else ""
+        by_steps = is_transcendental(self.planned) and bool(self.waived or self.vacuous())
+        if by_steps and cores() > 1:
+            self._begun("libm")
         trials = TrialsAtSizes(self.planned, self.traced, self.taken, self.seed, sized.values)
         wrong = self.compare_c(events, by_slot) or self.helpers.run(self.traced.loaded) or trials.run()
         if wrong is not None:
             return "", refuted("tested", wrong)
-        possible = self.expected.possible
         if isinstance(possible, Trap):
             return "", refuted("tested", f"the planned program gives values where the graph fails: {possible}")
-        self.bounds = possible if isinstance(possible, dict) else {}
-        self.waived = str(possible) if isinstance(possible, Unpredictable) else ""
         wrong = self.first_outside(self.outputs)
         if wrong is not None:
             return "", refuted("tested", f"planned program: {wrong}")
@@ -167,10 +192,10 @@ class Comparison:
         native = self.native.run(self.taken)
         if is_transcendental(self.planned):
             wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
-            if not self.waived and not self.vacuous():
+            if not by_steps:
                 said += "; with the platform's libm inside the graph's"
             elif wrong is None:
-                wrong = step_that_is_outside(self.c, self.planned, self.taken, self.step_outside)
+                wrong = step_that_is_outside(self._begun("libm").result(), self.planned, self.taken, self.step_outside)
                 said += "; with the platform's libm each step within its operator's bounds too"
         else:
             types = {s: program.slots[s].type.dtype for s in program.outputs}

@@ -57,7 +57,7 @@ def with_flat_main(module: Module) -> Module:
 def with_main(module: Module, main: Function) -> Module:
     """The module with another `main`. If its type is another one, what calls `main`, as saved calls and a `main` that
     calls itself do, calls the one that was there, by a name of its own."""
-    if main.type == module.main.type:
+    if main.type is module.main.type:
         return module.with_(main=main)
     return _called_as_written(module, {**_others(module), "main": main})
 

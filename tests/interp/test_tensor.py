@@ -355,7 +355,8 @@ def test_an_empty_program_has_unwritten_outputs() -> None:
 def numbered(text: str) -> dict[int, str]:
     """The rules of the chapter, by number."""
     section = text[text.index("\n## Tensor\n") : text.index("\n## Memory\n")]
-    return {int(n): words for n, words in re.findall(r"^- E(\d+) (.*(?:\n  .*)*)", section, re.MULTILINE)}
+    found = re.findall(r'^- <a id="e\d+"></a>E(\d+) (.*(?:\n  .*)*)', section, re.MULTILINE)
+    return {int(n): words for n, words in found}
 
 
 def test_the_definition_says_each_rule_of_its_chapter() -> None:

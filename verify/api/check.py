@@ -37,7 +37,7 @@ from assay.verify.app import bound as binding, certificate, check as run, execut
 from assay.verify.app.check import CheckRun, Line
 from assay.verify.app.judging import JudgedOutputs, isolated
 from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
-from assay.verify.app.report.collect import collect
+from assay.verify.app.report.collect import collect, judged_lines
 from assay.verify.app.report.write import require_place, write_report as write_page
 from assay.verify.app.summary import run_summary
 from assay.verify.backends.functions import as_backend
@@ -167,6 +167,8 @@ def check(
             )
         for name, who in others:
             judged.append(JudgedOutputs(name, named, sizes, backend=who, excluded=exclude, original=original))
+        if page is not None:
+            judged = [replace(j, told=[]) for j in judged]
         checked = CheckRun(
             run.Lowering(
                 program,
@@ -191,7 +193,8 @@ def check(
         )
         found = _found(checked, checked.lines, on_line, progress)
         if page is not None:
-            write_page(Path(page), collect(source, seed, list(found.lines), checked.modules, checked.queries))
+            told = judged_lines(judged)
+            write_page(Path(page), collect(source, seed, list(found.lines), checked.modules, checked.queries, told))
     return found
 
 

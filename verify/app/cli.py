@@ -17,6 +17,7 @@ from assay.verify.app.commands.backends import backends
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
 from assay.verify.app.commands.conform import conform
+from assay.verify.app.commands.diff import diff
 from assay.verify.app.commands.doctor import doctor
 from assay.verify.app.commands.explain import explain
 from assay.verify.app.commands.export import export
@@ -63,8 +64,8 @@ def before(
 
 
 for command in (
-    check, judge, run, build, export, verify, prove, reduce, plan, fuzz, conform, backends, passes, operators, explain,
-    doctor,
+    check, judge, run, build, export, verify, prove, reduce, plan, fuzz, conform, diff, backends, passes, operators,
+    explain, doctor,
 ):  # fmt: skip
     app.command()(command)
 

@@ -23,8 +23,8 @@ from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import subject_of_program
 from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
 from assay.verify.evidence import Evidence, of_outcome, plural
-from assay.verify.judge.outcome import GOOD, verdict_data
-from assay.verify.judge.run import JudgeRun
+from assay.verify.judge.outcome import GOOD, BackendVerdict, SampleVerdict, verdict_data
+from assay.verify.judge.run import JudgeRun, errors_of
 from assay.verify.judge.samples import Sample
 from assay.verify.oracle import Expected, Oracle, Verdict, oracle_of
 from assay.verify.oracle.declarations import EVERYTHING_KEPT
@@ -60,6 +60,8 @@ class JudgedOutputs:
     """The outputs of the model that are sequences or optional values, of which the module's own outputs are parts."""
     original: bytes = b""
     """The archive of torch.export that the module was read from: what PyTorch's backends run."""
+    told: list[tuple[BackendVerdict, Subject | None]] | None = None
+    """Where all that is said is kept, of every tensor that a backend shows, at each choice of sizes; None: nowhere."""
 
     def require_readable(self, module: Module) -> None:
         """Invalid: outputs are given, and `read` refuses them."""
@@ -114,7 +116,14 @@ def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, 
         accepts = EVERYTHING_KEPT.excluding(who.excluded)
         oracle = Oracle(expected.module, accepts=accepts) if subject is None else oracle_of(subject, accepts)
         given = who.read(expected.module)
-        return _line(oracle.judge(expected, given), plural(len(to_arrays(given)), "output"))
+        verdict = oracle.judge(expected, given)
+        if who.told is not None:
+            sample = SampleVerdict(
+                "given", verdict.outcome, "bounds" if verdict.outcome in GOOD else "", verdict.detail, verdict.worst,
+                verdict.culprit or "", verdict.layer, errors=errors_of(expected, given),
+            )  # fmt: skip
+            who.told.append((BackendVerdict(who.name, [sample]), subject))
+        return _line(verdict, plural(len(to_arrays(given)), "output"))
     held = _data([*(p.type for p in main.params), main.result_type])
     if held:
         return "", of_outcome(
@@ -123,9 +132,14 @@ def judge_outputs(who: JudgedOutputs, expected: Expected, tensors: Mapping[str, 
     if subject is None:
         subject = subject_of_program(expected.module, who.original)
     chosen = who.backend or backend(who.name)
-    run = JudgeRun(subject, [Sample("given", 0, expected.inputs)], [chosen], excluded=list(who.excluded))
+    run = JudgeRun(
+        subject, [Sample("given", 0, expected.inputs)], [chosen], excluded=list(who.excluded),
+        detailed=who.told is not None,
+    )  # fmt: skip
     run.known[0] = expected
     found = next(run.verdicts())
+    if who.told is not None:
+        who.told.append((found, subject))
     first = next((s for s in found.samples if s.outcome == found.outcome), None)
     if first is None:
         return "", of_outcome(found.outcome, found.why)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.lower.c import CSource
 from assay.semantics.errors import Crash
 from assay.semantics.module import Module
-from assay.verify.c.compiled import Compiled, compile_c
+from assay.verify.c.compiled import Compiled, begin_c
 from assay.verify.evidence import Evidence, checked, listed, plural, proved, refuted, size
 
 if TYPE_CHECKING:
@@ -22,12 +22,21 @@ def check_c(
     """Whether the C text compiles without a warning, and whether it is what `planned` says, if that is given; and what
     it compiles to. What z3 was asked goes to `texts`."""
     lines = source.source.count("\n") + source.header.count("\n")
+    begun = begin_c(source, reproducible=False)  # the text is read while the compiler runs
     try:
-        compiled = compile_c(source, reproducible=False)
+        try:
+            evidence = checked(COMPILES) if planned is None else _read_back(source, planned, texts)
+        except Exception:
+            begun.result()  # that it does not compile comes first
+            raise
+        compiled = begun.result()
     except Crash as wrong:
+        if wrong is not begun.failed:
+            raise
         return "", refuted("checked", str(wrong)), None
+    finally:
+        begun.abandon()
     weights = f", {size(source.weights.nbytes)} of weights beside it" if source.weights is not None else ""
-    evidence = checked(COMPILES) if planned is None else _read_back(source, planned, texts)
     return f"{lines} lines{weights}", evidence, compiled
 
 

@@ -48,7 +48,6 @@ class SeenEnough(Exception):
     """What a watcher of a run raises when it has seen enough."""
 
 
-@on_disk()
 def compile_c(
     source: CSource,
     *,
@@ -67,6 +66,24 @@ def compile_c(
     Invalid where it is missing or is not accepted; Crash where generated C is not accepted; EnvironmentFailure where
     there is no room for it, or no compiler that works.
     """
+    return begin_c(
+        source, reproducible=reproducible, trace=trace, directory=directory, flags=flags, externs=externs,
+        beside=beside,
+    ).result()  # fmt: skip
+
+
+@on_disk()
+def begin_c(
+    source: CSource,
+    *,
+    reproducible: bool,
+    trace: bool = False,
+    directory: Path | None = None,
+    flags: Sequence[str] = tools.FLAGS,
+    externs: str = "",
+    beside: str = "",
+) -> BegunC:
+    """Begin what `compile_c` does: the compiler runs beside this process, which may do something else meanwhile."""
     place = children.new_folder() if directory is None else directory
     compiled = Compiled(source, place / f"{source.name}.so")
     try:
@@ -89,14 +106,52 @@ def compile_c(
             *weights,
             *tools.add_externs(source, externs, flags, place),
         ]
-        tools.run_compiler(words, compiled.library, place)
+        begun = tools.begin_compiler(words, compiled.library, place)
     except BaseException:
         if directory is None:
             children.remove_folder(place)
         raise
-    if directory is None:
-        weakref.finalize(compiled, children.remove_folder, place)
-    return compiled
+    return BegunC(compiled, begun, place if directory is None else None)
+
+
+@dataclass(eq=False)
+class BegunC:
+    """A model that is being compiled. `folder` is a temporary one, which goes with the result."""
+
+    compiled: Compiled
+    compiler: tools.BegunCompiler
+    folder: Path | None
+    done: bool = False
+    failed: BaseException | None = None
+    """What ended it: a Crash where the compiler does not take the text."""
+
+    @on_disk()
+    def result(self) -> Compiled:
+        """The library, when it is made; what is raised is what `compile_c` raises."""
+        if self.failed is not None:
+            raise self.failed
+        if not self.done:
+            self.done = True
+            try:
+                self.compiler()
+            except BaseException as wrong:
+                self.failed = wrong
+                self._remove()
+                raise
+            if self.folder is not None:
+                weakref.finalize(self.compiled, children.remove_folder, self.folder)
+        return self.compiled
+
+    def abandon(self) -> None:
+        """End it, where nobody has asked for the result."""
+        if not self.done:
+            self.done = True
+            self.compiler.end()
+            self._remove()
+
+    def _remove(self) -> None:
+        if self.folder is not None:
+            children.remove_folder(self.folder)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,9 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -119,36 +121,79 @@ def run_compiler(words: Sequence[str], output: Path, place: Path) -> None:
     where it is the compiler that does not work: it refuses a program that means nothing too, or says nothing of the
     source.
     """
-    done = compiler([*words, "-o", str(output.resolve()), "-lm"], place)
-    if done.returncode != 0:
-        require_working(words, place)
-        if not speaks_of_source(done):
-            raise EnvironmentFailure(f"the C compiler {command()} failed: {first_error(done)}", label="compiled.C7")
-        raise Crash(f"the C compiler refused generated code: {first_error(done)}")
-    if not output.is_file():
-        raise EnvironmentFailure(
-            f"the C compiler {command()} says that all went well, and has made nothing", label="compiled.C7"
-        )
+    begin_compiler(words, output, place)()
+
+
+def begin_compiler(words: Sequence[str], output: Path, place: Path) -> BegunCompiler:
+    """Begin what `run_compiler` does, beside this process."""
+    child = _begun([*words, "-o", str(output.resolve()), "-lm"], place)
+    return BegunCompiler(child, words, output, place)
+
+
+@dataclass(frozen=True, eq=False)
+class BegunCompiler:
+    """A compiler that runs beside this process; calling it waits for its end."""
+
+    child: subprocess.Popen[bytes]
+    words: Sequence[str]
+    output: Path
+    place: Path
+
+    def end(self) -> None:
+        """End it, whatever it has done."""
+        children.end(self.child)
+        for stream in (self.child.stdout, self.child.stderr):
+            if stream is not None:
+                stream.close()
+
+    def __call__(self) -> None:
+        """Wait for its end, which is that of `run_compiler`."""
+        done = _finished(self.child)
+        if done.returncode != 0:
+            require_working(self.words, self.place)
+            if not speaks_of_source(done):
+                raise EnvironmentFailure(f"the C compiler {command()} failed: {first_error(done)}", label="compiled.C7")
+            raise Crash(f"the C compiler refused generated code: {first_error(done)}")
+        if not self.output.is_file():
+            raise EnvironmentFailure(
+                f"the C compiler {command()} says that all went well, and has made nothing", label="compiled.C7"
+            )
 
 
 def compiler(words: Sequence[str], place: Path) -> subprocess.CompletedProcess[bytes]:
     """One run of the C compiler in `place`. EnvironmentFailure where it cannot be run, or is ended by a signal."""
-    try:
+    return _finished(_begun(words, place))
+
+
+def _begun(words: Sequence[str], place: Path) -> subprocess.Popen[bytes]:
+    with _can_be_run():
+        return children.begin_child([*find_compiler(), *words], cwd=place)
+
+
+def _finished(child: subprocess.Popen[bytes]) -> subprocess.CompletedProcess[bytes]:
+    with _can_be_run():
         seconds = patience(COMPILING)
-        done = children.run_child([*find_compiler(), *words], cwd=place, seconds=seconds)
-    except subprocess.TimeoutExpired:
-        message = (
-            f"the C compiler {command()} was waited for {seconds:.3g} seconds, and was ended; --timeout raises that"
-        )
-        raise BudgetSpent(message, label="budget.C2") from None
-    except (OSError, ValueError) as wrong:
-        why = wrong.strerror if isinstance(wrong, OSError) else wrong
-        raise EnvironmentFailure(f"the C compiler {command()} cannot be run: {why}", label="compiled.C7") from None
+        try:
+            done = children.finish_child(child, (), seconds=seconds)
+        except subprocess.TimeoutExpired:
+            message = (
+                f"the C compiler {command()} was waited for {seconds:.3g} seconds, and was ended; --timeout raises that"
+            )
+            raise BudgetSpent(message, label="budget.C2") from None
     if done.returncode < 0:
         raise EnvironmentFailure(
             f"the C compiler {command()} was ended by signal {-done.returncode}", label="compiled.C7"
         )
     return done
+
+
+@contextmanager
+def _can_be_run() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as wrong:
+        why = wrong.strerror if isinstance(wrong, OSError) else wrong
+        raise EnvironmentFailure(f"the C compiler {command()} cannot be run: {why}", label="compiled.C7") from None
 
 
 def command() -> str:

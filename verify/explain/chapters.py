@@ -15,6 +15,8 @@ from assay.semantics.errors import EnvironmentFailure
 
 CHAPTERS = ("semantics", "interp", "lower", "verify", "vm", "glossary")
 """The pages that are looked through for headings, rules and rows."""
+GUIDES = "guides"
+"""The folder of pages that are shown as a whole, by their titles."""
 HEADING = re.compile(r"^(#+) (.+?)\s*$")
 RULE = re.compile(r'^- (?:<a id="[^"]*"></a>)?(?:\*\*)?([A-Z]\d+(?:\.\d+)?[a-z]?)\b')
 PARAGRAPH = re.compile(r"^\*\*([A-Z]\d+)\b")
@@ -23,7 +25,8 @@ ROW = re.compile(r"^\|(.+)\|\s*$")
 
 @dataclass(frozen=True)
 class Passage:
-    """A piece of a chapter: what it is ("section", "rule", "row"), by which name, where, and its Markdown."""
+    """A piece of a chapter: what it is ("section", "rule", "row"; "guide": a whole page), by which name, where, and its
+    Markdown."""
 
     kind: str
     name: str
@@ -60,6 +63,10 @@ def passages() -> tuple[Passage, ...]:
         found += _sections(f"{chapter}.md", lines)
         found += _rules(f"{chapter}.md", lines)
         found += _rows(f"{chapter}.md", lines)
+    for path in sorted((chapters_folder() / GUIDES).glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        title = text.partition("\n")[0].removeprefix("# ")
+        found.append(Passage("guide", title, f"{GUIDES}/{path.name}", "", text))
     return tuple(found)
 
 

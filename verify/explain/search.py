@@ -60,16 +60,36 @@ class Searched:
 
 
 def search(asked: str) -> list[Searched]:
-    """The passages that have most of several words, the best first; none for a single word or a rule's number."""
+    """The passages that have most of several words, the best first; of a single word `_called`;
+    none for a rule's number."""
     wanted = [w for w in dict.fromkeys(_words(asked)) if w not in SMALL]
-    if len(wanted) < 2 or NUMBERED.fullmatch(asked.strip()):
+    if not wanted or NUMBERED.fullmatch(asked.strip()):
         return []
+    if len(wanted) == 1:
+        return _called(wanted[0], asked)
     every = _all()
     weights = {w: log(len(every) / (1 + sum(_has(p.words, w) for p in every))) for w in wanted}
     least = ENOUGH * sum(weights.values())
     scored = [(score, p) for p in every if (score := _score(p, weights, least)) > 0]
     best: dict[tuple[str, str], Searched] = {}  # a row stands under each of its names
     for _, p in sorted(scored, key=lambda s: -s[0]):
+        best.setdefault((p.where, p.text), p)
+    return list(best.values())[:MOST_FOUND]
+
+
+def _called(wanted: str, asked: str) -> list[Searched]:
+    """The passages with a name that has a word, or one of its forms, the shortest names first; where there is none,
+    those with such a text."""
+    if not asked.strip().isalpha() or len(wanted) <= SHORTEST:
+        return []
+    stem = _stem(wanted)
+
+    def has(words: frozenset[str]) -> bool:
+        return any(w.startswith(stem) for w in words)
+
+    found = [p for p in _all() if has(p.names)] or [p for p in _all() if has(p.words)]
+    best: dict[tuple[str, str], Searched] = {}
+    for p in sorted(found, key=lambda p: (wanted not in p.names, len(p.name))):
         best.setdefault((p.where, p.text), p)
     return list(best.values())[:MOST_FOUND]
 

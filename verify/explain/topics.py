@@ -191,7 +191,7 @@ def _named(word: str) -> Iterator[Explanation]:
     rows = [p for p in rows if low not in stages or p.anchor != "stages"]  # what the pass says itself
     yield from map(_of, sorted(rows, key=lambda p: p.page != "glossary.md"))
     for p in passages():
-        if p.kind == "section" and low in (
+        if p.kind in ("section", "guide") and low in (
             p.name.lower(),
             p.name.lower().partition(" ")[2] if p.name[1:2].isdigit() else "",
         ):

@@ -13,9 +13,10 @@ from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.verify.evidence import listed, plural
 from assay.verify.exits import OF_OUTCOME, Exit
+from assay.verify.judge.histograms import by_bound, by_ulps
 from assay.verify.judge.spread import Distance
 from assay.verify.oracle import Verdict, Worst
-from assay.verify.oracle.verdict import element_number, ulp
+from assay.verify.oracle.verdict import compared_by_outcome, element_number, ulp
 
 Array = np.ndarray[Any, Any]
 
@@ -26,9 +27,6 @@ GRAVEST = (
 SAYS_NOTHING = ("unpredictable", "undecided", "refused")
 """Verdicts that say nothing of a backend where the inputs were made for it."""
 
-
-BINS = 18
-"""Bins of a histogram of errors: none, up to 1, 2, 4, ... 2^15 units in the last place, and all beyond."""
 FURTHEST_SHOWN = 5
 
 
@@ -54,6 +52,8 @@ class TensorError:
     runs, or our own run alone."""
     histogram: Sequence[int] = ()
     """How many elements are in each of `BINS`."""
+    shares: Sequence[int] = ()
+    """How many of those whose bound excludes something are in each of `SHARES`; none where there are none."""
     furthest: Sequence[tuple[tuple[int, ...], Any, Any, float]] = ()
     """The elements that are furthest off: where, what is there, the middle, and the error."""
 
@@ -83,18 +83,12 @@ def tensor_error(tensor: str, allowed: Any, got: Any) -> TensorError | None:
     return TensorError(
         tensor, at, element_number(got[at], of), element_number(want[at], of), float(off[at]),
         bound, float(finite.mean()) if finite.size else float("inf"),
-        int(np.count_nonzero(~same & (radius == 0))), got.size, histogram=_histogram(off),
+        int(np.count_nonzero(~same & (radius == 0))), got.size, histogram=by_ulps(off), shares=by_bound(allowed, got),
         furthest=[(i, element_number(got[i], of), element_number(want[i], of), float(off[i])) for i in places],
     )  # fmt: skip
 
 
-def _histogram(off: Array) -> list[int]:
-    with np.errstate(divide="ignore"):
-        place = np.where(off > 0, np.ceil(np.log2(np.maximum(off, 1.0))) + 1, 0)
-    counts = np.bincount(np.minimum(place, BINS - 1).astype(np.int64).ravel(), minlength=BINS)
-    return [int(c) for c in counts]
-
-
+@compared_by_outcome
 @dataclass(frozen=True)
 class ShownTensor:
     """The verdict on a tensor that a backend shows, on the operands that it shows: by what operator it is made, by
@@ -117,6 +111,7 @@ class PieceFinding:
     verdict: Verdict
 
 
+@compared_by_outcome
 @dataclass(frozen=True)
 class SampleVerdict:
     """The verdict on one set of inputs. `rests` is what it rests on: "bounds" of the whole program, "tensors" that the
@@ -157,6 +152,7 @@ class SampleVerdict:
         return self.outcome if self.worst is None else "undecided"  # no number is wrong: a shape is, or a piece
 
 
+@compared_by_outcome
 @dataclass
 class BackendVerdict:
     """All that is said of one backend. `refused` is why it was not judged, with an outcome of its own."""

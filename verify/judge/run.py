@@ -153,10 +153,7 @@ class JudgeRun:
         return replace(found, tensors=shown_tensors(oracle, expected, shown, verdict.outcome == "wrong"))
 
     def _first(self, sample: Sample, verdict: Verdict, expected: Expected, outputs: Any) -> SampleVerdict:
-        errors: list[TensorError] = []
-        if isinstance(outputs, Mapping) and isinstance(expected.possible, dict):
-            found = (tensor_error(n, v, outputs.get(n)) for n, v in expected.possible.items())
-            errors = [e for e in found if e is not None]
+        errors = errors_of(expected, outputs)
         outcome = verdict.outcome
         if outcome == "unpredictable" and isinstance(expected.possible, Unpredictable):
             outcome = "undecided" if expected.possible.label in UNDECIDED else outcome
@@ -335,6 +332,14 @@ class JudgeRun:
         return "; ".join(filter(None, [rule, listed([*names])]))
 
 
+def errors_of(expected: Expected, outputs: Any) -> list[TensorError]:
+    """The errors of outputs by name; none of what is no tensor of the right type, or where nothing can be expected."""
+    if not isinstance(outputs, Mapping) or not isinstance(expected.possible, dict):
+        return []
+    found = (tensor_error(n, v, outputs.get(n)) for n, v in expected.possible.items())
+    return [e for e in found if e is not None]
+
+
 def _tensor_of(wrong: SampleVerdict) -> str | None:
     """The tensor that a verdict is about: that of the worst element, or, of one of another type, the one it names."""
     if wrong.worst is not None:
@@ -371,7 +376,8 @@ def _nearer(error: TensorError, outputs: Any, spread: Spread, distances: Sequenc
     if not np.isinf(error.bound) or middle is None or not dtype(got.dtype).is_float:
         return replace(error, times=times)
     made = tensor_error(error.tensor, Bounded(middle, np.inf, dtype(got.dtype)), got)
-    return replace(made or error, times=times, reference="correct runs" if times is not None else "our run")
+    made = replace(made or error, shares=error.shares)
+    return replace(made, times=times, reference="correct runs" if times is not None else "our run")
 
 
 def _sized(subject: Subject) -> frozenset[str]:

@@ -32,9 +32,10 @@ TRIES = 8
 
 
 def kinds_of(named: str | Iterable[str]) -> tuple[Kind, ...]:
-    """The kinds of data of these names, or of a text of names with commas between. Invalid (oracle.C1): there is none
-    of a name."""
-    names = [n for n in named.split(",") if n] if isinstance(named, str) else list(named)
+    """The kinds of data of these names, each of which may be several with commas between. Invalid (oracle.C1): there
+    is none of a name."""
+    texts = [named] if isinstance(named, str) else named
+    names = [n for text in texts for part in text.split(",") if (n := part.strip())]
     for name in names:
         if name not in KINDS:
             raise Invalid(f"no kind of data {name!r}; there are {', '.join(KINDS)}", label="oracle.C1")

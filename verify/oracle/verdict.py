@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,23 @@ from assay.semantics.dtypes import DType, dtype
 
 Array = np.ndarray[Any, Any]
 Answer = Literal["right", "open", "wrong", "undecided", "unpredictable"]
+
+
+T = TypeVar("T")
+
+
+def compared_by_outcome(of: type[T]) -> type[T]:
+    """A class of verdicts of which one that is compared with a text says how that is meant, as it would be equal to
+    none. TypeError."""
+    same = of.__eq__
+
+    def equal(self: T, other: object) -> bool:
+        if isinstance(other, str):
+            raise TypeError(f"a verdict is no text: compare .outcome == {other!r}")
+        return same(self, other)
+
+    type.__setattr__(of, "__eq__", equal)
+    return of
 
 
 @dataclass(frozen=True)
@@ -41,6 +58,7 @@ class Worst:
         return f"{self.tensor} element {self.index} is {self.got!r}, allowed is {allowed}{far}"
 
 
+@compared_by_outcome
 @dataclass(frozen=True)
 class Verdict:
     """The oracle's answer on one run.

@@ -35,8 +35,8 @@ SECONDS = 60.0
 """How long a backend may take for one answer."""
 MARKER = (
     "assay(*kinds, seed=0, dims={}, seconds=60): on what `assay_backend` judges: integers, random, specials,"
-    " cancelling, large, by default all of them; dims are the values of symbolic ones, seconds is how long one answer"
-    " may take"
+    " cancelling, large, ties, by default all of them; dims are the values of symbolic ones, seconds is how long one"
+    " answer may take"
 )
 MARKED = ("seed", "dims", "seconds")
 PROPERTY = "assay"
@@ -94,8 +94,8 @@ class JudgedBackend:
         self, program: onnx.ModelProto | Module | Subject | str | Path, inputs: Mapping[str, Array] | None = None
     ) -> dict[str, Verdict]:
         """Run the program, and judge what the backend gives: the verdicts, by the kind of inputs ("given" where all of
-        them are). `program` is an ONNX model, a module of Assay's, or the path of either; `inputs` that are not given
-        are made.
+        them are), so that `["given"].outcome` may be "right". `program` is an ONNX model, a module of Assay's, or the
+        path of either; `inputs` that are not given are made.
 
         AssertionError: a verdict is wrong, or the backend's process died or took too long. The test is skipped, with
         one line, where the backend is not installed or can run this on no inputs, and where Assay cannot import the
@@ -222,7 +222,7 @@ def assay_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         pytest.skip(f"no backend to judge: give {OPTION} NAME")
     from assay.semantics.errors import Invalid
     from assay.verify.backends import Isolated
-    from assay.verify.oracle.data import KINDS
+    from assay.verify.oracle.data import KINDS, kinds_of
 
     marker = request.node.get_closest_marker("assay") or pytest.mark.assay().mark
     unknown = [n for n in marker.kwargs if n not in MARKED]
@@ -233,16 +233,20 @@ def assay_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     given = request.config.stash[processes]
     process = given.setdefault(name, Isolated(name))
     process.seconds = marker.kwargs.get("seconds", SECONDS)
+    said = ""
     try:
+        kinds = kinds_of(marker.args) or KINDS
         process.require()
     except Invalid as wrong:
-        pytest.fail(str(wrong), pytrace=False)
+        said = str(wrong)
+    if said:  # out here, where it is no second exception
+        pytest.fail(said, pytrace=False)
 
     def record(kind: str, outcome: str) -> None:
         request.node.user_properties.append((PROPERTY, f"{name} {kind}: {outcome}"))
 
     return JudgedBackend(
-        name, process, marker.args or KINDS, marker.kwargs.get("seed", 0), marker.kwargs.get("dims", {}),
+        name, process, kinds, marker.kwargs.get("seed", 0), marker.kwargs.get("dims", {}),
         lambda: tmp_path_factory.mktemp("assay"), record,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from assay.lower.c import CSource
 from assay.semantics.errors import Trap
 from assay.semantics.module import Module, Step
 from assay.semantics.tensor import PrimFunc
-from assay.verify.c.compiled import Look, compile_c
+from assay.verify.c.compiled import BegunC, Compiled, Look, begin_c
 from assay.verify.liveness.program import describe_step
 from assay.verify.trials.planned import SizedSteps
 
@@ -23,8 +23,14 @@ Array = np.ndarray[Any, Any]
 Judge = Callable[[PrimFunc, Module, Sequence[Array], Sequence[Array]], str | None]
 
 
-def step_that_is_outside(source: CSource, planned: Module, inputs: Mapping[str, Array], judge: Judge) -> str | None:
-    """The first step whose results `judge` refuses, and why. `planned` is what the C was made of; inputs by slot."""
+def begin_watched(source: CSource) -> BegunC:
+    """Begin to compile the C as its users do, so that it can be watched step by step."""
+    return begin_c(source, reproducible=False, trace=True)
+
+
+def step_that_is_outside(watched: Compiled, planned: Module, inputs: Mapping[str, Array], judge: Judge) -> str | None:
+    """The first step of what `begin_watched` makes whose results `judge` refuses, and why. `planned` is what the C was
+    made of; inputs by slot."""
     program = planned.program
     positions = program.positions
     held: dict[str, Array] = {n: np.asarray(inputs[n]) for n in program.inputs}
@@ -55,7 +61,7 @@ def step_that_is_outside(source: CSource, planned: Module, inputs: Mapping[str, 
                 held.pop(n, None)
 
     try:
-        compile_c(source, reproducible=False, trace=True).run(inputs, on_step=see)
+        watched.run(inputs, on_step=see)
     except Trap as trap:
         return f"it does not run: {trap}"
     return found[0] if found else None

@@ -48,8 +48,9 @@ class TypeInference:
         self.functions = dict(known)
         self.used_as: dict[int, tuple[Type, ...]] = {}
         """For a use of something with type parameters, what these stand for there."""
-        self.mixed: dict[Type, set[int]] = {}
-        """The axes in which a tensor met others of other sizes, where one name stands for both."""
+        self.mixed: dict[int, tuple[Type, set[int]]] = {}
+        """By a tensor type itself, not by its meaning: the axes in which it met others of other sizes, where one name
+        stands for both."""
         self.waiting: dict[Hole, list[syntax.Apply | syntax.Item]] = {}
         """Calls of operators, and fields, by a hole that must be filled first."""
         self.ready: list[syntax.Apply | syntax.Item] = []
@@ -100,8 +101,8 @@ class TypeInference:
         """Note the axes at which two tensor types have sizes that may differ: they will be left open."""
         for axis, (d, e) in enumerate(zip(a.shape, b.shape, strict=False)):
             if not (isinstance(d, int) and isinstance(e, int)) and not provably_equal(d, e):
-                self.mixed.setdefault(a, set()).add(axis)
-                self.mixed.setdefault(b, set()).add(axis)
+                for of in (a, b):
+                    self.mixed.setdefault(id(of), (of, set()))[1].add(axis)
 
     # --- functions -------------------------------------------------------------------------------------------------
 

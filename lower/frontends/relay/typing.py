@@ -85,7 +85,7 @@ class Typing:
 
     def mixed(self, of: types.Type) -> set[int]:
         """The axes of a tensor type at which inference met different sizes."""
-        return self.inference.mixed.get(of, set())
+        return self.inference.mixed.get(id(of), (of, set()))[1]
 
     def bound(self, d: Dim) -> bool:
         """Whether all symbols of a size have a value at this place."""

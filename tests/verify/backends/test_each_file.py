@@ -58,6 +58,7 @@ def test_the_script_of_the_action(tmp_path: Path, code: int, undecided: str, end
     (tmp_path / "assay").write_text(STAND_IN)
     (tmp_path / "assay").chmod(0o755)
     said = {"MODEL": "a b;c.onnx", "BACKENDS": "onnxruntime torch", "OPTIONS": "--dim n=*", "JUNIT": "out.xml"}
+    said |= {"BASELINE": "", "REPORT": ""}
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_OUTPUT": "outputs", "CODE": str(code)}
     script = ["bash", "-e", "-c", script_of_the_action()]
     done = subprocess.run(script, cwd=tmp_path, env={**env, **said, "UNDECIDED": undecided}, check=False)
@@ -67,6 +68,23 @@ def test_the_script_of_the_action(tmp_path: Path, code: int, undecided: str, end
     assert called == [
         "judge", "a b;c.onnx", "--backend", "onnxruntime", "--backend", "torch", "--junit", "out.xml", "--dim", "n=*",
     ]  # fmt: skip
+
+
+def test_every_input_of_the_action_is_handed_over(tmp_path: Path) -> None:
+    (tmp_path / "assay").write_text(STAND_IN)
+    (tmp_path / "assay").chmod(0o755)
+    text = (ROOT / ".github/actions/judge/action.yml").read_text(encoding="utf-8")
+    declared = re.findall(r"^  (\w+):\n    description:", text.partition("outputs:")[0], re.MULTILINE)
+    handed = dict(re.findall(r"^        (\w+): \$\{\{ inputs\.(\w+) \}\}$", text, re.MULTILINE))
+    assert sorted(handed.values()) == sorted(declared) and "baseline" in declared
+    said = {name: f"<{value}> $(touch it)" for name, value in handed.items()}
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_OUTPUT": "outputs", "CODE": "0"}
+    script = ["bash", "-e", "-c", script_of_the_action()]
+    assert subprocess.run(script, cwd=tmp_path, env={**env, **said}, check=False).returncode == 0
+    called = (tmp_path / "called").read_text().splitlines()
+    for option in ("baseline", "report", "junit"):
+        assert called[called.index(f"--{option}") + 1] == f"<{option}> $(touch it)"
+    assert not (tmp_path / "it").exists()
 
 
 def test_the_hooks_name_commands_that_there_are(files: dict[str, str]) -> None:

@@ -14,6 +14,8 @@ import numpy as np
 import onnx
 import pytest
 
+from assay.verify.oracle.data import KINDS
+from assay.verify.plugins import pytest_plugin
 from tests.models import model
 from tests.places import ROOT
 
@@ -219,3 +221,49 @@ def test_nothing_is_imported_before_it_is_used(project: Path) -> None:
     assert code == 0 and "1 passed, 1 skipped" in said, said
     assert "no backend to judge: give --assay-backend NAME" in said
     assert "runs judged" not in said
+
+
+def test_kinds_may_stand_in_one_text_and_a_verdict_is_no_text(project: Path) -> None:
+    (project / "test_it.py").write_text(KINDS_IN_A_TEXT)
+    code, said = session(project, "--assay-backend", "numpy")
+    assert code == 1 and "3 passed, 1 error" in said, said
+    assert "no kind of data 'odd'; there are integers, random, " in said and "During handling" not in said
+    assert "[oracle.C1]" in said
+
+
+KINDS_IN_A_TEXT = """
+import numpy as np
+import pytest
+from assay.semantics.builder import Builder, tensor
+import assay
+
+b = Builder()
+with b.function("main", x=tensor(2)) as f:
+    b.result(b.nn.relu(f.x))
+MODULE = b.module()
+
+@pytest.mark.assay("random,specials", "integers")
+def test_kinds(assay_backend):
+    assert sorted(assay_backend.check(MODULE)) == ["integers", "random", "specials"]
+
+def test_text(assay_backend):
+    verdicts = assay_backend.check(MODULE, {"x": np.ones(2, np.float32)})
+    assert verdicts["given"].outcome == "right"
+    with pytest.raises(TypeError, match="a verdict is no text: compare .outcome == 'right'"):
+        verdicts["given"] == "right"
+
+@pytest.mark.assay("random", "odd")
+def test_odd(assay_backend):
+    assay_backend.check(MODULE)
+
+def test_judge(request):
+    found = assay.judge(MODULE, "numpy", kinds="random, ties")
+    assert {s.kind for s in found.samples} == {"random", "ties"}
+    with pytest.raises(TypeError):
+        found.verdicts[0] == "right"
+    assert found.verdicts[0] == found.verdicts[0] and found.verdicts[0] is not None
+"""
+
+
+def test_the_marker_names_all_kinds() -> None:
+    assert all(kind in pytest_plugin.MARKER for kind in KINDS)

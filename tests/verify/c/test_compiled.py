@@ -18,7 +18,8 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import apply, cast
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, loops, seq, store
 from assay.semantics.types import TensorType
-from assay.verify.c.compiled import Compiled, Look, compile_c
+from assay.verify.c import check_c
+from assay.verify.c.compiled import Compiled, Look, begin_c, compile_c
 from assay.verify.c.tools import STRICT, find_compiler, status_name
 from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import lanes, planned, same_bits
@@ -338,6 +339,36 @@ def test_an_error_of_the_compiler_is_a_crash() -> None:
         compile_c(wrong, reproducible=True)
     with pytest.raises(Crash, match="oops"):
         run_sanitized(wrong, {"x": X})
+
+
+def test_what_is_begun_can_be_given_up_and_a_refusal_is_kept() -> None:
+    source = emit(module(), "m")
+    begun = begin_c(source, reproducible=True)
+    assert begun.folder is not None and begun.folder.is_dir()
+    begun.abandon()
+    begun.abandon()
+    assert not begun.folder.exists() and begun.compiler.child.returncode is not None
+    bad = begin_c(edited(source, "return", "retrun"), reproducible=True)
+    for _ in range(2):
+        with pytest.raises(Crash, match="refused generated code"):
+            bad.result()
+    assert bad.folder is not None and not bad.folder.exists()
+    good = begin_c(source, reproducible=True)
+    assert good.result() is good.result()
+    good.abandon()  # too late: the result has the folder
+    assert same_bits(good.result().run({"x": X})["y"], WANT)
+
+
+def test_that_text_does_not_compile_is_said_before_it_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object) -> None:
+        raise KeyError("planted: a reader that stumbles")
+
+    planned_module, source = module(), emit(module(), "m")
+    monkeypatch.setattr("assay.verify.c.reading.read_back", fails)
+    _, evidence, compiled = check_c(edited(source, "return", "retrun"), planned_module)
+    assert evidence.holds is False and compiled is None and "refused generated code" in evidence.detail
+    with pytest.raises(KeyError, match="planted"):
+        check_c(source, planned_module)
 
 
 def test_a_warning_is_an_error() -> None:

@@ -26,7 +26,13 @@ from tests.verify.app.test_cli import assay
     ("word", "said"),
     [
         ("M7.2", ["rule M7.2, specs/semantics.md#m7.2", "must be owned by the slot", "memory/overwritten: A.trap("]),
-        ("vm.B14", ["rule B14, specs/vm.md#memory", "Each byte of a storage"]),
+        ("vm.B14", ["rule B14, specs/vm.md#b14", "Each byte of a storage"]),
+        ("backend", ["word backend, specs/glossary.md", "Another program that computes a model"]),
+        ("rewriting", ["word rewriting, specs/glossary.md", "of the same meaning", "optional pass"]),
+        ("property test", ["guide Property-test a pass, specs/guides/properties.md", "assay.strategies"]),
+        ("add a backend", ["guide Add a backend, specs/guides/backend.md"]),
+        ("quantization", ["rule O14, specs/lower.md"]),  # in texts alone
+        ("remainders", ["word sign of a remainder, specs/semantics.md#questions", "the divisor's sign"]),
         ("M7", ["section M7 Memory, specs/semantics.md#m7-memory"]),
         ("pool.C2", ["label pool.C2", "refused before anything runs", "lower/pool/__init__.py"]),
         ("nn.softmax.C1", ["nn.softmax requires: axis is an integer"]),
@@ -116,6 +122,7 @@ def test_the_wheel_is_told_to_hold_what_is_read() -> None:
     assert tool["package-dir"]["assay.specs"] == "specs" and "assay.specs" in tool["packages"]
     held = {p.relative_to(SPECS).as_posix() for g in tool["package-data"]["assay.specs"] for p in SPECS.glob(g)}
     read = {"labels.md", *(f"{c}.md" for c in chapters.CHAPTERS), *(f"operators/{n}.md" for n in OPERATORS)}
+    read |= {p.relative_to(SPECS).as_posix() for p in (SPECS / chapters.GUIDES).iterdir()}
     assert read <= held
     assert [n for n in held if not n.endswith(".md")] == ["answers.schema.json"]
 

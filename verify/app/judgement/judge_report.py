@@ -16,4 +16,5 @@ def write_judged(directory: Path, judgement: Judgement) -> Path:
     title = judgement.source or "a model"
     flow = Dataflow(judgement.subject.model)
     text = judged_page(title, judgement.opening(), flow, judgement.verdicts)
-    return write_page(directory, text, judgement_data(title, judgement))
+    answer = {"format": "assay-judge-1", **judgement_data(title, judgement), "exit": int(judgement.exit)}
+    return write_page(directory, text, answer)

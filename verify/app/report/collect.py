@@ -21,8 +21,13 @@ from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim, show as show_dim
 from assay.semantics.steps import Assertion, Branch, Continue, Item, Loop, Measure, PrintValues, Require, title
 from assay.verify.app.check import Line
-from assay.verify.app.report.model import Buffer, CheckReport, Kind, PoolLine, StageLine, StepLine
+from assay.verify.app.judging import JudgedOutputs
+from assay.verify.app.report.model import Buffer, CheckReport, JudgedLine, Kind, PoolLine, StageLine, StepLine
+from assay.verify.app.report.program_graph import program_graph
 from assay.verify.app.report.refuted import refutation
+from assay.verify.backends import Subject
+from assay.verify.judge.outcome import GRAVEST
+from assay.verify.judge.pieces import Dataflow
 from assay.verify.pool import as_problem
 
 PLANNED = ("pool", "liveness")
@@ -39,8 +44,10 @@ def collect(
     lines: Iterable[Line],
     modules: Mapping[str, Module],
     queries: Mapping[str, str] | None = None,
+    judged: Sequence[JudgedLine] = (),
 ) -> CheckReport:
-    """The report of a run: its lines, the modules of its stages, and the texts that a solver decided."""
+    """The report of a run: its lines, the modules of its stages, the texts that a solver decided, and all that is said
+    of who was judged."""
     lines = list(lines)
     stages = tuple(
         StageLine(
@@ -51,11 +58,14 @@ def collect(
             x.evidence.detail,
             x.seconds,
             questions_of(x.stage, queries or {}),
+            x.evidence.data,
+            x.evidence.outcome,
         )  # fmt: skip
         for x in lines
     )
     stage = next((s for s in PLANNED if s in modules), None)
-    report = CheckReport(model, seed, stages)
+    known = next((x.evidence.data for x in lines if x.stage == "legalize"), {})
+    report = CheckReport(model, seed, stages, graph=program_graph(modules, known), judged=tuple(judged))
     if stage is None:
         return report
     failed = report.failed
@@ -64,6 +74,30 @@ def collect(
     program, sizes = shown_at(modules[stage].program, {} if said is None else said.data)
     report = of_program(replace(report, at=sizes), program)
     return report if said is None else replace(report, refutation=refutation(report, said))
+
+
+def judged_lines(judged: Iterable[JudgedOutputs]) -> list[JudgedLine]:
+    """All that was told of those who were judged, a line each; at several choices of sizes these are its sets of
+    inputs, by their sizes."""
+    found: list[JudgedLine] = []
+    for who in judged:
+        told = who.told or []
+        several = len(told) > 1
+        samples = [
+            replace(s, sample=f"{s.sample} {_sizes(subject)}".strip() if several else s.sample)
+            for verdict, subject in told
+            for s in verdict.samples
+        ]
+        if told:
+            verdict, subject = max(told, key=lambda t: -GRAVEST.index(t[0].outcome))
+            merged = replace(verdict, name=who.name, samples=samples)
+            found.append(JudgedLine(merged, None if subject is None else Dataflow(subject.model)))
+    return found
+
+
+def _sizes(subject: Subject | None) -> str:
+    sizes = {} if subject is None else subject.dims
+    return f"at {', '.join(f'{name} = {n}' for name, n in sizes.items())}" if sizes else ""
 
 
 def questions_of(stage: str, queries: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

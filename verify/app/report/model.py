@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from assay.semantics.memory import Interval
+from assay.verify.app.judgement.judge_json import backend_data
+from assay.verify.judge.outcome import BackendVerdict
+from assay.verify.judge.pieces import Dataflow
 
 Kind = Literal["input", "output", "constant", "tensor", "scratch"]
 """What a buffer is for. Scratch: an allocation of a tensor function, used by its step only."""
@@ -30,6 +33,40 @@ class StageLine:
     asked: tuple[tuple[str, str], ...] = ()
     """What a solver was asked for it: what about, and the text, as SMT-LIB. The middle of a very long one is left
     out."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """The numbers of the line, as `--json` has them."""
+    outcome: str = ""
+    """Of one who was judged: the verdict."""
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A value of the program: its variable, what makes it (a kernel, an operator, a choice), its type, where it comes
+    from; and of a kernel whether it is "proved" or "tested", with how, or why it is not proved."""
+
+    name: str
+    what: str
+    type: str
+    span: str
+    known: str
+    why: str
+
+
+@dataclass(frozen=True)
+class ProgramGraph:
+    """The values of `main` in order, after a stage; edges lead from a value to one that is made of it."""
+
+    stage: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class JudgedLine:
+    """One who was judged: all that is said of it, and the nodes of the model, where it is one."""
+
+    verdict: BackendVerdict
+    flow: Dataflow | None
 
 
 @dataclass(frozen=True)
@@ -120,6 +157,8 @@ class CheckReport:
     at: Mapping[str, int] = field(default_factory=dict)
     """Where sizes are symbols: the values of these at which the program is shown; offsets are those that are taken
     there."""
+    graph: ProgramGraph | None = None
+    judged: tuple[JudgedLine, ...] = ()
 
     def steps_at(self, positions: Interval) -> str:
         """The steps that have some of these positions, for people."""
@@ -135,4 +174,5 @@ class CheckReport:
 
     def as_data(self) -> dict[str, Any]:
         """The report as plain data, with the name of its format."""
-        return {"format": "assay-report-1", **asdict(self)}
+        judged = [backend_data(line.verdict) for line in self.judged]
+        return {"format": "assay-report-1", **asdict(replace(self, judged=())), "judged": judged}

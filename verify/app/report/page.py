@@ -7,25 +7,27 @@ sorting and finding.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.resources import files
 
 from assay.semantics.accounting import aligned
+from assay.verify.app.report.frame import html_page
+from assay.verify.app.report.graph import program_section
+from assay.verify.app.report.judged import STYLES, judged_section
+from assay.verify.app.report.judged_tensors import side_by_side
 from assay.verify.app.report.maps import Axis, MapBox, lives_text, memory_map, pressure_plot
 from assay.verify.app.report.model import Buffer, CheckReport, PoolLine, StageLine, StepLine
 from assay.verify.app.report.pictures import lanes, refutation_picture
-from assay.verify.app.report.plot import STYLE, cut, html_escaped
+from assay.verify.app.report.plot import cut, html_escaped
 
 MARK = "<!doctype html>\n<!-- written by assay check --report -->"
 """How every page begins, so that one can be told from somebody else's file."""
 
-POLICY = "default-src 'none';style-src 'unsafe-inline';script-src 'unsafe-inline'"
 MOST = 20_000
 """How many buffers and how many steps a page names one by one; what a browser can still show."""
 
 LARGE = 2000
 """From so many rows on a table is closed at first: a browser lays it out when it is opened."""
 
-SCRIPTS = ("page.js", "map.js", "tables.js")
+SCRIPTS = ("page.js", "map.js", "graph.js", "judged.js", "tables.js")
 """Parts of one function, in this order. The page says all it has to say without them."""
 
 FEW = 12
@@ -40,24 +42,15 @@ def page(report: CheckReport) -> str:
         *_head(report),
         *_refuted(report, axis),
         *_stages(report.stages),
+        *program_section(report.graph),
+        *side_by_side([line.verdict for line in report.judged]),
+        *(part for i, line in enumerate(report.judged) for part in judged_section(i, line.flow, line.verdict)),
         *(part for pool in report.pools for part in _pool(report, pool, shown, axis)),
         *(_devices(report, axis) if report.steps else ()),
         *(_buffers(report, shown) if report.buffers else ()),
         *(_steps(report) if report.steps else ()),
     ]
-    here = files("assay.verify.app.report")
-    css, *scripts = ((here / name).read_text("utf-8") for name in ("page.css", *SCRIPTS))
-    script = "".join(["'use strict';\n(() => {\n", *scripts, "})();\n"])
-    return "\n".join([
-        MARK,
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        # nothing is fetched, whatever a name may be
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-        f"<title>{html_escaped(report.model)}: assay check</title><style>{STYLE}{css}</style></head><body><main>",
-        *body,
-        f"</main><script>{script}</script></body></html>\n",
-    ])  # fmt: skip
+    return html_page(MARK, f"{report.model}: assay check", body, STYLES, SCRIPTS)
 
 
 def _shown(report: CheckReport) -> list[Buffer]:

@@ -9,12 +9,13 @@ from typing import Any
 
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, open_regular
-from assay.verify.app.report import judged
 from assay.verify.app.report.model import CheckReport
-from assay.verify.app.report.page import MARK, page
+from assay.verify.app.report.page import page
 from assay.verify.border.files import replace_text
 
 PAGE, DATA = "index.html", "report.json"
+WRITERS = ("check", "judge", "diff")
+"""The commands that write pages; each begins with the name of its own."""
 
 
 def require_place(directory: Path) -> None:
@@ -28,7 +29,7 @@ def require_place(directory: Path) -> None:
         path = directory / name
         if path.is_dir() or (path.exists() and not _is_ours(directory)):
             raise Invalid(
-                "is there already, and not from assay check --report or assay judge --report",
+                "is there already, and not from --report of assay check, judge or diff",
                 where=str(path),
                 label="report.C2",
             )
@@ -36,7 +37,7 @@ def require_place(directory: Path) -> None:
 
 def _is_ours(directory: Path) -> bool:
     """Whether the page in a directory is one that may be replaced."""
-    marks = [MARK.encode(), judged.MARK.encode()]
+    marks = [f"<!doctype html>\n<!-- written by assay {command} --report -->".encode() for command in WRITERS]
     try:
         with open_regular(directory / PAGE) as file:
             return file.read(max(map(len, marks))).startswith(tuple(marks))

@@ -23,6 +23,7 @@ from assay.semantics.scalar.expression import Var
 from assay.verify.app import check
 from assay.verify.app.check import CheckRun, Line, Lowering
 from assay.verify.app.report.collect import collect
+from assay.verify.app.report.graph import node_depths
 from assay.verify.app.report.maps import plan_picture
 from assay.verify.app.report.model import CheckReport
 from assay.verify.app.report.page import page
@@ -414,3 +415,15 @@ def test_ticks_are_round() -> None:
     assert ticks(3, 9, 10) == [3, 4, 5, 6, 7, 8, 9]
     assert ticks(0, 3_287_424, 6) == [0, 1_000_000, 2_000_000, 3_000_000]
     assert html_escaped("a" * 1000, 10) == "aaaaa…aaaa"
+
+
+def test_nodes_stand_behind_what_they_read() -> None:
+    chain = {(i, i + 1) for i in range(4)}
+    assert node_depths(5, chain) == [0, 1, 2, 3, 4]
+    # 5 and 6 make a weight of node 4, and 7 one of 1 and 3
+    assert node_depths(8, {(0, 1), (1, 2), (2, 3), (5, 6), (6, 7), (3, 7), (4, 3), (4, 1)})[4] == 0
+    depths = node_depths(7, {(0, 1), (1, 4), (4, 6), (2, 3), (3, 6), (5, 6)})
+    assert depths == [0, 1, 1, 2, 2, 2, 3]
+    for count, edges in ((3, {(0, 2), (1, 2)}), (4, {(0, 1), (0, 2), (1, 3), (2, 3)}), (0, set()), (2, set())):
+        found = node_depths(count, edges)
+        assert all(found[u] < found[v] for u, v in edges) and min(found, default=0) == 0

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 
+import assay
+from assay.verify.app.report.model import CheckReport, GraphNode, ProgramGraph
 from assay.verify.app.report.page import page
 from tests.verify.app.report.programs import hostile, many, rich
 from tests.verify.app.report.test_report import moved, report_of
+from tests.verify.judge.planted import Off, two_outputs
 
 BROWSER = next((b for name in ("chromium", "chromium-browser", "google-chrome") if (b := shutil.which(name))), None)
 
@@ -257,6 +260,53 @@ def test_colours_by_operator_and_device(tmp_path: Path) -> None:
     got = browse(tmp_path, page(report_of(rich())), script)
     assert got["kind"] == got["back"] != got["operator"] and got["hidden"] is True
     assert any(o.startswith("load (") for o in got["operators"]) and any(d.startswith("cpu (") for d in got["devices"])
+
+
+def drawn() -> CheckReport:
+    """A graph of four nodes: the second and the third read the first, and the last reads both."""
+    kernels = (("conv", "proved", "bit-exact"), ("relu", "tested", "too large"), ("exp", "proved", ""), ("add", "", ""))
+    nodes = tuple(GraphNode(f"lv{i}", k, "Tensor((2,), float32)", "", *said) for i, (k, *said) in enumerate(kernels))
+    return replace(report_of(rich()), graph=ProgramGraph("legalize", nodes, ((0, 1), (0, 2), (1, 3), (2, 3))))
+
+
+def test_a_graph_is_read_with_keys(tmp_path: Path) -> None:
+    script = """
+      const graph = one('svg.graph'), said = one('.said'), seen = [];
+      const key = (k) => { graph.dispatchEvent(new KeyboardEvent('keydown', {key: k, cancelable: true, bubbles: true}));
+        seen.push(said.textContent.split(',')[0] + '; ' + said.textContent.split('; ').pop()); };
+      for (const k of ['ArrowRight', 'ArrowRight', 'ArrowDown', 'ArrowUp', 'ArrowUp', 'End', 'Home']) key(k);
+      const near = all('.graph rect.near').length, at = all('.graph rect.at').length;
+      const input = one('.graphtools .find');
+      input.value = 'TESTED'; input.dispatchEvent(new Event('input'));
+      input.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', cancelable: true}));
+      return {stop: graph.tabIndex, role: said.getAttribute('role'), seen, near, at,
+        found: all('.graph rect.found').length, went: said.textContent, pale: graph.matches('.searching'),
+        colours: all('.graph rect').map((r) => getComputedStyle(r).fill), legend: all('#graph .legend li').length};
+    """
+    got = browse(tmp_path, page(drawn()), script)
+    order = [words.split(":")[1].split(";")[0].strip() for words in got["seen"]]
+    assert order == ["conv", "relu", "add", "relu", "conv", "add", "conv"]
+    assert got["seen"][0].endswith("reads 0, is read by 2") and (got["near"], got["at"]) == (2, 1)
+    assert got["stop"] == 0 and got["role"] == "status" and got["found"] == 1 and got["pale"] is True
+    assert got["went"].startswith("2 of 4: relu") and "tested, too large" in got["went"]
+    assert got["colours"][0] == got["colours"][2] and len(set(got["colours"])) == got["legend"] == 3
+
+
+def test_tensors_are_sifted_and_led_to(tmp_path: Path) -> None:
+    assay.judge(two_outputs(), Off(), kinds=["random"], page=tmp_path / "page")
+    script = """
+      const kind = one('section.judged select'), shown = () => all('.tensors tbody tr').filter((r) => !r.hidden).length;
+      const whole = shown();
+      kind.value = 'wrong'; kind.dispatchEvent(new Event('change'));
+      const wrong = shown(), words = one('.count').textContent;
+      const graph = one('svg.graph');
+      for (const key of ['End', 'Enter']) graph.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+      return {whole, wrong, words, row: one(location.hash).cells[1].textContent,
+        outside: getComputedStyle(one('.bars .outside')).fill, bad: getComputedStyle(one('p.bad')).color};
+    """
+    got = browse(tmp_path, (tmp_path / "page" / "index.html").read_text("utf-8"), script)
+    assert got["whole"] > got["wrong"] > 0 and got["words"] == f"{got['wrong']} of {got['whole']} rows"
+    assert got["row"] in ("a", "b") and got["outside"] == got["bad"]
 
 
 def test_a_page_is_printed_whole(tmp_path: Path) -> None:

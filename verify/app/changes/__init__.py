@@ -1,0 +1,1 @@
+"""What has changed between two reports (specs/verify.md, "Two reports")."""
