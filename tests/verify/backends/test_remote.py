@@ -340,7 +340,7 @@ def test_every_command_takes_such_a_name(machine: Machine, model: Path, tmp_path
     who = f"numpy@{machine.address}"
     for words, said in (
         (("judge", str(model)), "is right on"),
-        (("check", str(model), "--stop-after", "import"), "numpy@tcp:),
+        (("check", str(model), "--stop-after", "import"), "numpy@tcp:"),
         (("conform", "--suite", "onnx", "--only", "test_relu", "--jobs", "1"), "right"),
         (("fuzz", "--examples", "5", "--ops", "Relu,Add", "--jobs", "1"), "right"),
     ):
