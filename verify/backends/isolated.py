@@ -18,7 +18,7 @@ from typing import Any
 
 import onnx
 
-from assay.lower.frontends.onnx.outside import files_of
+from assay.lower.frontends.onnx.outside import files_of, size_of
 from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid, Trap, Unsupported
 from assay.semantics.types import TensorType
 from assay.verify.backends.catalogue import split_place
@@ -46,6 +46,8 @@ BEGINNING = 120.0
 """Seconds that a process may take before a backend is asked anything."""
 COURIER = "assay.verify.backends.courier"
 """The module that is a process which carries requests to another machine."""
+MOST_CARRIED = 2_000_000_000
+"""Bytes of a model with all its data that are carried there: a message of protobuf holds hardly more."""
 JOURNEY = 240.0
 """Seconds that an answer from there may take beside those of the backend: a worker that was lost may come back in
 them."""
@@ -156,13 +158,12 @@ class Isolated:
 
     def _crossing(self, subject: Subject) -> Subject:
         """The subject as it goes there: to another machine with all data in the model. Unsupported (backend.C2): a
-        model holds no more than 2 GiB."""
+        model is too large."""
         if not self._address:
             return subject
-        try:
-            return whole(subject)
-        except ValueError:
-            raise cannot(self.name, "no more than 2 GiB of a model cross to another machine") from None
+        if size_of(subject.model) > MOST_CARRIED:
+            raise cannot(self.name, "no more than 2 GB of a model cross to another machine")
+        return whole(subject)
 
     def close(self) -> None:
         """End the process, if there is one."""

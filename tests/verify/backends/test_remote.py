@@ -109,6 +109,12 @@ def test_only_of_another_machine_is_it_said_that_it_is_lost() -> None:
         Isolated("numpy")._require_journey(said)
 
 
+def test_a_model_that_is_too_large_does_not_cross(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolated, "MOST_CARRIED", 20)
+    with pytest.raises(Unsupported, match=r"no more than 2 GB of a model cross to another machine.*backend\.C2"):
+        Isolated("numpy@tcp://h:1").prepare(subject_of_model(small()), ["y"])
+
+
 @pytest.mark.row("R28", "J20")
 def test_calls_by_way_of_a_worker(without_dask: None) -> None:
     """The program is compiled there, once, and called there."""
