@@ -47,7 +47,7 @@ def refusing(data: Any, *, buffers: Iterable[Any] = ()) -> Any:
     return Refuses(io.BytesIO(data), buffers=buffers).load()
 
 
-def checked(message: bytes) -> bytes:
+def of_said_lengths(message: bytes) -> bytes:
     """A message that has the lengths that it says; or one that says that it has not."""
     try:
         if HEAD.size + sum(lengths(message[: HEAD.size], MOST)) == len(message):
@@ -134,7 +134,7 @@ class Courier:
         found = await self.run(remote.exchange, remote.own_version(), self.name, request, self.seconds, MOST, patience)
         match found:
             case {"status": "OK", "result": bytes() | bytearray() | memoryview() as message}:
-                return checked(bytes(message))
+                return of_said_lengths(bytes(message))
             case {"status": "error", "exception_text": str(text)} if "No module named 'assay'" in text:
                 raise Unreachable(f"Assay is not installed at the worker {self.worker}; install it there")
             case {"status": "error", "exception_text": str(text)} if "assay.verify.backends" in text:
@@ -183,7 +183,7 @@ class Courier:
             await self.run(remote.end, self.name, 2.0)
 
 
-def made(address: str, seconds: float) -> Courier | str:
+def courier_for(address: str, seconds: float) -> Courier | str:
     """A courier; or why none can be."""
     try:
         unpickling: Any = import_module("distributed.protocol.pickle")
@@ -198,7 +198,7 @@ def made(address: str, seconds: float) -> Courier | str:
 
 def carry(requests: IO[bytes], answers: IO[bytes], address: str, seconds: float) -> None:
     """Carry one request after another until there are no more."""
-    courier = made(address, seconds)
+    courier = courier_for(address, seconds)
     with asyncio.Runner() as loop:
         while head := requests.read(HEAD.size):
             request = head + b"".join(map(requests.read, lengths(head, sys.maxsize)))

@@ -37,7 +37,7 @@ from assay.verify.backends.protocol import (
     without_words,
 )
 from assay.verify.backends.registry import of_ours, require_known
-from assay.verify.backends.talking import CHILD, Gone, Talking
+from assay.verify.backends.talking import CHILD, ProcessGone, Talking
 from assay.verify.oracle.declarations import Accepts
 
 LARGEST = 1 << 34
@@ -225,7 +225,7 @@ class Isolated:
         try:
             _, description, contents = self._process.exchange(packed(request), seconds, most)
             return unpack(description, contents)
-        except Gone as how:
+        except ProcessGone as how:
             self.close()
             raise self._died(str(how)) from None
         except Garbled as wrong:

@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from assay.semantics.errors import EnvironmentFailure
 from assay.verify.backends.channel import Garbled, pack
-from assay.verify.backends.talking import Gone, Talking
+from assay.verify.backends.talking import ProcessGone, Talking
 
 IDLE = 600.0
 """Seconds after which a process ends of which nobody asks anything: who was served may have been killed."""
@@ -27,7 +27,7 @@ HELLO = pack(("hello",))
 
 
 @dataclass
-class Served:
+class ServedCourier:
     """The process that serves one courier, and when it was last asked."""
 
     process: Talking = field(default_factory=Talking)
@@ -35,7 +35,7 @@ class Served:
     asked: float = field(default_factory=time.monotonic)
 
 
-_served: dict[str, Served] = {}
+_served: dict[str, ServedCourier] = {}
 
 
 def own_version() -> str:
@@ -62,7 +62,7 @@ async def end(courier: str) -> None:
 def answered(courier: str, request: bytes, seconds: float, most: int) -> bytes:
     """What the process of a courier answers; or that it died, or was late and is ended."""
     _end_idle()
-    one = _served.setdefault(courier, Served())
+    one = _served.setdefault(courier, ServedCourier())
     with one.lock:
         one.asked = time.monotonic() + seconds
         process = one.process
@@ -71,7 +71,7 @@ def answered(courier: str, request: bytes, seconds: float, most: int) -> bytes:
                 process.start()
                 process.exchange([HELLO], BEGINNING, 1 << 20)
             return b"".join(process.exchange([request], seconds, most))
-        except Gone as how:
+        except ProcessGone as how:
             said = "died", str(how)
         except TimeoutError:
             said = "late", ""

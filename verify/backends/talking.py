@@ -26,7 +26,7 @@ CHILD = "assay.verify.backends.child"
 """The module that is a process in which backends run."""
 
 
-class Gone(Exception):
+class ProcessGone(Exception):
     """The process has ended: how, and its last words."""
 
 
@@ -64,7 +64,9 @@ class Talking:
         self, request: Sequence[bytes | memoryview], seconds: float, most: int
     ) -> tuple[bytearray, bytearray, bytearray]:
         """Send the parts of a request, and give the head, description and contents of the answer, of `most` bytes at
-        most. Gone: it ends before it has answered. TimeoutError: so many seconds are over. Garbled: a longer answer."""
+        most. ProcessGone: it ends before it has answered. TimeoutError: so many seconds are over. Garbled: a longer
+        answer.
+        """
         process = self._process
         assert process is not None
         deadline = time.monotonic() + seconds
@@ -75,7 +77,7 @@ class Talking:
             description, contents = (_receive(process, size, deadline) for size in lengths(head, most))
             return head, description, contents
         except (BrokenPipeError, EOFError):
-            raise Gone(self._last_words(process)) from None
+            raise ProcessGone(self._last_words(process)) from None
 
     def close(self) -> None:
         """End the process, if there is one."""

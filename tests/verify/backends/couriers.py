@@ -93,6 +93,6 @@ def made(address: str, seconds: float) -> courier.Courier:
 
 
 if __name__ == "__main__":
-    courier.made, courier.FIRST = made, 0.1
+    courier.courier_for, courier.FIRST = made, 0.1
     assert asyncio.iscoroutinefunction(connect) and len(sys.argv) == 3
     courier.main()

@@ -25,7 +25,7 @@ from assay.verify.app.cli import main
 from assay.verify.backends import Isolated, courier, isolated, remote, subject_of_model
 from assay.verify.backends.catalogue import split_place, version_of
 from assay.verify.backends.channel import HEAD, lengths, pack, unpack
-from assay.verify.backends.courier import Refuses, checked, refusing
+from assay.verify.backends.courier import Refuses, of_said_lengths, refusing
 from assay.verify.backends.registry import of_ours, require_known
 from tests.verify.backends import couriers
 from tests.verify.backends.couriers import Evil
@@ -89,9 +89,9 @@ def test_nothing_that_comes_back_is_run(tmp_path: Path) -> None:
 
 def test_a_message_of_other_lengths_than_it_says() -> None:
     good = pack(("done", 1))
-    assert checked(good) == good
+    assert of_said_lengths(good) == good
     for bad in (good + b"x", good[:-1], b"", HEAD.pack(1 << 60, 0)):
-        made = checked(bad)
+        made = of_said_lengths(bad)
         assert unpack(*_cut(made))[0] == "garbled"
 
 

@@ -63,7 +63,7 @@ def coordinates(size: int, to: int, factor: float | None, align: bool) -> Array:
     return np.asarray(np.maximum((at + 0.5) * step - 0.5, 0.0))
 
 
-def linear(rank: int) -> AtenRule:
+def interpolated(rank: int) -> AtenRule:
     """The weighted sum of the elements below and above each coordinate, one axis after another."""
 
     def rule(node: AtenNode) -> Expr:
@@ -92,7 +92,11 @@ def linear(rank: int) -> AtenRule:
 TABLE: dict[str, AtenRule] = {
     **{f"upsample_nearest{r}d": nearest(r, exact=False) for r in (1, 2, 3)},
     **dict(
-        zip(("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"), map(linear, (1, 2, 3)), strict=True)
+        zip(
+            ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"),
+            map(interpolated, (1, 2, 3)),
+            strict=True,
+        )
     ),
     **{f"_upsample_nearest_exact{r}d": nearest(r, exact=True) for r in (1, 2, 3)},
 }
