@@ -284,7 +284,8 @@ class Maker(Language):
 
     def least_tensor(self, of: TensorType) -> Expr:
         """A new tensor of a static type where constants are allowed; an input where nothing may make one."""
-        if not self.has("full") and all(isinstance(d, int) or d in self.sizes for d in of.shape):
+        chosen = self.features.operators
+        if chosen and "full" not in chosen and all(isinstance(d, int) or d in self.sizes for d in of.shape):
             return self.parameter(of)
         return self.fresh(of) if of.is_static and self.has_weights else super().least_tensor(of)
 
