@@ -284,10 +284,12 @@ class Maker(Language):
 
     def least_tensor(self, of: TensorType) -> Expr:
         """A new tensor of a static type where constants are allowed; an input where nothing may make one."""
+        if of.is_static and self.has_weights:
+            return self.fresh(of)
         chosen = self.features.operators
         if chosen and "full" not in chosen and all(isinstance(d, int) or d in self.sizes for d in of.shape):
             return self.parameter(of)
-        return self.fresh(of) if of.is_static and self.has_weights else super().least_tensor(of)
+        return super().least_tensor(of)
 
     def least(self, kind: str) -> Expr:
         """The smallest expression of a kind; without the language's constructs a bool is a new tensor."""
