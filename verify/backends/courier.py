@@ -164,9 +164,9 @@ class Courier:
         except TimeoutError:
             self.cut()
             raise Lost(f"no answer from {self.address} in {seconds:g} seconds") from None
-        except OSError as wrong:
+        except OSError:
             self.cut()
-            raise Lost(f"the connection to {self.address} has ended: {str(wrong)[:200]}") from None
+            raise Lost(f"the worker at {self.address}, or its scheduler, has ended") from None
         except Exception as wrong:  # noqa: BLE001  (whatever reading of strange bytes raises)
             self.cut()
             raise Lost(f"what {self.address} says cannot be read: {str(wrong)[:200]}") from None
