@@ -8,29 +8,21 @@ The process stays for the next program. One that dies or takes too long is repla
 
 from __future__ import annotations
 
-import os
 import re
-import select
-import signal
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 import onnx
 
-from assay.lower.frontends.onnx.outside import files_of
+from assay.lower.frontends.onnx.outside import files_of, size_of
 from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid, Trap, Unsupported
-from assay.semantics.files import on_disk
 from assay.semantics.types import TensorType
-from assay.verify import children
-from assay.verify.backends.channel import HEAD, Garbled, lengths, packed, unpack
+from assay.verify.backends.catalogue import split_place
+from assay.verify.backends.channel import Garbled, packed, unpack
 from assay.verify.backends.protocol import (
     ABSENT,
     OUTCOMES,
@@ -41,32 +33,56 @@ from assay.verify.backends.protocol import (
     Subject,
     UnreadSubject,
     cannot,
+    whole,
     without_words,
 )
 from assay.verify.backends.registry import of_ours, require_known
+from assay.verify.backends.talking import CHILD, ProcessGone, Talking
 from assay.verify.oracle.declarations import Accepts
 
 LARGEST = 1 << 34
 """Bytes of the longest answer that is taken."""
 BEGINNING = 120.0
 """Seconds that a process may take before a backend is asked anything."""
+COURIER = "assay.verify.backends.courier"
+"""The module that is a process which carries requests to another machine."""
+MOST_CARRIED = 2_000_000_000
+"""Bytes of a model with all its data that are carried there: a message of protobuf holds hardly more."""
+JOURNEY = 240.0
+"""Seconds that an answer from there may take beside those of the backend: a worker that was lost may come back in
+them."""
 _LABEL = re.compile(r"[a-z_0-9.]{1,40}\.[A-Z][0-9]{1,3}")
 
 
 @dataclass(eq=False)
 class Isolated:
-    """The backend of a name, in another process. `seconds` is how long one answer may take.
+    """The backend of a name, in another process; of NAME@ADDRESS, on another machine. `seconds` is how long one answer
+    may take.
 
     Raises what the backend raises, and Unsupported where its process died (backend.C5), took too long (backend.C6), or
-    answers what is no answer (backend.C9). The program goes there as its ONNX model, and only names, texts and arrays
-    come back: the process is not trusted. A backend of another package is imported there, and not here.
+    answers what is no answer (backend.C9); Invalid where nobody is at the address (backend.C12). The program goes there
+    as its ONNX model, and only names, texts and arrays come back: the process is not trusted. A backend of another
+    package is imported there, and not here.
     """
 
     name: str
     seconds: float = 60.0
-    _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
-    _errors: IO[bytes] | None = field(default=None, init=False, repr=False)
     _numbers: Any = field(default_factory=count, init=False, repr=False)
+    _process: Talking = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        arguments = (self._address, f"{self.seconds}")
+        self._process = Talking(COURIER, arguments, grace=3.0) if self._address else Talking(CHILD)
+
+    @property
+    def _there(self) -> str:
+        """The name that the backend has where it runs."""
+        return split_place(self.name)[0]
+
+    @property
+    def _address(self) -> str:
+        """The scheduler through which it is asked, "" for this machine."""
+        return split_place(self.name)[1]
 
     @cached_property
     def accepts(self) -> Accepts:
@@ -74,7 +90,7 @@ class Isolated:
         none of this name (backend.C3)."""
         if (ours := of_ours(self.name)) is not None:
             return Accepts.of(getattr(ours, "accepts", None))
-        match self._ask(("describe", self.name)):
+        match self._ask(("describe", self._there)):
             case {"accepts": dict(said)}:
                 try:
                     return Accepts.of(said)
@@ -109,6 +125,7 @@ class Isolated:
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Prepare in the other process; a run prepares once more if that process has been replaced."""
         number = next(self._numbers)
+        subject = self._crossing(subject)
         model = subject.model
         files = list(files_of(model))
         data, dims = model.SerializeToString(), dict(subject.dims)
@@ -116,7 +133,7 @@ class Isolated:
         why = without_words(model)
         if why and not form[0] and not (subject.original and getattr(of_ours(self.name), "takes_originals", False)):
             raise cannot(self.name, why)
-        request = ("prepare", number, self.name, data, dims, list(wanted), files, *form)
+        request = ("prepare", number, self._there, data, dims, list(wanted), files, *form)
         self._ask(request)
         most = _longest(subject, wanted)
 
@@ -139,17 +156,18 @@ class Isolated:
 
         return show(subject.module)
 
+    def _crossing(self, subject: Subject) -> Subject:
+        """The subject as it goes there: to another machine with all data in the model. Unsupported (backend.C2): a
+        model is too large."""
+        if not self._address:
+            return subject
+        if size_of(subject.model) > MOST_CARRIED:
+            raise cannot(self.name, "no more than 2 GB of a model cross to another machine")
+        return whole(subject)
+
     def close(self) -> None:
         """End the process, if there is one."""
-        process, self._process = self._process, None
-        errors, self._errors = self._errors, None
-        try:
-            if process is not None:
-                children.end(process)
-        finally:
-            for pipe in (errors, *((process.stdin, process.stdout) if process is not None else ())):
-                if pipe is not None:
-                    pipe.close()
+        self._process.close()
 
     def __enter__(self) -> Isolated:
         return self
@@ -164,13 +182,14 @@ class Isolated:
 
     def _ask(self, request: tuple[Any, ...], most: int = LARGEST) -> Any:
         """The answer to one request, of so many bytes at most."""
-        process = self._running()
-        match self._answer(process, request, self.seconds, most):
+        self._begin()
+        answer = self._answer(request, self.seconds + (JOURNEY if self._address else 0.0), most)
+        match answer:
             case ("done", value):
                 return value
             case ("invalid", str(message), str(label), bool(unsupported)):
                 known = label if _LABEL.fullmatch(label) else ""
-                raise (Unsupported if unsupported else Invalid)(message, label=known)
+                raise (Unsupported if unsupported else Invalid)(self._from_there(message, known), label=known)
             case ("crashed", str(message), str(raised), str(place)):
                 raise Crashed(message, raised, place)
             case ("trap", str(kind), str(message)):
@@ -180,86 +199,61 @@ class Isolated:
             case ("crash", str(message)) if of_ours(self.name) is not None:
                 raise Crash(f"the backend {self.name} in its process: {message}")
             case _:
+                self._require_journey(answer)
                 raise self._garbled("neither tensors nor a reason")
 
-    def _answer(
-        self, process: subprocess.Popen[bytes], request: tuple[Any, ...], seconds: float, most: int = LARGEST
-    ) -> Any:
+    def _require_journey(self, answer: Any) -> None:
+        """Raises what came of a request on its way to another machine, if the answer says that."""
+        match answer if self._address else None:
+            case ("absent", str(why)):
+                raise Invalid(f"{self.name}: {why}", label="backend.C12")
+            case ("died", str(how)):
+                raise self._died(how)
+            case ("lost", str(why)):
+                raise Unsupported(f"the backend {self.name} died: {why}", label="backend.C5")
+            case ("late", _):
+                raise self._late()
+            case ("garbled", str(why)):
+                raise self._garbled(why)
+
+    def _from_there(self, message: str, label: str) -> str:
+        """A message; what is missing is missing there."""
+        return f"at {self._address}: {message}" if self._address and label in ABSENT else message
+
+    def _answer(self, request: tuple[Any, ...], seconds: float, most: int = LARGEST) -> Any:
         """What the process answers, whatever that is."""
-        deadline = time.monotonic() + seconds
         try:
-            for part in packed(request):
-                self._send(process, part, deadline)
-            sizes = lengths(self._receive(process, HEAD.size, deadline), most)
-            return unpack(*(self._receive(process, size, deadline) for size in sizes))
-        except (BrokenPipeError, EOFError):
-            raise self._died(process) from None
+            _, description, contents = self._process.exchange(packed(request), seconds, most)
+            return unpack(description, contents)
+        except ProcessGone as how:
+            self.close()
+            raise self._died(str(how)) from None
         except Garbled as wrong:
             raise self._garbled(str(wrong)) from None
         except TimeoutError:
             self.close()
-            raise Unsupported(
-                f"the backend {self.name} took more than {seconds:g} seconds, and was ended", label="backend.C6"
-            ) from None
+            raise self._late() from None
 
     def _garbled(self, why: str) -> Unsupported:
         """It says what the protocol does not allow; from then on nothing that it says can be understood."""
         self.close()
         return Unsupported(f"the process of backend {self.name} answers what is no answer: {why}", label="backend.C9")
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is None:
-            return self._process
-        self.close()
-        with on_disk():
-            process = self._started()
-        self._answer(process, ("hello",), BEGINNING)  # what our own imports take is not the backend's time
-        return process
+    def _late(self) -> Unsupported:
+        """It has taken too long."""
+        return Unsupported(
+            f"the backend {self.name} took more than {self.seconds:g} seconds, and was ended", label="backend.C6"
+        )
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        self._errors = tempfile.TemporaryFile()
-        path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-        self._process = children.start(
-            [sys.executable, "-m", "assay.verify.backends.child"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0,
-            env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
-        assert self._process.stdin is not None
-        os.set_blocking(self._process.stdin.fileno(), False)
-        return self._process
+    def _died(self, how: str) -> Unsupported:
+        """It has ended."""
+        return Unsupported(f"the process of backend {self.name} died {how}", label="backend.C5")
 
-    def _send(self, process: subprocess.Popen[bytes], data: bytes | memoryview, deadline: float) -> None:
-        assert process.stdin is not None
-        left = memoryview(data)
-        while left:
-            _, ready, _ = select.select([], [process.stdin], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise TimeoutError
-            left = left[os.write(process.stdin.fileno(), left[: 1 << 16]) :]
-
-    def _receive(self, process: subprocess.Popen[bytes], size: int, deadline: float) -> bytearray:
-        assert process.stdout is not None
-        parts = bytearray()
-        while len(parts) < size:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise TimeoutError
-            part = os.read(process.stdout.fileno(), min(size - len(parts), 1 << 20))
-            if not part:
-                raise EOFError
-            parts += part
-        return parts
-
-    def _died(self, process: subprocess.Popen[bytes]) -> Unsupported:
-        code = process.wait()
-        why = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        said: list[str] = []
-        if self._errors is not None:
-            self._errors.seek(0)
-            said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        self.close()
-        last = f"; its last words: {said[-1][:200]}" if said else ""
-        return Unsupported(f"the process of backend {self.name} died {why}{last}", label="backend.C5")
+    def _begin(self) -> None:
+        """Start the process, where there is none."""
+        if not self._process.is_running:
+            self._process.start()
+            self._require_journey(self._answer(("hello",), BEGINNING + (JOURNEY if self._address else 0.0)))
 
 
 def _longest(subject: Subject, wanted: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from assay.verify.backends.catalogue import TOOLS, ToolInfo, family_of
+from assay.verify.backends.catalogue import ToolInfo, tool_of
 from assay.verify.backends.registry import BACKENDS, packages_of, registered
 from assay.verify.oracle.declarations import Accepts
 
@@ -38,7 +38,7 @@ class ListedBackend:
 
 def listed_backends() -> list[ListedBackend]:
     """All backends: ours, and those that other packages register."""
-    ours = [_ours(name, TOOLS[family_of(name)]) for name in BACKENDS]
+    ours = [_ours(name, tool_of(name)) for name in BACKENDS]
     return [*ours, *(_stranger(name) for name in sorted(registered()))]
 
 
@@ -46,6 +46,7 @@ def _ours(name: str, tool: ToolInfo) -> ListedBackend:
     freedoms = [n for n, taken in Accepts.of(tool.freedoms).by_name.items() if taken]
     version, program = tool.version, tool.missing_program()
     missing = " and ".join(tool.packages) if not version else f"the program {program}" if program else ""
+    missing = missing or tool.missing_device()
     install = tool.how if not version else ""
     return ListedBackend(name, tool.packages[0], not missing, version, tool.takes, freedoms, missing, install)
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU (specs/verify.md, "Backends")."""
+"""ONNX Runtime on the CPU, or on a GPU (specs/verify.md, "Backends")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
 from assay.verify.app.foreign import Raised
+from assay.verify.backends.gpu import require_cuda
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed, with_outputs
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
+
+CPU = "CPUExecutionProvider"
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,9 @@ class OnnxRuntime:
     name: str
     level: str = "ORT_ENABLE_ALL"
     threads: int = 0
+    provider: str = CPU
+    """Which of its execution providers; what that one has not is computed by the CPU's."""
+    accepts: Accepts = EVERYTHING_KEPT
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Make a session for the model. Invalid: not installed (backend.C1) or refused (backend.C2)."""
@@ -36,6 +43,7 @@ class OnnxRuntime:
             raise Invalid(
                 "the backend onnxruntime is not installed; pip install 'assay[judge]'", label="backend.C1"
             ) from None
+        self._require_provider(ort.get_available_providers(), "there are {0}; pip install onnxruntime-gpu in its place")
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = self.threads
@@ -47,9 +55,10 @@ class OnnxRuntime:
         data: bytes = model.SerializeToString()
         del model
         try:
-            session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            session = ort.InferenceSession(data, options, providers=list(dict.fromkeys((self.provider, CPU))))
         except Exception as wrong:  # noqa: BLE001  (told apart by its class, and raised)
             raise self._failure(wrong) from None
+        self._require_provider(session.get_providers(), "no device was found, and it took {0}")
         exotic = [v for v in (*session.get_inputs(), *session.get_outputs()) if v.type in EXOTIC]
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -63,6 +72,11 @@ class OnnxRuntime:
                 raise self._failure(wrong) from None
 
         return run
+
+    def _require_provider(self, there: Sequence[str], why: str) -> None:
+        """Invalid (backend.C1): the provider is not among these. ONNX Runtime itself would go on without a word."""
+        if self.provider != CPU:
+            require_cuda(self.name, self.provider in there, why.format(", ".join(there)))
 
     def _failure(self, wrong: Exception) -> Exception:
         """What an exception means, by its class, which is its status code. Of a node that fails while it runs nothing

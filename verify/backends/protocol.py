@@ -243,7 +243,7 @@ OUTCOMES = {
 FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refused")
 FAILED = ("backend.C10", "backend.C11")
 """Failures that are what must be, where the program itself fails."""
-ABSENT = ("backend.C1", "backend.C3")
+ABSENT = ("backend.C1", "backend.C3", "backend.C12")
 """Failures that have nothing to do with the program: there is no such backend here."""
 UNASKED = ("backend.C7", "backend.C10")
 """Faults that do not count when a backend is asked for intermediate tensors, which its users do not ask for."""

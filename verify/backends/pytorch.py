@@ -1,4 +1,6 @@
-"""PyTorch on the CPU: the graph as calls of its functions, exported by `torch.export` (specs/verify.md, "Backends")."""
+"""PyTorch on the CPU or a GPU: the graph as calls of its functions, exported by `torch.export` (specs/verify.md,
+"Backends").
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -37,6 +40,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.app.foreign import Raised
+from assay.verify.backends.gpu import CUDA, ON_CUDA, require_cuda
 from assay.verify.backends.ours import with_results
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed
 from assay.verify.backends.pytorch_programs import Compiled, original_run, torch_tensor
@@ -56,8 +60,9 @@ class Torch:
     name: str
     core: bool = False
     mode: Mode = "export"
+    device: str = "cpu"
+    accepts: Accepts = EVERYTHING_KEPT  # on the CPU no freedom of its compilers was measured
     takes_originals: ClassVar[bool] = True
-    accepts: ClassVar[Accepts] = EVERYTHING_KEPT  # no freedom of its compilers was measured
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Build and export a module of PyTorch. Invalid: not installed (backend.C1), or it cannot be said
@@ -68,7 +73,14 @@ class Torch:
             raise Invalid(
                 f"the backend {self.name} is not installed; pip install 'assay[torch]'", label="backend.C1"
             ) from None
-        if self.mode in ("compile", "aot") and shutil.which("g++") is None and shutil.which("clang++") is None:
+        if self.device == CUDA:
+            require_cuda(self.name, torch.cuda.is_available(), "PyTorch finds none, or was built without CUDA")
+        if (
+            self.mode in ("compile", "aot")
+            and self.device == "cpu"
+            and shutil.which("g++") is None
+            and shutil.which("clang++") is None
+        ):
             raise Invalid(f"the backend {self.name} needs a C++ compiler, and there is no g++", label="backend.C1")
         if subject.original:
             return self._prepared_original(torch, subject, wanted)
@@ -83,12 +95,14 @@ class Torch:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                run = original_run(torch, subject, self.name, self.core, lambda m: self._compiled(torch, m))
+                run = original_run(
+                    torch, subject, self.name, self.core, lambda m: self._compiled(torch, m), self.device
+                )
         except Exception as wrong:
             raise self._failure(wrong, cannot) from wrong
 
         def prepared(inputs: Mapping[str, Array]) -> dict[str, Array]:
-            tensors = {n: to_torch(torch, np.asarray(a)) for n, a in inputs.items()}
+            tensors = {n: to_torch(torch, np.asarray(a)).to(self.device) for n, a in inputs.items()}
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -131,12 +145,12 @@ class Torch:
             key = tuple(a.shape for a in arrays)
             bound: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
             try:
-                given = [to_torch(torch, a) for a in arrays]
+                given = [to_torch(torch, a).to(self.device) for a in arrays]
                 if key not in known:
                     sized = to_anf(module.with_(main=with_sizes(module.main, bound)))
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # of what PyTorch calls in itself
-                        made = _module(torch, TABLE, sized)
+                        made = _module(torch, TABLE, sized).to(self.device)
                         if self.mode in ("export", "aot"):
                             exported = torch.export.export(made, tuple(given))
                             made = (exported.run_decompositions() if self.core else exported).module()
@@ -145,7 +159,7 @@ class Torch:
                 # tracing raises classes of all kinds
                 raise self._failure(wrong, cannot) from wrong
             try:
-                with torch.no_grad(), warnings.catch_warnings():
+                with torch.no_grad(), self._making(torch), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     results = known[key](*given)
             except Exception as wrong:
@@ -153,6 +167,11 @@ class Torch:
             return {n: from_torch(torch, r) for n, r in zip(names, results, strict=True)}
 
         return run
+
+    def _making(self, torch: Any) -> AbstractContextManager[Any]:
+        """Where functions put tensors that they make of nothing."""
+        there: AbstractContextManager[Any] = nullcontext() if self.device == "cpu" else torch.device(self.device)
+        return there
 
     def _failure(self, wrong: Exception, otherwise: Callable[[str, BaseException], Unsupported]) -> Unsupported:
         """A crash where PyTorch says that it is one, a refusal where it says that, and `otherwise` else."""
@@ -165,6 +184,8 @@ class Torch:
 MODES: Mapping[str, Mapping[str, Any]] = {
     "torch": {}, "torch:core": {"core": True}, "torch:eager": {"mode": "eager"}, "torch:compile": {"mode": "compile"},
     "torch:aot_eager": {"mode": "aot_eager"}, "torch:aot": {"mode": "aot"},
+    "torch:cuda": {"mode": "eager", "device": CUDA, "accepts": ON_CUDA},
+    "torch:compile:cuda": {"mode": "compile", "device": CUDA, "accepts": ON_CUDA},
 }  # fmt: skip
 """The backends of PyTorch by name, and how each runs a program."""
 
@@ -202,7 +223,7 @@ def to_torch(torch: Any, array: Array) -> Any:
 def from_torch(torch: Any, x: Any) -> Array:
     """The array of a PyTorch tensor, copied; dtypes that NumPy lacks go by their bits."""
     of: DType = DTYPES[str(x.dtype).removeprefix("torch.")]
-    x = x.detach().contiguous()
+    x = x.detach().cpu().contiguous()
     if of.numpy.isbuiltin == 1:
         return np.array(x.numpy())
     bits: Array = x.view(torch.int16 if of.bits == 16 else torch.uint8).numpy()

@@ -33,6 +33,12 @@ class OriginalProgram:
         """The same program in PyTorch's core operators."""
         self.exported = self.exported.run_decompositions()
 
+    def move(self, device: str) -> None:
+        """The same program on a device: its parameters, its constants, and the tensors that it makes."""
+        from torch.export.passes import move_to_device_pass  # type: ignore[import-not-found,unused-ignore]
+
+        self.exported = move_to_device_pass(self.exported, device)
+
     def module(self) -> Any:
         """The program as a module of PyTorch."""
         return self.exported.module()
@@ -107,11 +113,13 @@ def with_no_inputs(torch: Any, archive: bytes) -> io.BytesIO:
 
 
 def original_run(
-    torch: Any, subject: Subject, name: str, core: bool, compiled: Callable[[Any], Compiled]
+    torch: Any, subject: Subject, name: str, core: bool, compiled: Callable[[Any], Compiled], device: str = "cpu"
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """A run of the program that a subject was read from: from tensors by name to results by name. What it writes to is
-    as it was before the next run."""
+    """A run of the program that a subject was read from, on a device: from tensors by name to results by name. What it
+    writes to is as it was before the next run."""
     program = OriginalProgram(torch, subject, name)
+    if device != "cpu":
+        program.move(device)
     if core:
         program.decompose()
     module = program.module()

@@ -10,7 +10,9 @@ from importlib.metadata import EntryPoint, entry_points
 from assay.semantics.errors import Invalid
 from assay.verify.app.foreign import python_object
 from assay.verify.backends.apache_tvm import Tvm
+from assay.verify.backends.catalogue import split_place
 from assay.verify.backends.functions import as_backend, loading
+from assay.verify.backends.gpu import CUDA, ON_CUDA
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.protocol import Backend
 from assay.verify.backends.reference import Reference
@@ -55,7 +57,10 @@ def _adversarial() -> Backend:
     return Adversary()
 
 
-TORCH = ("torch", "torch:core", "torch:eager", "torch:compile", "torch:aot_eager", "torch:aot")
+TORCH = (
+    "torch", "torch:core", "torch:eager", "torch:compile", "torch:aot_eager", "torch:aot", "torch:cuda",
+    "torch:compile:cuda",
+)  # fmt: skip
 
 
 def _torch(name: str) -> Backend:
@@ -75,9 +80,9 @@ def _onnx_tool(name: str) -> Backend:
 
 
 def _xla(name: str) -> Backend:
-    from assay.verify.backends.xla import Xla
+    from assay.verify.backends.xla import ON_CPU, ON_GPU, Xla
 
-    return Xla(name)
+    return Xla(name, *(ON_GPU if name.endswith(CUDA) else ON_CPU))
 
 
 def _own(name: str) -> Backend:
@@ -91,10 +96,11 @@ BACKENDS: MutableMapping[str, Backend] = BuiltIn(
         "onnxruntime": lambda: OnnxRuntime("onnxruntime"),
         "onnxruntime:none": lambda: OnnxRuntime("onnxruntime:none", "ORT_DISABLE_ALL"),
         "onnxruntime:basic": lambda: OnnxRuntime("onnxruntime:basic", "ORT_ENABLE_BASIC"),
+        "onnxruntime:cuda": lambda: OnnxRuntime("onnxruntime:cuda", provider="CUDAExecutionProvider", accepts=ON_CUDA),
         "reference": Reference,
         "adversarial": _adversarial,
         **{name: partial(_torch, name) for name in TORCH},
-        "xla": lambda: _xla("xla"),
+        **{name: partial(_xla, name) for name in ("xla", "xla:cuda")},
         "tvm": lambda: Tvm("tvm"),
         "tvm:cpu": lambda: Tvm.named("tvm:cpu", "cpu"),
         **{name: partial(_onnx_tool, name) for name in ONNX_TOOLS},
@@ -106,8 +112,9 @@ FAMILIES: dict[str, Callable[[str, str], Backend]] = {"tvm": Tvm.named}
 
 
 def of_ours(name: str) -> Backend | None:
-    """The backend of ours of that name, if it is one. Invalid (backend.C3): what stands behind the colon is not of its
-    form."""
+    """The backend of ours of that name, if it is one, here or at an address. Invalid (backend.C3): what stands behind
+    the colon is not of its form."""
+    name, _ = split_place(name)
     family, colon, variant = name.partition(":")
     if name in BACKENDS or not colon or family not in FAMILIES:
         return BACKENDS.get(name)
@@ -143,10 +150,25 @@ PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 
 def require_known(name: str) -> None:
     """Invalid (backend.C3): nothing has this name. Whether a package gives a backend, and what is at MODULE:NAME, is
-    not looked at: that would run its code."""
-    if of_ours(name) is None and not is_place(name) and name not in registered():
+    not looked at: that would run its code. Of another machine nothing is known."""
+    if split_place(name)[1]:
+        require_address(name)
+    elif of_ours(name) is None and not is_place(name) and name not in registered():
         raise Invalid(
-            f"no backend {name!r}; there are {', '.join(names())}; tvm:PASS,PASS,...; or MODULE:NAME, a Python object",
+            f"no backend {name!r}; there are {', '.join(names())}; tvm:PASS,PASS,...; or MODULE:NAME, a Python object;"
+            " each of them @tcp://HOST:8786, through a Dask scheduler there",
+            label="backend.C3",
+        )
+
+
+ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/@]+:[0-9]{1,5}/?")
+
+
+def require_address(name: str) -> None:
+    """Invalid (backend.C3): what stands behind the @ of a name is no address of a scheduler."""
+    if not ADDRESS.fullmatch(split_place(name)[1]):
+        raise Invalid(
+            f"no backend {name!r}: behind @ the address of a Dask scheduler is due, such as tcp://host:8786",
             label="backend.C3",
         )
 

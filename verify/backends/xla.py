@@ -1,6 +1,6 @@
-"""XLA on the CPU, by jaxlib: the module as StableHLO (specs/verify.md, "Backends").
+"""XLA on the CPU or a GPU, by jaxlib: the module as StableHLO (specs/verify.md, "Backends").
 
-jaxlib is called without JAX. What its Python interface keeps for JAX is in `CpuClient`.
+jaxlib is called without JAX. What its Python interface keeps for JAX is in `Client`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from assay.semantics.graph.matching import Bound
 from assay.semantics.module import Module
 from assay.semantics.types import symbols
 from assay.verify.app.foreign import Raised
+from assay.verify.backends.gpu import CUDA, ON_CUDA, xla_plugin
 from assay.verify.backends.ours import with_results
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, crashed, run_failed
 from assay.verify.oracle.declarations import Accepts
@@ -30,15 +31,16 @@ INTERNAL = ("INTERNAL", "UNKNOWN", "ABORTED", "DATA_LOSS")
 
 @dataclass(frozen=True)
 class Xla:
-    """The module, its sizes bound to those of the inputs, compiled for the host with XLA's options as they are. It
-    takes subnormal numbers for zero (`tests/verify/backends/test_xla.py` measures it).
+    """The module, its sizes bound to those of the inputs, compiled with XLA's options as they are. On the host it takes
+    subnormal numbers for zero (`tests/verify/backends/test_xla.py` measures it).
 
     Asked for more than the outputs it is compiled without fusion: fused loops compute a tensor again for each who reads
     it, with products that are added unrounded, so what is shown would not be what was used."""
 
     name: str
+    device: str = ""
+    accepts: Accepts = Accepts(flushes=True)
     takes_modules: ClassVar[bool] = True
-    accepts: ClassVar[Accepts] = Accepts(flushes=True)
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Export and compile the module, at once if its sizes are static, else at the first run of each set of sizes.
@@ -66,13 +68,19 @@ class Xla:
 
         return run
 
-    def _client(self) -> CpuClient:
+    def _client(self) -> Client:
         try:
-            return CpuClient.of_process()
+            return Client.of_process(self.device)
         except ImportError:
-            raise Invalid("the backend xla is not installed; pip install 'assay[jax]'", label="backend.C1") from None
+            raise Invalid(
+                f"the backend {self.name} is not installed; pip install 'assay[jax]'", label="backend.C1"
+            ) from None
+        except RuntimeError as wrong:  # what the plugin of a device says
+            raise Invalid(
+                f"the backend {self.name} needs a GPU with CUDA: {Raised(wrong).first_line}", label="backend.C1"
+            ) from None
 
-    def _compiled(self, client: CpuClient, module: Module, fused: bool) -> Any:
+    def _compiled(self, client: Client, module: Module, fused: bool) -> Any:
         try:
             text = export_stablehlo(module)
         except Crash:
@@ -93,24 +101,39 @@ class Xla:
         return otherwise
 
 
-class CpuClient:
-    """jaxlib's client for the host."""
+ON_CPU = "", Accepts(flushes=True)
+ON_GPU = CUDA, ON_CUDA
+"""A device, and what is declared of it. XLA's own option to flush on a GPU is off by default."""
 
-    _made: CpuClient | None = None
 
-    def __init__(self) -> None:
+class Client:
+    """jaxlib's client for the host, or for the first device of a plugin."""
+
+    _made: ClassVar[dict[str, Client]] = {}
+
+    def __init__(self, device: str = "") -> None:
         from jaxlib import _jax, xla_client
 
         self.jax, self.xla = _jax, xla_client
-        self.client = xla_client.make_cpu_client()
+        self.client = self._of_plugin(device) if device else xla_client.make_cpu_client()
         self.devices = self.client.devices()[:1]
 
     @classmethod
-    def of_process(cls) -> CpuClient:
-        """The one of this process: it holds threads. ImportError: there is no jaxlib."""
-        if cls._made is None:
-            cls._made = cls()
-        return cls._made
+    def of_process(cls, device: str = "") -> Client:
+        """The one of this process: it holds threads. ImportError: there is no jaxlib. Invalid (backend.C1) or
+        RuntimeError: there is no such device."""
+        if device not in cls._made:
+            cls._made[device] = cls(device)
+        return cls._made[device]
+
+    def _of_plugin(self, device: str) -> Any:
+        """A client for a device that a package beside jaxlib gives."""
+        xla = self.xla
+        if not xla.pjrt_plugin_loaded(device):
+            xla.load_pjrt_plugin_dynamically(device, str(xla_plugin(f"xla:{device}")))
+        if not xla.pjrt_plugin_initialized(device):
+            xla.initialize_pjrt_plugin(device)
+        return xla.make_c_api_client(device)
 
     def compile(self, text: str, fused: bool = True) -> Any:
         """The program that a StableHLO text is."""

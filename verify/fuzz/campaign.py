@@ -148,7 +148,8 @@ class Campaign:
     def run(self, workers: Workers) -> None:
         """Judge until the plan's end. KeyboardInterrupt passes through; what was done until then is kept."""
         for each in self.standings.values():
-            of = target_apart(each.target, self.plan.patience) if len(self.standings) > 1 else target(each.target)
+            apart = target_apart if len(self.standings) > 1 else target
+            of = apart(each.target, self.plan.patience)
             each.declared = each.declared or (of.undeclared if isinstance(of, BackendTarget) else ())
         waiting = self._resume()
         self.open = set(waiting)

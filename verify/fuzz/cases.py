@@ -6,7 +6,7 @@ and made simpler.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -40,6 +40,12 @@ NEEDED = {
     "named_constants": ("named constant",),
 }  # fmt: skip
 """What a feature brings into programs, by itself."""
+_LANGUAGE = (
+    "add", "clip", "floor_divide", "less", "logical_not", "maximum", "multiply", "subtract", "sum", "take",
+)  # fmt: skip
+OWN = {"functions": _LANGUAGE, "recursion": (*_LANGUAGE, "less_equal", "minimum")}
+"""The operators that a feature calls by itself. Where operators are chosen, it is used if these are among them, or if
+somebody asks for it."""
 EXPLORES = 12
 """One example of so many is made as if nothing were avoided."""
 
@@ -66,6 +72,11 @@ class Recipe:
         onnx = [name for name, _ in self.examples]
         named = {"onnx": onnx} if onnx else {}
         return {"operators": list(self.operators), "size": self.size, "switches": list(self.switches)} | named
+
+
+def fitting(switches: Iterable[str], operators: Collection[str]) -> tuple[str, ...]:
+    """The features that call no operator by themselves but these."""
+    return tuple(n for n in switches if set(OWN.get(n, ())) <= set(operators))
 
 
 @dataclass(frozen=True, eq=False)

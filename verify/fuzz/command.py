@@ -24,7 +24,7 @@ from assay.verify.app.terminal import Screen
 from assay.verify.evidence import plural
 from assay.verify.exits import Exit
 from assay.verify.fuzz.campaign import Campaign, Plan, Standing, replay_corpus, unseen
-from assay.verify.fuzz.cases import EXPORTED, SWITCHES, Recipe
+from assay.verify.fuzz.cases import EXPORTED, SWITCHES, Recipe, fitting
 from assay.verify.fuzz.cluster import Cluster
 from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.onnx_names import chosen_operators, examples_of
@@ -70,6 +70,7 @@ def recipe_of(request: FuzzRequest) -> Recipe:
     if not request.operators:
         return Recipe(chosen(None), request.size, switches)
     mine, others = chosen_operators(request.operators.split(","))
+    switches = fitting(switches, mine) if request.features is None else switches
     return Recipe(mine, request.size, switches, examples=tuple((n, examples_of(n)) for n in others))
 
 
@@ -162,6 +163,13 @@ def _kinds(done: ExampleReport) -> str:
     return ", ".join(f"{done.kinds[k]} {k}" for k in (*GOOD, *FAILURES) if done.kinds[k]) or "none yet"
 
 
+def _besides(campaign: Campaign) -> list[str]:
+    """The operators that were called, though nobody asked for them."""
+    recipe = campaign.plan.recipe
+    asked = {*recipe.names} if not recipe.examples else {*recipe.names, *campaign.done.operators}
+    return sorted(set(campaign.done.operators) - asked)
+
+
 def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:
     """A campaign as JSON: what came of one target stands beside what is said of all, of several in a list."""
     done, plan, standings = campaign.done, campaign.plan, campaign.standings.values()
@@ -171,7 +179,7 @@ def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:
         "seed": plan.seed, "holds": _holds(standings), "examples": campaign.before + campaign.judged,
         "per_second": round(campaign.rate, 1), "interrupted": interrupted,
         "operators": dict(drawn.operators.most_common()),
-        "unseen_operators": unseen(done.operators, plan.recipe.names),
+        "unseen_operators": unseen(done.operators, plan.recipe.names), "other_operators": _besides(campaign),
         "constructs": dict(drawn.constructs),
     }  # fmt: skip
 
@@ -194,6 +202,8 @@ def _show(campaign: Campaign, out: Screen, as_json: bool, interrupted: bool) -> 
     out.print(summary(campaign) + (", interrupted" if interrupted else ""))
     if missing:
         out.print(f"operators never met: {', '.join(missing)}")
+    if besides := _besides(campaign):
+        out.print(f"and, to stay inside domains or for a feature: {', '.join(besides)}")
     standings = list(campaign.standings.values())
     _counted("besides operators", standings[0].done.constructs, out)
     for standing in standings:

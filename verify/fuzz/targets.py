@@ -31,11 +31,12 @@ from assay.verify.backends import (
     subject_of_model,
     subject_of_module,
 )
+from assay.verify.backends.catalogue import split_place
 from assay.verify.backends.declared import declared_by
 from assay.verify.backends.in_process import InProcess
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.protocol import FATAL, OUTCOMES, Crashed
-from assay.verify.backends.registry import is_place, of_ours
+from assay.verify.backends.registry import is_place, of_ours, require_address
 from assay.verify.evidence import Context
 from assay.verify.fuzz.onnx_names import undeclared
 from assay.verify.oracle import Oracle, Verdict, judge_backend
@@ -219,12 +220,17 @@ def target_names() -> list[str]:
 
 def require_target(name: str) -> None:
     """Invalid (fuzz.C1): nobody of that name can be judged."""
-    if name not in OURS and of_ours(name) is None and name not in backend_names() and not is_place(name):
+    if split_place(name)[1]:
+        require_address(name)
+    elif name not in OURS and of_ours(name) is None and name not in backend_names() and not is_place(name):
         raise Invalid(f"no backend {name!r} to judge; there are {', '.join(target_names())}", label="fuzz.C1")
 
 
-def target(name: str) -> Target:
-    """The target of that name, in this process. Invalid (fuzz.C1): there is none."""
+def target(name: str, patience: float = 60.0) -> Target:
+    """The target of that name, in this process; on another machine, where its name says so, and then `patience` as of
+    `target_apart`. Invalid (fuzz.C1): there is none."""
+    if split_place(name)[1]:
+        return target_apart(name, patience)
     require_target(name)
     if name in OURS:
         return OURS[name]
@@ -252,7 +258,7 @@ def targets_of(names: Sequence[str], patience: float) -> list[Target]:
     """The targets of a campaign. One is judged in this process; of several each backend has a process of its own, so
     that none harms another."""
     if len(names) == 1:
-        return [target(names[0])]
+        return [target(names[0], patience)]
     latest = Latest()
     return [target_apart(name, patience, latest) for name in names]
 

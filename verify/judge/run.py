@@ -213,8 +213,8 @@ class JudgeRun:
         if made.outcome == "wrong":
             piece = coverage.wrong[0] if coverage is not None and coverage.wrong else None
             return replace(made, rule=self._rule(made, piece))
-        # what a standard leaves open, and factors in two parts, are further off than correct runs of ours are
-        modelled = made.outcome in ("right", "undecided") and not each.accepts.splits
+        # what a standard leaves open, and products that are shortened, are further off than correct runs of ours are
+        modelled = made.outcome in ("right", "undecided") and not each.accepts.shortens
         odd = self._implausible(each, k, far) if modelled and not self.sound_only else ""
         if odd or (made.outcome == "undecided" and isinstance(outputs, Mapping)):
             made = self._followed(each, k, made)

@@ -24,14 +24,18 @@ class Accepts:
 
     `flushes`: subnormal numbers are taken for zero, operands and results, all or none. `splits`: float32 factors of
     contractions are taken as two bfloat16 parts each, and the product of the lesser parts is left out; each product is
-    off by `SPLIT` of its magnitude, and whole numbers are no longer exact. `wider`: tensors of 16 bits may be held in
-    float32 between operators (M9.11), which every backend may do unless it is excluded; a run that is judged so
-    `holds`. `within` is how a run is judged in which something overflows within an operator
+    off by a part of its magnitude, and whole numbers are no longer exact. `tf32`: float32 factors of contractions are
+    cut or rounded to the 11 bits of TF32. `sums`: sums, of products too, of float32 or float16 elements are rounded to
+    bfloat16 at each step. What these three allow is in `assay.verify.oracle.products`. `wider`: tensors of 16 bits may
+    be held in float32 between operators (M9.11), which every backend may do unless it is excluded; a run that is
+    judged so `holds`. `within` is how a run is judged in which something overflows within an operator
     (`assay.verify.oracle.inner_overflow`).
     """
 
     flushes: bool = False
     splits: bool = False
+    tf32: bool = False
+    sums: bool = False
     wider: bool = True
     holds: bool = False
     within: Width = ""
@@ -48,6 +52,11 @@ class Accepts:
             if name not in FREEDOMS or not isinstance(is_taken, bool):
                 raise Invalid(f"it accepts {name!r}; there is {', '.join(FREEDOMS)}", label="backend.C4")
         return EVERYTHING_KEPT._with(taken)
+
+    @property
+    def shortens(self) -> bool:
+        """Whether products, or their sums, need not be those of M9."""
+        return self.splits or self.tf32 or self.sums
 
     @property
     def by_name(self) -> dict[str, bool]:
@@ -74,12 +83,10 @@ def _all_true(names: Any) -> dict[Any, bool]:
     return dict.fromkeys(names, True)
 
 
-FREEDOMS = {NAME: "wider", "flushes": "flushes", "splits": "splits"}
+FREEDOMS = {NAME: "wider", "flushes": "flushes", "splits": "splits", "tf32": "tf32", "bf16-sums": "sums"}
 """What a backend may declare by its name, and which field of `Accepts` that is."""
 RIGHTS = tuple(FREEDOMS)
 """What may be excluded."""
-SPLIT = 3 * 2.0**-16
-"""What two parts leave out of each factor, and the product of the lesser parts: each at most 2**-16."""
 EVERYTHING_KEPT = Accepts()
 
 

@@ -230,7 +230,7 @@ class Expected:
             return TensorFinding(name, BITWISE)
         _, by = self.walk.makers.get(id(allowed), (None, None))
         finding = judge_result(name, by, allowed, got, self.accepts, self.flushing)
-        if finding.layer in (BITWISE, INTEGERS) or finding.wrong or self.accepts.splits:
+        if finding.layer in (BITWISE, INTEGERS) or finding.wrong or self.accepts.shortens:
             return finding
         only = _at(self.module, self.exact, path)
         if isinstance(only, ScaledIntegers) and not only.lost:

@@ -12,13 +12,13 @@ import numpy as np
 from assay.interp import graph
 from assay.interp.values import Value
 from assay.semantics.bounds import Bounded
-from assay.semantics.dtypes import FLOAT32, dtype
+from assay.semantics.dtypes import dtype
 from assay.semantics.graph import Call, CallTIR, Expr, Let, TupleGetItem, Var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.oracle.claims import call_title, meant
-from assay.verify.oracle.declarations import EVERYTHING_KEPT, SPLIT, Accepts, open_subnormals
+from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts, open_subnormals
 from assay.verify.oracle.dot import TERMS
 from assay.verify.oracle.excess_precision import Kept, own
 from assay.verify.oracle.findings import Applied, TensorFinding
@@ -26,6 +26,7 @@ from assay.verify.oracle.follows import Follows, mixes
 from assay.verify.oracle.inner_overflow import Inside
 from assay.verify.oracle.layers import DECIDES, excused, judge_result
 from assay.verify.oracle.left_open import Silence, closed
+from assay.verify.oracle.products import loosened
 from assay.verify.oracle.scaled_integers import MOVES
 from assay.verify.oracle.signs import carried_over, marked
 
@@ -109,8 +110,7 @@ class BoundedRun:
         result = self.kept.apply(op, given, used, ordinary) if self.accepts.holds else ordinary(*used)
         if self.flushing and (op is None or op.family not in MOVES):
             result = self.opened(op, given, args, result)
-        if self.accepts.splits and op is not None and op.family == "contraction" and isinstance(result, Bounded):
-            result = self.split(op, given, args, result)
+        result = loosened(self.accepts, op, given, args, result)
         result, within = self.inside.made(node, op, given, used, result)
         by = Applied(op, given, args, call_title(node))
         judged = self.where.get(id(node), [])
@@ -160,14 +160,6 @@ class BoundedRun:
     def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> TensorFinding:
         """The verdict on a given tensor."""
         return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
-
-    def split(self, op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], result: Bounded) -> Bounded:
-        """What factors taken as two bfloat16 parts may be off by."""
-        if result.of is not FLOAT32:
-            return result
-        sizes = [np.abs(a.value) + a.radius if isinstance(a, Bounded) else np.abs(a.astype(np.float64)) for a in args]
-        off = SPLIT * np.asarray(op.value(attrs, *sizes))
-        return Bounded(result.value, np.where(np.isfinite(result.value), result.radius + off, result.radius), result.of)
 
     def opened(self, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value) -> Value:
         """Results that may be flushed, and what flushing within the operator adds."""

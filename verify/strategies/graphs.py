@@ -189,7 +189,7 @@ class Maker(Language):
             and first is not None
             and first.dtype.is_float
             and self.features.sharing
-            and self.features.avoided.isdisjoint(("equal", "where", "clip"))
+            and self.has("equal", "where", "clip")
             and self.pick(2)
         ):
             return self.to_integer(x, first)
@@ -283,8 +283,13 @@ class Maker(Language):
         return self.add(constant(data))
 
     def least_tensor(self, of: TensorType) -> Expr:
-        """A new tensor of a static type where constants are allowed."""
-        return self.fresh(of) if of.is_static and self.has_weights else super().least_tensor(of)
+        """A new tensor of a static type where constants are allowed; an input where nothing may make one."""
+        if of.is_static and self.has_weights:
+            return self.fresh(of)
+        chosen = self.features.operators
+        if chosen and "full" not in chosen and all(isinstance(d, int) or d in self.sizes for d in of.shape):
+            return self.parameter(of)
+        return super().least_tensor(of)
 
     def least(self, kind: str) -> Expr:
         """The smallest expression of a kind; without the language's constructs a bool is a new tensor."""
@@ -310,9 +315,13 @@ class Maker(Language):
         if self.features.language or kind in self.types:
             return super().ways(kind)
         assert kind == "B"
-        if "logical_not" in self.features.avoided:
+        if not self.has("logical_not"):
             return [lambda: self.old("B")]
         return [lambda: self.old("B"), lambda: self.add(call("logical_not", self.some("B")))]
+
+    def has(self, *names: str) -> bool:
+        """Whether these operators may be called, and none of them is avoided."""
+        return {*names} <= {*self.features.operators} and self.features.avoided.isdisjoint(names)
 
     def to_integer(self, x: Expr, of: TensorType) -> Expr:
         """A cast to integers of numbers that fit."""

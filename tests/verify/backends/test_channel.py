@@ -94,16 +94,16 @@ def test_answers_that_are_none(sent: str, tmp_path: Path, monkeypatch: pytest.Mo
     make, says = SENT[sent]
     (tmp_path / "payload").write_bytes(make(tmp_path / "trace"))
 
-    def start(self: Isolated) -> subprocess.Popen[bytes]:
+    def begin(self: Isolated) -> None:
         command = ["sh", "-c", 'cat "$0"; exec cat >/dev/null', str(tmp_path / "payload")]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        return self._process
+        pipes = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self._process._process = pipes
 
-    monkeypatch.setattr(Isolated, "_running", start)
+    monkeypatch.setattr(Isolated, "_begin", begin)
     with Isolated("hostile") as there:
         outcome = attempt(there, subject_of_model(small_cnn()), ["y"], {})
         assert isinstance(outcome, Died) and "answers what is no answer: " in outcome.reason and says in outcome.reason
-        assert there._process is None, "it is ended"
+        assert not there._process.is_running, "it is ended"
         with pytest.raises(Unsupported, match=r"answers what is no answer: .*backend\.C9"):
             there.prepare(subject_of_model(small_cnn()), ["y"])({})
     assert not (tmp_path / "trace").exists()

@@ -216,7 +216,7 @@ NONE_THERE = {
     "by_place:number": "by_place:number is a int; an object with `name` and `prepare(subject, wanted)`, or a function",
     "by_place:zilch": "module 'by_place' has no attribute 'zilch'",
     "by_place:Unnamed": "does not load: KeyError: 'name'",
-    "by_place:Misspelt": "the backend whole: it accepts 'flush'; there is kept-wider, flushes, splits",
+    "by_place:Misspelt": "the backend whole: it accepts 'flush'; there is kept-wider, flushes, splits, tf32, bf16-sums",
     "nowhere:run": "No module named 'nowhere'",
 }
 

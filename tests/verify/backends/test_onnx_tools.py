@@ -21,7 +21,7 @@ from onnx.reference import ReferenceEvaluator
 
 from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.backends import Died, Refused, attempt, backend, subject_of_model
-from assay.verify.backends.catalogue import TOOLS, ToolInfo, family_of
+from assay.verify.backends.catalogue import TOOLS, ToolInfo, family_of, tool_of
 from assay.verify.backends.listing import listed_backends
 from assay.verify.backends.onnx_runners import _from_tinygrad
 from assay.verify.backends.onnx_tools import OnnxTool, Run, heard, signed_as, telling, with_inputs, without_loss
@@ -229,7 +229,7 @@ def test_a_program_that_a_tool_needs(planted: Callable[..., OnnxTool], monkeypat
 def test_every_backend_of_ours_is_in_the_catalogue() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     for name in BACKENDS:
-        tool = TOOLS[family_of(name)]
+        tool = tool_of(name)
         assert not tool.extra or all(any(d.startswith(p) for d in extras[tool.extra]) for p in tool.packages), name
         assert Accepts.of(getattr(BACKENDS[name], "accepts", None)) == Accepts.of(tool.freedoms), name
     assert TOOLS.keys() == {family_of(name) for name in BACKENDS} and {*ONNX_TOOLS} <= {*BACKENDS}

@@ -196,7 +196,7 @@ def test_freedoms_by_name() -> None:
         assert Accepts.of(accepts.by_name) == accepts and Accepts.of(accepts) is accepts
     assert Accepts.of(["flushes"]).excluding(["flushes", "kept-wider"]) == Accepts(wider=False)
     for odd, words in (
-        (["fluhses"], "it accepts 'fluhses'; there is kept-wider, flushes, splits"),
+        (["fluhses"], "it accepts 'fluhses'; there is kept-wider, flushes, splits, tf32, bf16-sums"),
         (3, "a int; names"),
     ):
         with pytest.raises(Invalid, match=rf"{words}.*\[backend\.C4\]"):

@@ -22,7 +22,7 @@ from assay.semantics.types import TensorType
 from assay.verify.backends import subject_of_module
 from assay.verify.backends.child import answer_of
 from assay.verify.backends.protocol import UnreadSubject
-from assay.verify.backends.xla import CpuClient, Xla
+from assay.verify.backends.xla import Client, Xla
 from tests.lower.frontends.stablehlo.test_stablehlo_programs import PROGRAMS
 from tests.verify.app.test_cli import assay
 
@@ -36,10 +36,10 @@ def two_steps() -> Module:
 
 
 def test_without_jaxlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> CpuClient:
+    def missing(device: str) -> Client:
         raise ImportError
 
-    monkeypatch.setattr(CpuClient, "of_process", missing)
+    monkeypatch.setattr(Client, "of_process", missing)
     with pytest.raises(Invalid, match=r"pip install 'assay\[jax\]'") as caught:
         Xla("xla").prepare(subject_of_module(two_steps()), ["output_0"])
     assert caught.value.label == "backend.C1"
@@ -69,7 +69,7 @@ class _Failing:
 
 @pytest.mark.parametrize(("message", "label"), [("UNIMPLEMENTED: no", "backend.C2"), ("INTERNAL: oh", "backend.C10")])
 def test_what_xla_raises_is_a_refusal_or_a_crash(message: str, label: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CpuClient, "of_process", lambda: _Failing(message))
+    monkeypatch.setattr(Client, "of_process", lambda device: _Failing(message))
     with pytest.raises(Unsupported) as caught:
         Xla("xla").prepare(subject_of_module(two_steps()), ["output_0"])
     assert caught.value.label == label and answer_of(caught.value)[0] in ("invalid", "crashed")

@@ -14,11 +14,12 @@ import onnx
 import pytest
 
 from assay.semantics.errors import Invalid
+from assay.semantics.ops import OPERATORS
 from assay.verify.app.cli import main
 from assay.verify.backends import Subject
 from assay.verify.fuzz import targets
 from assay.verify.fuzz.campaign import Campaign, Plan, replay_corpus
-from assay.verify.fuzz.cases import Recipe, again, campaign_example
+from assay.verify.fuzz.cases import EXPORTED, OWN, SWITCHES, Recipe, again, campaign_example, fitting
 from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.onnx_names import (
     OnnxExample,
@@ -187,6 +188,29 @@ def test_an_operator_that_none_of_ours_is() -> None:
     campaign = Campaign(Plan(("numpy",), recipe, examples=12), None)
     campaign.run(Here())
     assert campaign.done.operators == {"ConvTranspose": 12} and campaign.done.kinds["right"] > 5
+
+
+def test_nothing_is_called_that_was_not_given(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Features that call operators of their own are left out, but where they are asked for: then these are named."""
+    given = chosen_operators("Transpose,Relu,Add,Mul".split(","))[0]
+    recipe = Recipe(given, 10, fitting(EXPORTED, given))
+    assert recipe.switches == ("branches", "names", "symbolic", "named_constants")
+    called = {n for number in range(150) for n in campaign_example(recipe, 0, number).operators}
+    assert called == {*given}
+    assert fitting(SWITCHES, OPERATORS) == SWITCHES
+    for feature, own in OWN.items():
+        asked = Recipe(given, 20, (feature,))
+        called = {n for number in range(150) for n in campaign_example(asked, 0, number).operators}
+        assert called - {*given} <= {*own}, "the table names all"
+        assert called - {*given}, "the planted fault: it would be called"
+    command = ["assay", "fuzz", "--backend", "values", "--examples", "6", "--jobs", "1", "--ops", "Relu,Add"]
+    for more, said in (([], False), (["--features", "functions"], True)):
+        monkeypatch.setattr(sys, "argv", [*command, *more])
+        with pytest.raises(SystemExit):
+            main()
+        assert ("and, to stay inside domains or for a feature: clip, " in capsys.readouterr().out) == said
 
 
 def test_the_command_takes_both(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

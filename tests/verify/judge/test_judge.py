@@ -125,13 +125,14 @@ def test_the_process_of_a_backend_ends_with_the_command(ends: str, monkeypatch: 
     """And its pipes are closed: else it is for the garbage collector, which closes them in any order."""
     monkeypatch.delattr(Isolated, "__del__")
     started: list[Isolated] = []
-    start = Isolated._started
+    begin = Isolated._begin
 
-    def kept(who: Isolated) -> Any:
-        started.append(who)
-        return start(who)
+    def kept(who: Isolated) -> None:
+        if not who._process.is_running:
+            started.append(who)
+        begin(who)
 
-    monkeypatch.setattr(Isolated, "_started", kept)
+    monkeypatch.setattr(Isolated, "_begin", kept)
 
     def stop(verdict: BackendVerdict) -> None:
         raise KeyboardInterrupt
@@ -146,7 +147,7 @@ def test_the_process_of_a_backend_ends_with_the_command(ends: str, monkeypatch: 
         else:
             assert judge(row_norm(1e-5), "numpy", kinds=["random"]).holds
         (who,) = started
-        assert who._process is None and who._errors is None
+        assert who._process._process is None and who._process._errors is None
         del who, started[:]
         gc.collect()
     assert not said, [str(w.message) for w in said]

@@ -20,3 +20,4 @@ def backends(as_json: AsJson = False) -> None:
     out, width = Screen(), max(len(row.name) for row in rows)
     for row in rows:
         out.print(f"{row.name:{width}}  {row.line()}")
+    out.print("each of them on another machine: NAME@tcp://HOST:8786, through a Dask worker there (extra cluster)")

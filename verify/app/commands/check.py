@@ -64,7 +64,7 @@ def check(
             metavar="RIGHT",
             help=(
                 "a right that nobody who is judged has: kept-wider, to hold tensors of 16 bits in float32 between"
-                " operators; or flushes or splits, which a backend may declare"
+                " operators; or flushes, splits, tf32 or bf16-sums, which a backend may declare"
             ),
         ),
     ] = [],

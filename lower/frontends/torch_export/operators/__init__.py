@@ -67,7 +67,6 @@ UNREAD: Mapping[tuple[str, ...], str] = {
     ("resize", "resize_", "set_", "_to_sparse", "to_sparse", "sparse_mask", "sym_stride", "sym_storage_offset",
      "sym_is_contiguous"): "how a tensor lies in memory, or sparse tensors",
     ("masked_scatter",): "not composed yet",
-    ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"): "its weights have no bound yet",
 }  # fmt: skip
 """Operators that are not read, and why."""
 

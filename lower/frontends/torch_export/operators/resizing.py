@@ -1,17 +1,22 @@
 """Resizing of ATen (specs/lower.md, "torch.export").
 
 PyTorch: torch.nn.functional.interpolate. Places are computed as ATen does it, in float32
-(aten/src/ATen/native/UpSample.h), from sizes that are known.
+(aten/src/ATen/native/UpSample.h), from sizes that are known. Weights are those of float64; what ATen's own coordinates
+are off by is in the bound of `take`, as for ONNX's Resize.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from assay.lower.frontends.torch_export.node import AtenNode, AtenRule, aten_type
-from assay.semantics.dtypes import INT64
+from assay.semantics.composed.coordinates import NEAR
+from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64
 from assay.semantics.graph import Expr
 
+Array = np.ndarray[Any, Any]
 F = np.float32
 
 
@@ -49,7 +54,49 @@ def nearest(rank: int, exact: bool) -> AtenRule:
     return rule
 
 
+def coordinates(size: int, to: int, factor: float | None, align: bool) -> Array:
+    """The coordinate of each result, in float64: with `align` the ends meet, else the edges of the elements do."""
+    at = np.arange(to, dtype=np.float64)
+    if align:
+        return at * ((size - 1) / (to - 1) if to > 1 else 0.0)
+    step = 1.0 / factor if factor is not None and factor > 0 else size / to
+    return np.asarray(np.maximum((at + 0.5) * step - 0.5, 0.0))
+
+
+def interpolated(rank: int) -> AtenRule:
+    """The weighted sum of the elements below and above each coordinate, one axis after another."""
+
+    def rule(node: AtenNode) -> Expr:
+        x = node.tensor("input" if "input" in node.args else "self")
+        of = aten_type(x).dtype
+        if of not in (FLOAT32, FLOAT64):
+            raise node.unsupported(f"weights in {of}")
+        align = node.flag("align_corners")
+        for a, (size, to, factor) in enumerate(zip(*targets(node, rank), strict=True)):
+            # along an axis that keeps its size ATen adds each element and no part of itself
+            at = np.arange(to, dtype=np.float64) if size == to else coordinates(size, to, factor, align)
+            low = np.minimum(np.floor(at), size - 1)
+            above = low if size == to else np.minimum(low + 1, size - 1)
+            places = np.stack([low, above], 1).astype(np.int64)
+            share = np.clip(at - low, 0.0, 1.0)
+            weights = np.stack([1 - share, share], 1).astype(of.numpy).reshape(to, 2, *(1,) * (rank - 1 - a))
+            parts = node.call("take", x, node.constant(places, INT64), axis=a + 2, near=0.0 if size == to else NEAR)
+            x = node.call(
+                "sum", node.call("multiply", parts, node.constant(weights, of)), axis=(a + 3,), keepdims=False
+            )
+        return x
+
+    return rule
+
+
 TABLE: dict[str, AtenRule] = {
     **{f"upsample_nearest{r}d": nearest(r, exact=False) for r in (1, 2, 3)},
+    **dict(
+        zip(
+            ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"),
+            map(interpolated, (1, 2, 3)),
+            strict=True,
+        )
+    ),
     **{f"_upsample_nearest_exact{r}d": nearest(r, exact=True) for r in (1, 2, 3)},
 }

@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,21 @@ import numpy as np
 import pytest
 
 import assay as assay_api
+from assay.interp.graph import run
+from assay.lower.frontends.stablehlo.build import HloBuilder
 from assay.lower.frontends.torch_export import parse_torch_export, plain_program, with_buffers
+from assay.lower.frontends.torch_export.node import AtenNode
 from assay.lower.frontends.torch_export.operators import ATEN, UNREAD, rule_of
 from assay.lower.frontends.torch_export.promotion import promoted
 from assay.lower.frontends.torch_export.sizes import Sizes
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import AssayError, Invalid, Unsupported
-from assay.semantics.graph import Expr, var
+from assay.semantics.graph import Expr, function, let, var
+from assay.semantics.module import Module
 from assay.semantics.types import TensorType
 from assay.verify.backends.ours import Numpy
 from assay.verify.backends.protocol import Prepared, Subject
+from assay.verify.oracle import Oracle
 from tests.verify.app.test_cli import assay
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -283,6 +289,34 @@ def test_an_object_that_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Invalid) as wrong:
         assay_api.load(Pretender())
     assert wrong.value.label == "torch_export.C9"
+
+
+def resized(align: bool, to: int, of: str = "float32", factor: float | None = None) -> Module:
+    """Three elements resized by ATen's upsample_linear1d."""
+    x, builder = var("x", TensorType((1, 1, 3), DTYPES[of])), HloBuilder()
+    args = {"self": x, "output_size": [to], "align_corners": align, "scales": factor}
+    body = ATEN["upsample_linear1d"](AtenNode(builder, "upsample_linear1d", "default", args))
+    assert isinstance(body, Expr)
+    for name, value in reversed(builder.scope.bindings):
+        body = let(name, value, body)
+    return Module({"main": replace(function([x], body), attrs={"outputs": ("y",)})})
+
+
+def test_linear_resizing_by_hand() -> None:
+    """Coordinates (i + 1/2) 3/5 - 1/2, or i/2 where the ends meet; a factor that is given counts; an axis that keeps
+    its size is added to no part of itself. The planted fault is the other alignment."""
+    x = np.array([[[1, 3, 2]]], np.float32)
+    edges, ends = np.float32([[[1, 1.8, 3, 2.4, 2]]]), np.float32([[[1, 2, 3, 2.5, 2]]])
+    for align, right, wrong in ((False, edges, ends), (True, ends, edges)):
+        oracle = Oracle(resized(align, 5))
+        assert oracle.judge({"x": x}, {"y": right}).outcome == "right"
+        assert oracle.judge({"x": x}, {"y": wrong}).outcome == "wrong"
+    by_two = np.float32([[[1, 1.5, 2.5, 2.75, 2.25]]])
+    assert Oracle(resized(False, 5, factor=2.0)).judge({"x": x}, {"y": by_two}).outcome == "right"
+    (same,) = run(resized(False, 3), {"x": np.array([[[1, np.inf, 2]]], np.float32)}).values()
+    assert np.isnan(same[0, 0, 1]) and same[0, 0, [0, 2]].tolist() == [1, 2]  # as ATen: inf + 0 inf
+    with pytest.raises(Unsupported, match="weights in float16"):
+        resized(False, 5, "float16")
 
 
 # --- tables -------------------------------------------------------------------------------------------------------

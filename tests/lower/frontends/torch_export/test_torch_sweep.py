@@ -49,3 +49,29 @@ def test_of_two_tensors(name: str) -> None:
             assert judged(getattr(torch, name), a, torch.full_like(a, b)) in ("right", "open", "undecided")
         elif math.isfinite(b) and b:
             assert judged(getattr(torch, name), a[:10], torch.full((10,), b)) in ("right", "open", "undecided")
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "shape", "size"),
+    [("linear", (1, 2, 5), 13), ("linear", (1, 2, 5), 3), ("linear", (1, 2, 5), 5), ("bilinear", (1, 2, 4, 5), (7, 3)),
+     ("bilinear", (2, 1, 4, 5), (4, 9)), ("trilinear", (1, 2, 2, 3, 4), (3, 7, 2))],
+)  # fmt: skip
+def test_linear_resizing(mode: str, shape: tuple[int, ...], size: Any, align: bool) -> None:
+    torch = pytest.importorskip("torch")
+    interpolate = torch.nn.functional.interpolate
+
+    def resized(x: Any) -> Any:
+        return interpolate(x, size=size, mode=mode, align_corners=align)
+
+    assert judged(resized, torch.randn(shape)) == "right"
+
+
+def test_linear_resizing_by_factors() -> None:
+    torch = pytest.importorskip("torch")
+    interpolate = torch.nn.functional.interpolate
+    for factor in ((1.7, 2.0), (0.7, 2.5)):
+        assert (
+            judged(lambda x, f=factor: interpolate(x, scale_factor=f, mode="bilinear"), torch.randn(1, 2, 4, 5))
+            == "right"
+        )
