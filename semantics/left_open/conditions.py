@@ -82,7 +82,7 @@ def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
 
     # the extreme of the numbers, and the other one, which is an extreme of what is mirrored
     one, other = of_numbers(x), -of_numbers(-x)
-    none = np.isinf(one) & np.isinf(other) & (np.signbit(one) != np.signbit(other))
+    none = (one == begin) & (other == -begin)  # both as they begin; of both infinities they are the other way round
     one, other = np.where(none, begin, one).astype(x.dtype), np.where(none, lowest, other).astype(x.dtype)
     starts = np.asarray([begin, lowest]).astype(x.dtype)
     where = np.isnan(np.asarray(u.results[0]))

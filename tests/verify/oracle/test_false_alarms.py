@@ -203,3 +203,30 @@ def test_what_a_backend_may_flush_is_not_what_is_wrong() -> None:
     x, h = np.array([2e-38], np.float32), np.array([0.25], np.float32)
     verdict = judge_backend(subject_of_model(model), Flushes(), {"x": x, "h": h}, others=False)
     assert verdict.outcome == "wrong" and (verdict.culprit or "").startswith("Neg"), str(verdict)
+
+
+@pytest.mark.parametrize(
+    ("operator", "given", "expected"),
+    [
+        ("ReduceMax", np.inf, "open"), ("ReduceMax", -np.inf, "open"), ("ReduceMax", 2, "open"),
+        ("ReduceMax", 3, "wrong"),
+        ("ReduceMin", -np.inf, "open"), ("ReduceMin", np.inf, "open"), ("ReduceMin", -3, "wrong"),
+        ("MaxPool", np.inf, "open"), ("MaxPool", 3, "wrong"),
+    ],
+)  # fmt: skip
+def test_a_maximum_over_nan_and_both_infinities_is_one_of_them(operator: str, given: float, expected: str) -> None:
+    """That the greatest number is infinite, and the least one too, is not that there are none."""
+    node = {"MaxPool": "MaxPool<kernel_shape = [4]>"}.get(operator, f"{operator}<axes = [2]>")
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 13]> g (float[1,1,4] x) => (float[1,1,1] y) {{ y = {node}(x) }}'
+    )
+
+    class One:
+        name = "one"
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda inputs: {"y": np.full((1, 1, 1), given, np.float32)}
+
+    x = np.array([[[2, np.nan, np.inf, -np.inf]]], np.float32)
+    verdict = judge_backend(subject_of_model(model), One(), {"x": x}, others=False)
+    assert verdict.outcome == expected, str(verdict)
