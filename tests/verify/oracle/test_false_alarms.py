@@ -230,3 +230,43 @@ def test_a_maximum_over_nan_and_both_infinities_is_one_of_them(operator: str, gi
     x = np.array([[[2, np.nan, np.inf, -np.inf]]], np.float32)
     verdict = judge_backend(subject_of_model(model), One(), {"x": x}, others=False)
     assert verdict.outcome == expected, str(verdict)
+
+
+def _normed(by: str, x: Any, scale: Any, b: Any, mean: Any, var: Any) -> Any:
+    deviation = np.sqrt(var + np.float32(0.5))
+    match by:
+        case "the printed formula":
+            return (x - mean) / deviation * scale + b
+        case "folded":
+            by_one = scale / deviation
+            return x * by_one + (b - mean * by_one)
+        case _:
+            return scale * (x - mean) / deviation + b
+
+
+@pytest.mark.parametrize("by", ["the printed formula", "folded", "the product first"])
+@pytest.mark.parametrize(
+    "numbers", [(3.4e38, 0.5, 1, 0, 0), (1, -np.inf, -np.inf, -np.inf, 0), (-1, 2, 1, -np.inf, 0), (2, 3, 4, 5, 6)]
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_batch_norm_overflows_by_one_formula_and_not_by_another(by: str, numbers: tuple[float, ...]) -> None:
+    """ONNX prints the quotient first; what is folded is x * s + t, and infinite weights may make that no number."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 15]> g (float[1,1] x, float[1] s, float[1] b, float[1] m, float[1] v)'
+        " => (float[1,1] y) { y = BatchNormalization<epsilon = 0.5>(x, s, b, m, v) }"
+    )
+    x, *rest = (np.array([n], np.float32) for n in numbers)
+    inputs = {"x": x.reshape(1, 1), **dict(zip("sbmv", rest, strict=True))}
+
+    class By:
+        name, off = "by", 0.0
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda given: {"y": _normed(by, *given.values()) + np.float32(self.off)}
+
+    subject = subject_of_model(model)
+    assert judge_backend(subject, By(), inputs, others=False).outcome in ("right", "undecided")
+    wrong = By()
+    wrong.off = 1.0
+    if numbers[0] == 2:
+        assert judge_backend(subject, wrong, inputs, others=False).outcome == "wrong"
