@@ -246,7 +246,7 @@ def _normed(by: str, x: Any, scale: Any, b: Any, mean: Any, var: Any) -> Any:
 
 @pytest.mark.parametrize("by", ["the printed formula", "folded", "the product first"])
 @pytest.mark.parametrize(
-    "numbers", [(3.4e38, 0.5, 1, 0, 0), (1, -np.inf, -np.inf, -np.inf, 0), (-1, 2, 1, -np.inf, 0), (2, 3, 4, 5, 6)]
+    "numbers", [(3.4e38, 0.5, 1, 0, 0), (-1, -np.inf, -np.inf, -np.inf, 0), (-1, 2, 1, -np.inf, 0), (2, 3, 4, 5, 6)]
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_batch_norm_overflows_by_one_formula_and_not_by_another(by: str, numbers: tuple[float, ...]) -> None:
