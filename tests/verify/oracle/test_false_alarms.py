@@ -270,3 +270,26 @@ def test_a_batch_norm_overflows_by_one_formula_and_not_by_another(by: str, numbe
     wrong.off = 1.0
     if numbers[0] == 2:
         assert judge_backend(subject, wrong, inputs, others=False).outcome == "wrong"
+
+
+@pytest.mark.parametrize(("off", "expected"), [(0, "open"), (1, "open"), (1000, "wrong"), (-1000, "wrong")])
+@pytest.mark.parametrize(
+    "body", ["y = Min(a, b)", "y = Clip(b, a, h)", "e = Expand(a, s) c = Concat<axis = 1>(e, b) y = ReduceMin(c)"]
+)
+def test_an_operand_that_stands_beside_nan_may_be_off_too(body: str, off: int, expected: str) -> None:
+    """What an Exp gives is known to some ulps, so what comes out in place of NaN is."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float x, float[1,1] z) => (float[1,1] y)'
+        f" <int64[2] s = {{1, 1}}, float h = {{1.5}}> {{ a = Exp(x) b = Acosh(z) {body} }}"
+    )
+
+    class One:
+        name = "one"
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            a = np.exp(np.float32(0.3))
+            return lambda inputs: {"y": np.full((1, 1), a + np.spacing(a) * off, np.float32)}
+
+    inputs = {"x": np.array(0.3, np.float32), "z": np.full((1, 1), -2, np.float32)}
+    verdict = judge_backend(subject_of_model(model), One(), inputs, others=False)
+    assert verdict.outcome == expected, str(verdict)
