@@ -121,14 +121,8 @@ def nan_in_scatter(u: OperatorUse) -> Iterator[Opening]:
         plain = [np.where(np.isnan(a), infinite, a).astype(a.dtype) for a in (x, updates)]
         return np.asarray(value({**u.attrs, "reduction": reduction}, plain[0], indices, plain[1]))
 
-    yield Opening(
-        np.isnan(u.results[0]),
-        of("min", np.inf),
-        of("max", -np.inf),
-        nan=True,
-        only=_element_of(u, x, updates),
-        is_taken=True,
-    )
+    low, high = of("min", np.inf) - u.slack, of("max", -np.inf) + u.slack
+    yield Opening(np.isnan(u.results[0]), low, high, nan=True, only=_element_of(u, x, updates))
 
 
 def updates_that_meet(u: OperatorUse) -> Iterator[Opening]:
