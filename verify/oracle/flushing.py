@@ -59,8 +59,20 @@ def of_zeros(by: Applied, index: int) -> Any:
     operands = [Bounded.exact(flushed(a)) if of else a for a, of in zip(known, floats, strict=True)]
     with np.errstate(all="ignore"):
         made = by.op.value(by.attrs, *operands)
-    made = made[index] if isinstance(made, tuple) else made
-    return open_subnormals(_bounded(made))
+    made = open_subnormals(_bounded(made[index] if isinstance(made, tuple) else made))
+    if by.op.name not in COMPARE:
+        return made
+    # it compares zeros, and gives what stands there
+    low, high = made.interval()
+    small = [np.where(is_subnormal(a), a, a.dtype.type(0)).astype(np.float64) for a in known]
+    zero = (low <= 0) & (high >= 0)
+    low, high = (np.where(zero, f.reduce([e, *small]), e) for f, e in ((np.minimum, low), (np.maximum, high)))
+    middle = low / 2 + high / 2
+    return Bounded(np.where(zero, middle, made.value), np.where(zero, high - middle, made.radius), made.of)
+
+
+COMPARE = frozenset({"maximum", "minimum", "clip", "nn.relu"})
+"""Operators that give an operand by comparing."""
 
 
 def with_zeros(
