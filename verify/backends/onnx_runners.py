@@ -58,7 +58,7 @@ def _from_openvino(tensor: Any) -> Array:
     return array
 
 
-_OPENVINO_NARROW = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
+_OPENVINO_NARROW = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e8m0": "float8_e8m0fnu"}
 """OpenVINO's names of floats that NumPy lacks, with ours."""
 
 

@@ -186,9 +186,10 @@ def test_element_types_that_numpy_has_not_come_back_from_openvino() -> None:
         ("bf16", "bfloat16", np.float16),
         ("f8e4m3", "float8_e4m3fn", np.uint8),
         ("f8e5m2", "float8_e5m2", np.int8),
+        ("f8e8m0", "float8_e8m0fnu", np.uint8),
         ("f16", "float16", None),
     ):
-        wanted = np.array([1.5, -2]).astype(DTYPES[kind].numpy)
+        wanted = np.array([1, 2]).astype(DTYPES[kind].numpy)
         element = SimpleNamespace(get_type_name=lambda name=name: name, bitwidth=8 * wanted.itemsize)
         found = _from_openvino(
             SimpleNamespace(data=wanted if bits is None else wanted.view(bits), element_type=element)
