@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def of_zeros(by: Applied, index: int) -> Any:
     low, high = made.interval()
     small = [np.where(is_subnormal(a), a, a.dtype.type(0)).astype(np.float64) for a in known]
     zero = (low <= 0) & (high >= 0)
-    low, high = (np.where(zero, f.reduce([e, *small]), e) for f, e in ((np.minimum, low), (np.maximum, high)))
+    low, high = (np.where(zero, reduce(f, small, e), e) for f, e in ((np.minimum, low), (np.maximum, high)))
     middle = low / 2 + high / 2
     return Bounded(np.where(zero, middle, made.value), np.where(zero, high - middle, made.radius), made.of)
 
