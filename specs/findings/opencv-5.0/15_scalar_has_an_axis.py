@@ -1,7 +1,7 @@
-"""ReduceSum to a scalar has an axis.
+"""Det of one matrix has an axis.
 
-ReduceSum: 'If `keepdims` equals 0, then the resulting tensor has the reduced dimension pruned'. Of one axis none is
-left. Det and ReduceMax do the same.
+Det: 'When the input is 2-D, the output is a scalar(shape is empty: `[]`)'. ReduceMax and ReduceSum of one element do
+the same.
 """
 
 import numpy as np
@@ -9,12 +9,12 @@ import onnx.parser
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
-g (float[2] x) => (float y) {
-    y = ReduceSum <keepdims = 0> (x)
+g (float[2,2] x) => (float y) {
+    y = Det(x)
 }
 """
-INPUTS = {"x": np.array([1, 2], np.float32)}
-RIGHT = np.array(3, np.float32)
+INPUTS = {"x": np.array([[2, 0], [0, 1]], np.float32)}
+RIGHT = np.array(2, np.float32)
 WITHIN = 0.0
 """It is exact."""
 
