@@ -28,7 +28,7 @@ def _element_of(u: OperatorUse, *operands: Array) -> Callable[[Array, Fields], F
         x = got.astype(np.float64)
         behind = np.searchsorted(every, x).clip(0, len(every) - 1)
         near = [every[behind], every[np.maximum(behind - 1, 0)]]
-        return np.isnan(x) | np.any([_is_near(x, e, u.slack) for e in near], axis=0)
+        return np.asarray(np.isnan(x) | np.any([_is_near(x, e, u.slack) for e in near], axis=0))
 
     return only
 
@@ -55,7 +55,7 @@ def _one_of(u: OperatorUse, numbers: Sequence[Array], shape: tuple[int, ...]) ->
     low, high = (np.where(none.all(axis=0), met[0], f(met, axis=0)) for f in (np.fmin.reduce, np.fmax.reduce))
     return Opening(
         none.any(axis=0) & ~none.all(axis=0), low - u.slack, high + u.slack, nan=True,
-        only=lambda got, _: np.isnan(got) | _is_near(met, got, u.slack).any(axis=0),
+        only=lambda got, _: np.asarray(np.isnan(got) | _is_near(met, got, u.slack).any(axis=0)),
     )  # fmt: skip
 
 
