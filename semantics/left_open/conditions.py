@@ -23,6 +23,8 @@ def _element_of(u: OperatorUse, *operands: Array) -> Callable[[Array, Fields], F
     """Whether a number is an element of the operands, as far as these are known; NaN is no number, and may stand."""
     every = np.unique(np.concatenate([a.reshape(-1) for a in operands]).astype(np.float64))
     every = every[~np.isnan(every)]
+    if not every.size:
+        return lambda got, _: np.isnan(got)
 
     def only(got: Array, _: Fields) -> Flags:
         x = got.astype(np.float64)
@@ -54,7 +56,7 @@ def _one_of(u: OperatorUse, numbers: Sequence[Array], shape: tuple[int, ...]) ->
     none = np.isnan(met)
     low, high = (np.where(none.all(axis=0), met[0], f(met, axis=0)) for f in (np.fmin.reduce, np.fmax.reduce))
     return Opening(
-        none.any(axis=0) & ~none.all(axis=0), low - u.slack, high + u.slack, nan=True,
+        np.asarray(none.any(axis=0) & ~none.all(axis=0)), low - u.slack, high + u.slack, nan=True,
         only=lambda got, _: np.asarray(np.isnan(got) | _is_near(met, got, u.slack).any(axis=0)),
     )  # fmt: skip
 

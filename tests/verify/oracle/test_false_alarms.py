@@ -293,3 +293,22 @@ def test_an_operand_that_stands_beside_nan_may_be_off_too(body: str, off: int, e
     inputs = {"x": np.array(0.3, np.float32), "z": np.full((1, 1), -2, np.float32)}
     verdict = judge_backend(subject_of_model(model), One(), inputs, others=False)
     assert verdict.outcome == expected, str(verdict)
+
+
+def test_a_maximum_of_nothing_but_nan_scattered_is_nan() -> None:
+    """There is no number that could come out."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[1] x, float[1] u) => (float[1] y) <int64[1,1] i = {0}>'
+        ' { y = ScatterND<reduction = "max">(x, i, u) }'
+    )
+
+    class Given:
+        name, value = "given", 0.0
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda inputs: {"y": np.full(1, self.value, np.float32)}
+
+    nothing, one = np.full(1, np.nan, np.float32), Given()
+    for one.value, expected in ((np.nan, "right"), (1.0, "wrong")):
+        verdict = judge_backend(subject_of_model(model), one, {"x": nothing, "u": nothing}, others=False)
+        assert verdict.outcome == expected, str(verdict)
