@@ -64,6 +64,38 @@ def name_faults(root: Path, listed: Mapping[str, Mapping[str, str]]) -> list[str
     return faults
 
 
+def bound_twice(root: Path) -> list[str]:
+    """Names that a module of a room binds twice at its top: who reads the first thing gets the second."""
+    faults: list[str] = []
+    for room in ROOMS:
+        for _, path in sources(root, room):
+            met: set[str] = set()
+            for name in (n for node in tree_of(path).body for n in _bound_by(node)):
+                if name in met:
+                    faults.append(f"{path.relative_to(root).as_posix()}: {name}")
+                met.add(name)
+    return faults
+
+
+def _bound_by(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [t.id for t in targets if isinstance(t, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+            return [name]
+        case _:
+            return []
+
+
+def test_a_module_binds_a_name_once(tmp_path: Path) -> None:
+    (tmp_path / "lower").mkdir()
+    (tmp_path / "lower" / "two.py").write_text("_A = 1\nB: int\nB = 2\ndef f(): return _A\n_A = 3\ndef f(): ...\n")
+    assert bound_twice(tmp_path) == ["lower/two.py: _A", "lower/two.py: f"]
+    assert bound_twice(ROOT) == []
+
+
 def test_two_things_of_a_room_have_two_names() -> None:
     assert name_faults(ROOT, TWICE) == []
 

@@ -10,7 +10,7 @@ says so or is silent. Our own operators still give one value there; another that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class OperatorUse:
     attrs: Mapping[str, Any]
     operands: Sequence[Array]
     results: Sequence[Array]
+    slack: float = 0.0
+    """How far the operands may be off, where they are not known exactly."""
 
     @property
     def is_float(self) -> bool:
@@ -149,7 +151,9 @@ def exactly_known(x: Any) -> Array:
 def use(operator: str, attrs: Mapping[str, Any], operands: Sequence[Any], results: Any) -> OperatorUse:
     """A use of an operator on arrays or intervals; the result may be a tuple."""
     made = results if isinstance(results, tuple) else (results,)
-    return OperatorUse(operator, attrs, [exactly_known(a) for a in operands], [exactly_known(r) for r in made])
+    radii = [float(np.max(a.radius, initial=0.0)) for a in operands if isinstance(a, Bounded) and not a.is_exact]
+    known = [exactly_known(a) for a in operands]
+    return OperatorUse(operator, attrs, known, [exactly_known(r) for r in made], max(radii, default=0.0))
 
 
 def openings(of: OperatorUse, entries: Mapping[str, Sequence[Entry]]) -> Iterator[Opening]:
@@ -160,4 +164,4 @@ def openings(of: OperatorUse, entries: Mapping[str, Sequence[Entry]]) -> Iterato
         with np.errstate(all="ignore"):
             for found in entry.find(of):
                 if found.where.any():
-                    yield Opening(found.where, found.low, found.high, found.nan, found.only, entry, found.index)
+                    yield replace(found, entry=entry)

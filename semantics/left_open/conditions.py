@@ -19,9 +19,25 @@ def _no_number(u: OperatorUse) -> bool:
     return u.is_float and any(dtype(a.dtype).is_float and bool(np.isnan(a).any()) for a in u.operands)
 
 
-def _element_of(*operands: Array) -> Callable[[Array, Fields], Flags]:
-    """Whether a number is an element of the operands; NaN is no number, and may stand."""
-    return lambda got, _: np.isnan(got) | np.isin(got, np.concatenate([a.reshape(-1) for a in operands]))
+def _element_of(u: OperatorUse, *operands: Array) -> Callable[[Array, Fields], Flags]:
+    """Whether a number is an element of the operands, as far as these are known; NaN is no number, and may stand."""
+    every = np.unique(np.concatenate([a.reshape(-1) for a in operands]).astype(np.float64))
+    every = every[~np.isnan(every)]
+    if not every.size:
+        return lambda got, _: np.isnan(got)
+
+    def only(got: Array, _: Fields) -> Flags:
+        x = got.astype(np.float64)
+        behind = np.searchsorted(every, x).clip(0, len(every) - 1)
+        near = [every[behind], every[np.maximum(behind - 1, 0)]]
+        return np.asarray(np.isnan(x) | np.any([_is_near(x, e, u.slack) for e in near], axis=0))
+
+    return only
+
+
+def _is_near(x: Array, number: Array, slack: float) -> Flags:
+    with np.errstate(invalid="ignore"):
+        return np.asarray((x == number) | (np.abs(x - number) <= slack))
 
 
 # --- NaN among what a maximum is taken of -----------------------------------------------------------------------
@@ -30,17 +46,18 @@ def _element_of(*operands: Array) -> Callable[[Array, Fields], Flags]:
 def nan_of_two(u: OperatorUse) -> Iterator[Opening]:
     """maximum and minimum, and Max and Min of ONNX: some of the numbers are NaN, and any other may come out."""
     if _no_number(u):
-        yield _one_of(u.operands, u.results[0].shape)
+        yield _one_of(u, u.operands, u.results[0].shape)
 
 
-def _one_of(numbers: Sequence[Array], shape: tuple[int, ...]) -> Opening:
-    """NaN, or one of the numbers that meet in an element, where NaN is among them and a number too."""
-    met = np.stack([np.broadcast_to(a, shape) for a in numbers])
+def _one_of(u: OperatorUse, numbers: Sequence[Array], shape: tuple[int, ...]) -> Opening:
+    """NaN, or one of the numbers that meet in an element, as far as these are known, where NaN is among them and a
+    number too."""
+    met = np.stack([np.broadcast_to(a, shape) for a in numbers]).astype(np.float64)
     none = np.isnan(met)
     low, high = (np.where(none.all(axis=0), met[0], f(met, axis=0)) for f in (np.fmin.reduce, np.fmax.reduce))
     return Opening(
-        none.any(axis=0) & ~none.all(axis=0), low, high, nan=True,
-        only=lambda got, _: np.isnan(got) | (met == got).any(axis=0),
+        np.asarray(none.any(axis=0) & ~none.all(axis=0)), low - u.slack, high + u.slack, nan=True,
+        only=lambda got, _: np.asarray(np.isnan(got) | _is_near(met, got, u.slack).any(axis=0)),
     )  # fmt: skip
 
 
@@ -56,7 +73,7 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         return
     x, *bounds = u.operands
     if u.operator in WITHIN:
-        yield Opening(np.isnan(x), x, x, nan=True)
+        yield Opening(np.isnan(x), x - u.slack, x + u.slack, nan=True)
         return
     if u.operator in BOUNDS:
         bounds = [np.asarray(b, x.dtype) for b in BOUNDS[u.operator]]
@@ -64,7 +81,7 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         ends = [u.attrs.get(end) for end in ("min", "max")]
         limits = (float(dtype(x.dtype).min), float(dtype(x.dtype).max))
         bounds += [np.asarray(e if g is None else g).astype(x.dtype) for g, e in zip(ends, limits, strict=True)]
-    yield _one_of([x, *(b.reshape(()) for b in bounds)], x.shape)
+    yield _one_of(u, [x, *(b.reshape(()) for b in bounds)], x.shape)
 
 
 def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
@@ -82,11 +99,17 @@ def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
 
     # the extreme of the numbers, and the other one, which is an extreme of what is mirrored
     one, other = of_numbers(x), -of_numbers(-x)
-    none = np.isinf(one) & np.isinf(other) & (np.signbit(one) != np.signbit(other))
+    none = (one == begin) & (other == -begin)  # both as they begin; of both infinities they are the other way round
     one, other = np.where(none, begin, one).astype(x.dtype), np.where(none, lowest, other).astype(x.dtype)
     starts = np.asarray([begin, lowest]).astype(x.dtype)
     where = np.isnan(np.asarray(u.results[0]))
-    yield Opening(where, np.minimum(one, other), np.maximum(one, other), nan=True, only=_element_of(x, starts))
+    yield Opening(
+        where,
+        np.minimum(one, other) - u.slack,
+        np.maximum(one, other) + u.slack,
+        nan=True,
+        only=_element_of(u, x, starts),
+    )
 
 
 def nan_in_scatter(u: OperatorUse) -> Iterator[Opening]:
@@ -100,7 +123,8 @@ def nan_in_scatter(u: OperatorUse) -> Iterator[Opening]:
         plain = [np.where(np.isnan(a), infinite, a).astype(a.dtype) for a in (x, updates)]
         return np.asarray(value({**u.attrs, "reduction": reduction}, plain[0], indices, plain[1]))
 
-    yield Opening(np.isnan(u.results[0]), of("min", np.inf), of("max", -np.inf), nan=True, only=_element_of(x, updates))
+    low, high = of("min", np.inf) - u.slack, of("max", -np.inf) + u.slack
+    yield Opening(np.isnan(u.results[0]), low, high, nan=True, only=_element_of(u, x, updates))
 
 
 def updates_that_meet(u: OperatorUse) -> Iterator[Opening]:

@@ -124,8 +124,29 @@ def _batch_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any, average: Any, var: 
     if isinstance(quotient, Bounded):
         quotient = _in_any_width(quotient, np.isinf(scaled.value) | (deviation.value == 0))
     y = quotient + beta
-
+    if isinstance(y, Bounded) and _may_overflow(x, gamma, beta, average, 1 / deviation):
+        by = gamma / deviation
+        y = _in_any_order(y, (x - average) / deviation * gamma + beta, x * by + (beta - average * by))
     return _or_folded(y, x, average, lambda: gamma / deviation, beta)
+
+
+def _may_overflow(*operands: Bounded) -> bool:
+    """Whether a product of operands, or a sum of such, may be none of finite numbers."""
+    of = operands[0].of
+    sizes = [np.abs(x.value) + x.radius for x in operands]
+    with np.errstate(over="ignore", invalid="ignore"):
+        most = np.prod([2 * max(float(size.max(initial=0.0)), 1.0) for size in sizes])
+    return not most < float(of.max)
+
+
+def _in_any_order(y: Bounded, *others: Bounded) -> Bounded:
+    """What is also computed by other formulas. Where one of them overflows or subtracts infinities, and another does
+    not, nothing is known."""
+    differs = np.zeros(y.shape, bool)
+    for other in others:
+        same = (np.isfinite(y.value) & np.isfinite(other.value)) | (y.value == other.value)
+        differs |= ~(same | (np.isnan(y.value) & np.isnan(other.value)))
+    return Bounded(np.where(differs, 0.0, y.value), np.where(differs, np.inf, y.radius), y.of) if differs.any() else y
 
 
 def _batch_norm_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
@@ -158,7 +179,8 @@ BATCH_NORM = Operator(
     "normalization",
     _batch_norm_type,
     _batch_norm,
-    "the bound of its formula, or of x * scale + (beta - mean * scale) with scale = gamma / sqrt(var + epsilon)",
+    "the bound of its formula, in either order of product and quotient, or of x * scale + (beta - mean * scale) with"
+    " scale = gamma / sqrt(var + epsilon); where these are not infinite alike it excludes nothing",
     (
         Example((((2, 3, 5, 4), "float32"), *((((3,), "float32"),) * 4)), ranges={4: (0, 3)}),
         Example(

@@ -29,10 +29,11 @@ PAGES = {
     "tinygrad-0.14.md": ("tinygrad", "tinygrad"),
     "emx-onnx-cgen-1.4.md": ("emx-onnx-cgen", "emx-onnx-cgen"),
     "torch-2.14.md": ("torch:eager", "PyTorch"),
+    "xla-0.10.md": ("xla", "XLA"),
 }
 BY_HAND = (
     "tvm-0.27.md", "openvino-2026.4.md", "tract-0.23.md", "opencv-5.0.md", "mnn-3.6.md", "iree-3.13.md",
-    "tinygrad-0.14.md", "torch-2.14.md", "emx-onnx-cgen-1.4.md",
+    "tinygrad-0.14.md", "torch-2.14.md", "emx-onnx-cgen-1.4.md", "xla-0.10.md",
 )  # fmt: skip
 """Pages whose differences of specification are kept by hand, or that have none."""
 

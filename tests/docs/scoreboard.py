@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from assay.verify.conform.cases import FAILING, VERDICTS
+from tests.docs.campaigns import FAILURES, campaign_lines
 from tests.places import ROOT
 
 COUNTS = "specs/conformance"
@@ -84,6 +85,8 @@ def scoreboard_page(root: Path) -> str:
     for rows in boards.values():
         said = list(_against(rows))
         lines += ["", f"**{rows[0]['backend']}**: {'; '.join(said) or 'nothing'}."]
+    if (root / FAILURES).is_file():
+        lines += ["", *campaign_lines(root)]
     return "\n".join(lines) + "\n"
 
 

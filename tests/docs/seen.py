@@ -37,6 +37,7 @@ TOOLS = {
     "tinygrad-0.14": "tinygrad",
     "emx-onnx-cgen-1.4": "emx-onnx-cgen",
     "torch-2.14": "torch",
+    "xla-0.10": "jaxlib",
 }
 """The package in which the findings of each folder were made."""
 PROGRAMS = ("tvm-0.27", "torch-2.14")

@@ -16,7 +16,7 @@ from assay.semantics.left_open.entries import BY_OPERATOR
 from assay.semantics.operator import Attrs
 from assay.semantics.ops import OPERATORS
 from assay.semantics.types import TensorType, Type
-from tests.docs import __main__ as command, scoreboard, stale, write
+from tests.docs import __main__ as command, campaigns, scoreboard, stale, write
 from tests.docs.labels import LABEL, Failure, failures, labels_page, unnamed
 from tests.docs.operator_pages import operator_page, operator_pages, page_path
 from tests.docs.operator_runs import dtypes_of, special_runs
@@ -280,6 +280,27 @@ def test_the_scoreboard_counts_what_was_kept(tmp_path: Path) -> None:
     assert "**mine**: wrong: Neg 1." in page
     with pytest.raises(ValueError, match=r"mine 2\.0 beside 1\.0"):
         scoreboard.write_counts(tmp_path, [first, kept(tmp_path / "c", "2.0")])
+
+
+def test_each_failure_of_a_campaign_comes_to_a_finding_or_a_reason(tmp_path: Path) -> None:
+    """Planted: a finding that is not there."""
+    assert campaigns.lost_findings(ROOT) == []
+    corpus, folder = tmp_path / "corpus", tmp_path / "specs" / "findings"
+    for made in (corpus, folder):
+        made.mkdir(parents=True)
+    state = {"examples": 7, "of": {"numpy": {"kinds": {"right": 5, "wrong": 2}}}}
+    (corpus / "campaign-1-a.json").write_text(json.dumps(state))
+    (row,) = campaigns.counted_examples([corpus])
+    assert (row["examples"], row["right"], row["wrong"], row["died"]) == ("7", "5", "2", "0")
+    (tmp_path / campaigns.COUNTS).write_text(",".join(row) + "\n" + ",".join(row.values()) + "\n")
+    (tmp_path / campaigns.FAILURES).write_text(
+        "backend,verdict,operators,failures,comes_to\n"
+        "numpy,wrong,Add,1,numpy-1.0/01_planted\nnumpy,wrong,Neg,2,the standard leaves it open\n"
+    )
+    assert campaigns.lost_findings(tmp_path) == ["numpy-1.0/01_planted"]
+    lines = list(campaigns.campaign_lines(tmp_path))
+    assert "Of 3 kept failures 1 come to findings." in lines
+    assert "| `numpy` | wrong | Add | 1 | [01_planted](findings/numpy-1.0/01_planted.py) |" in lines
 
 
 # --- pages of operators, as who adopts them reads them ------------------------------------------------------------

@@ -60,7 +60,7 @@ TOOLS = {
     "tvm": ToolInfo(("apache-tvm",), ("tvm",), "tvm"),
     "torch": ToolInfo(("torch",), ("torch",), "torch", "a module"),
     "xla": ToolInfo(("jaxlib",), ("jaxlib",), "jax", "a module", freedoms=("flushes",)),
-    "openvino": ToolInfo(("openvino",), ("openvino",), "openvino"),
+    "openvino": ToolInfo(("openvino",), ("openvino",), "openvino", freedoms=("flushes",)),
     "tract": ToolInfo(("tract",), ("tract",), "tract", freedoms=("flushes",)),
     "opencv": ToolInfo(("opencv-python-headless",), ("cv2",), "opencv", freedoms=("flushes",)),
     "mnn": ToolInfo(("mnn",), ("MNN",), "mnn"),

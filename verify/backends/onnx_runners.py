@@ -51,14 +51,14 @@ def _from_openvino(tensor: Any) -> Array:
     """The array of a tensor; element types that NumPy lacks come as bits."""
     array = np.array(tensor.data)
     name = tensor.element_type.get_type_name()
-    if name in _NARROW:
-        return array.view(DTYPES[_NARROW[name]].numpy)
+    if name in _OPENVINO_NARROW:
+        return array.view(DTYPES[_OPENVINO_NARROW[name]].numpy)
     if tensor.element_type.bitwidth < 8 and name != "boolean":
         raise NotImplementedError(f"its Python interface gives {name} packed")
     return array
 
 
-_NARROW = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
+_OPENVINO_NARROW = {"bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e8m0": "float8_e8m0fnu"}
 """OpenVINO's names of floats that NumPy lacks, with ours."""
 
 
@@ -173,11 +173,12 @@ def _from_tinygrad(value: Any) -> Any:
         return [_from_tinygrad(v) for v in value]
     if not hasattr(value, "numpy"):
         return np.array(value)
-    narrow = _NARROW.get(value.dtype.name)  # NumPy has none of these by itself, and what it gives for them is float32
+    # NumPy has none of these by itself, and what it gives for them is float32
+    narrow = _TINYGRAD_NARROW.get(value.dtype.name)
     return np.array(value.numpy()) if narrow is None else np.array(value.numpy()).astype(narrow)
 
 
-_NARROW = {
+_TINYGRAD_NARROW = {
     "__bf16": ml_dtypes.bfloat16, "float8_e4m3": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2,
 }  # fmt: skip
 """Element types of tinygrad, by their names there."""

@@ -12,6 +12,7 @@ from assay.semantics.errors import Trap, Unpredictable
 from assay.verify.judge.outcome import ShownTensor, tensor_error
 from assay.verify.oracle import Expected, Oracle
 from assay.verify.oracle.findings import Applied, TensorFinding
+from assay.verify.oracle.flushing import FlushingRun
 from assay.verify.oracle.walk import BoundedRun
 
 Array = np.ndarray[Any, Any]
@@ -33,19 +34,29 @@ class _Told(BoundedRun):
 
 def shown_tensors(oracle: Oracle, expected: Expected, shown: Mapping[str, Array], is_wrong: bool) -> list[ShownTensor]:
     """The verdict on each tensor that is shown, on the operands that are, in the order of evaluation. What is outside
-    of its bounds is *open* where the verdict on all of it is not `is_wrong`: then the standard leaves it open."""
+    of its bounds is *open* where the verdict on all of it is not `is_wrong`: then the standard leaves it open; and
+    where only subnormal numbers are zeros, which the backend declares."""
     if not shown:
         return []
-    walk = _Told(oracle.module, oracle.places, shown, oracle.accepts, expected.flushing)
-    try:
-        walk.run(expected.inputs)
-    except (Trap, Unpredictable):
-        pass  # the rest is not judged so, as the verdict on the whole says
+    walk = _Told(oracle.module, oracle.places, shown, oracle.accepts)
+    _run(walk, expected.inputs)
+    allowed: set[str] = set()
+    if oracle.accepts.flushes and any(f.wrong for f in walk.findings.values()):
+        again = FlushingRun(oracle.module, oracle.places, shown, oracle.accepts, before=walk.findings)
+        _run(again, expected.inputs)
+        allowed = {name for name, finding in again.findings.items() if not finding.wrong}
     return [
         replace(
             r,
             maker=oracle.makers.get(r.tensor, r.maker),
-            outcome="open" if r.outcome == "wrong" and not is_wrong else r.outcome,
+            outcome="open" if r.outcome == "wrong" and (not is_wrong or r.tensor in allowed) else r.outcome,
         )
         for r in walk.rows
     ]
+
+
+def _run(walk: BoundedRun, inputs: Mapping[str, Array]) -> None:
+    try:
+        walk.run(inputs)
+    except (Trap, Unpredictable):
+        pass  # the rest is not judged so, as the verdict on the whole says

@@ -2,8 +2,8 @@
 
 `Adversary` runs a graph as rule M9 allows and no other backend would: sums of products in a random order and tree,
 rounded in their own dtype at every step; elementwise results anywhere in their interval, at its ends too; subnormal
-numbers flushed, all or none; tensor functions with independent iterations shuffled and fresh memory full of garbage.
-A seed replays exactly.
+numbers flushed, all, none or by each operator as it likes; tensor functions with independent iterations shuffled and
+fresh memory full of garbage. A seed replays exactly.
 
 What the oracle calls wrong here is a false alarm of the oracle; what a test calls wrong is too strict a test.
 """
@@ -38,7 +38,8 @@ PIECES = 6
 
 @dataclass(frozen=True)
 class Adversary:
-    """The backend. `flush` decides about subnormal numbers; None lets the seed decide."""
+    """The backend. `flush` says whether all subnormal numbers are flushed; None lets the seed decide, for all or for
+    each operator by itself."""
 
     seed: int = 0
     flush: bool | None = None
@@ -78,11 +79,11 @@ class Attempt:
     flush: bool | None = None
     where: Places | None = None
     seen: dict[str, Array] = field(init=False, default_factory=dict)
-    flushes: bool = field(init=False)
+    flushes: float = field(init=False)
+    """How probable it is that an operator takes its subnormal operands for zeros, and a subnormal result."""
 
     def __post_init__(self) -> None:
-        flushes = bool(self.rng.integers(2)) if self.flush is None else self.flush
-        self.flushes = flushes and not self.module.kernels  # which keep them: all or none
+        self.flushes = float(self.rng.integers(3)) / 2 if self.flush is None else float(self.flush)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Any]:
         """The outputs of main by name; tensors that are asked for by `where` are in `seen`."""
@@ -103,16 +104,20 @@ class Attempt:
         """One member of the set of results that are right on these operands."""
         if op.family in MOVES or not all(isinstance(a, np.ndarray) for a in args):
             return ordinary(*args)
-        if self.flushes:
+        if self.rng.random() < self.flushes:
             args = [flushed(a) for a in args]
         with np.errstate(all="ignore"):
             if op.name in TERMS and dtype(args[0].dtype).is_float:
                 result = self.in_pieces(op, attrs, args)
             else:
                 result = self.noisy(op, attrs, args, ordinary)
+        return tuple(map(self.some_flushed, result)) if isinstance(result, tuple) else self.some_flushed(result)
+
+    def some_flushed(self, result: Any) -> Any:
+        """A result with zeros for some of its subnormal elements."""
         if not self.flushes:
             return result
-        return tuple(map(flushed, result)) if isinstance(result, tuple) else flushed(result)
+        return np.where(self.rng.random(np.shape(result)) < self.flushes, flushed(result), result)
 
     # --- sums of products in any order and tree ---------------------------------------------------------------------
 

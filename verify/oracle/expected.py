@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from assay.verify.border.formless import FUNCTIONS
 from assay.verify.border.values import LENGTH, NONE, from_value
 from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.findings import TensorFinding
+from assay.verify.oracle.flushing import of_zeros, with_zeros
 from assay.verify.oracle.follows import Follows, narrowed
 from assay.verify.oracle.layers import BITWISE, INTEGERS, excused, judge_result
 from assay.verify.oracle.left_open import Silence
@@ -143,8 +144,10 @@ class Expected:
 
     @cached_property
     def opened(self) -> tuple[Silence, Possible]:
-        """What is left open on the way, and what may come of it."""
-        nodes = self.named.openings(self.module, self.inputs, {}, self.accepts, self.flushing)
+        """What is left open on the way, and what may come of it, where subnormal numbers are kept."""
+        if self.flushing and self.beside is not None:
+            return self.beside.opened
+        nodes = self.named.openings(self.module, self.inputs, {}, self.accepts)
         found = self._opened(nodes, None)
         silence, possible = found
         if not self.is_followed or (isinstance(possible, dict) and not silence.entries):
@@ -164,7 +167,6 @@ class Expected:
             self.module,
             self.named.places,
             accepts=self.accepts,
-            flushing=self.flushing,
             follows=follows,
             silence=silence,
         )
@@ -200,9 +202,7 @@ class Expected:
                 and (o := silence.of(w)) is not None
                 and o.call == opened.call
             }  # fmt: skip
-            made[name] = excused(
-                f, wide, silence, np.asarray(given), others, outputs, self.accepts, self.flushing, index
-            )
+            made[name] = excused(f, wide, silence, np.asarray(given), others, outputs, self.accepts, index)
         return made
 
     @cached_property
@@ -215,7 +215,30 @@ class Expected:
         if not isinstance(self.possible, dict):
             return {}
         leaves = _leaves(self.module, self.possible, outputs)
+        if self.flushing and self.beside is not None:
+            return self._with_zeros(self.beside, leaves, outputs)
         return {name: self._judge(name, allowed, given, path) for name, (allowed, given, path) in leaves.items()}
+
+    def _with_zeros(
+        self, strict: Expected, leaves: Mapping[str, tuple[Any, Any, tuple[Any, ...]]], outputs: Mapping[str, Any]
+    ) -> dict[str, TensorFinding]:
+        """The findings where subnormal numbers are kept, with what is allowed because they need not be taken for
+        ours."""
+        found = strict.findings(outputs)
+        if not isinstance(strict.possible, dict):
+            return found
+        kept = _leaves(self.module, strict.possible, outputs)
+        for name, finding in found.items():
+            allowed, given, path = kept[name]
+            if not finding.wrong or name not in leaves or not hasattr(allowed, "dtype") or given is None:
+                continue
+            _, by = strict.walk.makers.get(id(allowed), (None, None))
+            wide = of_zeros(by, 0) if by is not None else None
+            again = partial(strict._judge, name, allowed, path=path)
+            found[name] = with_zeros(
+                finding, allowed, leaves[name][0] if wide is None else wide, np.asarray(given), again
+            )
+        return found
 
     def _judge(self, name: str, allowed: Any, given: Any, path: tuple[Any, ...]) -> TensorFinding:
         if given is None:
@@ -229,7 +252,7 @@ class Expected:
         if self.named.is_sizeless(name, allowed, got):
             return TensorFinding(name, BITWISE)
         _, by = self.walk.makers.get(id(allowed), (None, None))
-        finding = judge_result(name, by, allowed, got, self.accepts, self.flushing)
+        finding = judge_result(name, by, allowed, got, self.accepts)
         if finding.layer in (BITWISE, INTEGERS) or finding.wrong or self.accepts.shortens:
             return finding
         only = _at(self.module, self.exact, path)

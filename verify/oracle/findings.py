@@ -52,6 +52,10 @@ class TensorFinding:
     """How many zeros have the other sign, which is free there."""
     nans: int = 0
     """How many NaN have other bits, which are free."""
+    flushed: int = 0
+    """How many are what only taking subnormal numbers for zeros allows."""
+    taken: Array | None = None
+    """The tensor with those elements as they are where such numbers are kept."""
 
     @property
     def open(self) -> int:

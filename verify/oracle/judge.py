@@ -21,6 +21,7 @@ from assay.verify.oracle.declarations import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.excess_precision import has_narrow
 from assay.verify.oracle.expected import Expected, Possible
 from assay.verify.oracle.findings import TensorFinding
+from assay.verify.oracle.flushing import UNDECLARED, FlushingRun, may_meet_subnormals
 from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS, LAYERS, REBASED
 from assay.verify.oracle.left_open import Node, Silence
 from assay.verify.oracle.tensor_names import Named
@@ -100,10 +101,10 @@ class Oracle:
         the names in `tensors`: each operator is judged on those that it read, and the first that is wrong is named.
         Invalid where the inputs are not what main takes."""
         theirs = intermediates or {}
-        verdict, rebased = self._judge(self.expected(inputs), outputs, theirs)
-        if verdict.outcome == "wrong" and self.accepts.flushes:
-            # what it declares allows more: what is still wrong is named, and not what it may do
-            verdict, _ = self._judge(self.expected(inputs, True), outputs, theirs)
+        expected = self.expected(inputs)
+        verdict, rebased = self._judge(expected, outputs, theirs)
+        if verdict.outcome == "wrong":
+            verdict = self._with_zeros(expected, outputs, theirs, verdict, rebased)
         if verdict.outcome != "wrong" or self.accepts.within:
             return verdict
         rebased = {} if self.accepts.flushes else rebased
@@ -115,6 +116,26 @@ class Oracle:
             if found.outcome in ("right", "open", "undecided"):
                 return replace(found, detail=f"{found.detail}; {said}")
         return verdict
+
+    def _with_zeros(
+        self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array], strict: Verdict,
+        rebased: Mapping[str, TensorFinding],
+    ) -> Verdict:  # fmt: skip
+        """The verdict where subnormal numbers may be taken for zeros, on a run that is wrong where they are kept: what
+        is wrong beside that is named. Where a backend does not declare it that is wrong too, and said."""
+        if isinstance(outputs, Trap):
+            return strict
+        arrays = (*expected.inputs.values(), *theirs.values())
+        if not self.accepts.flushes and not may_meet_subnormals(arrays, strict.worst):
+            return strict
+        verdict, found = self._judge(self.expected(expected, True), outputs, theirs, rebased)
+        if self.accepts.flushes:
+            return verdict
+        if verdict.outcome in ("right", "open"):
+            return replace(strict, detail=f"{strict.detail}; nothing else is wrong: {UNDECLARED}")
+        if verdict.outcome == "wrong" and any(f.flushed for f in found.values()):
+            return replace(verdict, detail=f"{verdict.detail}; beside that {UNDECLARED}")
+        return strict  # what is not decided so may be wrong by itself
 
     def _other_rights(self) -> Iterator[tuple[Accepts, str]]:
         """By what else what is wrong is judged, and how a verdict that rests on it says so."""
@@ -159,15 +180,17 @@ class Oracle:
         return {n: e.value if isinstance(e, TupleGetItem) else e for n, e in made.items()}
 
     def _judge(
-        self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array]
-    ) -> tuple[Verdict, Mapping[str, TensorFinding]]:
-        """The verdict, and the findings on the backend's own tensors."""
+        self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array],
+        before: Mapping[str, TensorFinding] | None = None,
+    ) -> tuple[Verdict, Mapping[str, TensorFinding]]:  # fmt: skip
+        """The verdict, and the findings on the backend's own tensors; `before` are those where subnormal numbers are
+        kept."""
         possible = expected.possible
         if isinstance(outputs, Trap):
             return _failed(expected, outputs), {}
         if isinstance(possible, Trap):
             return Verdict("unpredictable", "", f"the program itself fails on these inputs, {possible}"), {}
-        rebased, stopped = self._rebase(expected, theirs) if theirs else ({}, "")
+        rebased, stopped = self._rebase(expected, theirs, before=before) if theirs else ({}, "")
         if any(f.may_be_excused for f in rebased.values()):
             rebased = self._excused(expected, theirs, rebased)
         return self._concluded(expected, outputs, theirs, rebased, stopped), rebased
@@ -204,11 +227,15 @@ class Oracle:
         return self._not_wrong(possible, found, rebased, outputs, theirs, stopped, unfollowed)
 
     def _rebase(
-        self, expected: Expected, theirs: Mapping[str, Array], asked: Mapping[str, Expr] | None = None
-    ) -> tuple[dict[str, TensorFinding], str]:
+        self, expected: Expected, theirs: Mapping[str, Array], asked: Mapping[str, Expr] | None = None,
+        before: Mapping[str, TensorFinding] | None = None,
+    ) -> tuple[dict[str, TensorFinding], str]:  # fmt: skip
         """Findings on the backend's own tensors, or on those that are asked for, and why there are no more of them if
         the run stopped."""
-        walk = BoundedRun(self.module, self.places, theirs, self.accepts, expected.flushing, asked=asked)
+        walk = BoundedRun(self.module, self.places, theirs, self.accepts, asked=asked)
+        if expected.flushing:
+            kept = before if before is not None else self._rebase(self.expected(expected), theirs, asked)[0]
+            walk = FlushingRun(self.module, self.places, theirs, self.accepts, asked=asked, before=kept)
         try:
             walk.run(expected.inputs)
         except (Trap, Unpredictable) as why:
@@ -227,11 +254,10 @@ class Oracle:
         theirs = {
             n: a for n, a in theirs.items() if a.dtype != object and (asked is None or n in found)
         }  # a sequence in place of a tensor, of which nothing comes
-        nodes = self.named.openings(self.module, expected.inputs, theirs, self.accepts, expected.flushing, asked)
+        nodes = self.named.openings(self.module, expected.inputs, theirs, self.accepts, asked)
         silence = Silence(nodes, nodes=self.named.nodes)
         walk = OpenWalk(
-            self.module, self.places, theirs, self.accepts, expected.flushing,
-            before=found, silence=silence, asked=asked,
+            self.module, self.places, theirs, self.accepts, before=found, silence=silence, asked=asked,
         )  # fmt: skip
         try:
             walk.run(expected.inputs)
@@ -286,6 +312,11 @@ class Oracle:
             called = " ".join(f"{maker.split()[0]}(" for maker in self.makers.values())
             entries = "; ".join(f"{e}: {BY_NAME[e].condition} ({BY_NAME[e].source_of(called)})" for e in silent)
             said.append(f"{plural(excused, 'element')} as the standard leaves open: {entries}")
+        zeros = sum(f.flushed for f in rebased.values()) or sum(f.flushed for f in found.values())
+        if zeros:
+            said.append(
+                f"{plural(zeros, 'element')} as it takes subnormal numbers for zeros, which it declares (flushes)"
+            )
         detail = "; ".join(said)
         if not left and silent:
             return Verdict("open", REBASED if rebased else GRAPH, detail, judged=len(rebased))

@@ -16,12 +16,12 @@ import numpy as np
 from assay.interp.values import plain
 from assay.semantics.bounds import Bounded
 from assay.semantics.left_open import exactly_known
-from assay.verify.oracle.declarations import Accepts, is_subnormal
+from assay.verify.oracle.declarations import Accepts
 from assay.verify.oracle.dot import TERMS, wrong_together
 from assay.verify.oracle.findings import Applied, TensorFinding
 from assay.verify.oracle.left_open import Silence, without_value
 from assay.verify.oracle.products import is_loose
-from assay.verify.oracle.scaled_integers import MOVES, ScaledIntegers, exact_result
+from assay.verify.oracle.scaled_integers import ScaledIntegers, exact_result
 from assay.verify.oracle.signs import certain, flipped
 from assay.verify.oracle.verdict import Worst, fits, worst_exact, worst_outside
 
@@ -32,11 +32,11 @@ LAYERS = (BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH, REBASED)
 
 
 def judge_result(
-    tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, flushing: bool = False, index: int = 0
+    tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, index: int = 0
 ) -> TensorFinding:
     """The verdict on a result, or on field `index` of a result that is a tuple; `allowed` is what M9 allows for it."""
-    found = replace(_by_layers(tensor, by, allowed, got, accepts, flushing, index), size=got.size)
-    if not found.wrong and not flushing:
+    found = replace(_by_layers(tensor, by, allowed, got, accepts, index), size=got.size)
+    if not found.wrong:
         found = _with_bits(found, allowed, got)
     if not found.wrong:
         found = without_value(found, by, allowed, index)
@@ -66,7 +66,7 @@ def _with_bits(found: TensorFinding, allowed: Any, got: Array) -> TensorFinding:
 
 
 def _by_layers(
-    tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, flushing: bool = False, index: int = 0
+    tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, index: int = 0
 ) -> TensorFinding:
     odd = fits(tensor, allowed, got)
     if odd:
@@ -89,8 +89,6 @@ def _by_layers(
         if op.family == "elementwise"
         else GRAPH
     )
-    if flushing and op.family not in MOVES and bool(np.any(is_subnormal(got))):
-        return TensorFinding(tensor, layer, f"{tensor}: subnormal numbers are kept here and flushed elsewhere", by=by)
     found = _found(tensor, layer, worst_outside(tensor, allowed, got), by, allowed)
     # operands are known: what is wide here is as wide as the roundings of sums make it, and only an infinite radius
     # says nothing; but a variance may be computed in a way that leaves nothing of it
@@ -135,12 +133,12 @@ def _exact_result(by: Applied, operands: Sequence[Array], index: int) -> Array |
 
 def excused(
     finding: TensorFinding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array],
-    given: Mapping[str, Any], accepts: Accepts,
-    flushing: bool, index: int = 0,
+    given: Mapping[str, Any], accepts: Accepts, index: int = 0,
 ) -> TensorFinding:  # fmt: skip
     """The verdict on a tensor that is wrong or not decided by our definition, one of those `given`, with the elements
     that are left open taken for ours."""
     strict = finding.allowed
+    got = got if finding.taken is None else finding.taken
     if (
         strict is None
         or fits(finding.tensor, strict, got)
@@ -152,8 +150,9 @@ def excused(
     if not admitted.any():
         return finding
     repaired = np.where(admitted, exactly_known(strict), got).astype(got.dtype)
-    again = judge_result(finding.tensor, finding.by, strict, repaired, accepts, flushing, index)
+    again = judge_result(finding.tensor, finding.by, strict, repaired, accepts, index)
     if again.wrong:
         return again
     unknown = None if again.unknown is None else again.unknown & ~admitted
-    return replace(again, allowed=None, unknown=unknown, excused=int(np.count_nonzero(admitted)), silent=entries)
+    count = int(np.count_nonzero(admitted))
+    return replace(again, allowed=None, unknown=unknown, excused=count, silent=entries, flushed=finding.flushed)

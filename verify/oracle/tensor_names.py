@@ -46,7 +46,6 @@ class Named:
         inputs: Mapping[str, Any],
         theirs: Mapping[str, Any],
         accepts: Accepts,
-        flushing: bool,
         asked: Mapping[str, Expr] | None = None,
     ) -> Mapping[str, Sequence[Opening]]:
         """What is left open in the results of nodes, on the operands that a run has; `theirs` take the place of
@@ -54,7 +53,7 @@ class Named:
         nodes = {t: n for t, n in self.nodes.items() if asked is None or not asked.keys().isdisjoint(n.outputs)}
         if not nodes:
             return {}
-        walk = RecordingRun(module, self.places, theirs, accepts, flushing, asked=asked)
+        walk = RecordingRun(module, self.places, theirs, accepts, asked=asked)
         try:
             walk.run(inputs)
         except (Trap, Unpredictable):

@@ -123,7 +123,7 @@ def _runs(
         found = Between(None, "it refuses other inputs")
     unseen += [found.unseen] if found.unseen else []
     again = _told_of("in a second run", backend, prepared, first)
-    shown, theirs = _shown(subject, backend, first, hidden)
+    shown, theirs = _shown(subject, backend, prepared, first, hidden)
     yield Run("", first, outputs, theirs)
     if between is not None and others is not None:
         own = _if_taken(backend, shown, between) if shown is not None else None
@@ -172,12 +172,14 @@ def _told_of(when: str, backend: Backend, run: Prepared, on: Expected) -> Output
 
 
 def _shown(
-    subject: Subject, backend: Backend, first: Expected, hidden: list[str]
+    subject: Subject, backend: Backend, prepared: Prepared, first: Expected, hidden: list[str]
 ) -> tuple[Prepared | None, dict[str, Array]]:
     """The backend prepared for every tensor of the model, and these; None where it cannot show them, as not every
-    backend can. What it raises then, which nobody who only wants outputs would see, is put into `hidden`."""
+    backend can. What it raises then, which nobody who only wants outputs would see, is put into `hidden`. Where all
+    tensors are outputs it is `prepared` already: a compiler may take seconds."""
     try:
-        shown = backend.prepare(subject, tensors_of(subject))
+        wanted = tensors_of(subject)
+        shown = prepared if wanted == [*subject.outputs] else backend.prepare(subject, wanted)
         return shown, as_tensors(call_prepared(backend.name, shown, first.inputs))
     except Trap as trap:
         hidden.append(str(trap))

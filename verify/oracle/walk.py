@@ -159,7 +159,7 @@ class BoundedRun:
 
     def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> TensorFinding:
         """The verdict on a given tensor."""
-        return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
+        return judge_result(tensor, by, wanted, got, self.accepts, index)
 
     def opened(self, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value) -> Value:
         """Results that may be flushed, and what flushing within the operator adds."""
@@ -192,10 +192,10 @@ class OpenWalk(BoundedRun):
         """Keep the earlier verdict if it stands; judge a tensor again where openness may excuse it."""
         before = self.before.get(tensor)
         if before is None:
-            return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
+            return judge_result(tensor, by, wanted, got, self.accepts, index)
         if not before.may_be_excused:
             return before
-        return excused(before, wanted, self.silence, got, self.others, self.theirs, self.accepts, self.flushing, index)
+        return excused(before, wanted, self.silence, got, self.others, self.theirs, self.accepts, index)
 
 
 @dataclass

@@ -19,11 +19,12 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
+from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.backends import Died, Refused, attempt, backend, subject_of_model
 from assay.verify.backends.catalogue import TOOLS, ToolInfo, family_of, tool_of
 from assay.verify.backends.listing import listed_backends
-from assay.verify.backends.onnx_runners import _from_tinygrad
+from assay.verify.backends.onnx_runners import _from_openvino, _from_tinygrad
 from assay.verify.backends.onnx_tools import OnnxTool, Run, heard, signed_as, telling, with_inputs, without_loss
 from assay.verify.backends.protocol import UnreadSubject
 from assay.verify.backends.registry import BACKENDS, ONNX_TOOLS
@@ -177,6 +178,23 @@ def test_element_types_that_numpy_has_not_come_back_from_tinygrad() -> None:
     there = {name: _from_tinygrad(tensor(name)).dtype for name in ("float", "__bf16", "float8_e4m3", "float8_e5m2")}
     assert [str(d) for d in there.values()] == ["float32", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
     assert [v.item() for v in _from_tinygrad([tensor("__bf16"), 2])] == [1.5, 2]
+
+
+def test_element_types_that_numpy_has_not_come_back_from_openvino() -> None:
+    """It gives their bits, as an array of another type."""
+    for name, kind, bits in (
+        ("bf16", "bfloat16", np.float16),
+        ("f8e4m3", "float8_e4m3fn", np.uint8),
+        ("f8e5m2", "float8_e5m2", np.int8),
+        ("f8e8m0", "float8_e8m0fnu", np.uint8),
+        ("f16", "float16", None),
+    ):
+        wanted = np.array([1, 2]).astype(DTYPES[kind].numpy)
+        element = SimpleNamespace(get_type_name=lambda name=name: name, bitwidth=8 * wanted.itemsize)
+        found = _from_openvino(
+            SimpleNamespace(data=wanted if bits is None else wanted.view(bits), element_type=element)
+        )
+        assert found.dtype == wanted.dtype and found.tolist() == wanted.tolist()
 
 
 def test_the_line_that_says_what_is_wrong(capfd: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_a_seed_replays_and_another_differs() -> None:
     assert not np.array_equal(first, other)
 
 
-def test_flushing_must_be_declared_and_is_all_or_none() -> None:
+def test_flushing_must_be_declared_and_is_for_each_element_to_do() -> None:
     module = operators.one(lambda b, x: b.multiply(x, 0.5), x=tensor(1000))
     inputs = {"x": np.full(1000, 1.5e-38, np.float32)}
     kept = Attempt(module, np.random.default_rng(0), flush=False).run(inputs)
@@ -87,7 +87,9 @@ def test_flushing_must_be_declared_and_is_all_or_none() -> None:
     declared = Oracle(module, accepts=Accepts(flushes=True))
     assert declared.judge(inputs, kept).outcome == declared.judge(inputs, flushed).outcome == "right"
     assert Oracle(module).judge(inputs, flushed).outcome == "wrong"
-    assert declared.judge(inputs, some).outcome == "wrong", "some are flushed and some are kept"
+    assert declared.judge(inputs, some).outcome == "right" and Oracle(module).judge(inputs, some).outcome == "wrong"
+    other = {"output_0": np.where(np.arange(1000) % 2 == 0, kept["output_0"] * 2, np.float32(0))}
+    assert declared.judge(inputs, other).outcome == "wrong"
 
 
 def test_what_is_expected_already_serves_who_accepts_the_same_of_the_same_module() -> None:

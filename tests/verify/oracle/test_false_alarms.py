@@ -203,3 +203,112 @@ def test_what_a_backend_may_flush_is_not_what_is_wrong() -> None:
     x, h = np.array([2e-38], np.float32), np.array([0.25], np.float32)
     verdict = judge_backend(subject_of_model(model), Flushes(), {"x": x, "h": h}, others=False)
     assert verdict.outcome == "wrong" and (verdict.culprit or "").startswith("Neg"), str(verdict)
+
+
+@pytest.mark.parametrize(
+    ("operator", "given", "expected"),
+    [
+        ("ReduceMax", np.inf, "open"), ("ReduceMax", -np.inf, "open"), ("ReduceMax", 2, "open"),
+        ("ReduceMax", 3, "wrong"),
+        ("ReduceMin", -np.inf, "open"), ("ReduceMin", np.inf, "open"), ("ReduceMin", -3, "wrong"),
+        ("MaxPool", np.inf, "open"), ("MaxPool", 3, "wrong"),
+    ],
+)  # fmt: skip
+def test_a_maximum_over_nan_and_both_infinities_is_one_of_them(operator: str, given: float, expected: str) -> None:
+    """That the greatest number is infinite, and the least one too, is not that there are none."""
+    node = {"MaxPool": "MaxPool<kernel_shape = [4]>"}.get(operator, f"{operator}<axes = [2]>")
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 13]> g (float[1,1,4] x) => (float[1,1,1] y) {{ y = {node}(x) }}'
+    )
+
+    class One:
+        name = "one"
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda inputs: {"y": np.full((1, 1, 1), given, np.float32)}
+
+    x = np.array([[[2, np.nan, np.inf, -np.inf]]], np.float32)
+    verdict = judge_backend(subject_of_model(model), One(), {"x": x}, others=False)
+    assert verdict.outcome == expected, str(verdict)
+
+
+def _normed(by: str, x: Any, scale: Any, b: Any, mean: Any, var: Any) -> Any:
+    deviation = np.sqrt(var + np.float32(0.5))
+    match by:
+        case "the printed formula":
+            return (x - mean) / deviation * scale + b
+        case "folded":
+            by_one = scale / deviation
+            return x * by_one + (b - mean * by_one)
+        case _:
+            return scale * (x - mean) / deviation + b
+
+
+@pytest.mark.parametrize("by", ["the printed formula", "folded", "the product first"])
+@pytest.mark.parametrize(
+    "numbers", [(3.4e38, 0.5, 1, 0, 0), (-1, -np.inf, -np.inf, -np.inf, 0), (-1, 2, 1, -np.inf, 0), (2, 3, 4, 5, 6)]
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_batch_norm_overflows_by_one_formula_and_not_by_another(by: str, numbers: tuple[float, ...]) -> None:
+    """ONNX prints the quotient first; what is folded is x * s + t, and infinite weights may make that no number."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 15]> g (float[1,1] x, float[1] s, float[1] b, float[1] m, float[1] v)'
+        " => (float[1,1] y) { y = BatchNormalization<epsilon = 0.5>(x, s, b, m, v) }"
+    )
+    x, *rest = (np.array([n], np.float32) for n in numbers)
+    inputs = {"x": x.reshape(1, 1), **dict(zip("sbmv", rest, strict=True))}
+
+    class By:
+        name, off = "by", 0.0
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda given: {"y": _normed(by, *given.values()) + np.float32(self.off)}
+
+    subject = subject_of_model(model)
+    assert judge_backend(subject, By(), inputs, others=False).outcome in ("right", "undecided")
+    wrong = By()
+    wrong.off = 1.0
+    if numbers[0] == 2:
+        assert judge_backend(subject, wrong, inputs, others=False).outcome == "wrong"
+
+
+@pytest.mark.parametrize(("off", "expected"), [(0, "open"), (1, "open"), (1000, "wrong"), (-1000, "wrong")])
+@pytest.mark.parametrize(
+    "body", ["y = Min(a, b)", "y = Clip(b, a, h)", "e = Expand(a, s) c = Concat<axis = 1>(e, b) y = ReduceMin(c)"]
+)
+def test_an_operand_that_stands_beside_nan_may_be_off_too(body: str, off: int, expected: str) -> None:
+    """What an Exp gives is known to some ulps, so what comes out in place of NaN is."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float x, float[1,1] z) => (float[1,1] y)'
+        f" <int64[2] s = {{1, 1}}, float h = {{1.5}}> {{ a = Exp(x) b = Acosh(z) {body} }}"
+    )
+
+    class One:
+        name = "one"
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            a = np.exp(np.float32(0.3))
+            return lambda inputs: {"y": np.full((1, 1), a + np.spacing(a) * off, np.float32)}
+
+    inputs = {"x": np.array(0.3, np.float32), "z": np.full((1, 1), -2, np.float32)}
+    verdict = judge_backend(subject_of_model(model), One(), inputs, others=False)
+    assert verdict.outcome == expected, str(verdict)
+
+
+def test_a_maximum_of_nothing_but_nan_scattered_is_nan() -> None:
+    """There is no number that could come out."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (float[1] x, float[1] u) => (float[1] y) <int64[1,1] i = {0}>'
+        ' { y = ScatterND<reduction = "max">(x, i, u) }'
+    )
+
+    class Given:
+        name, value = "given", 0.0
+
+        def prepare(self, subject: Subject, wanted: object) -> Any:
+            return lambda inputs: {"y": np.full(1, self.value, np.float32)}
+
+    nothing, one = np.full(1, np.nan, np.float32), Given()
+    for one.value, expected in ((np.nan, "right"), (1.0, "wrong")):
+        verdict = judge_backend(subject_of_model(model), one, {"x": nothing, "u": nothing}, others=False)
+        assert verdict.outcome == expected, str(verdict)

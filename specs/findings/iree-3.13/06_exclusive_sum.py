@@ -1,0 +1,43 @@
+"""CumSum without the element itself takes it away again.
+
+CumSum: 'Through an `exclusive` attribute, this behavior can change to exclude the first element'. The second sum is
+the first element, and what is given is 1 + 1e8 - 1e8.
+"""
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y) {
+    a = Constant <value_int = 0> ()
+    y = CumSum <exclusive = 1> (x, a)
+}
+"""
+INPUTS = {"x": np.array([1, 1e8], np.float32)}
+RIGHT = np.array([0, 1], np.float32)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import iree.compiler
+    import iree.runtime
+    from iree.compiler.extras import onnx_importer
+
+    with iree.compiler.ir.Context() as context:
+        info = onnx_importer.ModelInfo(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(MODEL)))
+        module = info.create_module(context=context).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        text = module.get_asm()
+    program = iree.compiler.compile_str(
+        text, target_backends=["llvm-cpu"], extra_args=["--iree-llvmcpu-target-cpu=host"]
+    )
+    machine = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+    machine.add_vm_module(iree.runtime.VmModule.copy_buffer(machine.instance, program))
+    return np.array(machine.modules.module["g"](*INPUTS.values()))
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

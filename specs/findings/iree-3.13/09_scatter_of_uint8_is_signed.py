@@ -1,0 +1,41 @@
+"""ScatterND with max of uint8 is signed.
+
+ScatterND: 'Type of reduction to apply'. 255 is greater than 4.
+"""
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (uint8[1] x, int64[1,1] i, uint8[1] u) => (uint8[1] y) {
+    y = ScatterND <reduction = "max"> (x, i, u)
+}
+"""
+INPUTS = {"x": np.array([255], np.uint8), "i": np.array([[0]]), "u": np.array([4], np.uint8)}
+RIGHT = np.array([255], np.uint8)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import iree.compiler
+    import iree.runtime
+    from iree.compiler.extras import onnx_importer
+
+    with iree.compiler.ir.Context() as context:
+        info = onnx_importer.ModelInfo(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(MODEL)))
+        module = info.create_module(context=context).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        text = module.get_asm()
+    program = iree.compiler.compile_str(
+        text, target_backends=["llvm-cpu"], extra_args=["--iree-llvmcpu-target-cpu=host"]
+    )
+    machine = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+    machine.add_vm_module(iree.runtime.VmModule.copy_buffer(machine.instance, program))
+    return np.array(machine.modules.module["g"](*INPUTS.values())).view(np.uint8)
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

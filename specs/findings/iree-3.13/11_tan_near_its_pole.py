@@ -1,0 +1,41 @@
+"""Tan of 5 is off by 5 units in the last place.
+
+Tan: 'Calculates the tangent of the given input tensor, element-wise'. It may be off by 4 (M9.2).
+"""
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1] x) => (float[1] y) {
+    y = Tan(x)
+}
+"""
+INPUTS = {"x": np.array([5], np.float32)}
+RIGHT = np.array([-3.380515], np.float32)
+WITHIN = 4.9e-7
+"""Some units in the last place."""
+
+
+def given():
+    import iree.compiler
+    import iree.runtime
+    from iree.compiler.extras import onnx_importer
+
+    with iree.compiler.ir.Context() as context:
+        info = onnx_importer.ModelInfo(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(MODEL)))
+        module = info.create_module(context=context).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        text = module.get_asm()
+    program = iree.compiler.compile_str(
+        text, target_backends=["llvm-cpu"], extra_args=["--iree-llvmcpu-target-cpu=host"]
+    )
+    machine = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+    machine.add_vm_module(iree.runtime.VmModule.copy_buffer(machine.instance, program))
+    return np.array(machine.modules.module["g"](*INPUTS.values()))
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

@@ -1,0 +1,141 @@
+"""Subnormal numbers that are taken for zeros: allowed where it is declared, said always, and hiding nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import pytest
+
+from assay.verify.backends import Subject, subject_of_model
+from assay.verify.judge.run import JudgeRun
+from assay.verify.judge.samples import Sample
+from assay.verify.oracle import Verdict, judge_backend
+from assay.verify.oracle.declarations import flushed
+
+Array = np.ndarray[Any, Any]
+Tensors = Mapping[str, Array]
+F = np.float32
+TINY = np.array([2e-39, 1, -3e-39, 4], F)
+HALF = np.full(4, 0.5, F)
+
+
+def program(body: str, outputs: str = "float[4] y, float[4] z") -> Subject:
+    return subject_of_model(
+        onnx.parser.parse_model(
+            f'<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, float[4] h) => ({outputs}) {{ {body} }}'
+        )
+    )
+
+
+class Planted:
+    """A backend by its formula, which shows the tensors that the formula names."""
+
+    name = "planted"
+
+    def __init__(self, formula: Callable[[Array, Array], Tensors], declares: bool) -> None:
+        self.formula, self.accepts = formula, ("flushes",) if declares else ()
+
+    def prepare(self, subject: Subject, wanted: Any) -> Any:
+        def run(inputs: Tensors) -> Tensors:
+            with np.errstate(all="ignore"):
+                found = self.formula(inputs["x"], inputs["h"])
+            return {n: found[n] for n in wanted if n in found}
+
+        return run
+
+
+def verdict_on(
+    subject: Subject, formula: Callable[[Array, Array], Tensors], declares: bool, x: Array = TINY
+) -> Verdict:
+    return judge_backend(subject, Planted(formula, declares), {"x": x, "h": HALF}, others=False)
+
+
+TWO = program("y = Mul(x, h) z = Neg(x)")
+STEPS = program("a = Mul(x, h) y = Div(h, a)", "float[4] y")
+CHOICE = program("a = Abs(x) b = Cast<to = 1>(h) c = Less(b, a) y = Where(c, h, x) z = Log(a)")
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x, h: {"y": flushed(x * h), "z": -x},
+        lambda x, h: {"y": x * h, "z": flushed(-flushed(x))},
+        lambda x, h: {"y": np.where([True, False, False, True], flushed(x * h), x * h), "z": -x},
+    ],
+    ids=["one operator", "another one", "one element"],
+)
+def test_what_is_declared_is_right_and_said(formula: Callable[[Array, Array], Tensors]) -> None:
+    found = verdict_on(TWO, formula, True)
+    assert found.outcome == "right" and "as it takes subnormal numbers for zeros, which it declares (flushes)" in str(
+        found
+    )
+    found = verdict_on(TWO, formula, False)
+    assert found.outcome == "wrong" and "nothing else is wrong: subnormal numbers are taken for zeros" in str(found)
+
+
+def test_what_is_kept_rests_on_nothing() -> None:
+    found = verdict_on(TWO, lambda x, h: {"y": x * h, "z": -x}, True)
+    assert found.outcome == "right" and "flushes" not in str(found)
+
+
+FAULTS: dict[str, tuple[Subject, Callable[[Array, Array], Tensors], Array, str]] = {
+    "an operator behind": (TWO, lambda x, h: {"y": flushed(x * h), "z": x}, TINY, "Neg"),
+    "another element": (TWO, lambda x, h: {"y": flushed(x * h) + (x == 4), "z": -x}, TINY, "Mul"),
+    "the sign of a zero": (TWO, lambda x, h: {"y": flushed(x * h), "z": 0 - x}, TINY * F([1, 0, 1, 1]), "Neg"),
+    "neither of two": (
+        STEPS, lambda x, h: {"a": x * h, "y": np.where(np.abs(x) < 1e-38, F(50), h / (x * h))}, TINY, "Div",
+    ),
+    "a normal number": (TWO, lambda x, h: {"y": np.where(np.abs(x * h) < 1, 0 * x, x * h), "z": -x}, HALF, "Mul"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("declares", [True, False])
+@pytest.mark.parametrize("name", FAULTS)
+def test_it_hides_nothing(name: str, declares: bool) -> None:
+    """Planted faults beside numbers that are flushed: each is named, as the operator that has it."""
+    subject, formula, x, culprit = FAULTS[name]
+    found = verdict_on(subject, formula, declares, x)
+    assert found.outcome == "wrong" and (found.culprit or "").startswith(culprit), str(found)
+    assert "nothing else is wrong" not in str(found)
+
+
+def test_an_operand_may_be_taken_for_zero() -> None:
+    """The quotient is infinite then, and nothing between that and what it is otherwise is right."""
+    shown = verdict_on(STEPS, lambda x, h: {"a": x * h, "y": h / flushed(x * h)}, True)
+    assert shown.outcome == "right" and "which it declares (flushes)" in str(shown)
+
+
+def test_a_comparison_goes_either_way_and_no_further() -> None:
+    def zeros(x: Array, h: Array) -> Tensors:
+        a = flushed(np.abs(x))
+        return {"y": np.where(h < a, h, x), "z": np.log(a)}
+
+    assert verdict_on(CHOICE, zeros, True).outcome == "right"
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome"), [([2e-39, 0, -3e-39, 0], "right"), ([0, 0, 0, 0], "right"), ([3e-39, 0, 0, 0], "wrong")]
+)
+def test_what_compares_zeros_gives_what_stands_there(given: list[float], outcome: str) -> None:
+    """Min of a subnormal number and 0 is either of them, for they are equal; and no number above both."""
+    subject = program("k = Constant<value_floats = [0.0]>() y = Min(x, k)", "float[4] y")
+    x = np.array([2e-39, 1, -3e-39, 0.25], F)
+    found = verdict_on(subject, lambda x, h: {"y": np.array(given, F)}, True, x)
+    assert found.outcome == outcome, str(found)
+
+
+def test_what_nothing_is_known_of_is_not_right() -> None:
+    """Where what was used is not shown, the quotient by what may be zero may be anything: that is undecided."""
+    found = verdict_on(STEPS, lambda x, h: {"y": np.where(np.abs(x) < 1e-38, F(1e38) * np.sign(x), h / (x * h))}, True)
+    assert found.outcome == "undecided", str(found)
+
+
+def test_each_tensor_is_told_apart() -> None:
+    """In a run in which something is wrong, one that is flushed alone is not called wrong."""
+    subject, formula, x, _ = FAULTS["an operator behind"]
+    sample = Sample("given", 0, {"x": x, "h": HALF})
+    (found,) = JudgeRun(subject, [sample], [Planted(formula, True)], detailed=True, others=False).verdicts()
+    assert {t.tensor: t.outcome for t in found.samples[0].tensors} == {"y": "open", "z": "wrong"}
