@@ -82,7 +82,8 @@ def inverse_of_half(x: ComplexTerms, n: int, axis: int = -1) -> TermArray:
     """From half of a spectrum to a real signal: what has a conjugate in the other half counts twice."""
     _require(True, axis)
     found = _sums(x, n, n, True, lambda j: 1 if j == 0 or 2 * j == n else 2)
-    return found.real / np.asarray(n, x.real.dtype)
+    real: TermArray = found.real / np.asarray(n, x.real.dtype)
+    return real
 
 
 def _require(known: bool, axis: int) -> None:

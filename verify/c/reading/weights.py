@@ -124,7 +124,7 @@ def weights_functions(source: CSource) -> dict[str, str]:
     told, end = hashlib.sha256(), 0
     for at, array in source.weights.pieces:  # zeros between them
         told.update(bytes(at - end))
-        told.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        told.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")
         end = at + array.nbytes
     told.update(bytes(source.weights.nbytes - end))
     digest = np.frombuffer(told.digest(), ">u4")
