@@ -24,7 +24,8 @@ OF_UFUNCS: dict[Any, str] = {
     np.ceil: "ceil", np.rint: "rint", np.equal: "eq", np.not_equal: "ne", np.less: "lt",
     np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge", np.logical_and: "and", np.logical_or: "or",
     np.logical_not: "not", np.logical_xor: "ne", np.sin: "sin", np.cos: "cos", np.tan: "tan", np.arcsin: "asin",
-    np.arccos: "acos", np.arctan: "atan",
+    np.arccos: "acos", np.arctan: "atan", np.sinh: "sinh", np.cosh: "cosh", np.arcsinh: "asinh", np.arccosh: "acosh",
+    np.arctanh: "atanh",
 }  # fmt: skip
 """NumPy's functions that are one operation of the scalar table."""
 

@@ -11,7 +11,6 @@ from assay.semantics.indexed.meaning import ElementRule, Meaning, Use, stretched
 from assay.semantics.operator import Attrs, Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Expr, apply, cast, const, select
-from assay.semantics.scalar.intrinsics import INTRINSICS
 
 NumberRule: TypeAlias = Callable[..., Expr]
 """rule(attributes, a number of each operand): the number of the result."""
@@ -45,17 +44,12 @@ def _derived(op: Operator) -> NumberRule:
     return rule
 
 
-def _intrinsic(name: str) -> NumberRule:
-    return lambda attrs, x: INTRINSICS[name]([x])
-
-
 SAID: dict[str, NumberRule] = {
     "nn.relu": lambda attrs, x: apply("max", x, const(0, x.dtype)),
     "astype": _astype,
-    **{name: _intrinsic(name) for name in ("sinh", "cosh", "asinh", "acosh", "atanh")},
 }
 """Those that are said otherwise than their values: NumPy's maximum has a +0 added and its whole numbers are found in
-float64; of the functions that are no operation of the scalar table there are formulas."""
+float64."""
 
 NUMBERS: dict[str, NumberRule] = {
     name: SAID.get(name) or _derived(op) for name, op in OPERATORS.items() if op.family == "elementwise" and not op.view

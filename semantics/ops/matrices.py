@@ -128,7 +128,7 @@ def _dft(attrs: Attrs, x: Any) -> Any:
     if wide.shape[-1] == 1 and not attrs["inverse"]:
         found: Any = np.fft.fft(wide[..., 0], axis=-1)[..., :after]
     else:
-        numbers = np.zeros(wide.shape[:-1], np.complex64 if wide.dtype == np.float32 else np.complex128)
+        numbers = np.zeros_like(wide[..., 0], np.complex64 if wide.dtype == np.float32 else np.complex128)
         numbers.real = wide[..., 0]
         if wide.shape[-1] == 2:
             numbers.imag = wide[..., 1]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
@@ -59,24 +59,26 @@ class Mutant:
     """Of those of the module that are of this kind and say the same."""
     number: int
     original: str
+    ways: Ways
 
     @property
     def source(self) -> str:
         tree = ast.parse(self.original)
-        _, _, change = next(c for k, c in enumerate(_changes(tree)) if k == self.number)
+        _, _, change = next(c for k, c in enumerate(self.ways(tree)) if k == self.number)
         change()
         return ast.unparse(ast.fix_missing_locations(tree))
 
 
-def mutants(source: str) -> list[Mutant]:
-    """Every mutant of a module's text, in its order."""
+def mutants(source: str, ways: Ways | None = None) -> list[Mutant]:
+    """Every mutant of a module's text, in its order; `ways` are the changes to make, if not the usual ones."""
     found: list[Mutant] = []
     seen: Counter[tuple[str, str]] = Counter()
-    for number, (place, kind, change) in enumerate(_changes(ast.parse(source))):
+    ways = ways or usual_changes
+    for number, (place, kind, change) in enumerate(ways(ast.parse(source))):
         before, kept = _text(place), (change.node.__class__, dict(change.node.__dict__))
         change()
         said = _said(before, _text(place))
-        found.append(Mutant(getattr(change.node, "lineno", 0), kind, said, seen[kind, said], number, source))
+        found.append(Mutant(getattr(change.node, "lineno", 0), kind, said, seen[kind, said], number, source, ways))
         seen[kind, said] += 1
         change.node.__class__ = kept[0]
         change.node.__dict__.clear()
@@ -99,7 +101,7 @@ def _said(before: str, after: str) -> str:
     return " -> ".join(shown)
 
 
-def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, _Change]]:
+def usual_changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, Change]]:
     """Each place that can change: what shows it, the kind, and what makes the change. A number is shown in what it is
     part of."""
     for node, around in _places(tree):
@@ -141,19 +143,19 @@ def _places(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
         work += [(c, node) for c in reversed(list(ast.iter_child_nodes(node))) if not isinstance(c, ast.pattern)]
 
 
-def _ways(node: ast.AST) -> Iterator[tuple[str, _Change]]:
+def _ways(node: ast.AST) -> Iterator[tuple[str, Change]]:
     """The faults that a node can have: kind, and what makes it."""
     match node:
         case ast.BinOp(op=op) if type(op) in OPERATORS and not _texts(node):
-            yield "operator", _Set(node, "op", OPERATORS[type(op)]())
+            yield "operator", SetPart(node, "op", OPERATORS[type(op)]())
         case ast.AugAssign(op=op) if type(op) in OPERATORS and not _texts(node.value):
-            yield "operator", _Set(node, "op", OPERATORS[type(op)]())
+            yield "operator", SetPart(node, "op", OPERATORS[type(op)]())
         case ast.Compare(ops=[op, *rest]) if type(op) in COMPARISONS:
             kind = "bound" if isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) else "condition"
-            yield kind, _Set(node, "ops", [COMPARISONS[type(op)](), *rest])
+            yield kind, SetPart(node, "ops", [COMPARISONS[type(op)](), *rest])
         case ast.BoolOp(op=op, values=values):
-            yield "condition", _Set(node, "op", ast.Or() if isinstance(op, ast.And) else ast.And())
-            yield "condition", _Set(node, "values", values[:-1])
+            yield "condition", SetPart(node, "op", ast.Or() if isinstance(op, ast.And) else ast.And())
+            yield "condition", SetPart(node, "values", values[:-1])
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             yield "condition", _Become(node, operand)
         case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(operand, ast.Constant):
@@ -161,16 +163,16 @@ def _ways(node: ast.AST) -> Iterator[tuple[str, _Change]]:
         case ast.If(body=[ast.Raise(exc=ast.Call(func=ast.Name(id="Crash")))], orelse=[]):
             return  # it is there for faults of our own
         case ast.If(test=test) | ast.IfExp(test=test) if not isinstance(test, ast.Constant):
-            yield "condition", _Set(node, "test", ast.Constant(True))
-            yield "condition", _Set(node, "test", ast.Constant(False))
+            yield "condition", SetPart(node, "test", ast.Constant(True))
+            yield "condition", SetPart(node, "test", ast.Constant(False))
         case ast.Constant(value=bool(value)):
-            yield "condition", _Set(node, "value", not value)
+            yield "condition", SetPart(node, "value", not value)
         case ast.Constant(value=int(value)):
-            yield "index", _Set(node, "value", value + 1)
+            yield "index", SetPart(node, "value", value + 1)
         case ast.Call(func=ast.Name(id=name) as func) if name in NAMES:
-            yield "interval", _Set(func, "id", NAMES[name])
+            yield "interval", SetPart(func, "id", NAMES[name])
         case ast.Call(func=ast.Attribute(attr=name) as func) if name in NAMES:
-            yield "interval", _Set(func, "attr", NAMES[name])
+            yield "interval", SetPart(func, "attr", NAMES[name])
         case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in ORDERS:
             yield "order", _Become(node, ast.Call(ast.Name("list", ast.Load()), [first], []))
         case ast.Slice(lower=None, upper=None):
@@ -190,7 +192,7 @@ def _texts(node: ast.AST) -> bool:
     )
 
 
-class _Change(Protocol):
+class Change(Protocol):
     """What changes one node of a tree, and nothing else."""
 
     @property
@@ -200,7 +202,7 @@ class _Change(Protocol):
 
 
 @dataclass
-class _Set:
+class SetPart:
     """A part of a node is another."""
 
     node: ast.AST
@@ -223,6 +225,10 @@ class _Become:
         self.node.__class__ = self.other.__class__
         self.node.__dict__.clear()
         self.node.__dict__.update({**self.other.__dict__, **at})
+
+
+Ways: TypeAlias = Callable[[ast.Module], Iterator[tuple[ast.AST, str, Change]]]
+"""Each place of a module that can change: what shows it, the kind of fault, and what makes the change."""
 
 
 @dataclass

@@ -60,7 +60,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return self.code
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class MutantFinder(importlib.abc.MetaPathFinder):
     """Finds the mutant where its module is asked for."""
 
     def __init__(self, file: Path, source: str) -> None:
@@ -80,7 +80,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         )
 
 
-def _tests(files: Sequence[Path], finder: _Finder | None, seconds: int) -> int:
+def _tests(files: Sequence[Path], finder: MutantFinder | None, seconds: int) -> int:
     """Run tests here and end the process: 0 if all pass. It never returns."""
     code = 1
     try:
@@ -127,7 +127,7 @@ def preload() -> None:
         raise RuntimeError("assay is imported already: a mutant of it would not be seen")
 
 
-def _fork(files: Sequence[Path], finder: _Finder | None, seconds: int) -> int:
+def _fork(files: Sequence[Path], finder: MutantFinder | None, seconds: int) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -180,7 +180,7 @@ def run(
     while waiting or running:
         while waiting and len(running) < jobs:
             file, m = waiting.pop(0)
-            running[_fork(group.test_files, _Finder(file, m.source), seconds)] = (file, m)
+            running[_fork(group.test_files, MutantFinder(file, m.source), seconds)] = (file, m)
         child, status = os.wait()
         file, m = running.pop(child)
         end: Literal["killed", "survived", "time"] = "survived" if status == 0 else "killed"

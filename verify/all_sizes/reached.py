@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from assay.semantics.operator import Example, Operator
 from assay.verify.all_sizes.for_operator import GeneralProof, general_proof, sizes_left
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, Notion
+from assay.verify.evidence import listed
 from assay.verify.operator_terms.examples import ExampleProof, prove_example
 
 HOW = {
@@ -37,7 +38,8 @@ class Reached:
         if self.given is None:
             return self.general.reason
         if self.given.proof.holds:
-            return f"not for all sizes: {self.general.reason}"
+            how = f"; {self.given.proof.reason}" if self.given.proof.reason else ""
+            return f"not for all sizes: {self.general.reason}{how}"
         return self.given.proof.reason
 
 
@@ -57,12 +59,17 @@ def told_reach(found: Sequence[Reached]) -> str:
         of = "" if len(wide) == len(found) else f", used as in {len(wide)} of {len(found)} examples"
         parts.append(f"proved for all sizes, every input, {HOW[min(r.notion for r in wide)]}{of}{_fixed(wide)}")
     if given:
-        whole = "at the sizes of " + ("all examples" if len(given) == len(found) else f"{len(given)} examples")
-        parts.append(f"proved {HOW[min(r.notion for r in given)]} for every input, {whole} ({given[0].reason})")
+        at = listed([_types(r.example) for r in given])
+        parts.append(f"proved {HOW[min(r.notion for r in given)]} for every input at {at} ({given[0].reason})")
     if rest:
         of = "" if len(rest) == len(found) else f"{len(rest)} of {len(found)} examples "
         parts.append(f"{of}tested by runs: {rest[0].reason}")
     return "; ".join(parts)
+
+
+def _types(example: Example) -> str:
+    """The types of the operands of a use."""
+    return " and ".join(f"{name}{list(shape)}" for shape, name in example.operands)
 
 
 def _fixed(wide: Sequence[Reached]) -> str:

@@ -24,7 +24,7 @@ from assay.verify.equivalence.normal import normal
 from assay.verify.equivalence.order import UndecidedTrace
 from assay.verify.equivalence.show import first_difference, show_term
 from assay.verify.equivalence.trace import trace_of
-from assay.verify.operator_terms import rules as rules
+from assay.verify.operator_terms import rules as rules, transform as transform
 from assay.verify.operator_terms.array import TermArray, TermRun
 from assay.verify.operator_terms.cases import equal_in_all_cases
 from assay.verify.operator_terms.exact import ExactTerms

@@ -187,6 +187,22 @@ class TermArray(ArrayFace):
         return FUNCTIONS[np.all](self, axis, **more)
 
 
+class ComplexTerms:
+    """Complex numbers, each part an array of terms."""
+
+    def __init__(self, real: TermArray, imag: TermArray) -> None:
+        self.real, self.imag = real, imag
+
+    def __getitem__(self, index: Any) -> ComplexTerms:
+        return ComplexTerms(self.real[index], self.imag[index])
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        rule = FUNCTIONS.get(func)
+        if rule is None:
+            raise UndecidedTrace(f"{func.__name__} of complex numbers has no rule for terms")
+        return rule(*args, **kwargs)
+
+
 def coerce(*operands: Any) -> list[TermArray]:
     """Operands of one dtype, as terms; a Python number is one of the dtype."""
     like = next(x for x in operands if isinstance(x, TermArray))

@@ -15,6 +15,7 @@ from assay.verify.app.answers import write_answer
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, Notion
 from assay.verify.exits import Exit
+from assay.verify.operator_terms.exhaustion import uses_of
 
 NOTIONS = {BIT_EXACT: "bit for bit", REASSOCIATED: "up to order", REAL: "over the reals"}
 
@@ -25,7 +26,7 @@ def show_operator(name: str, as_json: bool) -> int:
     if name not in OPERATORS:
         raise Invalid(f"there is no operator {name!r}; specs/operators.md lists them", label="prove.C2")
     op = OPERATORS[name]
-    found = [reach(op, e) for e in op.examples if not op.view]
+    found = [reach(op, e) for e in uses_of(op) if not op.view]
     notation = list(dict.fromkeys(line for r in found for line in _notation(r)))
     said = told_reach(found) if found else "it is a view and has no kernel"
     code = Exit.HOLDS if all(r.notion >= REAL for r in found) else Exit.UNKNOWN

@@ -10,6 +10,7 @@ from assay.semantics.operator import Example, Operator
 from assay.semantics.types import TensorType
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion
 from assay.verify.operator_terms import KernelProof, prove_kernel
+from assay.verify.operator_terms.exhaustion import count_inputs, prove_by_all_inputs, uses_of
 from assay.verify.trials.batch import stores
 
 MOST = 20_000
@@ -34,7 +35,7 @@ class ExampleProof:
 def prove_examples(op: Operator) -> list[ExampleProof]:
     """What is proved of an operator's kernel for every input at the sizes of each example; none of a view, which has no
     kernel."""
-    return [] if op.view else [prove_example(op, e) for e in op.examples]
+    return [] if op.view else [prove_example(op, e) for e in uses_of(op)]
 
 
 def prove_example(op: Operator, example: Example) -> ExampleProof:
@@ -48,7 +49,10 @@ def _proved(op: Operator, example: Example) -> KernelProof:
     kernel = build(op.name, attrs, operands, op.type_rule(attrs, operands), "kernel")
     if stores(kernel) > MOST:
         return KernelProof(UNKNOWN, f"more than {MOST} stores are not run over terms")
-    return prove_kernel(kernel, op, attrs)
+    proof = prove_kernel(kernel, op, attrs)
+    if proof.holds or count_inputs(kernel) is None:
+        return proof
+    return prove_by_all_inputs(kernel, op, attrs)
 
 
 def least(proofs: list[ExampleProof]) -> Notion:

@@ -27,7 +27,7 @@ BLIND = ("add", "sub", "mul", "neg", "abs", "max", "min", "larger", "smaller", "
 SETTLING = ("exp", "eq", "ne", "lt", "le")
 """Operations that give the same of zeros of both signs."""
 
-OF_NAN = ("exp", "log", "tanh", "erf", "sigmoid", "sin", "cos", "tan", "sinh", "cosh", "atan")
+OF_NAN = ("exp", "log", "tanh", "erf", "sigmoid", "sin", "cos", "tan", "sinh", "cosh", "asinh", "atan")
 """Functions that are not computed of literals here, and give NaN of NaN."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from assay.semantics.arrays import OF_UFUNCS
 from assay.semantics.dtypes import BOOL, INT64
 from assay.verify.equivalence.order import UndecidedTrace
-from assay.verify.operator_terms.array import TermArray, TermRun, coerce, implements, operate
+from assay.verify.operator_terms.array import ComplexTerms, TermArray, TermRun, coerce, implements, operate
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -204,9 +204,10 @@ def full_like(x: TermArray, fill_value: Any, **kwargs: Any) -> TermArray:
 
 
 @implements(np.zeros_like)
-def zeros_like(x: TermArray, **kwargs: Any) -> TermArray:
+def zeros_like(x: TermArray, dtype: Any = None, **kwargs: Any) -> TermArray | ComplexTerms:
     """Zero everywhere."""
-    return full_like(x, 0)
+    zero = full_like(x, 0)
+    return ComplexTerms(zero, zero) if np.dtype(dtype or x.dtype).kind == "c" else zero
 
 
 @implements(np.shape)

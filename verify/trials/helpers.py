@@ -43,7 +43,10 @@ NARROW = {
     if of.bits < 8 and of.kind != "bool" or of.is_float and of.bits == 8
 }
 """Dtypes of which an element is the lowest bits of a byte, by what their helpers are called: `f8e4m3fn`, `i4`."""
-NUMPY = {"pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
+NUMPY = {
+    "pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
+    "acosh": "arccosh", "atanh": "arctanh",
+}  # fmt: skip
 OTHERS = ("overlap", "rotate", "sha256_block", "sha256")
 """Helpers that take no numbers one by one; they have tables of their own."""
 ENTRY = r"check|first|find_plan|print|measure_\d+"

@@ -43,7 +43,8 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select": np.where,
     "fma": lambda a, b, c: a * b + c,
     "exp": np.exp, "log": np.log, "tanh": np.tanh, "erf": erf, "pow": np.power, "sin": np.sin, "cos": np.cos,
-    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "isnan": np.isnan,
+    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "isnan": np.isnan,
 }  # fmt: skip
 """What a scalar operation does to intervals. Operations on bits are not here: nothing is known of them."""
 

@@ -114,3 +114,46 @@ def atan2(y: Decimal, x: Decimal) -> Decimal:
     with localcontext(LONG):
         angle = atan(y / x)
         return angle if x > 0 else angle + pi().copy_sign(y)
+
+
+def sinh(x: Decimal) -> Decimal:
+    with localcontext(SHORT):
+        if abs(x) < Decimal("0.1"):
+            return _series(+x, -x * x, 1)
+        return (x.exp() - (-x).exp()) / 2
+
+
+def cosh(x: Decimal) -> Decimal:
+    with localcontext(SHORT):
+        return (x.exp() + (-x).exp()) / 2
+
+
+def _log1p(t: Decimal) -> Decimal:
+    """By 2 atanh(t / (2 + t)) where t is small, so that nothing cancels."""
+    if t > Decimal("0.1"):
+        return (1 + t).ln()
+    s = t / (2 + t)
+    power = total = s
+    k = 1
+    while abs(power) > abs(s) * Decimal("1e-80"):
+        power *= s * s
+        k += 2
+        total += power / k
+    return 2 * total
+
+
+def asinh(x: Decimal) -> Decimal:
+    with localcontext(SHORT):
+        a = abs(x)
+        return _log1p(a + a * a / (1 + (a * a + 1).sqrt())).copy_sign(x)
+
+
+def acosh(x: Decimal) -> Decimal:
+    with localcontext(SHORT):
+        above = x - 1
+        return _log1p(above + (2 * above + above * above).sqrt())
+
+
+def atanh(x: Decimal) -> Decimal:
+    with localcontext(SHORT):
+        return (_log1p(2 * abs(x) / (1 - abs(x))) / 2).copy_sign(x)

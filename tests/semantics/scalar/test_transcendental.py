@@ -13,7 +13,7 @@ import pytest
 
 from assay.semantics import scalar
 from assay.semantics.dtypes import DTYPES, FLOAT64, DType, dtype
-from assay.semantics.scalar import transcendental, trigonometry
+from assay.semantics.scalar import exponential, hyperbolic, transcendental, trigonometry
 from assay.semantics.scalar.transcendental import BLOCK, ROUTINES, Routine
 from tests.semantics.bounding import exact_functions
 
@@ -71,6 +71,7 @@ EXACT: dict[str, Callable[..., Decimal]] = {
     "acos": exact_functions.acos,
     "atan": exact_functions.atan,
     "atan2": exact_functions.atan2,
+    **{n: getattr(exact_functions, n) for n in ("sinh", "cosh", "asinh", "acosh", "atanh")},
 }
 
 
@@ -126,6 +127,15 @@ def samples(name: str, count: int, seed: int = 7) -> Iterator[tuple[Array, ...]]
             yield from ((flat(-1, 1),), (flat(-0.5, 0.5),), (signed(1 - wide(-53, -1)),), (signed(wide(-1074, -1)),))
         case "atan":
             yield from ((flat(-3, 3),), (signed(wide(-4, 4)),), (signed(wide(-1074, 1023)),))
+        case "sinh" | "cosh":
+            yield from ((flat(-0.5, 0.5),), (flat(0.5, 2),), (flat(-45, 45),), (flat(-711, 711),))
+            yield (signed(wide(-1074, 9)),)
+        case "asinh":
+            yield from ((flat(-1, 1),), (signed(wide(-30, 40)),), (signed(wide(-1074, 1023)),))
+        case "acosh":
+            yield from ((1 + wide(-52, 2),), (1 + wide(-5, 40),), (wide(1, 1023),))
+        case "atanh":
+            yield from ((flat(-1, 1),), (signed(1 - wide(-53, -1)),), (signed(wide(-1074, -1)),))
         case "atan2":
             yield from ((flat(-1, 1), flat(-1, 1)), (signed(wide(-100, 100)), signed(wide(-100, 100))))
             yield (signed(wide(-1074, -1000)), wide(-1, 60))
@@ -141,16 +151,19 @@ def test_float64_results_are_within_the_stated_ulps(name: str) -> None:
 @pytest.mark.parametrize(
     ("table", "name"),
     [("EXP", "exp"), ("LOG", "log"), ("LOG_TAIL", "pow"), ("TANH", "tanh"), ("ERF", "erf"), ("ERF_TAIL", "erf"),
+     ("SINH", "sinh"), ("LOG", "asinh"), ("LOG", "acosh"), ("LOG", "atanh"), ("EXP", "cosh"),
      ("SIN", "sin"), ("COS", "cos"), ("SIN", "tan"), ("ATAN", "atan"), ("ATAN", "atan2"), ("ASIN", "asin"),
          ("ASIN", "acos")],
 )  # fmt: skip
 def test_a_planted_wrong_coefficient_is_found(table: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = transcendental if hasattr(transcendental, table) else trigonometry
+    homes = (exponential, transcendental, hyperbolic, trigonometry)
+    home = next(m for m in homes if hasattr(m, table))
+    make = next(found for m in homes if (found := getattr(m, f"_{name}_routine", None)))
     good = getattr(home, table)
     for k in range(len(good) - 3):
         bad = (*good[:k], good[k] * (1 + 2.0**-10), *good[k + 1 :])
         monkeypatch.setattr(home, table, bad)
-        routine = getattr(home, f"_{name}_routine")()
+        routine = make()
         assert max(worst(routine, *args) for args in samples(name, 100)) > routine.ulps, k
 
 
@@ -167,8 +180,8 @@ def test_a_planted_wrong_digit_of_the_reduction_is_found(monkeypatch: pytest.Mon
 
 def test_a_planted_wrong_low_part_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for part in ("LN2_LOW", "TWO_THIRDS_LOW"):
-        monkeypatch.setattr(transcendental, part, getattr(transcendental, part) * (1 + 2.0**-12))
-        routine = transcendental._pow_routine()
+        monkeypatch.setattr(exponential, part, getattr(exponential, part) * (1 + 2.0**-12))
+        routine = exponential._pow_routine()
         assert max(worst(routine, *args) for args in samples("pow", 100)) > routine.ulps
         monkeypatch.undo()
 
@@ -188,6 +201,11 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "acos": np.arccos,
     "atan": np.arctan,
     "atan2": np.arctan2,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
 }
 """Other implementations, good to a few float64 ulps: no error beside an ulp of a narrower dtype."""
 
@@ -274,6 +292,11 @@ TABLE: dict[str, list[tuple[float, float]]] = {
     "asin": [(0.0, 0.0), (-0.0, -0.0), (1.0, math.pi / 2), (-1.0, -math.pi / 2), (1.5, NAN), (-INF, NAN), (NAN, NAN)],
     "acos": [(1.0, 0.0), (-1.0, math.pi), (0.0, math.pi / 2), (1.5, NAN), (INF, NAN), (NAN, NAN)],
     "atan": [(0.0, 0.0), (-0.0, -0.0), (INF, math.pi / 2), (-INF, -math.pi / 2), (NAN, NAN)],
+    "sinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
+    "cosh": [(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN)],
+    "asinh": [(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
+    "acosh": [(1.0, 0.0), (0.5, NAN), (0.0, NAN), (-INF, NAN), (INF, INF), (NAN, NAN)],
+    "atanh": [(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (1.5, NAN), (-INF, NAN), (NAN, NAN)],
 }
 
 

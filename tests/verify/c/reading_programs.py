@@ -79,21 +79,22 @@ def chosen() -> PrimFunc:
     return PrimFunc("chosen", (x, y, out), 1, body)
 
 
-def large() -> PrimFunc:
-    """A plane of more than 2 to the 32 bytes: its places need 64 bits."""
-    x, out = Buffer("x", (LONG, LONG), BOOL), Buffer("out", (LONG,), BOOL)
-    return PrimFunc("large", (x, out), 1, loops("i", (LONG,), lambda i: store(out, i, x[i, LONG - 1])))
+def large(side: int) -> PrimFunc:
+    """The last column of a plane, of which the places may need 64 bits."""
+    x, out = Buffer("x", (side, side), BOOL), Buffer("out", (side,), BOOL)
+    return PrimFunc("large", (x, out), 1, loops("i", (side,), lambda i: store(out, i, x[i, side - 1])))
 
 
-def odd() -> Module:
-    """These kernels in a program with a choice and a constant."""
+def odd(plane: int = LONG) -> Module:
+    """These kernels in a program with a choice and a constant; with a plane of more than 2 to the 32 bytes it cannot be
+    run."""
     square, line = TensorType((SIDE, SIDE), FLOAT32), TensorType((SIDE,), INT64)
     inputs = {
         "whole": TensorType((SIDE, SIDE), INT32),
         "real": square,
         "at": line,
         "is": TensorType((), BOOL),
-        "plane": TensorType((LONG, LONG), BOOL),
+        "plane": TensorType((plane, plane), BOOL),
     }
     rows = [
         (sums(), ["whole", "real"], ["counts", "row"]),
@@ -104,7 +105,7 @@ def odd() -> Module:
             [(chosen(), ["t", "real"], ["result"])],
             [(chosen(), ["real", "t"], ["other"]), (chosen(), ["other", "weights"], ["result"])],
         ),
-        (large(), ["plane"], ["last"]),
+        (large(plane), ["plane"], ["last"]),
     ]
     weights = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE) * np.float32(0.1)
     return planned(rows, inputs, ["result", "counts", "bits", "narrow", "by", "last"], {"weights": weights})

@@ -184,6 +184,27 @@ def test_weights_in_a_file_are_held_against_the_constants() -> None:
     assert not read_back(replace(source, source=table), module).holds
 
 
+WEIGHT_FAULTS = [
+    ("a file of any length", " || bytes != NET_WEIGHTS_BYTES", ""),
+    ("a file anywhere", "(uintptr_t)weights % NET_WEIGHTS_ALIGN != 0u", "0"),
+    ("the digest of another file", "digest[8] = {0x9", "digest[8] = {0x8"),
+    ("half of the digest", "memcmp(found, digest, sizeof digest)", "memcmp(found, digest, 16)"),
+    ("another turn", "net_rotate(a, 18u)", "net_rotate(a, 17u)"),
+    ("another table", "0x428a2f98u", "0x428a2f99u"),
+    ("a round less", "for (i = 0; i < 64; ++i)", "for (i = 0; i < 63; ++i)"),
+    ("a length that is left out", "last[end - 1u - i] =", "last[end - 2u - i] ="),
+    ("a block that is left out", "i < whole", "i + 1u < whole"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), [f[1:] for f in WEIGHT_FAULTS], ids=[f[0] for f in WEIGHT_FAULTS])
+def test_a_fault_in_the_check_of_weights_is_not_read(old: str, new: str) -> None:
+    module, _ = texts()["net"]
+    source = emit(module, "net", inline_limit=16)
+    assert old in source.source
+    assert not read_back(replace(source, source=source.source.replace(old, new, 1)), module).holds
+
+
 def test_shared_bytes_forbid_restrict() -> None:
     """In place, a pointer is not restrict; a text that says so all the same is not read."""
     module, _ = texts()["net"]

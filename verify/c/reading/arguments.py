@@ -122,11 +122,16 @@ def _byte_texts(rows: Sequence[tuple[str, Term]], file: CFile, sizes: EntrySizes
     texts = []
     for i, (name, bytes_) in enumerate(rows):
         if not found:
-            texts.append(f"{bytes_.value}u" if bytes_.value < 1 << 32 else f"{bytes_.value}ull")
+            texts.append(count_text(bytes_.value))
             continue
         sizes.require_same(found[i], bytes_, f"the bytes of {name}")
         texts.append(str(c_generator.CGenerator().visit(found[i])))
     return texts
+
+
+def count_text(count: int) -> str:
+    """A number of bytes as it stands in C."""
+    return f"{count}u" if count < 1 << 32 else f"{count}ull"
 
 
 def _tables(program: Program, module: Module, file: CFile) -> list[tuple[str, int]]:

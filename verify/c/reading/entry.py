@@ -24,6 +24,7 @@ from assay.verify.c.reading.parse import CFile
 from assay.verify.c.reading.preprocess import Differs, NotRead
 from assay.verify.c.reading.sizes import EntrySizes
 from assay.verify.c.reading.terms import Term
+from assay.verify.c.reading.weights import require_weights
 
 
 @dataclass
@@ -50,6 +51,7 @@ class EntryReader:
         """Hold what the text does against the steps. NotRead where they differ."""
         self.sizes.read()
         wanted = argument_check(self.source, self.program, self.module, self.file, self.sizes)
+        require_weights(self.source, self.file)
         require_last(flow(self.program.steps))
         text = EntryText(self.file, self.source, self.sizes, wanted)
         acts = text.acts()
