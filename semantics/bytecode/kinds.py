@@ -117,6 +117,8 @@ class _Kinds:
         match of:
             case vm.LoadConstant():
                 held = self.module.constants.get(of.name)
+                if held is None and of.name not in self.code.late:
+                    raise Odd(f"there is no constant {of.name}")
                 return self.code.late[of.name] if held is None else TensorType(held.shape, dtype(held.dtype))
             case vm.LoadExtern():
                 return of.type

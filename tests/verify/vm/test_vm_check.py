@@ -137,6 +137,18 @@ def test_changed_bytecode_is_refused_or_runs_alike_many_times(tmp_path: Path) ->
     assert [s for of in sized_subjects(tmp_path) for s in survivors(of, 20)] == []
 
 
+def test_a_constant_that_is_not_there_is_refused() -> None:
+    of = next(random_subjects(3, 1))
+    code = of.made.bytecode
+    name, function = next((n, f) for n, f in code.functions.items() if any(map(vm.written, f.body)))
+    at = next(k for k, i in enumerate(function.body) if vm.written(i) is not None)
+    body = list(function.body)
+    body[at] = vm.LoadConstant(vm.written(body[at]), "other")
+    changed = replace(code, functions={**code.functions, name: replace(function, body=tuple(body))})
+    found = check(of.source, of.made.with_(main=changed), Context())
+    assert not found.holds and "there is no constant other" in found.detail
+
+
 def test_a_change_that_runs_another_way_is_seen() -> None:
     """The judge of the test above is awake: a check that believes everything is found out."""
     of = next(random_subjects(3, 1))
