@@ -53,7 +53,7 @@ NO_COMMAND = {
     "C11": "the table shows that views of a constant are accepted; schedules are called from Python only",
     "C12": "constants are handed to an external compiler from Python only",
     "R25": "tuning and its database are not built",
-    "R28": "it needs a scheduler and a worker of Dask, which tests/verify/backends/test_remote.py starts for its commands",
+    "R28": "it needs a scheduler and a worker of Dask, which tests/verify/backends/test_remote.py starts",
     "R34": "`dump` is called from Python; `--dump` uses it for planned programs only",
     "V19": "the map is a value in Python; dumps print the device of every expression",
     **unshown.REASONS,
