@@ -19,7 +19,8 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten
 from assay.verify.all_sizes.compare import TermComparison
 from assay.verify.all_sizes.pieces import NotFollowed
-from assay.verify.all_sizes.reader import FunctionReader, ReadFunction, can_fail
+from assay.verify.all_sizes.plain_traps import can_fail
+from assay.verify.all_sizes.reader import FunctionReader, ReadFunction
 from assay.verify.all_sizes.space import Facts, Space, conjunction, in_box
 from assay.verify.symbolic import prove_accesses
 from assay.verify.symbolic.function import MOST_BYTES, size_symbols

@@ -127,7 +127,8 @@ def _at(use: SymbolicUse, sizes: Mapping[Var, int]) -> KernelProof | None:
         return KernelProof(UNKNOWN, f"the result is {told}, not {use.result}")
     own = use_of(use.op, attrs, operands, result)
     func = as_function("notation", meaning, own)
-    return prove_kernel(func, use.op, attrs) if stores(func) <= MOST_STORES else None
+    found = prove_kernel(func, use.op, attrs) if stores(func) <= MOST_STORES else None
+    return None if found is None or found.large else found
 
 
 def _numbers(value: object, sizes: Mapping[Var, int]) -> object:
