@@ -17,7 +17,6 @@ from assay.semantics.dtypes import INT64
 from assay.semantics.indexed.fold import Fold
 from assay.semantics.scalar import (
     Apply,
-    Cast,
     Expr,
     Load,
     Var,

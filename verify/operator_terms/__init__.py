@@ -107,7 +107,7 @@ def _proved_by_contents(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelP
         except TooManyValues:
             raise
         except UndecidedTrace as unbounded:
-            raise results if isinstance(results, UndecidedTrace) else unbounded
+            raise (results if isinstance(results, UndecidedTrace) else unbounded) from None
         for contents in every:
             found = _proved(*with_contents(kernel, op, contents), attrs)
             if found is None or not found.holds:
@@ -127,7 +127,7 @@ def _inputs(kernel: PrimFunc) -> tuple[ExactTerms, list[tuple[int, ...]], list[i
 def _paths(
     kernel: PrimFunc, op: Operator, attrs: Attrs, terms: ExactTerms, first: Sequence[int], shapes: Sequence[Any]
 ) -> Iterator[tuple[TermRun, list[TermArray] | Trap | UndecidedTrace]]:
-    """The value's results, or its trap, or why it has none, in a run for each way to answer its questions about data."""
+    """The value's results, or its trap, or why it has none, in a run for each way to answer what it asks of data."""
 
     def value(run: TermRun) -> list[TermArray] | UndecidedTrace:
         operands = [

@@ -18,7 +18,6 @@ import numpy as np
 
 from assay.semantics.bits import Array
 from assay.semantics.dtypes import DTYPES, DType
-from assay.semantics.errors import Trap
 from assay.semantics.operator import Attrs, Operator
 from assay.semantics.tensor import AllocateConst, Assert, For, If, LetStmt, PrimFunc, Seq, program_order, seq
 from assay.verify.equivalence.order import UndecidedTrace
