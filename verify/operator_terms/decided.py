@@ -40,7 +40,7 @@ def deciding_contents(run: TermRun, kernel: PrimFunc, first: Sequence[int]) -> I
     where there is no such operand."""
     ranges = _ranges(run)
     whole = {
-        k: [ranges(start + e, b.dtype) for e in range(prod(map(int, b.shape)))]  # type: ignore[arg-type]
+        k: [ranges(start + e, b.dtype) for e in range(prod(map(int, b.shape)))]
         for k, (b, start) in enumerate(zip(kernel.inputs, first, strict=True))
         if b.dtype.is_integer
     }
@@ -51,7 +51,7 @@ def deciding_contents(run: TermRun, kernel: PrimFunc, first: Sequence[int]) -> I
         raise TooManyValues(f"what decides has more than {MOST_VALUES} values")
     for values in product(*(product(*found) for found in bounded.values())):
         yield {
-            k: np.array(v, kernel.inputs[k].dtype.numpy).reshape(kernel.inputs[k].shape)  # type: ignore[arg-type]
+            k: np.array(v, kernel.inputs[k].dtype.numpy).reshape(kernel.inputs[k].shape)
             for k, v in zip(bounded, values, strict=True)
         }
 
