@@ -40,7 +40,7 @@ def deciding_contents(run: TermRun, kernel: PrimFunc, first: Sequence[int]) -> I
     where there is no such operand."""
     ranges = _ranges(run)
     whole = {
-        k: [ranges(start + e, b.dtype) for e in range(prod(map(int, b.shape)))]
+        k: [ranges(start + e, b.dtype) for e in range(prod(map(int, b.shape)))]  # type: ignore[arg-type]
         for k, (b, start) in enumerate(zip(kernel.inputs, first, strict=True))
         if b.dtype.is_integer
     }
