@@ -65,7 +65,11 @@ def prove_kernel(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
     try:
         if kernel.scalars:
             raise UndecidedTrace("the kernel takes scalars")
-        return _proved(kernel, op, attrs) or _proved_by_contents(kernel, op, attrs)
+        try:
+            found, why = _proved(kernel, op, attrs), None
+        except UndecidedTrace as undecided:
+            found, why = None, undecided
+        return found or _proved_by_contents(kernel, op, attrs, why)
     except (UndecidedTrace, Unsupported) as undecided:
         return KernelProof(UNKNOWN, str(undecided), large=isinstance(undecided, TooManyValues))
     except Trap as trap:
@@ -93,8 +97,9 @@ def _proved(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof | None:
     return KernelProof(notion, reason)
 
 
-def _proved_by_contents(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
-    """The same with each of the numbers that the operands that decide may hold."""
+def _proved_by_contents(kernel: PrimFunc, op: Operator, attrs: Attrs, why: UndecidedTrace | None) -> KernelProof:
+    """The same with each of the numbers that the operands that decide may hold; `why` the kernel is not seen without
+    that, if it is not."""
     terms, shapes, first = _inputs(kernel)
     asserts = outcome(trace_of(first_asserts(kernel), {}), terms, first, []).traps
     weakest = KernelProof(BIT_EXACT)
@@ -108,7 +113,7 @@ def _proved_by_contents(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelP
         except TooManyValues:
             raise
         except UndecidedTrace as unbounded:
-            raise (results if isinstance(results, UndecidedTrace) else unbounded) from None
+            raise (results if isinstance(results, UndecidedTrace) else why or unbounded) from None
         for contents in every:
             found = _proved(*with_contents(kernel, op, contents), attrs)
             if found is None or not found.holds:

@@ -95,6 +95,13 @@ def test_the_kernel_is_the_operator() -> None:
     assert prove_example(SCATTER, SCATTER.examples[3]).proof.notion is BIT_EXACT
 
 
+@pytest.mark.parametrize("shapes", [((0, 2), (2, 1), (2, 2)), ((2, 2), (0, 1), (0, 2)), ((2, 0), (1, 1), (1, 0))])
+def test_of_nothing_both_trap_or_neither(shapes: tuple[tuple[int, ...], ...]) -> None:
+    types = tuple(zip(shapes, ("float32", "int64", "float32"), strict=True))
+    assert proof("scatter_nd", types, reduction="add").notion is BIT_EXACT
+    assert proof("scatter_nd", types, scattered(inside=lambda p, n: p < n)).notion is not BIT_EXACT or not shapes[1][0]
+
+
 def test_too_many_places_are_not_gone_through() -> None:
     found = prove_example(SCATTER, SCATTER.examples[0]).proof
     assert not found.holds and found.large and "more than 260 values" in found.reason
