@@ -156,9 +156,8 @@ class KernelProofs:
         return found
 
     def part(self) -> KernelProofs:
-        """Proofs of some more kernels, which know what these do of notations, and nothing of their limits."""
-        made = replace(self, texts=None if self.texts is None else {}, left=MOST_OF_ALL, found={}, why={}, by={})
-        return replace(made, open_bits={}, tried={}, general={})
+        """Proofs of some of the kernels, which know nothing of others: what is kept hangs on no order."""
+        return KernelProofs(self.thorough, None if self.texts is None else {})
 
     def without_kernels(self) -> KernelProofs:
         """What was shown, without the kernels and notations that it rests on."""
