@@ -19,7 +19,7 @@ from assay.verify.symbolic.function import Function, Visit, access_names, box_te
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.initialisation import ElementRead, told
 from assay.verify.symbolic.instance import starts_of
-from assay.verify.symbolic.plain import PlainRanges, loop_ranges, within
+from assay.verify.symbolic.plain import PlainRanges, loop_ranges, plainly_within
 from assay.verify.symbolic.replay import ReplayedGoal, leaves_dtype
 
 
@@ -224,7 +224,7 @@ def bounds(f: Function) -> Iterator[Goal]:
     for a in f.accesses:
         root, begin = events.root_of(a.buffer, a.site.frame)
         element, names = element_text(a), access_names(a)
-        if a.indices and f.brief and within(a, root):
+        if a.indices and f.brief and plainly_within(a, root):
             yield f.shown("in bounds", f"{element} lies in {box_text(a.buffer)}: {statement_line(a.site)}", a.site.stmt)
         elif a.indices:
             at = f.visit(a.site)

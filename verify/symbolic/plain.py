@@ -70,7 +70,7 @@ class PlainRanges:
         return every, isinstance(node, Var)
 
 
-def within(access: AccessEvent, root: Buffer) -> bool:
+def plainly_within(access: AccessEvent, root: Buffer) -> bool:
     """Whether an access lies in its buffer, by the extents of the loops around."""
     if access.buffer is not root or not all(isinstance(d, int) for d in root.shape):
         return False
@@ -82,7 +82,7 @@ def within(access: AccessEvent, root: Buffer) -> bool:
     return True
 
 
-def apart(loop: Loop, root: Buffer, pairs: Sequence[Pair]) -> bool:
+def plainly_apart(loop: Loop, root: Buffer, pairs: Sequence[Pair]) -> bool:
     """Whether iterations of a loop touch elements of their own: of each two accesses some index is, in both, its
     variable."""
 
