@@ -11,6 +11,7 @@ from assay.verify.evidence import Evidence
 from assay.verify.legalize.proofs import KernelProofs
 from assay.verify.legalize.uses import KernelUse, SizesTried
 from assay.verify.side_by_side import side_by_side
+from assay.verify.trials.batch import stores
 from assay.verify.trials.kernels import KernelTrials
 from assay.verify.trials.sizes import Sizes, SizesToTry
 
@@ -78,11 +79,19 @@ class UsesShown:
         return verdict
 
     def batches(self) -> list[list[str]]:
-        """The names by what kernels share, the most first."""
+        """The names by what kernels share, the most work first. What is more than half of it is two batches, however many
+        processes there are: what a batch shows hangs on nothing else."""
         found: dict[str, list[str]] = {}
         for name, (_, use) in self.uses.items():
             found.setdefault(f"{use.operator.name} {sorted(use.call.attrs.items(), key=str)}", []).append(name)
-        return sorted(found.values(), key=len, reverse=True)
+        work = {name: 1 if use.symbols else 1 + stores(kernel) for name, (kernel, use) in self.uses.items()}
+
+        def much(names: list[str]) -> int:
+            return sum(work[n] for n in names)
+
+        whole = much([*self.uses])
+        parts = [[n[::2], n[1::2]] if len(n) > 1 and 2 * much(n) > whole else [n] for n in found.values()]
+        return sorted((names for part in parts for names in part), key=much, reverse=True)
 
     def batch(self, names: list[str]) -> tuple[list[UseShown], KernelProofs]:
         """What is found of some kernels, one after another, up to the first that is not right."""
