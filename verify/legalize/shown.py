@@ -79,8 +79,8 @@ class UsesShown:
         return verdict
 
     def batches(self) -> list[list[str]]:
-        """The names by what kernels share, the most work first. What is more than half of it is two batches, however many
-        processes there are: what a batch shows hangs on nothing else."""
+        """The names by what kernels share, the most work first. What is more than half of it is two batches, whatever
+        the number of processes: what a batch shows hangs on nothing else."""
         found: dict[str, list[str]] = {}
         for name, (_, use) in self.uses.items():
             found.setdefault(f"{use.operator.name} {sorted(use.call.attrs.items(), key=str)}", []).append(name)
