@@ -17,8 +17,10 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence, Set
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +41,24 @@ done
 for place; do rm -rf -- "$place"; done
 """
 
+CAN_FORK = hasattr(os, "fork") and hasattr(os, "killpg")
+"""Whether this process can be forked."""
+
+
+@dataclass
+class Forked:
+    """A child that was forked, with the names that `subprocess.Popen` has. `begun` is the memory that it had then, in
+    bytes, which is its parent's until one of them writes to it."""
+
+    pid: int
+    returncode: int | None = None
+    begun: int = 0
+
+
 _guards: dict[int, subprocess.Popen[bytes]] = {}
 """The guard of each process: one that was forked has another than its parent."""
 _TOKEN = secrets.token_hex(8)
-_children: dict[int, subprocess.Popen[bytes]] = {}
+_children: dict[int, subprocess.Popen[bytes] | Forked] = {}
 _folders: set[Path] = set()
 _held = 0
 _waiting: list[BaseException] = []
@@ -164,12 +180,35 @@ def start(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     return child
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
+def fork(life: Callable[[], None]) -> Forked:
+    """A child that has all that this process has, does `life` and ends, in a session of its own; for `end`. Where this
+    process is killed it ends when `life` does."""
+    with uninterrupted(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of other threads: they watch, and hold no lock for long
+        pid = os.fork()
+        if pid:
+            _children[pid] = made = Forked(pid, begun=own_memory())
+            return made
+        code = 1
+        try:
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            life()
+            code = 0
+        finally:
+            os._exit(code)
+
+
+def end(child: subprocess.Popen[bytes] | Forked) -> None:
     """End a child and all that it started. One that has ended by itself may have left others behind."""
     with uninterrupted():
         if _children.pop(child.pid, None) is None and child.returncode is not None:
             return
-        if not hasattr(os, "killpg"):  # no sessions: what it has started itself is left
+        if isinstance(child, subprocess.Popen) and not hasattr(
+            os, "killpg"
+        ):  # no sessions: what it has started itself is left
             child.kill()
             child.wait()
             return
@@ -217,19 +256,37 @@ def cores() -> int:
 
 
 def in_use() -> int:
-    """The memory of all children and of what they started, in bytes, as far as it is told."""
+    """The memory of all children and of what they started, in bytes, as far as it is told: of one that was forked what
+    it has more than it began with."""
     if not _children:
         return 0
-    sessions, total = set(_children), 0
+    sessions, total = dict(_children), 0
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if not entry.isdecimal():
-            continue
-        with suppress(OSError, ValueError, IndexError):
-            with open(f"/proc/{entry}/stat", "rb") as file:
-                row = file.read().rpartition(b")")[2].split()
-            if int(row[3]) in sessions:
-                total += int(row[21]) * os.sysconf("SC_PAGE_SIZE")
+        if entry.isdecimal():
+            session, used = _memory(entry)
+            if session in sessions:
+                begun = getattr(sessions[session], "begun", 0) if int(entry) == session else 0
+                total += max(0, used - begun)
     return total
+
+
+def _memory(entry: str) -> tuple[int, int]:
+    """The session of a process, and the bytes that it has in memory; 0 where it is not told."""
+    with suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{entry}/stat", "rb") as file:
+            row = file.read().rpartition(b")")[2].split()
+        return int(row[3]), int(row[21]) * os.sysconf("SC_PAGE_SIZE")
+    return 0, 0
+
+
+def own_memory() -> int:
+    """The memory of this process that is not a file's, in bytes; 0 where it is not told."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            row = file.read().split()
+        return (int(row[1]) - int(row[2])) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _forked() -> None:

@@ -61,12 +61,14 @@ class Context:
     """What was said of the pass that is checked."""
     inputs: Mapping[str, Any] = field(default_factory=dict)
     thorough: bool = False
-    """Whether what takes minutes is proved too, and the texts of proofs of kernels are kept."""
+    """Whether what takes minutes is proved too."""
+    keeps: bool = True
+    """Whether the texts of such proofs are kept for somebody: writing them takes as long as deciding them."""
 
     @property
     def proof_texts(self) -> dict[str, str] | None:
         """Where the texts of proofs of kernels go, if they are kept."""
-        return self.queries if self.thorough else None
+        return self.queries if self.thorough and self.keeps else None
 
 
 def proved(detail: str, **data: Any) -> Evidence:

@@ -69,6 +69,11 @@ def note_proof(*lines: str) -> None:
         subject.notes += lines
 
 
+def keeps_questions() -> bool:
+    """Whether questions are written down: then z3 is asked what could be seen without it, too."""
+    return _subject.get() is not None
+
+
 def keep_question(about: str, formulas: Sequence[Formula]) -> None:
     """Write down formulas that cannot hold at once, as z3 says, if texts are kept."""
     subject = _subject.get()

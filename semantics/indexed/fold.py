@@ -54,16 +54,21 @@ Term = Callable[..., Expr]
 def folded(op: str, names: str, extents: Sequence[Dim], term: Term, of: DType, init: Number | None = None) -> Expr:
     """Terms joined by an operation over a box, from what changes nothing (or `init`) on. `names` has a word for each
     axis, the last stands for all that follow."""
+    start = neutral(op, of) if init is None else init if isinstance(init, Expr) else Const(of, of.numpy.type(init))
+    return stepped(names, extents, lambda acc, *place: apply(op, acc, term(*place)), start)
+
+
+def stepped(names: str, extents: Sequence[Dim], step: Term, start: Expr) -> Expr:
+    """What `step(acc, *place)` makes of what there was, over a box, from `start` on. Names as of `folded`."""
     *first, last = names.split()
     words = [*first, *(f"{last}{k}" for k in range(len(extents) - len(first)))] if len(extents) > len(first) else first
     if len(extents) == len(first) + 1:
         words = [*first, last]
     variables = tuple(Var(w) for w in words)
-    acc = Var("acc", of)
-    start = neutral(op, of) if init is None else init if isinstance(init, Expr) else Const(of, of.numpy.type(init))
     if not variables:
-        return apply(op, start, term())
-    return Fold(of, variables, tuple(map(as_expr, extents)), acc, start, apply(op, acc, term(*variables)))
+        return step(start)
+    acc = Var("acc", start.dtype)
+    return Fold(start.dtype, variables, tuple(map(as_expr, extents)), acc, start, step(acc, *variables))
 
 
 def summed(names: str, extents: Sequence[Dim], term: Term, of: DType) -> Expr:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.semantics.dtypes import INT64, UINT64
-from assay.semantics.indexed.fold import folded
+from assay.semantics.indexed.fold import folded, stepped
 from assay.semantics.indexed.meaning import Asked, Meaning, Use, all_of, stretched
 from assay.semantics.ops.sizes import FAR, from_end, larger, smaller
 from assay.semantics.scalar import Dim, Expr, Number, apply, as_expr, cast, choice, const, select, simplify
@@ -101,7 +101,7 @@ def _gather(use: Use, *i: Expr) -> Expr:
 
 
 def _gather_asks(use: Use) -> Sequence[Asked]:
-    x, indices = use.operands
+    x, indices, *_ = use.operands
     depth = indices.shape[-1]
     assert isinstance(depth, int)
 
@@ -109,6 +109,21 @@ def _gather_asks(use: Use) -> Sequence[Asked]:
         return Asked(indices.shape[:-1], lambda *j: _inside(indices[(*j, k)], x.shape[k]))
 
     return [one(k) for k in range(depth)]
+
+
+def _scatter(use: Use, *i: Expr) -> Expr:
+    """What is there, and then each update in row-major order whose place this is."""
+    x, indices, updates = use.operands
+    last, depth = len(indices.shape) - 1, indices.shape[-1]
+    assert isinstance(depth, int)
+
+    def update(acc: Expr, *j: Expr) -> Expr:
+        places = [_from_front(indices[(*j[:last], k)], x.shape[k]) for k in range(depth)]
+        here = all_of(*(apply("eq", p, at) for p, at in zip((*places, *j[last:]), i, strict=True)))
+        how, new = use.attrs["reduction"], updates[j]
+        return choice(here, new if how == "none" else apply(how, acc, new), acc)
+
+    return stepped("j", updates.shape, update, x[i])
 
 
 # --- around ------------------------------------------------------------------------------------------------------
@@ -194,6 +209,7 @@ TABLE: dict[str, Meaning] = {
     "split": Meaning(_split),
     "take": Meaning(_take, asks=_take_asks),
     "gather_nd": Meaning(_gather, asks=_gather_asks),
+    "scatter_nd": Meaning(_scatter, asks=_gather_asks),
     "nn.pad": Meaning(_padded, _leaves_enough),
     "arange": Meaning(lambda use, i: cast(i, use.out.dtype)),
     "full": Meaning(lambda use, *i: const(use.attrs["fill_value"], use.out.dtype)),

@@ -19,7 +19,8 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten
 from assay.verify.all_sizes.compare import TermComparison
 from assay.verify.all_sizes.pieces import NotFollowed
-from assay.verify.all_sizes.reader import FunctionReader, ReadFunction, can_fail
+from assay.verify.all_sizes.plain_traps import can_fail
+from assay.verify.all_sizes.reader import FunctionReader, ReadFunction
 from assay.verify.all_sizes.space import Facts, Space, conjunction, in_box
 from assay.verify.symbolic import prove_accesses
 from assay.verify.symbolic.function import MOST_BYTES, size_symbols
@@ -119,7 +120,9 @@ def _other_checks(read: ReadFunction, meaning: Meaning, use: Use, space: Space) 
 def own_traps(kernel: PrimFunc, besides: Sequence[str] = ()) -> str:
     """Why the kernel may trap, or wrap an index, by itself; "" where it is shown not to. Goals of the kinds `besides`
     are left out."""
-    for goal in prove_accesses(kernel, initialised=False).goals:  # what nothing has written is equal to nothing here
+    for goal in prove_accesses(
+        kernel, initialised=False, brief=True
+    ).goals:  # what nothing has written is equal to nothing here
         if goal.verdict != "proved" and goal.kind not in besides:
             return f"{goal.kind}: {goal.claim} is {goal.verdict}"
     return ""

@@ -73,22 +73,23 @@ class Contents:
     """What a buffer holds: its pieces, the newest first, over what it held before them."""
 
     pieces: tuple[MemoryPiece, ...]
-    before: Callable[[tuple[Expr, ...]], Expr]
+    before: Callable[[tuple[Expr, ...], Facts], Expr]
+    """An element as it was before them, wherever some facts hold."""
 
 
 def of_input(buffer: Buffer) -> Contents:
     """A buffer that is only read."""
-    return Contents((), lambda at: Load(buffer.dtype, buffer, at))
+    return Contents((), lambda at, facts: Load(buffer.dtype, buffer, at))
 
 
 def unwritten(buffer: Buffer) -> Contents:
     """A buffer that nothing has written."""
-    return Contents((), lambda at: Unwritten(buffer.dtype))
+    return Contents((), lambda at, facts: Unwritten(buffer.dtype))
 
 
 def carried_contents(buffer: Buffer, loop: object) -> Contents:
     """A buffer as it is when an iteration begins."""
-    return Contents((), lambda at: CarriedElement(buffer.dtype, buffer, at, loop))
+    return Contents((), lambda at, facts: CarriedElement(buffer.dtype, buffer, at, loop))
 
 
 def element_of(space: Space, contents: Contents, at: tuple[Expr, ...], facts: Facts) -> Expr:
@@ -109,7 +110,7 @@ def element_of(space: Space, contents: Contents, at: tuple[Expr, ...], facts: Fa
             last = value
             found.pop()
             break
-    made = contents.before(at) if last is None else last
+    made = contents.before(at, facts) if last is None else last
     for condition, value in reversed(found):
         made = choice(condition, value, made)
     return made

@@ -17,7 +17,6 @@ from assay.semantics.dtypes import INT64
 from assay.semantics.indexed.fold import Fold
 from assay.semantics.scalar import (
     Apply,
-    Cast,
     Expr,
     Load,
     Var,
@@ -46,6 +45,8 @@ from assay.verify.all_sizes.pieces import (
     require_written,
     unwritten,
 )
+from assay.verify.all_sizes.plain_traps import require_plain_traps
+from assay.verify.all_sizes.scattered import ScatteredUpdate, own_element, scattering_nest
 from assay.verify.all_sizes.space import (
     CarriedElement,
     Facts,
@@ -114,7 +115,7 @@ class FunctionReader:
 
     def run(self) -> ReadFunction:
         """Walk the function. NotFollowed where something is not seen."""
-        self._require_plain_traps()
+        require_plain_traps(self.func)
         for b in self.func.inputs:
             self.memory[b] = of_input(b)
         for b in self.func.outputs:
@@ -132,22 +133,6 @@ class FunctionReader:
             places.append(place)
             values.append(element_of(self.space, self.memory[b], place, (*self.facts, *inside)))
         return ReadFunction(places, values, self.asked, self.checks, self.facts)
-
-    def _require_plain_traps(self) -> None:
-        """What may trap is stored to outputs alone, to each once: then it is evaluated exactly where a value has it."""
-        every = list(tensor.program_order(self.func.body))
-        stores = [s for s in every if isinstance(s, tensor.Store)]
-        if any(can_fail(e) for s in every if not isinstance(s, tensor.Store) for e in s.expressions):
-            raise NotFollowed("a step that may trap is part of no value")
-        if not any(can_fail(e) for s in stores for e in s.expressions):
-            return
-        flow = [e for s in every for e in (s.indices if isinstance(s, tensor.Store) else s.expressions)]
-        if any(isinstance(n, Apply) and may_trap(n) for e in flow for n in post_order(e)):
-            raise NotFollowed("a size is divided beside data that may trap")
-        targets = [s.buffer for s in stores]
-        failing = {s.buffer for s in stores if any(can_fail(e) for e in s.expressions)}
-        if not failing <= set(self.func.outputs) or any(targets.count(b) > 1 for b in failing):
-            raise NotFollowed("a step that may trap is not stored at once to an output")
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -187,11 +172,30 @@ class FunctionReader:
         indices = tuple(self.value(i) for i in stmt.indices)
         value = self.value(stmt.value)
         if any(map(is_data, indices)):
-            raise NotFollowed(f"where {stmt.buffer.name} is stored to is data")
+            self.scatter(stmt, ())
+            return ()
         self.require_range(value)
         require_written(self.space, value, self.facts)
         self.add(stmt.buffer, MemoryPiece((), (), conjunction(self.guards) if self.guards else TRUE, indices, value))
         return ()
+
+    def scatter(self, stmt: tensor.Store, around: Sequence[tensor.For]) -> None:
+        """A store to places that are data, in a nest of loops with nothing beside it."""
+        buffer, facts = stmt.buffer, self.facts
+        if self.loops or self.guards or buffer not in self.memory:
+            raise NotFollowed(f"where {buffer.name} is stored to is data")
+        extents = tuple(self.value(s.extent) for s in around)
+        at = tuple(Var(s.var.name, s.var.dtype) for s in around)
+        self.env.update(zip((s.var for s in around), at, strict=True))
+        self.facts = (*facts, *in_box(extents, at))
+        acc = Var("acc", buffer.dtype)
+        indices, value = tuple(map(self.value, stmt.indices)), self.value(own_element(stmt, acc))
+        self.require_range(value)
+        for e in (*indices, value):
+            require_written(self.space, e, self.facts)
+        self.facts = facts
+        update = ScatteredUpdate(at, extents, indices, acc, value)
+        self.memory[buffer] = update.contents(self.space, self.memory[buffer], buffer, facts)
 
     def add(self, buffer: Buffer, piece: MemoryPiece) -> None:
         """A newer piece."""
@@ -251,6 +255,9 @@ class FunctionReader:
         """Any one iteration, in memory as it is when that begins."""
         if stmt.start is not None:
             raise NotFollowed("a loop that starts elsewhere than at 0 is not read")
+        if (nest := scattering_nest(stmt)) is not None:
+            self.scatter(*nest)
+            return ()
         extent = self.value(stmt.extent)
         if is_data(extent):
             raise NotFollowed("how often a loop runs is data")
@@ -433,19 +440,6 @@ class FunctionReader:
                 case _:
                     made[id(node)] = node.with_children(parts)
         return made[id(expr)]
-
-
-def can_fail(expr: Expr) -> bool:
-    """Whether a step of an expression may trap by its data: a division, a shift, a conversion, a place."""
-    for node in post_order(expr):
-        match node:
-            case Apply() if may_trap(node) and not is_index_term(node):
-                return True
-            case Cast() if node.arg.dtype.is_float and node.dtype.is_integer:
-                return True
-            case Load() if any(map(is_data, node.indices)):
-                return True
-    return False
 
 
 def joined_fold(fold: Fold) -> Fold:

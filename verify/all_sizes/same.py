@@ -8,7 +8,8 @@ from assay.semantics.tensor import PrimFunc
 from assay.verify.all_sizes import OF_DATA, AllSizesProof, base_facts, own_traps
 from assay.verify.all_sizes.compare import TermComparison
 from assay.verify.all_sizes.pieces import NotFollowed
-from assay.verify.all_sizes.reader import FunctionReader, can_fail
+from assay.verify.all_sizes.plain_traps import can_fail
+from assay.verify.all_sizes.reader import FunctionReader
 from assay.verify.all_sizes.space import Space, in_box
 
 

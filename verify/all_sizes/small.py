@@ -26,6 +26,9 @@ MOST_POINTS = 64
 """Combinations that are tried at once; of more, evenly spread ones."""
 MOST_STORES = 4_000
 """Stores of the notation at sizes beyond which it is not run over terms."""
+MOST_AT_LEAST = 80_000
+"""The same as long as it was run at fewer than so many sizes: a number of groups may make each of them large."""
+LEAST = 4
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,18 @@ def prove_small(use: SymbolicUse, most: int = MOST_POINTS) -> SmallProof:
     sizes as large as a window."""
     symbols = symbols_of(use)
     window = max((n for v in use.attrs.values() if isinstance(v, tuple) for n in v if isinstance(n, int)), default=0)
-    tried = [use.own, *points(symbols, most)]
+    tried: list[Mapping[Var, int]] = [use.own, *points(symbols, most)]
     tried += points(symbols, most // 4, FURTHER) if use.wide else ()
     tried += points(symbols, most, (1, 2, window, window + 1)) if use.wide and window > FURTHER[-1] else ()
     every = len(SMALL) ** len(symbols)
     notion: Notion = BIT_EXACT
     reason, shown, last_bits = "", 0, True
-    for sizes in tried:
-        proof = _at(use, sizes)
+    for above, limit, sizes in [
+        (a, b, at) for a, b in ((-1, MOST_STORES), (MOST_STORES, MOST_AT_LEAST)) for at in tried
+    ]:
+        if above > 0 and shown >= LEAST:
+            break
+        proof = _at(use, sizes, above, limit)
         if proof is None:
             continue
         if not proof.holds:
@@ -99,8 +106,9 @@ def _times(a: int, b: int) -> int:
     return (a + b - 2) % 3 + 1
 
 
-def _at(use: SymbolicUse, sizes: Mapping[Var, int]) -> KernelProof | None:
-    """What is shown at some sizes; None where the operator has no value there, or too large a one."""
+def _at(use: SymbolicUse, sizes: Mapping[Var, int], above: int, limit: int) -> KernelProof | None:
+    """What is shown at some sizes; None where the operator has no value there, or its notation has not so many stores:
+    more than `above`, and at most `limit`."""
     bound: Bound = {v: n for v, n in sizes.items()}
     operands = tuple(t for of in use.operands if isinstance(t := instantiate(of, bound), TensorType))
     attrs: Attrs = {k: _numbers(v, sizes) for k, v in use.attrs.items()}
@@ -127,7 +135,8 @@ def _at(use: SymbolicUse, sizes: Mapping[Var, int]) -> KernelProof | None:
         return KernelProof(UNKNOWN, f"the result is {told}, not {use.result}")
     own = use_of(use.op, attrs, operands, result)
     func = as_function("notation", meaning, own)
-    return prove_kernel(func, use.op, attrs) if stores(func) <= MOST_STORES else None
+    found = prove_kernel(func, use.op, attrs) if above < stores(func) <= limit else None
+    return None if found is None or found.large else found
 
 
 def _numbers(value: object, sizes: Mapping[Var, int]) -> object:

@@ -190,6 +190,7 @@ def check(
             stop_after=stage_of(stop_after, passes, how["vm"]),
             or_bytecode=not (stop_after or _of_plans(how)),
             thorough=prove,
+            keeps=page is not None,
         )
         found = _found(checked, checked.lines, on_line, progress)
         if page is not None:

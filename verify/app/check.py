@@ -239,9 +239,9 @@ class CheckRun:
     """SHA-256 of the constants of bytecode that are to be bound late."""
     or_bytecode: bool = False
     """Whether the lowering goes to bytecode where no plan can have the program."""
-    thorough: bool = False  # whether what takes minutes is proved too, and texts of proofs are kept
-    unplanned: str = ""
-    """Why it did."""
+    thorough: bool = False  # whether what takes minutes is proved too
+    keeps: bool = True  # and whether the texts of these proofs are kept
+    unplanned: str = ""  # why it did
 
     def lines(self) -> Iterator[Line]:
         """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and
@@ -280,7 +280,7 @@ class CheckRun:
     def evidence(self, stage: Stage, before: Module, module: Module) -> Evidence:
         """What the check of a stage says."""
         context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
-        context.inputs, context.thorough = self.inputs, self.thorough
+        context.inputs, context.thorough, context.keeps = self.inputs, self.thorough, self.keeps
         return stage.check(before, module, context)
 
     def begin(self, line: str) -> None:
@@ -419,7 +419,7 @@ class CheckRun:
             return (yield from self.bytecode_lines(self.modules[self.stages[-2].name], planned))
         self.begin("c")
         self.source = self.origin.c_source(planned)
-        did, evidence, native = check_c(self.source, planned, self.queries if self.thorough else None)
+        did, evidence, native = check_c(self.source, planned, self.queries if self.thorough and self.keeps else None)
         yield self.line(did, evidence)
         if native is None or self.stop_after == "c":
             return native is not None

@@ -162,9 +162,9 @@ def _watched(mine: Budget, last_words: Callable[[BudgetSpent], None] | None) -> 
             children.interrupt(Stop(found[0]))
 
     def watch() -> None:
-        base = _resident()
+        base = children.own_memory()
         while not done.wait(EVERY):
-            used = max(0, _resident() - base) + children.in_use() if mine.memory is not None else 0
+            used = max(0, children.own_memory() - base) + children.in_use() if mine.memory is not None else 0
             if mine.memory is not None and used > mine.memory:
                 message = (
                     f"the run and its children have {amount(used)} of memory in use, and may take {amount(mine.memory)}"
@@ -207,16 +207,6 @@ def _end(reason: BudgetSpent, last_words: Callable[[BudgetSpent], None] | None) 
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(6)
-
-
-def _resident() -> int:
-    """The memory of this process that is not a file's, in bytes."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            row = file.read().split()
-        return (int(row[1]) - int(row[2])) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 @contextmanager

@@ -9,7 +9,7 @@ to be equal to them for every input, over terms, where that is not too long.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from assay.verify.fuse.group import at_sizes, for_any_size, written_out
 from assay.verify.fuse.group_devices import misplaced_group
 from assay.verify.kept import changed_beside, count_calls, interface, stored
 from assay.verify.proof_texts import keeping, note_proof
+from assay.verify.side_by_side import side_by_side
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import KernelTrials
@@ -98,19 +99,18 @@ def check_fuse(
     wrong = wrong or next(misplaced_group(target, fused), None)
     if wrong:
         return refuted("proved", wrong)
-    left, count, tried = MOST_OF_ALL, 0, KernelTrials()
+    count, tried = 0, KernelTrials()
     left_over: dict[str, list[str]] = {}
     points: list[Sizes] = []
     most_points = wide = 0
-    for i, kernel in enumerate(fused):
-        progress(i, len(fused))
-        with keeping(texts, f"fuse-{kernel.name}") as subject:
-            note_proof(f"the kernel {kernel.name} is the calls of its group, one after another")
-            verdict = check_group(kernel, target, seed, min(left, MOST), tried, thorough)
-            subject.holds = verdict.how == "proved"
+    for kernel, (verdict, own, kept) in zip(
+        fused, _each_group(fused, target, seed, progress, thorough, texts is not None), strict=False
+    ):
         if not verdict.holds:
             return verdict
-        left -= verdict.data.get("stores", 0)
+        tried.add(own)
+        if texts is not None:
+            texts.update(kept)
         count += verdict.how == "proved"
         if verdict.how != "proved":
             left_over.setdefault(verdict.detail, []).append(kernel.name)
@@ -128,6 +128,38 @@ def check_fuse(
         said += "".join(f"; not proved {listed(names)}: {why}" for why, names in left_over.items())
     data = {"not_proved": {n: why for why, names in left_over.items() for n in names}} if left_over else {}
     return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count, **data)
+
+
+GroupFound: TypeAlias = tuple[Evidence, KernelTrials, dict[str, str]]
+"""The verdict on a group, what was tried of it, and the texts of its proof."""
+
+
+def _each_group(
+    fused: Sequence[PrimFunc], target: Module, seed: int, progress: Progress, thorough: bool, keeps: bool
+) -> Iterator[GroupFound]:
+    """What is found of each, up to the first that fails: side by side where each is read; else one after another, for
+    what is run over terms has a limit for all."""
+
+    def found(number: int, most: int) -> GroupFound:
+        kernel, tried = fused[number], KernelTrials()
+        texts: dict[str, str] = {}
+        with keeping(texts if keeps else None, f"fuse-{kernel.name}") as subject:
+            note_proof(f"the kernel {kernel.name} is the calls of its group, one after another")
+            verdict = check_group(kernel, target, seed, most, tried, thorough)
+            subject.holds = verdict.how == "proved"
+        return verdict, tried, texts
+
+    if thorough:
+        yield from side_by_side(lambda i: found(i, MOST), len(fused), progress)
+        return
+    left = MOST_OF_ALL
+    for i in range(len(fused)):
+        progress(i, len(fused))
+        one = found(i, min(left, MOST))
+        yield one
+        if not one[0].holds:
+            return
+        left -= one[0].data.get("stores", 0)
 
 
 # --- the graph ---------------------------------------------------------------------------------------------------

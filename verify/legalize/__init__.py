@@ -37,6 +37,7 @@ from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
 from assay.verify.kept import changed_beside, count_calls
 from assay.verify.legalize.proofs import KernelProofs
+from assay.verify.legalize.shown import UsesShown
 from assay.verify.legalize.uses import KernelUse, SizesTried, hands_claimed_sizes, instance_at
 from assay.verify.trials.kernels import KernelTrials, compare, lift, try_kernel
 from assay.verify.trials.sizes import Sizes, claimed_attributes, declared_bounds, told_point
@@ -93,14 +94,12 @@ def check_legalize(
             return refuted("checked", f"definition {name} is new, and no tensor function for an operator")
         if name not in samples:
             return refuted("checked", f"tensor function {name} is never called")
-    exact, tried, sizes, proofs = 0, KernelTrials(), SizesTried(), KernelProofs(thorough, texts)
-    for i, (name, sample) in enumerate(samples.items()):
-        progress(i, len(samples))
-        verdict = check_use(target.kernel(name), sample, seed, tried, sizes, proofs)
+    tried, sizes, proofs = KernelTrials(), SizesTried(), KernelProofs(thorough, texts)
+    shown = UsesShown({n: (target.kernel(n), use) for n, use in samples.items()}, check_use, seed, proofs)
+    for name, verdict in shown.each(tried, sizes, progress):
         if not verdict.holds:
-            return refuted("tested", f"{name} at {sample.call.span}: {verdict.detail}")
-        exact += verdict.data["exact"]
-        proofs.add_general(target.kernel(name), sample)
+            return refuted("tested", f"{name} at {samples[name].call.span}: {verdict.detail}")
+    exact = sum(verdict.data["exact"] for verdict in shown.verdicts.values())
     for name, kernel in target.kernels.items():  # what the source brought along is believed by later proofs, too
         if name in source.definitions and "operator" in kernel.attrs:
             verdict = check_claim(kernel, seed)

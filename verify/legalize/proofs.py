@@ -155,6 +155,23 @@ class KernelProofs:
             subject.holds = found.holds
         return found
 
+    def part(self) -> KernelProofs:
+        """Proofs of some of the kernels, which know nothing of others: what is kept hangs on no order."""
+        return KernelProofs(self.thorough, None if self.texts is None else {})
+
+    def without_kernels(self) -> KernelProofs:
+        """What was shown, without the kernels and notations that it rests on."""
+        return replace(self, small={}, shared={}, tried={n: [{}] * len(at) for n, at in self.tried.items()})
+
+    def join(self, other: KernelProofs) -> None:
+        """Take over what another has shown of other kernels."""
+        for own, more in (
+            (self.found, other.found), (self.why, other.why), (self.open_bits, other.open_bits), (self.by, other.by),
+            (self.tried, other.tried), (self.general, other.general), (self.texts, other.texts),
+        ):  # fmt: skip
+            if own is not None and more is not None:
+                own.update(more)  # type: ignore[arg-type]
+
     def count(self, least: Notion) -> int:
         """How many kernels were shown in that notion or a stronger one."""
         return sum(n >= least for n in self.found.values())

@@ -45,6 +45,12 @@ class KernelUse:
     """Whether all calls of the tensor function hand it the sizes that stand in the attributes that it claims."""
 
     @property
+    def operator(self) -> Operator:
+        """The operator that is called."""
+        assert isinstance(self.call.op, Operator)
+        return self.call.op
+
+    @property
     def symbols(self) -> tuple[Symbol, ...]:
         """The symbols in the types of operands and results, in attributes and scalars."""
         types = [*(a.type for a in self.call.args), self.call.type]

@@ -27,6 +27,7 @@ from assay.verify.equivalence.trace import trace_of
 from assay.verify.operator_terms import rules as rules, transform as transform
 from assay.verify.operator_terms.array import TermArray, TermRun
 from assay.verify.operator_terms.cases import equal_in_all_cases
+from assay.verify.operator_terms.decided import TooManyValues, deciding_contents, first_asserts, with_contents
 from assay.verify.operator_terms.exact import ExactTerms
 from assay.verify.operator_terms.paths import always_traps, never_traps, resolved_numbers
 
@@ -45,6 +46,8 @@ class KernelProof:
     reason: str = ""
     last_bits: bool = False
     """Whether it is no stronger one for nothing but the last bits of elementary functions, which are left open."""
+    large: bool = False
+    """Whether nothing was shown because there are too many cases."""
 
     @property
     def holds(self) -> bool:
@@ -59,42 +62,88 @@ class KernelProof:
 def prove_kernel(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof:
     """Whether a kernel, whose sizes are numbers, gives the operator's value for every input, and traps where that
     does."""
-    terms = ExactTerms()
-    shapes = [tuple(int(d) for d in b.shape) for b in kernel.inputs]  # type: ignore[arg-type]
     try:
         if kernel.scalars:
             raise UndecidedTrace("the kernel takes scalars")
-        first = [terms.input(b.name, s) for b, s in zip(kernel.inputs, shapes, strict=True)]
-        runs = list(_paths(kernel, op, attrs, terms, first, shapes))  # first: what has no rule is soon known
-        now = outcome(trace_of(kernel, {}), terms, first, [])
-        notion, reason = BIT_EXACT, ""
-        for run, results in runs:
-            found = _compared(kernel, run, results, now)
-            if not found.holds:
-                return found
-            if found.notion < notion:
-                notion, reason = found.notion, found.reason
-        if (names := elementary_functions(kernel)) and notion > REAL:
-            # terms have one function of each name, and NumPy's are not the scalar rules'
-            return KernelProof(REAL, f"the last bits of {', '.join(names)} may be others in NumPy", True)
-        return KernelProof(notion, reason)
+        try:
+            found, why = _proved(kernel, op, attrs), None
+        except UndecidedTrace as undecided:
+            found, why = None, undecided
+        return found or _proved_by_contents(kernel, op, attrs, why)
     except (UndecidedTrace, Unsupported) as undecided:
-        return KernelProof(UNKNOWN, str(undecided))
+        return KernelProof(UNKNOWN, str(undecided), large=isinstance(undecided, TooManyValues))
     except Trap as trap:
         return KernelProof(UNKNOWN, f"the kernel traps for all data: {trap.message}")
 
 
+def _proved(kernel: PrimFunc, op: Operator, attrs: Attrs) -> KernelProof | None:
+    """What is shown of all data at once; None where the data decide what the value does."""
+    terms, shapes, first = _inputs(kernel)
+    runs = list(_paths(kernel, op, attrs, terms, first, shapes))  # first: what has no rule is soon known
+    decided = [(run, r) for run, r in runs if not isinstance(r, UndecidedTrace)]
+    if len(decided) < len(runs):
+        return None
+    now = outcome(trace_of(kernel, {}), terms, first, [])
+    notion, reason = BIT_EXACT, ""
+    for run, results in decided:
+        found = _compared(kernel, run, results, now)
+        if not found.holds:
+            return found
+        if found.notion < notion:
+            notion, reason = found.notion, found.reason
+    if (names := elementary_functions(kernel)) and notion > REAL:
+        # terms have one function of each name, and NumPy's are not the scalar rules'
+        return KernelProof(REAL, f"the last bits of {', '.join(names)} may be others in NumPy", True)
+    return KernelProof(notion, reason)
+
+
+def _proved_by_contents(kernel: PrimFunc, op: Operator, attrs: Attrs, why: UndecidedTrace | None) -> KernelProof:
+    """The same with each of the numbers that the operands that decide may hold; `why` the kernel is not seen without
+    that, if it is not."""
+    terms, shapes, first = _inputs(kernel)
+    asserts = outcome(trace_of(first_asserts(kernel), {}), terms, first, []).traps
+    weakest = KernelProof(BIT_EXACT)
+    for run, results in _paths(kernel, op, attrs, terms, first, shapes):
+        if isinstance(results, Trap):
+            if not always_traps(run, asserts):
+                return KernelProof(UNKNOWN, f"the value traps where the kernel need not: {results.message}")
+            continue
+        try:
+            every = list(deciding_contents(run, kernel, first))
+        except TooManyValues:
+            raise
+        except UndecidedTrace as unbounded:
+            raise (results if isinstance(results, UndecidedTrace) else why or unbounded) from None
+        for contents in every:
+            found = _proved(*with_contents(kernel, op, contents), attrs)
+            if found is None or not found.holds:
+                held = ", ".join(f"{kernel.inputs[k].name} = {a.tolist()}" for k, a in contents.items())
+                return KernelProof(UNKNOWN, f"{found.reason if found else results} ({held})")
+            weakest = found if found.notion < weakest.notion else weakest
+    return weakest
+
+
+def _inputs(kernel: PrimFunc) -> tuple[ExactTerms, list[tuple[int, ...]], list[int]]:
+    """A table, the shapes of the operands, and their first terms."""
+    terms = ExactTerms()
+    shapes = [tuple(int(d) for d in b.shape) for b in kernel.inputs]  # type: ignore[arg-type]
+    return terms, shapes, [terms.input(b.name, s) for b, s in zip(kernel.inputs, shapes, strict=True)]
+
+
 def _paths(
     kernel: PrimFunc, op: Operator, attrs: Attrs, terms: ExactTerms, first: Sequence[int], shapes: Sequence[Any]
-) -> Iterator[tuple[TermRun, list[TermArray] | Trap]]:
-    """The value's results, or its trap, in a run for each way to answer its questions about data."""
+) -> Iterator[tuple[TermRun, list[TermArray] | Trap | UndecidedTrace]]:
+    """The value's results, or its trap, or why it has none, in a run for each way to answer what it asks of data."""
 
-    def value(run: TermRun) -> list[TermArray]:
+    def value(run: TermRun) -> list[TermArray] | UndecidedTrace:
         operands = [
             TermArray(run, start + np.arange(int(np.prod(s)), dtype=np.int64).reshape(s), b.dtype)
             for b, s, start in zip(kernel.inputs, shapes, first, strict=True)
         ]
-        return value_terms(run, op, attrs, operands)
+        try:
+            return value_terms(run, op, attrs, operands)
+        except UndecidedTrace as undecided:
+            return undecided
 
     return ways(terms, first, value)
 

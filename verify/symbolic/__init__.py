@@ -13,6 +13,7 @@ from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.calls import without_calls
 from assay.semantics.tensor.recast import in_units, is_bytewise
 from assay.semantics.tensor.rules import check_prim_func
+from assay.verify.proof_texts import keeps_questions
 from assay.verify.symbolic import places
 from assay.verify.symbolic.alignment import aligned, memory
 from assay.verify.symbolic.function import MOST_BYTES, Bounds, Function, size_symbols
@@ -30,13 +31,15 @@ def prove_accesses(
     functions: Mapping[str, PrimFunc] | None = None,
     around: Sequence[Buffer] = (),
     initialised: bool = True,
+    brief: bool = False,
 ) -> ProofReport:
     """The goals of a function and their verdicts, for every value of its sizes.
 
     `bounds` narrows integer symbols and scalars by name, (least, most) with None for no bound. Dims are 0 or more
     anyway. A symbol of which nothing is said may have any value of its dtype. `functions` are those that may be called,
     `around` buffers that there are whenever it runs, in its symbols.
-    Without `initialised` there are no goals about what was written: for who shows that in another way.
+    Without `initialised` there are no goals about what was written: for who shows that in another way. With `brief`
+    goals that loops show by their extents (`plain.py`) have no query: for who wants to know whether all hold.
     Invalid (symbolic.C1) for a name that is not there, and for a function that is ill-formed.
     """
     check_prim_func(func)
@@ -44,7 +47,7 @@ def prove_accesses(
         func = in_units(without_calls(func, functions or {}))
     own = set(size_symbols(func))
     around = [b for b in around if all(v in own for d in b.shape if isinstance(d, Expr) for v in variables(d))]
-    f = Function(func, bounds or {}, functions or {}, around)
+    f = Function(func, bounds or {}, functions or {}, around, brief and not keeps_questions())
     goals = [
         Goal("understood", why, "unknown", stmt.span, "nothing is shown of it; checked on the run")
         for stmt, why in f.events.strange

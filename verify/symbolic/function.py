@@ -12,7 +12,7 @@ from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, operation, show, variables
 from assay.semantics.scalar.smt import VALUE, Term, inside
-from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Store, show_stmt
+from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Stmt, Store, show_stmt
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.counters import Counter, counters_of
 from assay.verify.symbolic.events import (
@@ -51,6 +51,8 @@ class Function:
     functions: Mapping[str, PrimFunc] = field(default_factory=dict)
     around: Sequence[Buffer] = ()
     """Other buffers that there are whenever it runs, whose sizes its symbols are."""
+    brief: bool = False
+    """Whether goals may be shown without a query."""
     events: FunctionEvents = field(init=False)
     symbols: dict[Var, Term] = field(default_factory=dict)
     base: list[Term] = field(default_factory=list)
@@ -174,6 +176,10 @@ class Function:
             iteration |= {v.name + "'" * k: answer.number(t) for v, t in _loops(i)}
         named = {v.name: int(n) for v, n in sizes.items() if v.dtype.is_integer}
         return replace(goal, verdict="refuted", detail=found.detail, sizes=named, iteration=iteration)
+
+    def shown(self, kind: Kind, claim: str, stmt: Stmt) -> Goal:
+        """A goal that is shown without a query."""
+        return Goal(kind, claim, "unknown" if self.doubt else "proved", stmt.span, self.doubt)
 
     def visit(self, site: Site, frame: EventScope | None = None) -> Visit:
         """Any run of a site, or of the inside of a frame that begins there."""

@@ -19,6 +19,7 @@ from assay.verify.symbolic.function import Function, Visit, access_names, box_te
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.initialisation import ElementRead, told
 from assay.verify.symbolic.instance import starts_of
+from assay.verify.symbolic.plain import PlainRanges, loop_ranges, plainly_within
 from assay.verify.symbolic.replay import ReplayedGoal, leaves_dtype
 
 
@@ -79,6 +80,9 @@ def _overflow(f: Function, site: events.Site, leaving: Sequence[Expr]) -> Iterat
 
     claim = f"indices and extents stay in their dtypes: {statement_line(site)}"
     site.exact.update(map(id, leaving))
+    if f.brief and PlainRanges(loop_ranges(site.frame)).stays(leaving):
+        yield f.shown("no overflow", claim, site.stmt)
+        return
     at = f.visit(site)
     wrong = leaves_dtype_at(at, leaving)
     whole = decide([*f.base, *at.query.terms.known, *at.here, *wrong], f"{f.func.name}: no overflow: {claim}")
@@ -220,7 +224,9 @@ def bounds(f: Function) -> Iterator[Goal]:
     for a in f.accesses:
         root, begin = events.root_of(a.buffer, a.site.frame)
         element, names = element_text(a), access_names(a)
-        if a.indices:
+        if a.indices and f.brief and plainly_within(a, root):
+            yield f.shown("in bounds", f"{element} lies in {box_text(a.buffer)}: {statement_line(a.site)}", a.site.stmt)
+        elif a.indices:
             at = f.visit(a.site)
             place = at.instance.element(a)
             wrong = z3.Not(z3.And(*place.exists))

@@ -333,6 +333,20 @@ def test_a_window_larger_than_the_small_sizes_has_sizes_of_its_own(monkeypatch: 
     assert prove_small(use_at("nn.avg_pool2d", (1, 2, 5, 4), pool_size=(2, 2)), 16).proof.holds
 
 
+def test_an_operator_that_is_large_at_its_smallest_is_compared_at_some_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A convolution of 1,500 groups has as many channels at each size."""
+    wide = use_at("nn.conv1d", (1, 1500, 7), (1500, 1, 3), groups=1500, padding=(1, 1))
+    found = prove_small(wide, 16)
+    assert found.proof.notion is REASSOCIATED and found.shown >= 4
+    right = MEANINGS["nn.conv1d"].element
+
+    def first(use: Any, *i: Expr) -> Expr:
+        return right(use, i[0], apply("min", i[1], const(1498)), i[2])
+
+    monkeypatch.setitem(MEANINGS, "nn.conv1d", replace(MEANINGS["nn.conv1d"], element=first))
+    assert not prove_small(wide, 16).proof.holds
+
+
 # --- random changes -----------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -19,9 +20,11 @@ from assay.semantics.steps import Branch, Continue, Loop, Step, flow
 from assay.semantics.tensor import For, Seq
 from assay.semantics.types import TensorType
 from assay.verify.c import check_c
-from assay.verify.c.reading import read_back
+from assay.verify.c.reading import PLAIN, read_back
 from assay.verify.c.reading.carried import carried_in
+from assay.verify.c.reading.common import same_entry
 from assay.verify.c.reading.entry import require_last
+from assay.verify.c.reading.parse import CFile, Parsed, read_file
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.sizes import has_factor
 from assay.verify.c.reading.terms import Term, TermTable
@@ -105,6 +108,51 @@ def test_a_fault_in_an_entry_is_not_read(name: str, old: str, new: str) -> None:
     assert old in source.source and old != new
     found = read_back(replace(source, source=source.source.replace(old, new, 1)), module)
     assert not found.holds
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("net", "plan->size_4 = n_2", "plan->size_4 = m_2"),
+        ("net", "sizes->workspace_bytes = (size_t)plan->size_1", "sizes->workspace_bytes = (size_t)plan->size_2"),
+        ("net", "(base + 0), plan->size_4, plan->size_5", "(base + 0), plan->size_5, plan->size_4"),
+        ("loops", "            again[0] = 1u;", "            again[1] = 1u;"),
+    ],
+    ids=["a size", "what the caller is told", "a call", "a loop"],
+)
+@pytest.mark.parametrize("where", ["ifdef", "ifndef"])
+def test_a_fault_in_one_configuration_of_an_entry_is_not_read(name: str, old: str, new: str, where: str) -> None:
+    """What is the same in both is read once, and nothing else."""
+    module, source = entries()[name]
+    lines = source.source.split("\n")
+    at = next(i for i, line in enumerate(lines) if old in line)
+    wrong = lines[at].replace(old, new)
+    lines[at : at + 1] = [f"#{where} {name.upper()}_REPRODUCIBLE", wrong, "#else", lines[at], "#endif"]
+    assert wrong != lines[at + 3]
+    assert not read_back(replace(source, source="\n".join(lines)), module).holds
+
+
+def test_entries_are_the_same_only_where_all_that_they_hang_on_is() -> None:
+    _, source = entries()["net"]
+    parsed: Parsed = {}
+
+    def read(text: str) -> CFile:
+        return read_file("net.h", source.header, text, PLAIN, parsed)
+
+    one = read(source.source)
+    kernels = {n for n in one.functions if n.startswith("net_k_")}
+    assert kernels and same_entry(one, read(source.source), "net", kernels)
+    numbers = {**one.numbers, "NET_N_MAX": 7}
+    assert one.numbers != numbers and not same_entry(one, replace(one, numbers=numbers), "net", kernels)
+    assert not same_entry(one, replace(one, constants={**one.constants, "NET_OK": 1}), "net", kernels)
+    for name in ("net_run", "net_find_plan", "net_sizes", "net_check", "net_overlap"):
+        other = replace(one.functions[name], tree=copy(one.functions[name].tree))
+        assert not same_entry(one, replace(one, functions={**one.functions, name: other}), "net", kernels)
+    kernel = min(kernels)
+    heading = replace(one.functions[kernel], result="int8_t")
+    assert not same_entry(one, replace(one, functions={**one.functions, kernel: heading}), "net", kernels)
+    unknown = {n: f for n, f in one.functions.items() if n != "net_overlap"}
+    assert not same_entry(one, replace(one, functions=unknown), "net", kernels)
 
 
 def test_what_stands_behind_the_end_of_an_iteration_is_not_read() -> None:

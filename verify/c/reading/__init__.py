@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay.lower.c.source import CSource
 from assay.lower.interfaces import Interface
@@ -18,6 +18,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var
 from assay.semantics.walk import Worklist
 from assay.verify.c.reading.arith import Arithmetic
+from assay.verify.c.reading.common import same_entry
 from assay.verify.c.reading.entry import EntryReader
 from assay.verify.c.reading.expressions import ScalarTerms, nowhere, routine_term
 from assay.verify.c.reading.facts import Facts
@@ -127,10 +128,14 @@ def _read_each(source: CSource, module: Module, total: ReadBack) -> None:
         raise NotRead(f"the text has more than {MOST_TEXT} characters")
     require_alike(source)
     parsed: Parsed = {}
+    before: _Configuration | None = None
     for reproducible in (False, True):
         macros = {f"{source.macro}_REPRODUCIBLE": "1"} if reproducible else {}
-        one = _Configuration(source, module, total, reproducible)
-        one.run(read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}, parsed))
+        file = read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}, parsed)
+        one = _Configuration(source, module, total, reproducible, file)
+        if before is None or not one.is_as(before):
+            one.run()
+        before = one
 
 
 def require_alike(source: CSource) -> None:
@@ -210,17 +215,32 @@ class _Configuration:
     module: Module
     total: ReadBack
     reproducible: bool
+    file: CFile
     readings: dict[tuple[str, str], KernelReading | None] = field(default_factory=dict)
+    is_read: bool = False
+    """Whether the entry was read to its end."""
 
-    def run(self, file: CFile) -> None:
+    def __post_init__(self) -> None:
+        self.functions = Functions(self.file, TermTable(), Recognised(routine_term, self.reproducible))
+
+    def is_as(self, before: _Configuration) -> bool:
+        """Whether the entry is that of another configuration, which was read, and its kernels, which are read, take the
+        same."""
+        kernels = {name for name, _ in before.readings}
+        if not before.is_read or not same_entry(before.file, self.file, self.source.name, kernels):
+            return False
+        return all([_as_called(self.kernel(*key)) == _as_called(found) for key, found in before.readings.items()])
+
+    def run(self) -> None:
         """Read entry and kernels."""
-        self.functions = Functions(file, TermTable(), Recognised(routine_term, self.reproducible))
+        file = self.file
         sizes = EntrySizes(self.functions, self.source, self.module.program)
         entry = EntryReader(file, self.source, self.module, self.kernel, sizes)
         try:
             with keeping(self.total.texts, "c-entry"):
                 note_proof("the arguments and places of each call are those of the plan")
                 entry.compare()
+            self.is_read = True
         except NotRead as why:
             if isinstance(why, Differs) and not self.total.differs:
                 self.total.entry, self.total.differs = str(why), True
@@ -275,3 +295,8 @@ class _Configuration:
             except NotRead as why:
                 self.total.kernels[wanted] = self.total.kernels[wanted] or str(why)
         return self.readings[key]
+
+
+def _as_called(found: KernelReading | None) -> KernelReading | None:
+    """What a call depends on of a kernel that was read."""
+    return None if found is None else replace(found, asked=0)
