@@ -30,7 +30,9 @@ def _suppress_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TupleType:
         f"scores are {scores}, allowed {allowed}, overlaps {overlaps}; (batches, classes, boxes), a bool for each, and"
         " bools (batches, boxes, boxes) are wanted",
     )
-    SUPPRESS.require(most.dtype is INT64 and most.shape == (1,), "C2", f"most is {most}; Tensor((1), int64) is wanted")
+    SUPPRESS.require(
+        most.dtype.is_integer and most.shape == (1,), "C2", f"most is {most}; a tensor of one whole number is wanted"
+    )
     return TupleType((TensorType((simplify(product(scores.shape)), 3), INT64), TensorType((1,), INT64)))
 
 
@@ -77,7 +79,7 @@ SUPPRESS = record(
     ),
     constraints={
         "C1": "scores have three axes; allowed are bools of the same sizes, overlaps bools of (batches, boxes, boxes)",
-        "C2": "most is one int64",
+        "C2": "most is one whole number",
     },
     family="selection",
 )

@@ -36,6 +36,11 @@ SMALL_USES: dict[str, tuple[Example, ...]] = {
         Example((((1,), "float8_e4m3fn"),), {"k": 1}),
     ),
     "det": (Example((((1, 1), "float8_e4m3fn"),)), Example((((3, 1, 1), "float4_e2m1fn"),))),
+    "suppress": (
+        Example((((1, 1, 2), "int2"), ((1, 1, 2), "bool"), ((1, 2, 2), "bool"), ((1,), "uint2"))),
+        Example((((1, 1, 1), "float8_e4m3fn"), ((1, 1, 1), "bool"), ((1, 1, 1), "bool"), ((1,), "uint2"))),
+        Example((((1, 2, 1), "int2"), ((1, 2, 1), "bool"), ((1, 1, 1), "bool"), ((1,), "int4"))),
+    ),
     "nonzero": (Example((((1, 1), "float8_e4m3fn"),)), Example((((2, 3), "bool"),))),
     "unique": (Example((((3, 1), "float4_e2m1fn"),)), Example((((2, 2), "bool"),), {"sorted": False})),
 }

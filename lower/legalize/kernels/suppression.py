@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.lower.legalize.kernels.common import Kernel, allocated, kernel, nest
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Expr, apply, const
+from assay.semantics.scalar import Expr, apply, cast, const
 from assay.semantics.tensor import Buffer, Stmt, seq, store, when
 
 
@@ -41,7 +41,7 @@ def _suppress(
                 nest("n", (boxes,), strike),
             )
             found = seq(store(best, 0, -1), nest("n", (boxes,), compare, "serial"), when(best[0] >= 0, chosen))
-            return when(taken[0] < most[0], found)
+            return when(taken[0] < cast(most[0], INT64), found)
 
         return seq(store(taken, 0, 0), nest("n", (boxes,), start), nest("m", (boxes,), choose, "serial"))
 

@@ -71,6 +71,24 @@ def test_a_value_that_differs_on_one_input_is_not_shown() -> None:
     assert not prove_by_all_inputs(kernel, dataclasses.replace(op, value=value), attrs).holds
 
 
+CHOICES: dict[str, tuple[int, Any]] = {
+    "one box more": (0, lambda s, a, o, m: (s, a, o, np.int64(m) + 1)),
+    "struck the other way": (0, lambda s, a, o, m: (s, a, o.swapaxes(1, 2), m)),
+    "of equals another": (0, lambda s, a, o, m: (np.where(s == s[..., ::-1], np.arange(2), s), a, o, m)),
+    "NaN for a score": (1, lambda s, a, o, m: (np.where(np.isnan(s.astype(np.float32)), s.dtype.type(0), s), a, o, m)),
+    "not allowed": (2, lambda s, a, o, m: (s, a | True, o, m)),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_another_choice_of_boxes_is_not_shown(name: str) -> None:
+    use, changed = CHOICES[name]
+    op = OPERATORS["suppress"]
+    kernel, attrs = built("suppress", SMALL_USES["suppress"][use])
+    other = dataclasses.replace(op, value=lambda attrs, *operands: op.value(attrs, *changed(*operands)))
+    assert prove_by_all_inputs(kernel, op, attrs).holds and not prove_by_all_inputs(kernel, other, attrs).holds
+
+
 def test_changed_kernels_that_are_shown_by_all_inputs_do_the_same() -> None:
     """A change that is shown gives the same on an input drawn at random; most are refused."""
     rng, refused = random.Random(2), 0
