@@ -291,6 +291,7 @@ STACKS = {
     "lower/schedule/__init__.py:reordered": "a queue: what is ready in turn",
     "lower/schedule/blocks.py:Blocks.contract": "a queue up to a fixpoint, in which a block may stand again",
     "verify/app/report/pictures.py:_arms": "the arms that end at a step",
+    "verify/side_by_side.py:_Shared.run": "what is left to do, and who is free to do it",
 }
 """The loops over stacks and queues of their own that there are beside the walks of `semantics/walk.py`, and why."""
 

@@ -1,5 +1,5 @@
 """Parts of one check that know nothing of each other, in as many processes as there are cores (specs/verify.md,
-"Side by side").
+"Budgets").
 
     found = side_by_side(lambda i: prove(kernels[i]), len(kernels))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from assay.verify.app.report.frame import html_page
 from assay.verify.app.report.graph import NodeBox, graph_picture
-from assay.verify.app.report.judged_tensors import row_name, side_by_side, tensor_rows, tensor_table
+from assay.verify.app.report.judged_tensors import row_name, backend_columns, tensor_rows, tensor_table
 from assay.verify.app.report.plot import html_escaped
 from assay.verify.evidence import plural
 from assay.verify.judge.outcome import GOOD, GRAVEST, BackendVerdict, TensorError
@@ -23,7 +23,7 @@ def judged_page(title: str, opening: Sequence[str], flow: Dataflow, verdicts: Se
     """The text of the page."""
     body = [f"<header><h1>{html_escaped(title)}</h1><p>assay judge</p></header>"]
     body += [f"<p class=note>{html_escaped(line, 2000)}</p>" for line in opening]
-    body += side_by_side(verdicts)
+    body += backend_columns(verdicts)
     for number, verdict in enumerate(verdicts):
         body += judged_section(number, flow, verdict)
     return html_page(MARK, f"{title}: assay judge", body, STYLES, ("page.js", *SCRIPTS, "tables.js"))

@@ -49,7 +49,7 @@ def row_name(number: int, place: int) -> str:
     return f"t{number}-{place}"
 
 
-def side_by_side(verdicts: Sequence[BackendVerdict]) -> Iterator[str]:
+def backend_columns(verdicts: Sequence[BackendVerdict]) -> Iterator[str]:
     """The verdict on each tensor by each of several backends: the gravest of all sets of inputs."""
     if len(verdicts) < 2:
         return

@@ -12,7 +12,7 @@ from assay.semantics.accounting import aligned
 from assay.verify.app.report.frame import html_page
 from assay.verify.app.report.graph import program_section
 from assay.verify.app.report.judged import STYLES, judged_section
-from assay.verify.app.report.judged_tensors import side_by_side
+from assay.verify.app.report.judged_tensors import backend_columns
 from assay.verify.app.report.maps import Axis, MapBox, lives_text, memory_map, pressure_plot
 from assay.verify.app.report.model import Buffer, CheckReport, PoolLine, StageLine, StepLine
 from assay.verify.app.report.pictures import lanes, refutation_picture
@@ -43,7 +43,7 @@ def page(report: CheckReport) -> str:
         *_refuted(report, axis),
         *_stages(report.stages),
         *program_section(report.graph),
-        *side_by_side([line.verdict for line in report.judged]),
+        *backend_columns([line.verdict for line in report.judged]),
         *(part for i, line in enumerate(report.judged) for part in judged_section(i, line.flow, line.verdict)),
         *(part for pool in report.pools for part in _pool(report, pool, shown, axis)),
         *(_devices(report, axis) if report.steps else ()),
