@@ -74,8 +74,8 @@ def freedoms(accepts: Accepts, op: Operator, of: DType) -> set[str]:
 
 
 def is_loose(accepts: Accepts, op: Operator, of: DType, operands: Sequence[Array]) -> bool:
-    """Whether whole numbers need not be added up exactly in a result of a dtype: they are where no factor loses a bit by
-    TF32."""
+    """Whether whole numbers need not be added up exactly in a result of a dtype: they are where no factor loses a bit
+    by TF32."""
     free = freedoms(accepts, op, of)
     if free - {"tf32"}:
         return True
