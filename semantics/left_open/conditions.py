@@ -74,7 +74,8 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         return
     x, *bounds = u.operands
     if u.operator in WITHIN:
-        yield Opening(np.isnan(x), *u.ends(0), nan=True)
+        low, high = u.ends(0)
+        yield Opening(np.isnan(x), low, high, nan=True)
         return
     if u.operator in BOUNDS:
         bounds = [np.asarray(b, x.dtype) for b in BOUNDS[u.operator]]

@@ -196,9 +196,11 @@ def courier_for(address: str, seconds: float) -> Courier | str:
         unpickling: Any = import_module("distributed.protocol.pickle")
         comm: Any = import_module("distributed.comm")
         security: Any = import_module("distributed.security")
+        settings: Any = import_module("dask.config")
     except ImportError:
         return "Dask is not installed here; pip install 'assay[cluster]'"
     unpickling.loads = refusing
+    settings.set({"distributed.scheduler.allowed-imports": []})  # what Dask would import where a message names it
     options = security.Security().get_connection_args("client") if not address.startswith("tcp:") else {}
     return Courier(address, seconds, comm.connect, options)
 

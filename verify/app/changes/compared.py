@@ -169,7 +169,7 @@ def _samples(then: Recorded, now: Recorded) -> Iterator[Change]:
         elif one.outcome in SAYS_NOTHING and two.outcome in GOOD:
             yield Change("verdict", name, one.outcome, two.outcome, "better")
         elif one.outcome == two.outcome and one.culprit != two.culprit:
-            yield Change("verdict", name, *(f"{s.outcome}: {s.culprit}" for s in (one, two)))
+            yield Change("verdict", name, f"{one.outcome}: {one.culprit}", f"{two.outcome}: {two.culprit}")
 
 
 def _findings(then: Recorded, now: Recorded) -> Iterator[Change]:
