@@ -84,8 +84,9 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         limits = (float(dtype(x.dtype).min), float(dtype(x.dtype).max))
         bounds += [np.asarray(e if g is None else g).astype(x.dtype) for g, e in zip(ends, limits, strict=True)]
     given = [u.ends(i) for i in range(len(u.operands))]
-    ends = [*given[1:], *((b.astype(np.float64),) * 2 for b in bounds[len(given) - 1 :])]
-    yield _one_of([given[0], *((low.reshape(()), high.reshape(())) for low, high in ends)], x.shape)
+    wide = [b.astype(np.float64) for b in bounds[len(given) - 1 :]]
+    met = [*given[1:], *zip(wide, wide, strict=True)]
+    yield _one_of([given[0], *((low.reshape(()), high.reshape(())) for low, high in met)], x.shape)
 
 
 def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
@@ -108,10 +109,8 @@ def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
     none = (one == begin) & (other == -begin)  # both as they begin; of both infinities they are the other way round
     one, other = np.where(none, begin, one), np.where(none, lowest, other)
     starts = np.asarray([begin, lowest])
-    where = np.isnan(np.asarray(u.results[0]))
-    yield Opening(
-        where, np.minimum(one, other), np.maximum(one, other), nan=True, only=_element_of(u.ends(0), (starts, starts))
-    )
+    only = _element_of(u.ends(0), (starts, starts))
+    yield Opening(np.isnan(u.results[0]), np.minimum(one, other), np.maximum(one, other), nan=True, only=only)
 
 
 def nan_in_scatter(u: OperatorUse) -> Iterator[Opening]:
