@@ -10,7 +10,7 @@ says so or is silent. Our own operators still give one value there; another that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,13 +43,20 @@ class OperatorUse:
     attrs: Mapping[str, Any]
     operands: Sequence[Array]
     results: Sequence[Array]
-    slack: float = 0.0
-    """How far the operands may be off, where they are not known exactly."""
+    inexact: Mapping[int, Bounded] = field(default_factory=dict)
+    """Operands that are not known exactly, by place."""
 
     @property
     def is_float(self) -> bool:
         """Whether the first result is of a float dtype."""
         return dtype(self.results[0].dtype).is_float
+
+    def ends(self, place: int) -> tuple[Array, Array]:
+        """The least and the greatest number that each element of a float operand may be."""
+        if place in self.inexact:
+            return self.inexact[place].interval()
+        known = self.operands[place].astype(np.float64)
+        return known, known
 
 
 @dataclass(frozen=True)
@@ -151,9 +158,9 @@ def exactly_known(x: Any) -> Array:
 def use(operator: str, attrs: Mapping[str, Any], operands: Sequence[Any], results: Any) -> OperatorUse:
     """A use of an operator on arrays or intervals; the result may be a tuple."""
     made = results if isinstance(results, tuple) else (results,)
-    radii = [float(np.max(a.radius, initial=0.0)) for a in operands if isinstance(a, Bounded) and not a.is_exact]
+    inexact = {i: a for i, a in enumerate(operands) if isinstance(a, Bounded) and not a.is_exact}
     known = [exactly_known(a) for a in operands]
-    return OperatorUse(operator, attrs, known, [exactly_known(r) for r in made], max(radii, default=0.0))
+    return OperatorUse(operator, attrs, known, [exactly_known(r) for r in made], inexact)
 
 
 def openings(of: OperatorUse, entries: Mapping[str, Sequence[Entry]]) -> Iterator[Opening]:

@@ -19,25 +19,25 @@ def _no_number(u: OperatorUse) -> bool:
     return u.is_float and any(dtype(a.dtype).is_float and bool(np.isnan(a).any()) for a in u.operands)
 
 
-def _element_of(u: OperatorUse, *operands: Array) -> Callable[[Array, Fields], Flags]:
-    """Whether a number is an element of the operands, as far as these are known; NaN is no number, and may stand."""
-    every = np.unique(np.concatenate([a.reshape(-1) for a in operands]).astype(np.float64))
-    every = every[~np.isnan(every)]
-    if not every.size:
+Ends = tuple[Array, Array]
+"""The least and the greatest number that each element may be."""
+
+
+def _element_of(*operands: Ends) -> Callable[[Array, Fields], Flags]:
+    """Whether a number may be an element of the operands; NaN is no number, and may stand."""
+    low, high = (np.concatenate([ends[i].reshape(-1) for ends in operands]) for i in (0, 1))
+    numbers = ~np.isnan(low)
+    order = np.argsort(low[numbers], kind="stable")
+    low, reach = low[numbers][order], np.maximum.accumulate(high[numbers][order])
+    if not low.size:
         return lambda got, _: np.isnan(got)
 
     def only(got: Array, _: Fields) -> Flags:
         x = got.astype(np.float64)
-        behind = np.searchsorted(every, x).clip(0, len(every) - 1)
-        near = [every[behind], every[np.maximum(behind - 1, 0)]]
-        return np.asarray(np.isnan(x) | np.any([_is_near(x, e, u.slack) for e in near], axis=0))
+        begun = np.searchsorted(low, x, side="right")  # how many of the intervals begin at x or below
+        return np.asarray(np.isnan(x) | ((begun > 0) & (reach[np.maximum(begun - 1, 0)] >= x)))
 
     return only
-
-
-def _is_near(x: Array, number: Array, slack: float) -> Flags:
-    with np.errstate(invalid="ignore"):
-        return np.asarray((x == number) | (np.abs(x - number) <= slack))
 
 
 # --- NaN among what a maximum is taken of -----------------------------------------------------------------------
@@ -46,18 +46,19 @@ def _is_near(x: Array, number: Array, slack: float) -> Flags:
 def nan_of_two(u: OperatorUse) -> Iterator[Opening]:
     """maximum and minimum, and Max and Min of ONNX: some of the numbers are NaN, and any other may come out."""
     if _no_number(u):
-        yield _one_of(u, u.operands, u.results[0].shape)
+        yield _one_of([u.ends(i) for i in range(len(u.operands))], u.results[0].shape)
 
 
-def _one_of(u: OperatorUse, numbers: Sequence[Array], shape: tuple[int, ...]) -> Opening:
-    """NaN, or one of the numbers that meet in an element, as far as these are known, where NaN is among them and a
-    number too."""
-    met = np.stack([np.broadcast_to(a, shape) for a in numbers]).astype(np.float64)
-    none = np.isnan(met)
-    low, high = (np.where(none.all(axis=0), met[0], f(met, axis=0)) for f in (np.fmin.reduce, np.fmax.reduce))
+def _one_of(numbers: Sequence[Ends], shape: tuple[int, ...]) -> Opening:
+    """NaN, or one of the numbers that meet in an element, where NaN is among them and a number too."""
+    low, high = (np.stack([np.broadcast_to(n[i], shape) for n in numbers]).astype(np.float64) for i in (0, 1))
+    none = np.isnan(low)
+    least, most = (
+        np.where(none.all(axis=0), met[0], f(met, axis=0)) for met, f in ((low, np.fmin.reduce), (high, np.fmax.reduce))
+    )
     return Opening(
-        np.asarray(none.any(axis=0) & ~none.all(axis=0)), low - u.slack, high + u.slack, nan=True,
-        only=lambda got, _: np.asarray(np.isnan(got) | _is_near(met, got, u.slack).any(axis=0)),
+        np.asarray(none.any(axis=0) & ~none.all(axis=0)), least, most, nan=True,
+        only=lambda got, _: np.asarray(np.isnan(got) | ((low <= got) & (got <= high)).any(axis=0)),
     )  # fmt: skip
 
 
@@ -73,7 +74,8 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         return
     x, *bounds = u.operands
     if u.operator in WITHIN:
-        yield Opening(np.isnan(x), x - u.slack, x + u.slack, nan=True)
+        low, high = u.ends(0)
+        yield Opening(np.isnan(x), low, high, nan=True)
         return
     if u.operator in BOUNDS:
         bounds = [np.asarray(b, x.dtype) for b in BOUNDS[u.operator]]
@@ -81,7 +83,10 @@ def nan_against_bounds(u: OperatorUse) -> Iterator[Opening]:
         ends = [u.attrs.get(end) for end in ("min", "max")]
         limits = (float(dtype(x.dtype).min), float(dtype(x.dtype).max))
         bounds += [np.asarray(e if g is None else g).astype(x.dtype) for g, e in zip(ends, limits, strict=True)]
-    yield _one_of(u, [x, *(b.reshape(()) for b in bounds)], x.shape)
+    given = [u.ends(i) for i in range(len(u.operands))]
+    wide = [b.astype(np.float64) for b in bounds[len(given) - 1 :]]
+    met = [*given[1:], *zip(wide, wide, strict=True)]
+    yield _one_of([given[0], *((low.reshape(()), high.reshape(())) for low, high in met)], x.shape)
 
 
 def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
@@ -95,36 +100,31 @@ def nan_in_window(u: OperatorUse) -> Iterator[Opening]:
     begin, lowest = (np.inf, top) if u.operator == "min" else (-np.inf, -top)
 
     def of_numbers(a: Array) -> Array:
-        return np.asarray(value(u.attrs, np.where(np.isnan(a), begin, a).astype(a.dtype)))
+        return np.asarray(value(u.attrs, np.where(np.isnan(a), begin, a)))
 
     # the extreme of the numbers, and the other one, which is an extreme of what is mirrored
-    one, other = of_numbers(x), -of_numbers(-x)
+    least, greatest = u.ends(0)
+    near, far = (greatest, least) if begin < 0 else (least, greatest)
+    one, other = of_numbers(near), -of_numbers(-far)
     none = (one == begin) & (other == -begin)  # both as they begin; of both infinities they are the other way round
-    one, other = np.where(none, begin, one).astype(x.dtype), np.where(none, lowest, other).astype(x.dtype)
-    starts = np.asarray([begin, lowest]).astype(x.dtype)
-    where = np.isnan(np.asarray(u.results[0]))
-    yield Opening(
-        where,
-        np.minimum(one, other) - u.slack,
-        np.maximum(one, other) + u.slack,
-        nan=True,
-        only=_element_of(u, x, starts),
-    )
+    one, other = np.where(none, begin, one), np.where(none, lowest, other)
+    starts = np.asarray([begin, lowest])
+    only = _element_of(u.ends(0), (starts, starts))
+    yield Opening(np.isnan(u.results[0]), np.minimum(one, other), np.maximum(one, other), nan=True, only=only)
 
 
 def nan_in_scatter(u: OperatorUse) -> Iterator[Opening]:
     """scatter_nd with max or min: NaN, or one of the numbers that meet in the place."""
     if u.attrs["reduction"] not in ("max", "min") or not _no_number(u):
         return
-    x, indices, updates = u.operands
+    indices, met = u.operands[1], (u.ends(0), u.ends(2))
     value = operator("scatter_nd").value
 
-    def of(reduction: str, infinite: float) -> Array:
-        plain = [np.where(np.isnan(a), infinite, a).astype(a.dtype) for a in (x, updates)]
-        return np.asarray(value({**u.attrs, "reduction": reduction}, plain[0], indices, plain[1]))
+    def of(reduction: str, infinite: float, end: int) -> Array:
+        x, updates = (np.where(np.isnan(ends[end]), infinite, ends[end]) for ends in met)
+        return np.asarray(value({**u.attrs, "reduction": reduction}, x, indices, updates))
 
-    low, high = of("min", np.inf) - u.slack, of("max", -np.inf) + u.slack
-    yield Opening(np.isnan(u.results[0]), low, high, nan=True, only=_element_of(u, x, updates))
+    yield Opening(np.isnan(u.results[0]), of("min", np.inf, 0), of("max", -np.inf, 1), nan=True, only=_element_of(*met))
 
 
 def updates_that_meet(u: OperatorUse) -> Iterator[Opening]:

@@ -57,6 +57,12 @@ def of_said_lengths(message: bytes) -> bytes:
     return pack(("garbled", "what the worker answers has not the lengths that it says"))
 
 
+def running(address: Any, worker: Any) -> str:
+    """The address of a worker that runs, by what a scheduler says of it; "" of any other, and of what is none."""
+    runs = isinstance(worker, dict) and worker.get("status", "running") == "running"
+    return address if isinstance(address, str) and runs else ""
+
+
 class Unreachable(Exception):
     """Nobody answers, or not as a Dask scheduler with a worker that has Assay; why, and what to do."""
 
@@ -124,9 +130,10 @@ class Courier:
         if self.comm is None:
             self.comm = await self.connect(self.address, timeout=timeout, **self.options)
         found = await self.said({"op": "identity", "reply": True}, timeout + 10)
-        if not isinstance(found, dict) or found.get("type") != "Scheduler":
-            raise Unreachable("who answers is no scheduler; give the address of the scheduler, not of a worker")
-        return sorted(a for a, w in found["workers"].items() if w.get("status", "running") == "running")
+        match found:
+            case {"type": "Scheduler", "workers": dict(workers)}:
+                return sorted(filter(None, (running(a, w) for a, w in workers.items())))
+        raise Unreachable("who answers is no scheduler; give the address of the scheduler, not of a worker")
 
     async def asked(self, request: bytes) -> bytes:
         """What the worker answers. Lost: it ends before. Unreachable: it has no such Assay."""
@@ -189,9 +196,11 @@ def courier_for(address: str, seconds: float) -> Courier | str:
         unpickling: Any = import_module("distributed.protocol.pickle")
         comm: Any = import_module("distributed.comm")
         security: Any = import_module("distributed.security")
+        settings: Any = import_module("dask.config")
     except ImportError:
         return "Dask is not installed here; pip install 'assay[cluster]'"
     unpickling.loads = refusing
+    settings.set({"distributed.scheduler.allowed-imports": []})  # what Dask would import where a message names it
     options = security.Security().get_connection_args("client") if not address.startswith("tcp:") else {}
     return Courier(address, seconds, comm.connect, options)
 

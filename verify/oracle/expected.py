@@ -233,11 +233,10 @@ class Expected:
             if not finding.wrong or name not in leaves or not hasattr(allowed, "dtype") or given is None:
                 continue
             _, by = strict.walk.makers.get(id(allowed), (None, None))
-            wide = of_zeros(by, 0) if by is not None else None
+            zeros = of_zeros(by, 0) if by is not None else None
+            wide, standing = (leaves[name][0], ()) if zeros is None else zeros
             again = partial(strict._judge, name, allowed, path=path)
-            found[name] = with_zeros(
-                finding, allowed, leaves[name][0] if wide is None else wide, np.asarray(given), again
-            )
+            found[name] = with_zeros(finding, allowed, wide, np.asarray(given), again, standing)
         return found
 
     def _judge(self, name: str, allowed: Any, given: Any, path: tuple[Any, ...]) -> TensorFinding:

@@ -7,9 +7,8 @@ is left over is as wrong as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.dtypes import dtype
 from assay.semantics.left_open import exactly_known
-from assay.verify.oracle.declarations import flushed, is_subnormal, open_subnormals
+from assay.verify.oracle.declarations import flushed, is_subnormal
 from assay.verify.oracle.findings import Applied, TensorFinding
 from assay.verify.oracle.layers import judge_result
 from assay.verify.oracle.verdict import Worst, fits
@@ -43,16 +42,18 @@ class FlushingRun(BoundedRun):
         strict = before.allowed
         if not before.wrong or strict is None:
             return before
-        wide = None if self.accepts.holds or self.accepts.within else of_zeros(by, index)
+        zeros = None if self.accepts.holds or self.accepts.within else of_zeros(by, index)
+        wide, standing = (wanted, ()) if zeros is None else zeros
         return with_zeros(
-            before, strict, wanted if wide is None else wide, got,
-            lambda repaired: judge_result(tensor, by, strict, repaired, self.accepts, index),
+            before, strict, wide, got,
+            lambda repaired: judge_result(tensor, by, strict, repaired, self.accepts, index), standing,
         )  # fmt: skip
 
 
-def of_zeros(by: Applied, index: int) -> Any:
-    """What an elementwise operator may give for operands that are known, with zeros for the subnormal ones; None where
-    that is not so, and all between them is possible."""
+def of_zeros(by: Applied, index: int) -> tuple[Any, Sequence[Array]] | None:
+    """What an elementwise operator may give for operands that are known, with zeros for the subnormal ones, and numbers
+    that may stand there too: zero for a subnormal result, and operands, which are equal to a zero that it gives by
+    comparing. None where operands are not known, and all between these is possible."""
     known = by.known
     if by.op is None or by.op.family != "elementwise" or known is None:
         return None
@@ -60,16 +61,13 @@ def of_zeros(by: Applied, index: int) -> Any:
     operands = [Bounded.exact(flushed(a)) if of else a for a, of in zip(known, floats, strict=True)]
     with np.errstate(all="ignore"):
         made = by.op.value(by.attrs, *operands)
-    made = open_subnormals(_bounded(made[index] if isinstance(made, tuple) else made))
-    if by.op.name not in COMPARE:
-        return made
-    # it compares zeros, and gives what stands there
-    low, high = made.interval()
-    small = [np.where(is_subnormal(a), a, a.dtype.type(0)).astype(np.float64) for a in known]
-    zero = (low <= 0) & (high >= 0)
-    low, high = (np.where(zero, reduce(f, small, e), e) for f, e in ((np.minimum, low), (np.maximum, high)))
-    middle = low / 2 + high / 2
-    return Bounded(np.where(zero, middle, made.value), np.where(zero, high - middle, made.radius), made.of)
+    made = _bounded(made[index] if isinstance(made, tuple) else made)
+    standing = [np.where(_may_be_subnormal(made), 0.0, np.nan)]
+    if by.op.name in COMPARE:
+        low, high = made.interval()
+        zero = (low <= 0) & (high >= 0)
+        standing += [np.where(zero & is_subnormal(a), a, np.nan) for a in known]
+    return made, standing
 
 
 COMPARE = frozenset({"maximum", "minimum", "clip", "nn.relu"})
@@ -77,22 +75,24 @@ COMPARE = frozenset({"maximum", "minimum", "clip", "nn.relu"})
 
 
 def with_zeros(
-    finding: TensorFinding, strict: Any, wide: Any, got: Array, again: Callable[[Array], TensorFinding]
-) -> TensorFinding:
+    finding: TensorFinding, strict: Any, wide: Any, got: Array, again: Callable[[Array], TensorFinding],
+    standing: Sequence[Array] = (),
+) -> TensorFinding:  # fmt: skip
     """The finding on a tensor that is wrong where subnormal numbers are kept, which `strict` allows, with the elements
-    taken for ours that `wide` allows where they need not be; `again` judges a tensor where they are kept. Undecided
-    where `wide` excludes nothing."""
+    taken for ours that `wide` allows where they need not be, or that are one of those `standing` there; `again` judges
+    a tensor where they are kept. Undecided where `wide` excludes nothing."""
     if not hasattr(wide, "dtype") or fits(finding.tensor, strict, got) or fits(finding.tensor, wide, got):
         return finding
     alone, wide = _bounded(strict), _bounded(wide)
-    zeroed = (got == 0) & _is_below_normal(alone)
-    taken = zeroed | (contains(wide, got) & ~contains(alone, got))
+    zeroed = (got == 0) & _may_be_subnormal(alone)
+    stands = np.any([got == a for a in standing], axis=0) if standing else np.False_
+    taken = zeroed | ((contains(wide, got) | stands) & ~contains(alone, got))
     if not taken.any():
         return finding
     repaired = np.where(taken, exactly_known(strict), got).astype(got.dtype)
     found = again(repaired)
     says_nothing = wide.vacuous if wide.of.is_float else wide.radius > 0
-    loose = taken & ~zeroed & says_nothing
+    loose = taken & ~zeroed & ~stands & says_nothing
     unknown = loose if found.unknown is None else found.unknown | loose
     count = int(np.count_nonzero(taken & ~loose))
     return replace(found, unknown=unknown if loose.any() else found.unknown, flushed=count, taken=repaired)
@@ -114,10 +114,12 @@ def _bounded(x: Any) -> Bounded:
     return x if isinstance(x, Bounded) else Bounded.exact(np.asarray(x))
 
 
-def _is_below_normal(x: Bounded) -> Array:
-    """Where every correct result is a subnormal number, or zero."""
+def _may_be_subnormal(x: Bounded) -> Array:
+    """Where every correct result is a subnormal number or zero; and where none is zero, and some are subnormal."""
     if not x.of.is_float:
         return np.zeros(x.shape, bool)
     low, high = x.interval()
     least = x.of.smallest_normal
-    return np.asarray((low > -least) & (high < least) & ~((low == 0) & (high == 0)))
+    every = (low > -least) & (high < least) & ~((low == 0) & (high == 0))
+    some = ((low > 0) & (low < least)) | ((high < 0) & (high > -least))
+    return np.asarray(every | some)

@@ -20,7 +20,7 @@ from assay.verify.oracle.declarations import Accepts
 from assay.verify.oracle.dot import TERMS, wrong_together
 from assay.verify.oracle.findings import Applied, TensorFinding
 from assay.verify.oracle.left_open import Silence, without_value
-from assay.verify.oracle.products import is_loose
+from assay.verify.oracle.products import freedoms, is_loose
 from assay.verify.oracle.scaled_integers import ScaledIntegers, exact_result
 from assay.verify.oracle.signs import certain, flipped
 from assay.verify.oracle.verdict import Worst, fits, worst_exact, worst_outside
@@ -77,7 +77,7 @@ def _by_layers(
     if by is None or by.op is None or operands is None:
         return _found(tensor, GRAPH, worst_outside(tensor, allowed, got), by, allowed)
     op = by.op
-    only = None if is_loose(accepts, operands) else _exact_result(by, operands, index)
+    only = None if is_loose(accepts, op, allowed.of, operands) else _exact_result(by, operands, index)
     if only is not None:
         return _found(tensor, INTEGERS, worst_exact(tensor, only, got), by)
     layer = (
@@ -94,7 +94,7 @@ def _by_layers(
     # says nothing; but a variance may be computed in a way that leaves nothing of it
     nothing = allowed.vacuous if op.family == "normalization" else np.isinf(allowed.radius)
     found = replace(found, unknown=nothing)
-    if layer == DOT and not found.wrong and not accepts.shortens:
+    if layer == DOT and not found.wrong and not freedoms(accepts, op, allowed.of):
         together = wrong_together(op, by.attrs, operands, got, tensor, allowed)
         if together:
             return TensorFinding(tensor, layer, together[0], together[1], by=by)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from assay.interp.values import Value
+from assay.semantics.bounding.model import overflow_at
 from assay.semantics.bounds import Bounded
-from assay.semantics.dtypes import DTYPES, FLOAT16, FLOAT32, dtype
+from assay.semantics.dtypes import DTYPES, FLOAT16, FLOAT32, DType, dtype
 from assay.semantics.operator import Operator
 from assay.verify.oracle.declarations import Accepts
 from assay.verify.oracle.dot import TERMS
@@ -39,28 +40,46 @@ SLACK = 1 + 2.0**-30
 
 def loosened(accepts: Accepts, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], x: Value) -> Value:
     """A result with what the declared freedoms let it be off by."""
-    if op is None or not accepts.shortens or not isinstance(x, Bounded):
+    if op is None or not isinstance(x, Bounded):
+        return x
+    free = freedoms(accepts, op, x.of)
+    if not free:
         return x
     off: Any = 0.0
     with np.errstate(all="ignore"):
-        if op.family == "contraction" and x.of is FLOAT32:
-            if accepts.splits:
-                off = off + SPLIT * np.asarray(op.value(attrs, *map(_size, args)))
-            if accepts.tf32 and op.name in TERMS:
-                off = off + _by_tf32(op, attrs, args)
-        if accepts.sums and op.name in TERMS and x.of in (FLOAT32, FLOAT16):
+        if "splits" in free:
+            off = off + SPLIT * np.asarray(op.value(attrs, *map(_size, args)))
+        if "tf32" in free:
+            off = off + _by_tf32(op, attrs, args)
+        if "sums" in free:
             off = off + _by_short_sums(op, attrs, args)
-    off = np.where(np.isnan(off), np.inf, off)
-    if not np.any(off):
-        return x
-    return Bounded(x.value, np.where(np.isfinite(x.value), x.radius + off, x.radius), x.of)
+        off = np.where(np.isnan(off), np.inf, off)
+        if not np.any(off):
+            return x
+        radius = np.where(np.isfinite(x.value), x.radius + off, x.radius)
+        # shortened factors and sums overflow where others do not
+        overflows = (off > 0) & ~(np.abs(x.value) + radius < overflow_at(x.of)[0])
+    return Bounded(x.value, np.where(overflows & np.isfinite(x.value), np.inf, radius), x.of)
 
 
-def is_loose(accepts: Accepts, operands: Sequence[Array]) -> bool:
-    """Whether whole numbers need not be added up exactly: they are where no factor loses a bit by TF32."""
-    if accepts.splits or accepts.sums:
+def freedoms(accepts: Accepts, op: Operator, of: DType) -> set[str]:
+    """Which of the declared freedoms an operator has that gives a result of a dtype. All else is judged as everybody's
+    is."""
+    has = {
+        "splits": accepts.splits and op.family == "contraction" and of is FLOAT32,
+        "tf32": accepts.tf32 and op.family == "contraction" and of is FLOAT32 and op.name in TERMS,
+        "sums": accepts.sums and op.name in TERMS and of in (FLOAT32, FLOAT16),
+    }
+    return {name for name, is_so in has.items() if is_so}
+
+
+def is_loose(accepts: Accepts, op: Operator, of: DType, operands: Sequence[Array]) -> bool:
+    """Whether whole numbers need not be added up exactly in a result of a dtype: they are where no factor loses a bit
+    by TF32."""
+    free = freedoms(accepts, op, of)
+    if free - {"tf32"}:
         return True
-    return accepts.tf32 and any(dtype(a.dtype) is FLOAT32 and not _is_short(a).all() for a in operands)
+    return "tf32" in free and any(dtype(a.dtype) is FLOAT32 and not _is_short(a).all() for a in operands)
 
 
 def _size(a: Value) -> Array:
@@ -95,4 +114,5 @@ def _by_short_sums(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value]
     """What sums in bfloat16 may be off by: each product and each partial sum is rounded, in any order."""
     terms = TERMS[op.name](attrs, args) + 2
     sizes = np.asarray(op.value(attrs, *map(_size, args)))
-    return np.asarray(np.expm1(terms * np.log1p(ROUNDED)) * sizes + terms * ROUNDED_SUBNORMAL) * SLACK
+    off = np.asarray(np.expm1(terms * np.log1p(ROUNDED)) * sizes + terms * ROUNDED_SUBNORMAL) * SLACK
+    return np.where(sizes == 0, 0.0, off)  # zeros are not rounded, nor is a sum of nothing

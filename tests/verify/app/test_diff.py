@@ -13,6 +13,7 @@ import onnx
 import pytest
 
 import assay
+from assay.semantics.errors import Invalid
 from assay.verify.app.changes.changes_page import changes_page
 from assay.verify.app.changes.changes_table import own_words
 from assay.verify.app.changes.compared import compare_reports
@@ -148,6 +149,76 @@ def test_a_planted_change_is_told(
     assert {(p, w) for p, *_, w in rows(checked, now)} == {(part, weight)}
     assert {(p, w) for p, *_, w in rows(now, checked)} == {(part, back)}
     assert compare_reports(read_report(now), read_report(checked)).exit == 0
+
+
+def first(data: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = data["backends"][0]
+    return found
+
+
+def set_is_gone(data: dict[str, Any]) -> None:
+    first(data)["samples"] = [{**s, "sample": s["sample"].replace("random", "ties")} for s in first(data)["samples"]]
+
+
+def set_is_undecided(data: dict[str, Any]) -> None:
+    first(data)["samples"][0].update(outcome="undecided", tensors=[], outputs=[])
+
+
+def backend_comes_twice(data: dict[str, Any]) -> None:
+    data["backends"].insert(0, {**first(data), "outcome": "wrong", "samples": []})
+
+
+def error_is_nan(data: dict[str, Any]) -> None:
+    first(data)["samples"][0]["outputs"][0]["error"] = "nan"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "told"),
+    [
+        (set_is_gone, 5, ("verdict", "numpy on random", "right", "", "worse")),
+        (set_is_undecided, 5, ("verdict", "numpy on random", "right", "undecided", "worse")),
+        (backend_comes_twice, 1, ("verdict", "numpy-2", "", "right", "other")),
+        (error_is_nan, 0, ("tensor", "a of numpy on random", "0.516 ulp", "nan ulp", "other")),
+        (lambda data: data["samples"].pop(), 0, ("run", "sets of inputs", "random, random 2", "random", "other")),
+    ],
+    ids=["a set is gone", "a set is undecided", "a backend comes twice", "an error is NaN", "fewer sets"],
+)
+def test_what_is_known_less_well_of_a_backend_is_told(
+    judged: Path, tmp_path: Path, change: Change, code: int, told: tuple[str, ...]
+) -> None:
+    """The verdict on the backend is the same, but that on a set of inputs is not, or there is no such set."""
+    now = changed(judged / "right", tmp_path / "now.json", change)
+    assert told in rows(judged / "right", now)
+    assert compare_reports(read_report(judged / "right"), read_report(now)).exit == code
+
+
+def test_another_operator_that_is_wrong_is_told(judged: Path, tmp_path: Path) -> None:
+    then = changed(judged / "wrong", tmp_path / "then.json", lambda d: first(d)["samples"][0].update(culprit="Mul, a"))
+    now = changed(judged / "wrong", tmp_path / "now.json", lambda d: first(d)["samples"][0].update(culprit="Neg, b"))
+    assert rows(then, now) == [("verdict", "numpy on random", "wrong: Mul, a", "wrong: Neg, b", "other")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: first(d)["samples"][0]["outputs"][0].update(error=10**400),
+        lambda d: first(d)["samples"][0].update(outcome="banana"),
+        lambda d: first(d)["samples"][0].update(outcome=["right"]),
+    ],
+    ids=["a number that no float is", "no verdict", "a list"],
+)
+def test_a_damaged_report_is_no_fault_of_ours(
+    judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], change: Change
+) -> None:
+    odd = changed(judged / "wrong", tmp_path / "odd.json", change)
+    assert command(monkeypatch, "diff", judged / "right", odd) == 2
+    assert "[diff.C1]" in capsys.readouterr().err
+
+
+def test_a_place_beyond_all_numbers_is_no_fault_of_ours(checked: Path, tmp_path: Path) -> None:
+    odd = changed(checked, tmp_path / "odd.json", lambda data: data["buffers"][0].update(offset=float("inf")))
+    with pytest.raises(Invalid, match=r"diff\.C1"):
+        read_report(odd)
 
 
 def test_what_json_wrote_is_compared_with_a_report(

@@ -27,6 +27,12 @@ class Evil:
         return os.mkdir, (self.place,)
 
 
+NONSENSE: dict[str, Any] = {
+    "list": ["tcp://worker:0"], "none": None, "number": {"tcp://worker:0": 7}, "address": {7: {"status": "running"}},
+}  # fmt: skip
+"""What a scheduler may say of its workers that says nothing."""
+
+
 class Comm:
     """A connection to a scheduler with one worker, which comes back under another address."""
 
@@ -44,6 +50,8 @@ class Comm:
         """What the scheduler says to the message that was written."""
         if self.message["op"] == "identity":
             there = {} if self.wrong == "empty" else {f"tcp://worker:{Comm.lives}": {"status": "running"}}
+            if self.wrong in NONSENSE:
+                return {"type": "Scheduler", "workers": NONSENSE[self.wrong]}
             return {"type": "Worker" if self.wrong == "worker" else "Scheduler", "workers": there}
         assert self.message["worker"] == f"tcp://worker:{Comm.lives}"
         return await self.worked()

@@ -81,12 +81,21 @@ def test_what_is_kept_rests_on_nothing() -> None:
     assert found.outcome == "right" and "flushes" not in str(found)
 
 
+LARGER = program("k = Constant<value_floats = [3.0e-39]>() y = Max(x, k)", "float[4] y")
+
+
 FAULTS: dict[str, tuple[Subject, Callable[[Array, Array], Tensors], Array, str]] = {
     "an operator behind": (TWO, lambda x, h: {"y": flushed(x * h), "z": x}, TINY, "Neg"),
     "another element": (TWO, lambda x, h: {"y": flushed(x * h) + (x == 4), "z": -x}, TINY, "Mul"),
     "the sign of a zero": (TWO, lambda x, h: {"y": flushed(x * h), "z": 0 - x}, TINY * F([1, 0, 1, 1]), "Neg"),
     "neither of two": (
         STEPS, lambda x, h: {"a": x * h, "y": np.where(np.abs(x) < 1e-38, F(50), h / (x * h))}, TINY, "Div",
+    ),
+    "between zero and a product": (
+        TWO, lambda x, h: {"y": np.where(np.abs(x * h) < 1e-38, F(3e-39), x * h), "z": -x}, TINY + F(2e-38), "Mul",
+    ),
+    "between two that are equal to zero": (
+        LARGER, lambda x, h: {"y": np.where(x == 4, x, F(2.5e-39))}, np.array([2e-39, 2e-39, 2e-39, 4], F), "Max",
     ),
     "a normal number": (TWO, lambda x, h: {"y": np.where(np.abs(x * h) < 1, 0 * x, x * h), "z": -x}, HALF, "Mul"),
 }  # fmt: skip
@@ -106,6 +115,15 @@ def test_an_operand_may_be_taken_for_zero() -> None:
     """The quotient is infinite then, and nothing between that and what it is otherwise is right."""
     shown = verdict_on(STEPS, lambda x, h: {"a": x * h, "y": h / flushed(x * h)}, True)
     assert shown.outcome == "right" and "which it declares (flushes)" in str(shown)
+
+
+@pytest.mark.parametrize(("given", "outcome"), [(0.0, "right"), (2.0**-126, "right"), (2.0**-127, "wrong")])
+def test_a_product_that_may_round_to_a_subnormal_number(given: float, outcome: str) -> None:
+    """Faithful rounding may give the least normal number, or one below, which becomes zero; and none between."""
+    x = np.full(4, 1.5 * 2.0**-125, F)
+    subject = program("k = Constant<value_floats = [0.33333334]>() y = Mul(x, k)", "float[4] y")
+    found = verdict_on(subject, lambda x, h: {"y": np.full(4, given, F)}, True, x)
+    assert found.outcome == outcome, str(found)
 
 
 def test_a_comparison_goes_either_way_and_no_further() -> None:

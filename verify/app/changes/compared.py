@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, Literal, NamedTuple
 
 from assay.semantics.errors import Invalid
 from assay.verify.app.changes.recorded import Recorded, RecordedLine, calls_of_each
+from assay.verify.app.judgement.judge_baseline import kind_of
 from assay.verify.evidence import plural
 from assay.verify.exits import OF_OUTCOME, Exit, gravest
-from assay.verify.judge.outcome import GRAVEST
+from assay.verify.judge.outcome import GOOD, GRAVEST, SAYS_NOTHING
 
 Weight = Literal["worse", "better", "other"]
 PARTS = ("run", "line", "verdict", "finding", "tensor", "kernel", "pool", "step", "buffer")
@@ -78,6 +80,7 @@ def compare_reports(then: Recorded, now: Recorded) -> Changes:
         *_texts("run", then.about, now.about),
         *_lines(then.lines, now.lines),
         *(_verdicts(then.verdicts or {}, now.verdicts or {}) if now.command == "judge" else ()),  # else lines say it
+        *_samples(then, now),
         *_findings(then, now),
         *_tensors(then, now),
         *_kernels(then.kernels, now.kernels),
@@ -150,6 +153,25 @@ def _outcome(part: str, name: str, then: str, now: str) -> Change:
     return Change(part, name, then, now, "better" if graver > 0 and OF_OUTCOME[then] else "other")
 
 
+def _samples(then: Recorded, now: Recorded) -> Iterator[Change]:
+    """Sets of inputs on which a backend was good and nothing is told now, kinds of them on which it is not judged any
+    more, and another operator that is wrong. Sets on which it is wrong are findings."""
+    there = {(backend, kind_of(sample)) for backend, sample in now.samples}
+    for (backend, sample), one in then.samples.items():
+        if not any(b == backend for b, _ in there):
+            continue  # its verdict says so
+        two, name = now.samples.get((backend, sample)), f"{backend} on {sample}"
+        if two is None:
+            if one.outcome in GOOD and (backend, kind_of(sample)) not in there:
+                yield Change("verdict", name, one.outcome, "", "worse", Exit.UNDECIDED)
+        elif one.outcome in GOOD and two.outcome in SAYS_NOTHING:
+            yield Change("verdict", name, one.outcome, two.outcome, "worse", Exit.UNDECIDED)
+        elif one.outcome in SAYS_NOTHING and two.outcome in GOOD:
+            yield Change("verdict", name, one.outcome, two.outcome, "better")
+        elif one.outcome == two.outcome and one.culprit != two.culprit:
+            yield Change("verdict", name, f"{one.outcome}: {one.culprit}", f"{two.outcome}: {two.culprit}")
+
+
 def _findings(then: Recorded, now: Recorded) -> Iterator[Change]:
     """What is not right, by place. New ones count where who is judged was judged so before; where it was not, its
     verdict says it."""
@@ -173,7 +195,7 @@ def _tensors(then: Recorded, now: Recorded) -> Iterator[Change]:
             yield _outcome("tensor", name, one.outcome, two.outcome)
         elif one.error is not None and two.error is not None:
             low, high = sorted((one.error, two.error))
-            if high > FURTHER * low and high > 1:
+            if isnan(one.error) != isnan(two.error) or (high > FURTHER * low and high > 1):
                 yield Change("tensor", name, f"{one.error:.3g} ulp", f"{two.error:.3g} ulp")
 
 

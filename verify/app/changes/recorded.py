@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,14 @@ class RecordedTensor:
 
 
 @dataclass(frozen=True)
+class RecordedSample:
+    """What is said of one backend on one set of inputs: the verdict, and the operator that it names."""
+
+    outcome: str
+    culprit: str
+
+
+@dataclass(frozen=True)
 class Recorded:
     """What two reports are compared by. None: this kind of file says nothing of it."""
 
@@ -59,6 +68,8 @@ class Recorded:
     findings: Mapping[Finding, None] = field(default_factory=dict)
     judged: frozenset[tuple[str, str]] = frozenset()
     """The backends with the sets of inputs on which they were judged; "" stands for any."""
+    samples: Mapping[tuple[str, str], RecordedSample] = field(default_factory=dict)
+    """What is said of a backend on a set of inputs."""
 
 
 def read_report(path: Path) -> Recorded:
@@ -70,7 +81,7 @@ def read_report(path: Path) -> Recorded:
         raise Invalid("no such file", where=str(file), label="diff.C1") from None
     except OSError as wrong:
         raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(file), label="diff.C1") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as wrong:
         said = f"{type(wrong).__name__}: {wrong}"[:200]
         raise Invalid(
             f"is no report, which is what check and judge write with --report or --json ({said})",
@@ -84,9 +95,11 @@ def _recorded(data: Mapping[str, Any]) -> Recorded:
     if "backends" in data:
         about = {"model": Path(str(data["model"])).name, "digest": str(data["digest"]), "seed": str(data["seed"])}
         about["sizes"] = ", ".join(f"{n} = {v}" for n, v in data["sizes"].items())
+        about["sets of inputs"] = ", ".join(map(str, data["samples"]))
         return Recorded("judge", about, {}, None, None, None, None, **_judged(data["backends"]))
     whole = "stages" in data
     rows = [({**s, "stage": s["name"]} if whole else s) for s in data["stages" if whole else "lines"]]
+    rows = _numbered(rows, "stage")
     about = {"model": Path(str(data["model"])).name, "seed": str(data["seed"])}
     lines = {str(r["stage"]): _line(r) for r in rows}
     made: Mapping[str, Any] = next((r.get("data", {}) for r in rows if r["stage"] == "legalize"), {})
@@ -130,14 +143,32 @@ def _outcomes(lines: Mapping[str, RecordedLine]) -> dict[str, str]:
 
 
 def _judged(backends: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    backends = _numbered(backends, "name")
     tensors = dict(_tensors(backends))
     verdicts = {str(b["name"]): str(b["outcome"]) for b in backends}
     for word in (*verdicts.values(), *(t.outcome for t in tensors.values())):
         if word not in OF_OUTCOME:
             raise ValueError(f"{word!r} is no verdict")
-    samples = ((str(b["name"]), str(s["sample"])) for b in backends for s in b["samples"])
+    samples = {
+        (str(b["name"]), str(s["sample"])): RecordedSample(str(s["outcome"]), str(s["culprit"]))
+        for b in backends
+        for s in b["samples"]
+    }
     judged = frozenset((*samples, *((name, "") for name in verdicts)))
-    return {"verdicts": verdicts, "tensors": tensors, "findings": findings(backends), "judged": judged}
+    return {
+        "verdicts": verdicts, "tensors": tensors, "findings": findings(backends), "judged": judged, "samples": samples,
+    }  # fmt: skip
+
+
+def _numbered(rows: Iterable[Mapping[str, Any]], key: str) -> list[dict[str, Any]]:
+    """Rows with a name each: the second of one name is NAME-2, as that of a pass is, so none hides another."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name = str(row[key])
+        if name in found:
+            name = next(n for k in count(2) if (n := f"{name}-{k}") not in found)
+        found[name] = {**row, key: name}
+    return list(found.values())
 
 
 def _tensors(backends: Iterable[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str, str], RecordedTensor]]:

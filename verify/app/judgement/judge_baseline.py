@@ -53,9 +53,12 @@ class Compared:
 
 
 def findings(backends: Iterable[Mapping[str, Any]]) -> dict[Finding, None]:
-    """What is not right, of backends as `--json` has them."""
+    """What is not right, of backends as `--json` has them. ValueError: a verdict that there is not."""
     found: dict[Finding, None] = {}
     for b in backends:
+        for word in (b["outcome"], *(s["outcome"] for s in b["samples"])):
+            if word not in OF_OUTCOME:
+                raise ValueError(f"{word!r} is no verdict")
         if b["outcome"] in GOOD:
             continue
         if not b["samples"]:
@@ -66,11 +69,11 @@ def findings(backends: Iterable[Mapping[str, Any]]) -> dict[Finding, None]:
                 continue
             places = [p["title"] for p in s["pieces"] if p["verdict"]["outcome"] == "wrong"]
             places = places or [o["tensor"] for o in s["outputs"] if o["outcome"] == outcome] or [""]
-            found.update((Finding(b["name"], _kind(s["sample"]), p, outcome), None) for p in places)
+            found.update((Finding(b["name"], kind_of(s["sample"]), p, outcome), None) for p in places)
     return found
 
 
-def _kind(sample: str) -> str:
+def kind_of(sample: str) -> str:
     """A kind of data, of whichever run."""
     kind, space, run = sample.rpartition(" ")
     return kind if space and run.isdecimal() else sample
@@ -96,7 +99,7 @@ class Baseline:
         """What of a judgement is new, known, or mended: was not right and is, where it was judged again."""
         several = list(backends)
         now = findings(several)
-        again = {(b["name"], k) for b in several for k in ("", *(_kind(s["sample"]) for s in b["samples"]))}
+        again = {(b["name"], k) for b in several for k in ("", *(kind_of(s["sample"]) for s in b["samples"]))}
         return Compared(
             [f for f in now if f not in self.found],
             [f for f in now if f in self.found],
@@ -113,7 +116,7 @@ def read_baseline(path: Path) -> Baseline:
         raise Invalid("no such file", where=str(path), label="judge.C4") from None
     except OSError as wrong:
         raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(path), label="judge.C4") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as wrong:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as wrong:
         said = f"{type(wrong).__name__}: {wrong}"[:200]
         raise Invalid(
             f"is no baseline, which is what assay judge --json writes ({said})", where=str(path), label="judge.C4"
