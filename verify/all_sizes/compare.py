@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assay.semantics.indexed.fold import Fold, notation
+from assay.semantics.indexed.fold import Accumulator, Fold, notation
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, apply, const, operation, substitute
 from assay.semantics.walk import Worklist, post_order
 from assay.verify.all_sizes.space import CarriedElement, Facts, Space, Unwritten, is_index_term
@@ -116,7 +116,7 @@ class TermComparison:
     def folds(self, a: Fold, b: Fold, facts: Facts) -> Sequence[_Pair]:
         """One box, one start, and one step in it."""
         new = tuple(Var(v.name, v.dtype) for v in a.vars)
-        acc = Var("acc", a.dtype)
+        acc = Accumulator(a.dtype)
         steps = [substitute(f.step, {**dict(zip(f.vars, new, strict=True)), f.acc: acc}) for f in (a, b)]
         inside = [t for v, n in zip(new, a.extents, strict=True) for t in (apply("ge", v, 0), apply("lt", v, n))]
         extents = [_Pair(x, y, facts) for x, y in zip(a.extents, b.extents, strict=True)]

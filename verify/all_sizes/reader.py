@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
-from assay.semantics.indexed.fold import Fold
+from assay.semantics.indexed.fold import Accumulator, Fold
 from assay.semantics.scalar import (
     Apply,
     Expr,
@@ -188,7 +188,7 @@ class FunctionReader:
         at = tuple(Var(s.var.name, s.var.dtype) for s in around)
         self.env.update(zip((s.var for s in around), at, strict=True))
         self.facts = (*facts, *in_box(extents, at))
-        acc = Var("acc", buffer.dtype)
+        acc = Accumulator(buffer.dtype)
         indices, value = tuple(map(self.value, stmt.indices)), self.value(own_element(stmt, acc))
         self.require_range(value)
         for e in (*indices, value):
@@ -373,7 +373,7 @@ class FunctionReader:
         """The piece of a loop of which each iteration takes what the one before has left in the same element."""
         if any(loop.var in _variables(e) for e in (*piece.extents, piece.guard, *piece.indices)):
             raise NotFollowed(f"a loop carries another element of {buffer.name} on than it stores")
-        acc = Var("acc", buffer.dtype)
+        acc = Accumulator(buffer.dtype)
         new: dict[int, Expr] = {}
         for node, there in _carried_in([piece.value, piece.guard], loop, (*facts, *piece.taken())):
             if not all(self.space.equal(there, a, b) for a, b in zip(node.indices, piece.indices, strict=True)):
@@ -393,7 +393,7 @@ class FunctionReader:
             raise NotFollowed(f"a loop stores other elements of {buffer.name} in each iteration")
         self.require_one_place(loop, piece)
         last = [substitute(i, {loop.var: loop.var - 1}) for i in piece.indices]
-        acc, step = Var("acc", buffer.dtype), Var(loop.var.name, loop.var.dtype)
+        acc, step = Accumulator(buffer.dtype), Var(loop.var.name, loop.var.dtype)
         new: dict[int, Expr] = {}
         for node, there in _carried_in([piece.value], loop, (*facts, *piece.taken())):
             if not all(self.space.equal(there, a, b) for a, b in zip(node.indices, last, strict=True)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.semantics import tensor
-from assay.semantics.indexed.fold import Fold
+from assay.semantics.indexed.fold import Accumulator, Fold
 from assay.semantics.scalar import Expr, Interner, Load, Number, Var, apply, as_expr, choice, substitute
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.walk import post_order
@@ -26,7 +26,7 @@ class ScatteredUpdate:
     vars: tuple[Var, ...]
     extents: tuple[Expr, ...]
     indices: tuple[Expr, ...]
-    acc: Var
+    acc: Accumulator
     value: Expr
 
     def contents(self, space: Space, old: Contents, buffer: Buffer, facts: Facts) -> Contents:
@@ -43,10 +43,10 @@ class ScatteredUpdate:
     def element(self, before: Expr, at: tuple[Expr, ...]) -> Expr:
         """An element that was `before`."""
         new: dict[Var, Number] = {v: Var(v.name, v.dtype) for v in self.vars}
-        acc = Var(self.acc.name, self.acc.dtype) if self.vars else before
+        acc = Accumulator(self.acc.dtype) if self.vars else before
         here = conjunction([apply("eq", i, a) for i, a in zip(self.indices, at, strict=True)])
         step = choice(substitute(here, new), substitute(self.value, {**new, self.acc: acc}), acc)
-        if not isinstance(acc, Var) or not self.vars:
+        if not isinstance(acc, Accumulator) or not self.vars:
             return step
         names = tuple(v for v in new.values() if isinstance(v, Var))
         return Fold(before.dtype, names, self.extents, acc, before, step)
@@ -65,7 +65,7 @@ def scattering_nest(stmt: tensor.For) -> tuple[tensor.Store, tuple[tensor.For, .
     return inner, tuple(around)
 
 
-def own_element(stmt: tensor.Store, acc: Var) -> Expr:
+def own_element(stmt: tensor.Store, acc: Accumulator) -> Expr:
     """The value of a store to places that are data with `acc` for the element that it stores to; that of another
     store. NotFollowed where its places take memory that it stores to, or the value another element of it."""
     if not any(_takes_memory(i) for i in stmt.indices):
