@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from assay.semantics.indexed.fold import Accumulator, Fold, notation
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, apply, const, operation, substitute
 from assay.semantics.walk import Worklist, post_order
@@ -83,7 +81,7 @@ class TermComparison:
         a, b, facts = pair.left, pair.right, pair.facts
         match a, b:
             case Const(), Const():
-                return [] if _same_number(a, b) else None
+                return [] if a.value.tobytes() == b.value.tobytes() else None
             case Load(), Load() if a.buffer is b.buffer:
                 return [_Pair(x, y, facts) for x, y in zip(a.indices, b.indices, strict=True)]
             case Cast(), Cast() if a.arg.dtype is b.arg.dtype:
@@ -159,12 +157,6 @@ def _choice(expr: Expr) -> tuple[Expr, Expr, Expr] | None:
         case Apply(op="select", args=(test, then, otherwise)):
             return test, then, otherwise
     return None
-
-
-def _same_number(a: Const, b: Const) -> bool:
-    if a.dtype.is_float and bool(np.isnan(a.value)) and bool(np.isnan(b.value)):
-        return True
-    return bool(a.value.tobytes() == b.value.tobytes())
 
 
 def _told(expr: Expr) -> str:

@@ -88,8 +88,9 @@ def test_choices_that_are_decided() -> None:
     x, c = terms.input("x", (2,)), terms.input("c", ())
     chosen = terms.select(F, np.array([terms.true, terms.false, c, c]), x, np.array([x + 1, x + 1, x, x + 1]))
     assert chosen[:3].tolist() == [x, x + 1, x] and show_term(terms, chosen[3]) == "select(c, x[0], x[1])"
-    nan = terms.constant(np.array([np.nan, -np.nan, 0.0, -0.0], np.float32), F)
-    assert nan[0] == nan[1] and nan[2] != nan[3], "all NaNs are one, the zeros are two"
+    nan = terms.constant(np.array([np.nan, -np.nan, 0.0, -0.0, np.inf], np.float32), F)
+    assert nan[0] != nan[1] and nan[2] != nan[3], "a literal is its bits"
+    assert terms.apply("sub", F, F, nan[4], nan[4]) == terms.apply("neg", F, F, nan[0]) == nan[0], "a result is a NaN"
     assert terms.apply("lt", F, BOOL, np.int64(x), np.int64(x + 1)) == terms.apply(
         "gt", F, BOOL, np.int64(x + 1), np.int64(x)
     )
