@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from assay.semantics.indexed.fold import Accumulator, Fold, notation
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, apply, const, operation, substitute
 from assay.semantics.walk import Worklist, post_order
+from assay.verify.all_sizes.pieces import put_in
 from assay.verify.all_sizes.space import CarriedElement, Facts, Space, Unwritten, is_index_term
 
 MOST = 4_000
@@ -107,7 +108,7 @@ class TermComparison:
         step = substitute(expr.step, {v: 0 for v, alone in zip(expr.vars, one, strict=True) if alone})
         left = [(v, n) for v, n, alone in zip(expr.vars, expr.extents, one, strict=True) if not alone]
         if not left:
-            return substitute(step, {expr.acc: expr.init})
+            return put_in(self.space, step, {id(expr.acc): expr.init}, facts)
         variables, extents = zip(*left, strict=True)
         return Fold(expr.dtype, variables, extents, expr.acc, expr.init, step)
 
