@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from assay.semantics import tensor
@@ -212,7 +213,7 @@ class FunctionReader:
         for node, known in standing([value], self.facts, lambda n: () if isinstance(n, Load) else n.children):
             if node.dtype is INT64 and may_overflow(node) and not is_data(node):
                 low, high = apply("ge", node, const(INT64.min)), apply("le", node, const(INT64.max))
-                if not self.space.implies([*known, *self.small()], apply("and", low, high)):
+                if not self.space.implies([*known, *self.small], apply("and", low, high)):
                     raise NotFollowed(f"{node} may wrap")
         for node, known in standing([value], self.facts):
             if isinstance(node, Apply) and may_trap(node) and is_index_term(node):
@@ -221,6 +222,7 @@ class FunctionReader:
                 ):
                     raise NotFollowed(f"{node} may trap")
 
+    @cached_property
     def small(self) -> Facts:
         """That the parameters fit a machine."""
         return tuple(f for b in self.func.params for f in fits_machine(b))
@@ -337,7 +339,7 @@ class FunctionReader:
         for node, there in _carried_in([piece.value, piece.guard], loop, here):
             if not self.stored_before(node, loop, made[node.buffer], there):
                 new[id(node)] = element_of(self.space, loop.before[node.buffer], node.indices, there)
-        return piece if not new else piece.changed(lambda e: put_in(self.space, e, new, (*here, *self.small())))
+        return piece if not new else piece.changed(lambda e: put_in(self.space, e, new, (*here, *self.small)))
 
     def stored_before(self, node: CarriedElement, loop: _Loop, pieces: Sequence[MemoryPiece], facts: Facts) -> bool:
         """Whether an earlier iteration may have stored an element."""
@@ -449,7 +451,7 @@ class FunctionReader:
                 case _:
                     made[id(node)] = node.with_children(parts)
                     if id(node) in data:
-                        require_kept(self.space, made[id(node)], (*self.facts, *self.small()))
+                        require_kept(self.space, made[id(node)], (*self.facts, *self.small))
         return made[id(expr)]
 
     def takes_memory(self, expr: Expr) -> bool:
