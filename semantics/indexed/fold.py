@@ -21,9 +21,16 @@ from assay.semantics.scalar import (
     as_expr,
     neutral,
     operation,
-    substitute,
 )
 from assay.semantics.walk import commas, post_order, spelled
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Accumulator(Var):
+    """What a fold has made so far. No size and no index, whatever its dtype is: its arithmetic wraps."""
+
+    def __init__(self, dtype: DType) -> None:
+        super().__init__("acc", dtype)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +43,7 @@ class Fold(Expr):
     parts = "*extents init step"
     vars: tuple[Var, ...]
     extents: tuple[Expr, ...]
-    acc: Var
+    acc: Accumulator
     init: Expr
     step: Expr
 
@@ -67,18 +74,13 @@ def stepped(names: str, extents: Sequence[Dim], step: Term, start: Expr) -> Expr
     variables = tuple(Var(w) for w in words)
     if not variables:
         return step(start)
-    acc = Var("acc", start.dtype)
+    acc = Accumulator(start.dtype)
     return Fold(start.dtype, variables, tuple(map(as_expr, extents)), acc, start, step(acc, *variables))
 
 
 def summed(names: str, extents: Sequence[Dim], term: Term, of: DType) -> Expr:
     """The sum of terms over a box, from +0 on."""
     return folded("add", names, extents, term, of, 0)
-
-
-def renamed_fold(fold: Fold, variables: Sequence[Var], acc: Var) -> Expr:
-    """What the step of a fold is in other variables."""
-    return substitute(fold.step, {**dict(zip(fold.vars, variables, strict=True)), fold.acc: acc})
 
 
 # --- text --------------------------------------------------------------------------------------------------------

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from assay.semantics.indexed.fold import Fold, notation
+from assay.semantics.indexed.fold import Accumulator, Fold, notation
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, apply, const, operation, substitute
 from assay.semantics.walk import Worklist, post_order
+from assay.verify.all_sizes.pieces import put_in
 from assay.verify.all_sizes.space import CarriedElement, Facts, Space, Unwritten, is_index_term
 
 MOST = 4_000
@@ -83,7 +82,7 @@ class TermComparison:
         a, b, facts = pair.left, pair.right, pair.facts
         match a, b:
             case Const(), Const():
-                return [] if _same_number(a, b) else None
+                return [] if a.value.tobytes() == b.value.tobytes() else None
             case Load(), Load() if a.buffer is b.buffer:
                 return [_Pair(x, y, facts) for x, y in zip(a.indices, b.indices, strict=True)]
             case Cast(), Cast() if a.arg.dtype is b.arg.dtype:
@@ -109,14 +108,14 @@ class TermComparison:
         step = substitute(expr.step, {v: 0 for v, alone in zip(expr.vars, one, strict=True) if alone})
         left = [(v, n) for v, n, alone in zip(expr.vars, expr.extents, one, strict=True) if not alone]
         if not left:
-            return substitute(step, {expr.acc: expr.init})
+            return put_in(self.space, step, {id(expr.acc): expr.init}, facts)
         variables, extents = zip(*left, strict=True)
         return Fold(expr.dtype, variables, extents, expr.acc, expr.init, step)
 
     def folds(self, a: Fold, b: Fold, facts: Facts) -> Sequence[_Pair]:
         """One box, one start, and one step in it."""
         new = tuple(Var(v.name, v.dtype) for v in a.vars)
-        acc = Var("acc", a.dtype)
+        acc = Accumulator(a.dtype)
         steps = [substitute(f.step, {**dict(zip(f.vars, new, strict=True)), f.acc: acc}) for f in (a, b)]
         inside = [t for v, n in zip(new, a.extents, strict=True) for t in (apply("ge", v, 0), apply("lt", v, n))]
         extents = [_Pair(x, y, facts) for x, y in zip(a.extents, b.extents, strict=True)]
@@ -159,12 +158,6 @@ def _choice(expr: Expr) -> tuple[Expr, Expr, Expr] | None:
         case Apply(op="select", args=(test, then, otherwise)):
             return test, then, otherwise
     return None
-
-
-def _same_number(a: Const, b: Const) -> bool:
-    if a.dtype.is_float and bool(np.isnan(a.value)) and bool(np.isnan(b.value)):
-        return True
-    return bool(a.value.tobytes() == b.value.tobytes())
 
 
 def _told(expr: Expr) -> str:

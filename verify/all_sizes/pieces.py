@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from assay.semantics.dtypes import BOOL
+from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.indexed.fold import Fold
 from assay.semantics.scalar import (
     Apply,
@@ -27,8 +27,9 @@ from assay.semantics.scalar import (
     substitute,
 )
 from assay.semantics.scalar.expression import Buffer
-from assay.semantics.walk import Worklist, post_order
-from assay.verify.all_sizes.space import CarriedElement, Facts, Space, Unwritten, conjunction, in_box
+from assay.semantics.scalar.smt import may_overflow
+from assay.semantics.walk import Worklist, depending, post_order
+from assay.verify.all_sizes.space import DATA, CarriedElement, Facts, Space, Unwritten, conjunction, in_box, is_data
 
 TRUE = const(True, BOOL)
 
@@ -118,6 +119,29 @@ def element_of(space: Space, contents: Contents, at: tuple[Expr, ...], facts: Fa
 
 class NotFollowed(Exception):
     """Why the value of an element cannot be told."""
+
+
+def require_kept(space: Space, made: Expr, facts: Facts) -> None:
+    """NotFollowed where a step may wrap that was one on data, in whose place a size now stands: those do not wrap."""
+    if made.dtype is INT64 and may_overflow(made) and not is_data(made):
+        inside = apply("and", apply("ge", made, const(INT64.min)), apply("le", made, const(INT64.max)))
+        if not space.implies(facts, inside):
+            raise NotFollowed(f"{made} may wrap")
+
+
+def put_in(space: Space, expr: Expr, new: dict[int, Expr], facts: Facts) -> Expr:
+    """An expression with others in place of some nodes of data, by identity. NotFollowed where a step may wrap
+    then."""
+    made: dict[int, Expr] = {}
+    data = depending(expr, lambda n: isinstance(n, DATA))
+    for node in post_order(expr, lambda n: () if id(n) in new else n.children):
+        if id(node) in new:
+            made[id(node)] = new[id(node)]
+            continue
+        made[id(node)] = node.with_children([made[id(c)] for c in node.children])
+        if id(node) in data:
+            require_kept(space, made[id(node)], facts)
+    return made[id(expr)]
 
 
 def require_written(space: Space, expr: Expr, facts: Facts) -> None:

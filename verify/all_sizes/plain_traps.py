@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.semantics import tensor
-from assay.semantics.scalar import Apply, Cast, Expr, Load, Var, may_trap
+from assay.semantics.indexed.fold import Accumulator
+from assay.semantics.scalar import Apply, Cast, Expr, Load, may_trap
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.walk import post_order
 from assay.verify.all_sizes.pieces import NotFollowed
@@ -32,7 +33,7 @@ def require_plain_traps(func: PrimFunc) -> None:
 
 def _expressions(stmt: tensor.Store) -> Sequence[Expr]:
     """Those of a store, without the element that it stores to: where that traps, the store does."""
-    return *stmt.indices, own_element(stmt, Var("acc", stmt.buffer.dtype))
+    return *stmt.indices, own_element(stmt, Accumulator(stmt.buffer.dtype))
 
 
 def can_fail(expr: Expr) -> bool:

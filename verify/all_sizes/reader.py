@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from assay.semantics import tensor
 from assay.semantics.dtypes import INT64
-from assay.semantics.indexed.fold import Fold
+from assay.semantics.indexed.fold import Accumulator, Fold
 from assay.semantics.scalar import (
     Apply,
     Expr,
@@ -30,7 +31,7 @@ from assay.semantics.scalar import (
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.scalar.smt import may_overflow
 from assay.semantics.tensor import PrimFunc, Stmt
-from assay.semantics.walk import Worklist, post_order
+from assay.semantics.walk import Worklist, depending, post_order
 from assay.verify.all_sizes.pieces import (
     TRUE,
     Contents,
@@ -40,7 +41,9 @@ from assay.verify.all_sizes.pieces import (
     element_of,
     fits_machine,
     of_input,
+    put_in,
     reaches,
+    require_kept,
     require_told,
     require_written,
     unwritten,
@@ -106,6 +109,8 @@ class FunctionReader:
     space: Space
     facts: Facts
     env: dict[Var, Expr] = field(default_factory=dict)
+    held: set[Expr] = field(default_factory=set)
+    """Of the names in it those of what memory held."""
     memory: dict[Buffer, Contents] = field(default_factory=dict)
     guards: tuple[Expr, ...] = ()
     """Conditions around, within the innermost loop."""
@@ -151,6 +156,7 @@ class FunctionReader:
                 return self.branches(stmt)
             case tensor.LetStmt():
                 self.env[stmt.var] = self.condition(stmt.value)
+                self.held |= {stmt.var} if self.takes_memory(stmt.value) else set()
                 return [stmt.body]
             case tensor.Allocate():
                 self.memory[stmt.buffer] = unwritten(stmt.buffer)
@@ -188,7 +194,7 @@ class FunctionReader:
         at = tuple(Var(s.var.name, s.var.dtype) for s in around)
         self.env.update(zip((s.var for s in around), at, strict=True))
         self.facts = (*facts, *in_box(extents, at))
-        acc = Var("acc", buffer.dtype)
+        acc = Accumulator(buffer.dtype)
         indices, value = tuple(map(self.value, stmt.indices)), self.value(own_element(stmt, acc))
         self.require_range(value)
         for e in (*indices, value):
@@ -204,11 +210,10 @@ class FunctionReader:
 
     def require_range(self, value: Expr) -> None:
         """Sizes that are part of a value stay in their dtype, as those of indices are shown to elsewhere."""
-        small = [f for b in self.func.params for f in fits_machine(b)]
         for node, known in standing([value], self.facts, lambda n: () if isinstance(n, Load) else n.children):
             if node.dtype is INT64 and may_overflow(node) and not is_data(node):
                 low, high = apply("ge", node, const(INT64.min)), apply("le", node, const(INT64.max))
-                if not self.space.implies([*known, *small], apply("and", low, high)):
+                if not self.space.implies([*known, *self.small], apply("and", low, high)):
                     raise NotFollowed(f"{node} may wrap")
         for node, known in standing([value], self.facts):
             if isinstance(node, Apply) and may_trap(node) and is_index_term(node):
@@ -216,6 +221,11 @@ class FunctionReader:
                     known, apply("ne", node.args[1], const(0, node.dtype))
                 ):
                     raise NotFollowed(f"{node} may trap")
+
+    @cached_property
+    def small(self) -> Facts:
+        """That the parameters fit a machine."""
+        return tuple(f for b in self.func.params for f in fits_machine(b))
 
     def check(self, stmt: tensor.Assert) -> Iterable[Action]:
         """What is asked of sizes holds from here on."""
@@ -329,7 +339,7 @@ class FunctionReader:
         for node, there in _carried_in([piece.value, piece.guard], loop, here):
             if not self.stored_before(node, loop, made[node.buffer], there):
                 new[id(node)] = element_of(self.space, loop.before[node.buffer], node.indices, there)
-        return piece if not new else piece.changed(lambda e: _replaced(e, new))
+        return piece if not new else piece.changed(lambda e: put_in(self.space, e, new, (*here, *self.small)))
 
     def stored_before(self, node: CarriedElement, loop: _Loop, pieces: Sequence[MemoryPiece], facts: Facts) -> bool:
         """Whether an earlier iteration may have stored an element."""
@@ -373,7 +383,7 @@ class FunctionReader:
         """The piece of a loop of which each iteration takes what the one before has left in the same element."""
         if any(loop.var in _variables(e) for e in (*piece.extents, piece.guard, *piece.indices)):
             raise NotFollowed(f"a loop carries another element of {buffer.name} on than it stores")
-        acc = Var("acc", buffer.dtype)
+        acc = Accumulator(buffer.dtype)
         new: dict[int, Expr] = {}
         for node, there in _carried_in([piece.value, piece.guard], loop, (*facts, *piece.taken())):
             if not all(self.space.equal(there, a, b) for a, b in zip(node.indices, piece.indices, strict=True)):
@@ -383,7 +393,7 @@ class FunctionReader:
             raise NotFollowed("whether something is stored hangs on what a loop changes")
         here = (*self.facts, *piece.taken())
         before = element_of(self.space, loop.before[buffer], piece.indices, here)
-        step = _replaced(piece.value, new)
+        step = put_in(self.space, piece.value, new, facts)
         return replace(piece, value=joined_fold(Fold(buffer.dtype, (loop.var,), (loop.extent,), acc, before, step)))
 
     def scan(self, loop: _Loop, buffer: Buffer, piece: MemoryPiece, facts: Facts) -> MemoryPiece:
@@ -393,7 +403,7 @@ class FunctionReader:
             raise NotFollowed(f"a loop stores other elements of {buffer.name} in each iteration")
         self.require_one_place(loop, piece)
         last = [substitute(i, {loop.var: loop.var - 1}) for i in piece.indices]
-        acc, step = Var("acc", buffer.dtype), Var(loop.var.name, loop.var.dtype)
+        acc, step = Accumulator(buffer.dtype), Var(loop.var.name, loop.var.dtype)
         new: dict[int, Expr] = {}
         for node, there in _carried_in([piece.value], loop, (*facts, *piece.taken())):
             if not all(self.space.equal(there, a, b) for a, b in zip(node.indices, last, strict=True)):
@@ -401,7 +411,7 @@ class FunctionReader:
             new[id(node)] = acc
         first = tuple(substitute(i, {loop.var: const(-1, loop.var.dtype)}) for i in piece.indices)
         before = element_of(self.space, loop.before[buffer], first, (*self.facts, loop.extent > 0, *piece.taken()))
-        each = substitute(_replaced(piece.value, new), {loop.var: step})
+        each = substitute(put_in(self.space, piece.value, new, facts), {loop.var: step})
         value = Fold(buffer.dtype, (step,), (loop.var + 1,), acc, before, each)
         return replace(piece, vars=(loop.var, *piece.vars), extents=(loop.extent, *piece.extents), value=value)
 
@@ -428,6 +438,7 @@ class FunctionReader:
     def value(self, expr: Expr) -> Expr:
         """An expression as it is here, over inputs alone and what loops carry."""
         made: dict[int, Expr] = {}
+        data = depending(expr, lambda n: isinstance(n, Load) or n in self.held)
         for node in post_order(expr):
             parts = [made[id(c)] for c in node.children]
             match node:
@@ -439,7 +450,13 @@ class FunctionReader:
                     made[id(node)] = element_of(self.space, self.memory[node.buffer], tuple(parts), self.facts)
                 case _:
                     made[id(node)] = node.with_children(parts)
+                    if id(node) in data:
+                        require_kept(self.space, made[id(node)], (*self.facts, *self.small))
         return made[id(expr)]
+
+    def takes_memory(self, expr: Expr) -> bool:
+        """Whether a value hangs on what memory holds."""
+        return any(isinstance(n, Load) or n in self.held for n in post_order(expr))
 
 
 def joined_fold(fold: Fold) -> Fold:
@@ -479,11 +496,3 @@ def _carried_in(exprs: Sequence[Expr], loop: object, facts: Facts) -> list[tuple
         if isinstance(node, CarriedElement) and own(node):
             found[id(node)] = node, facts if id(node) in found else known
     return list(found.values())
-
-
-def _replaced(expr: Expr, new: dict[int, Expr]) -> Expr:
-    """An expression with other nodes in place of some, by identity."""
-    made: dict[int, Expr] = {}
-    for node in post_order(expr, lambda n: () if id(n) in new else n.children):
-        made[id(node)] = new[id(node)] if id(node) in new else node.with_children([made[id(c)] for c in node.children])
-    return made[id(expr)]

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.semantics import tensor
-from assay.semantics.indexed.fold import Fold
+from assay.semantics.indexed.fold import Accumulator, Fold
 from assay.semantics.scalar import Expr, Interner, Load, Number, Var, apply, as_expr, choice, substitute
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.walk import post_order
-from assay.verify.all_sizes.pieces import Contents, NotFollowed, element_of, require_written
+from assay.verify.all_sizes.pieces import Contents, NotFollowed, element_of, put_in, require_written
 from assay.verify.all_sizes.space import Facts, Space, conjunction, in_box
 
 
@@ -26,28 +26,28 @@ class ScatteredUpdate:
     vars: tuple[Var, ...]
     extents: tuple[Expr, ...]
     indices: tuple[Expr, ...]
-    acc: Var
+    acc: Accumulator
     value: Expr
 
     def contents(self, space: Space, old: Contents, buffer: Buffer, facts: Facts) -> Contents:
         """What a buffer that held `old` holds behind it. NotFollowed where that is not seen."""
         if any(v in set(post_order(e)) for e in self.extents for v in self.vars):
             raise NotFollowed("how often a loop runs hangs on a loop around it, and it stores to places that are data")
-        made = Contents((), lambda at, known: self.element(element_of(space, old, at, known), at))
+        made = Contents((), lambda at, known: self.element(space, element_of(space, old, at, known), at, known))
         if any(n is self.acc for n in post_order(self.value)):  # an element is read, whichever it is
             place = tuple(Var(f"p{k}") for k in range(len(buffer.shape)))
             inside = (*facts, *in_box([as_expr(d) for d in buffer.shape], place))
             require_written(space, element_of(space, old, place, inside), inside)
         return made
 
-    def element(self, before: Expr, at: tuple[Expr, ...]) -> Expr:
+    def element(self, space: Space, before: Expr, at: tuple[Expr, ...], facts: Facts) -> Expr:
         """An element that was `before`."""
-        new: dict[Var, Number] = {v: Var(v.name, v.dtype) for v in self.vars}
-        acc = Var(self.acc.name, self.acc.dtype) if self.vars else before
         here = conjunction([apply("eq", i, a) for i, a in zip(self.indices, at, strict=True)])
+        if not self.vars:
+            return choice(here, put_in(space, self.value, {id(self.acc): before}, facts), before)
+        new: dict[Var, Number] = {v: Var(v.name, v.dtype) for v in self.vars}
+        acc = Accumulator(self.acc.dtype)
         step = choice(substitute(here, new), substitute(self.value, {**new, self.acc: acc}), acc)
-        if not isinstance(acc, Var) or not self.vars:
-            return step
         names = tuple(v for v in new.values() if isinstance(v, Var))
         return Fold(before.dtype, names, self.extents, acc, before, step)
 
@@ -65,7 +65,7 @@ def scattering_nest(stmt: tensor.For) -> tuple[tensor.Store, tuple[tensor.For, .
     return inner, tuple(around)
 
 
-def own_element(stmt: tensor.Store, acc: Var) -> Expr:
+def own_element(stmt: tensor.Store, acc: Accumulator) -> Expr:
     """The value of a store to places that are data with `acc` for the element that it stores to; that of another
     store. NotFollowed where its places take memory that it stores to, or the value another element of it."""
     if not any(_takes_memory(i) for i in stmt.indices):

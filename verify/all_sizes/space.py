@@ -13,7 +13,7 @@ from typing import TypeAlias
 import z3
 
 from assay.semantics.dtypes import BOOL, INT64
-from assay.semantics.indexed.fold import Fold, notation
+from assay.semantics.indexed.fold import Accumulator, Fold, notation
 from assay.semantics.scalar import Const, Expr, Interner, Load, Var, apply, const
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.scalar.smt import Term, Terms, sort
@@ -43,11 +43,12 @@ class CarriedElement(Expr):
 
 
 OPAQUE = (Fold, Unwritten, CarriedElement)
+DATA = (Load, Accumulator, *OPAQUE)
 
 
 def is_data(expr: Expr) -> bool:
     """Whether an expression hangs on elements of memory."""
-    return any(isinstance(n, (Load, *OPAQUE)) for n in post_order(expr))
+    return any(isinstance(n, DATA) for n in post_order(expr))
 
 
 def is_index_term(expr: Expr) -> bool:
@@ -101,7 +102,7 @@ class Space:
 
     def _is_linear(self, facts: Sequence[Expr], claim: Expr) -> bool:
         """Whether a claim follows by sums alone."""
-        known = LinearFacts(self.number, lambda v: v in self.unknown)
+        known = LinearFacts(self.number, lambda v: isinstance(v, Accumulator) or v in self.unknown)
         known.take(facts)
         return known.follows(claim)
 
@@ -143,7 +144,7 @@ class Space:
         exprs = [*facts, claim]
         for e in exprs:
             for n in post_order(e):
-                data = isinstance(n, Load) or n in self.unknown
+                data = isinstance(n, DATA) or n in self.unknown
                 scope.plain[id(n)] = not data and all(scope.plain[id(c)] for c in n.children)
                 if isinstance(n, Var) and n not in scope.env:
                     scope.env[n] = z3.Const(f"{n.name} {len(scope.env)}", sort(n.dtype))

@@ -13,7 +13,11 @@ from assay.semantics.errors import Crash
 from assay.semantics.scalar import LINEAR, Const, Expr, apply, cast, const, operation, select
 from assay.verify.equivalence.terms import MIRRORED
 
-PRIME = (1 << 31) - 1
+WORDS = 1 << 31
+"""Data are numbers below it, and so are the elements of a field."""
+LEAST_PRIME = 1 << 30
+PRIMES = 50_697_537
+"""Of those between the two."""
 
 
 class Meaning(Protocol):
@@ -86,17 +90,22 @@ class Fingerprint:
 
 
 class Field:
-    """Numbers modulo a prime: sums, products and quotients are those of the field, other operations mix their
-    operands."""
+    """Numbers modulo a prime between 2^30 and 2^31: sums, products and quotients are those of the field, other
+    operations mix their operands.
 
-    def __init__(self) -> None:
+    Which prime is drawn: of one that is known there are literals of which it divides the difference, as 2147483647
+    and 0 of 2^31 - 1.
+    """
+
+    def __init__(self, prime: int) -> None:
+        self.prime = prime
         self.other = Fingerprint()
         self.most: dict[int, tuple[Expr, int]] = {}
         """By identity of a word, how large it can be: it is reduced only where it has to be."""
 
     def bound(self, word: Expr) -> int:
         """The largest value that a word can have."""
-        return int(word.value) if isinstance(word, Const) else self.most.get(id(word), (word, PRIME + 1))[1]
+        return int(word.value) if isinstance(word, Const) else self.most.get(id(word), (word, WORDS - 1))[1]
 
     def note(self, word: Expr, most: int) -> Expr:
         """Note the largest value of a word; Crash if it does not fit in 64 bits."""
@@ -106,33 +115,27 @@ class Field:
         return word
 
     def reduced(self, word: Expr) -> Expr:
-        """The same element, at most PRIME + 1."""
-        while self.bound(word) > PRIME + 1:
-            most = self.bound(word)
-            word = self.note(
-                apply("bitand", word, PRIME) + apply("shr", word, 31), max(PRIME, most & PRIME) + (most >> 31)
-            )
-        return word
+        """The same element, below 2^31."""
+        return word if self.bound(word) < WORDS else self.exact(word)
 
     def exact(self, word: Expr) -> Expr:
-        """The same element, below PRIME: for operations that mix bits."""
-        word = self.reduced(word)
-        return self.note(apply("floormod", word, PRIME), PRIME - 1)
+        """The same element, below the prime: for operations that mix bits."""
+        return self.note(apply("floormod", word, self.prime), self.prime - 1)
 
     def number(self, value: Any, of: DType) -> Expr:
         """A finite literal as its exact fraction modulo the prime; an infinity or NaN as a number of its own."""
         if of.is_float and not np.isfinite(value):
             return self.mixed(("literal", str(float(value))))
         exact = Fraction(float(value))
-        return const(exact.numerator * pow(exact.denominator, -1, PRIME) % PRIME, UINT64)
+        return const(exact.numerator * pow(exact.denominator, -1, self.prime) % self.prime, UINT64)
 
     def known(self, value: Expr) -> Expr | None:
         """An integer that does not depend on data, modulo the prime; None for floats."""
         if value.dtype.is_float:
             return None
         if value.dtype is UINT64:
-            return self.note(apply("floormod", value, PRIME), PRIME - 1)
-        return self.note(cast(apply("floormod", cast(value, INT64), PRIME), UINT64), PRIME - 1)
+            return self.note(apply("floormod", value, self.prime), self.prime - 1)
+        return self.note(cast(apply("floormod", cast(value, INT64), self.prime), UINT64), self.prime - 1)
 
     def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
         """One of two words by a condition that is known."""
@@ -150,7 +153,7 @@ class Field:
                 return self.apply("add", of, [args[0], self.apply("neg", of, [args[1]])])
             case "neg":
                 a = self.reduced(args[0])
-                return self.note(2 * PRIME - a, 2 * PRIME)
+                return self.note(2 * self.prime - a, 2 * self.prime)
             case "mul":
                 a, b = self.small(args[0], 32), self.small(args[1], 32)
                 return self.note(a * b, self.bound(a) * self.bound(b))
@@ -164,10 +167,10 @@ class Field:
         return word if self.bound(word) < 1 << bits else self.reduced(word)
 
     def inverse(self, word: Expr) -> Expr:
-        """word ** (PRIME - 2); the exponent is 29 ones, a zero and a one."""
+        """The word to the power of the prime less 2."""
         base = self.reduced(word)
         power = base
-        for bit in bin(PRIME - 2)[3:]:
+        for bit in bin(self.prime - 2)[3:]:
             power = self.times(power, power)
             if bit == "1":
                 power = self.times(power, base)
@@ -180,11 +183,11 @@ class Field:
     def uninterpreted(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
         """An operation that the field does not have, as a fingerprint of its exact operands."""
         word = self.other.apply(op, of, [self.exact(a) for a in args])
-        return self.note(apply("bitand", word, PRIME), PRIME)
+        return self.note(apply("bitand", word, WORDS - 1), WORDS - 1)
 
     def mixed(self, name: tuple[Any, ...]) -> Expr:
         """A number of the field for a name."""
-        return self.note(apply("bitand", self.other.mix(name, const(0, UINT64)), PRIME), PRIME)
+        return self.note(apply("bitand", self.other.mix(name, const(0, UINT64)), WORDS - 1), WORDS - 1)
 
     def cast(self, of: DType, to: DType, arg: Expr) -> Expr:
         """The same number where the conversion loses nothing or goes to a float, else a fingerprint."""
@@ -193,23 +196,38 @@ class Field:
         if of.is_integer and to.is_integer and to.min <= of.min and of.max <= to.max:
             return arg
         word = self.other.cast(of, to, self.exact(arg))
-        return self.note(apply("bitand", word, PRIME), PRIME)
+        return self.note(apply("bitand", word, WORDS - 1), WORDS - 1)
+
+
+def drawn_prime(rng: np.random.Generator) -> int:
+    """One of the 50,697,537 primes between 2^30 and 2^31, each as likely as the others."""
+    while True:
+        n = int(rng.integers(LEAST_PRIME, WORDS)) | 1
+        if all(_passes(n, a) for a in (2, 3, 5, 7)):  # no other number below 3,215,031,751 does
+            return n
+
+
+def _passes(n: int, base: int) -> bool:
+    """The test of Miller and Rabin, of an odd number."""
+    twos = ((n - 1) & -(n - 1)).bit_length() - 1
+    x = pow(base, (n - 1) >> twos, n)
+    return x == 1 or any(pow(x, 1 << k, n) == n - 1 for k in range(twos))
 
 
 class Degree:
     """An upper bound of the degree of the polynomial that a word of `Field` is, of a quotient those of both its
-    parts."""
+    parts; a literal counts as data do, so that the number bounds how large a factor is, too."""
 
     def __init__(self, quotients: bool) -> None:
         self.quotients = quotients
 
     def number(self, value: Any, of: DType) -> Expr:
-        """0: a literal is a constant polynomial."""
-        return const(0, UINT64)
+        """1, but of what makes no factor larger."""
+        return const(0 if value in (0, 1, -1) else 1, UINT64)
 
     def known(self, value: Expr) -> Expr:
-        """0: what does not depend on data is a constant polynomial."""
-        return const(0, UINT64)
+        """1: some number."""
+        return const(1, UINT64)
 
     def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
         """The larger degree of the two."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.semantics.dtypes import BOOL, DType
+from assay.semantics.dtypes import BOOL, DType, dtype
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import OPERATIONS, convert, operation
 from assay.verify.equivalence.order import UndecidedTrace
@@ -155,7 +155,7 @@ class Terms:
         return first
 
     def constant(self, value: Any, of: DType) -> Words:
-        """Literals. All NaNs are one (rule M5)."""
+        """Literals: by their bits, which are told of NaNs too (rule M5.11)."""
         value = np.asarray(value)
         if value.ndim == 0:
             return np.int64(self._literal(value[()], of))
@@ -165,7 +165,7 @@ class Terms:
         return np.array([self._literal(flat[k], of) for k in first], np.int64)[place].reshape(value.shape)
 
     def _literal(self, value: Any, of: DType) -> int:
-        key = (of, b"nan" if of.is_float and value != value else value.tobytes())
+        key = of, value.tobytes()
         if key not in self.literals:
             self.reserve(1)
             self.literals[key] = self.count
@@ -209,7 +209,7 @@ class Terms:
         known = np.logical_and.reduce([self.literal[a] for a in lanes])
         try:
             with np.errstate(all="ignore"):
-                made = np.asarray(value(*(self.known(a[known]) for a in lanes))) if known.any() else None
+                made = _plain_nans([self.known(a[known]) for a in lanes], value) if known.any() else None
         except Trap:  # stays a term: whether it is evaluated is another question
             made = None
         if made is None:
@@ -255,3 +255,11 @@ class Terms:
         if not may.all():
             may[~may] = row.fails_at(self.known(last[~may]), of.bits)
         return np.asarray(may)
+
+
+def _plain_nans(operands: Sequence[Array], value: Callable[..., Any]) -> Array:
+    """What `value` gives. Which NaN a float operation gives is not observed (rule M5.5): it is one NaN here."""
+    made = np.asarray(value(*operands))
+    if not (dtype(made.dtype).is_float and dtype(operands[-1].dtype).is_float):
+        return made
+    return np.asarray(np.where(np.isnan(made), np.asarray(np.nan).astype(made.dtype), made))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from assay.semantics import tensor
@@ -19,7 +20,7 @@ from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, evaluate
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import depending, post_order
-from assay.verify.equivalence.meanings import PRIME, Field, Meaning
+from assay.verify.equivalence.meanings import WORDS, Field, Meaning
 from assay.verify.equivalence.order import UndecidedTrace
 
 
@@ -132,6 +133,14 @@ def has_division(func: tensor.PrimFunc) -> bool:
     )
 
 
+def largest_literal(func: tensor.PrimFunc) -> int:
+    """Bits that the numerators of two literals have at most, over one denominator."""
+    found = [b.dtype for b in func.allocations]
+    found += [n.dtype for s in post_order(func.body) for e in s.expressions for n in post_order(e)]
+    infos = [ml_dtypes.finfo(of.numpy) for of in dict.fromkeys(found) if of.is_float]
+    return max((i.maxexp - i.minexp + i.nmant + 2 for i in infos), default=64)
+
+
 def random_words(shape: Sequence[int], rng: np.random.Generator, field: bool) -> np.ndarray[Any, Any]:
     """Random uint64 words: of the prime field if `field`, else of all 64 bits."""
-    return rng.integers(0, PRIME if field else 1 << 64, shape, dtype=np.uint64)
+    return rng.integers(0, WORDS if field else 1 << 64, shape, dtype=np.uint64)

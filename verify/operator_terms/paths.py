@@ -27,6 +27,8 @@ BLIND = ("add", "sub", "mul", "neg", "abs", "max", "min", "larger", "smaller", "
 SETTLING = ("exp", "eq", "ne", "lt", "le")
 """Operations that give the same of zeros of both signs."""
 
+OF_BITS = ("bits_of", "signbit")
+"""What differs of two NaNs: a literal NaN stands for any, so these are left of what was there."""
 OF_NAN = ("exp", "log", "tanh", "erf", "sigmoid", "sin", "cos", "tan", "sinh", "cosh", "asinh", "atan")
 """Functions that are not computed of literals here, and give NaN of NaN."""
 
@@ -202,7 +204,7 @@ class _Known:
             return int(terms.apply("mul", of, of, left, inverse))
         if name in OF_NAN and of is not None and self._is_nan(left):
             return left
-        if (left, right) == (a, b):
+        if (left, right) == (a, b) or (name in OF_BITS and self._is_nan(left)):
             return number
         if name.startswith("cast ") and of is not None:
             return int(terms.cast(DTYPES[name.removeprefix("cast ")], of, left))

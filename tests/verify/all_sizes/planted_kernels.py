@@ -53,6 +53,19 @@ def row_sums(
     return kernel("x", body)
 
 
+def whole_sums(step: Callable[[Any, Any], Expr]) -> Kernel:
+    """Each row of whole numbers folded in the result, whose arithmetic wraps."""
+
+    def body(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
+        def row(i: Expr) -> Stmt:
+            each = nest("k", x.shape[1:], lambda k: store(out, i, step(out[i], x[i, k])), "serial")
+            return seq(store(out, i, const(0, out.dtype)), each)
+
+        return nest("i", x.shape[:1], row)
+
+    return kernel("x", body)
+
+
 def windows(place: Callable[..., Any], fill: float = 0.0, before: int = 0) -> Kernel:
     """A convolution of one axis that reads at place(use sizes, i, k)."""
 
@@ -113,6 +126,7 @@ def from_before(name: str, attrs: Any, x: Buffer, out: Buffer) -> Stmt:
 
 RELU = use_at("nn.relu", (2, 3))
 ROWS = use_at("sum", (2, 3), axis=(1,))
+WHOLE = use_at("sum", (2, 3), of="int64", axis=(1,))
 MAX = use_at("max", (2, 3), axis=(1,))
 CONV = use_at("nn.conv1d", (2, 3, 11), (4, 3, 2), dilation=(2,), padding=(1, 1))
 GROUPS = use_at("nn.conv1d", (2, 10, 7), (6, 5, 3), groups=2)

@@ -43,6 +43,7 @@ from tests.verify.all_sizes.planted_kernels import (
     SLICE,
     TAKE,
     TOTAL,
+    WHOLE,
     copied,
     filled,
     from_before,
@@ -56,6 +57,7 @@ from tests.verify.all_sizes.planted_kernels import (
     taken,
     twice,
     use_at,
+    whole_sums,
     windows,
 )
 
@@ -122,6 +124,11 @@ PLANTED: dict[str, tuple[SymbolicUse, Kernel]] = {
         ROWS, row_sums(count=lambda n: n + select(n > 3, const(1), const(0)))
     ),
     "additions from the end on": (ROWS, row_sums(place=lambda n, k: n - 1 - k)),
+    "a total that is doubled and halved": (WHOLE, whole_sums(lambda t, x: t * 2 // 2 + x)),
+    "the larger of a total and one less": (WHOLE, whole_sums(lambda t, x: apply("max", t, t - 1) + x)),
+    "a total that is dropped where one more is less": (
+        WHOLE, whole_sums(lambda t, x: select(t + 1 > t, t, t * 0) + x)
+    ),
     "a sum from 1": (ROWS, row_sums(start=1.0)),
     "a sum from -0": (ROWS, row_sums(start=-0.0)),
     "a maximum from 0": (MAX, row_sums("max", 0.0)),
@@ -210,6 +217,7 @@ def test_a_planted_kernel_is_not_shown(name: str) -> None:
 
 
 RIGHT: dict[str, tuple[SymbolicUse, Kernel]] = {
+    "a total that is doubled and halved": (WHOLE, whole_sums(lambda t, x: t + x)),
     "another place at one size alone": (COPY, copied(lambda x, i: (i,))),
     "an accumulator too narrow": (ROWS, row_sums()),
     "another fill": (PAD, filled(1.5)),

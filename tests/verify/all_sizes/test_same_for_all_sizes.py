@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from assay.lower.legalize.kernels.common import nest
 from assay.semantics.dtypes import FLOAT32, INT32
-from assay.semantics.scalar import Expr, Var, apply, cast, const, select
+from assay.semantics.scalar import Const, Expr, Var, apply, cast, const, select
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq, store
 from assay.verify.all_sizes.same import same_for_all_sizes
 from assay.verify.app.cli import main
@@ -55,6 +56,18 @@ def test_a_fused_function_is_its_calls_for_all_sizes() -> None:
 )
 def test_a_fused_function_that_is_not_its_calls(value: Callable[..., Expr]) -> None:
     assert not same_for_all_sizes(CALLS, fused(value)).holds
+
+
+@pytest.mark.parametrize("bits", [0x7FC00000, 0xFFC00000, 0x7FC00001])
+def test_the_bits_of_a_literal_nan_are_told(bits: int) -> None:
+    out = Buffer("out", (N, M), INT32)
+
+    def told(bits: int) -> PrimFunc:
+        nan = Const(FLOAT32, np.uint32(bits).view(np.float32))
+        chosen = lambda *i: apply("bits_of", select(X[i] > 0.0, nan, X[i]))  # noqa: E731
+        return PrimFunc("f", (X, out), 1, nest("i", (N, M), lambda *i: store(out, i, chosen(*i))))
+
+    assert same_for_all_sizes(told(0x7FC00000), told(bits)).holds is (bits == 0x7FC00000)
 
 
 # --- a step that may trap, guarded so that it does not ----------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from assay.interp import tensor
 from assay.semantics.dtypes import DTYPES, FLOAT32, FLOAT64, INT32, DType
 from assay.semantics.errors import Trap
-from assay.semantics.scalar import Expr, Var, apply, cast, choice, const, select
+from assay.semantics.scalar import Const, Expr, Var, apply, cast, choice, const, select
 from assay.semantics.tensor import (
     Allocate,
     Buffer,
@@ -252,6 +252,39 @@ def test_a_planted_fault_is_found(name: str) -> None:
     assert verdict.witness is not None and verdict.witness.replayed, str(verdict)
     words = equivalent(source, target, method="words")
     assert not words.holds(BIT_EXACT), str(words)
+
+
+@pytest.mark.parametrize("method", ["any", "words"])
+@pytest.mark.parametrize(
+    ("of", "one", "other"),
+    [
+        (INT32, lambda a: a + (2**31 - 1), lambda a: a),
+        (INT32, lambda a: apply("bitxor", a, const(2**31 - 1, INT32)), lambda a: apply("bitxor", a, const(0, INT32))),
+        (F, lambda a: a * 2.0**31, lambda a: a),
+        (F, lambda a: a * 65536.0 * 32768.0, lambda a: a),
+        (F, lambda a: apply("max", a, 2.0**31), lambda a: apply("max", a, 1.0)),
+    ],
+)
+def test_literals_that_one_prime_does_not_tell_apart(
+    of: DType, one: Callable[[Expr], Expr], other: Callable[[Expr], Expr], method: str
+) -> None:
+    verdict = equivalent(unary(one, of=of), unary(other, of=of), method=method)
+    assert verdict.notion is UNKNOWN and verdict.witness is not None, str(verdict)
+    assert equivalent(unary(one, of=of), unary(one, of=of), method=method).holds(BIT_EXACT)
+
+
+def test_the_bits_of_a_literal_nan_are_told() -> None:
+    x, out = Buffer("x", (3,), F), Buffer("out", (3,), INT32)
+
+    def told(bits: int) -> PrimFunc:
+        nan = Const(F, np.uint32(bits).view(np.float32))
+        chosen = lambda i: apply("bits_of", select(x[i] > 0.0, nan, x[i]))  # noqa: E731
+        return PrimFunc("told", (x, out), 1, loops("i", (3,), lambda i: store(out, i, chosen(i))))
+
+    plain, other = told(0x7FC00000), told(0xFFC00001)
+    assert equivalent(plain, told(0x7FC00000)).holds(BIT_EXACT)
+    assert not equivalent(plain, other, method="terms").holds(REAL)
+    assert not equivalent(plain, other).holds(BIT_EXACT)
 
 
 def test_a_missing_init_traps() -> None:

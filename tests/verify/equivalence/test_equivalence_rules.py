@@ -27,7 +27,7 @@ from assay.semantics.tensor import (
     when,
 )
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, equivalent
-from assay.verify.equivalence.meanings import PRIME, Degree, Field, Fingerprint
+from assay.verify.equivalence.meanings import Degree, Field, Fingerprint, drawn_prime
 from assay.verify.equivalence.show import first_difference, show_term
 from assay.verify.equivalence.terms import Terms
 from assay.verify.equivalence.word_semantics import has_division
@@ -88,8 +88,9 @@ def test_choices_that_are_decided() -> None:
     x, c = terms.input("x", (2,)), terms.input("c", ())
     chosen = terms.select(F, np.array([terms.true, terms.false, c, c]), x, np.array([x + 1, x + 1, x, x + 1]))
     assert chosen[:3].tolist() == [x, x + 1, x] and show_term(terms, chosen[3]) == "select(c, x[0], x[1])"
-    nan = terms.constant(np.array([np.nan, -np.nan, 0.0, -0.0], np.float32), F)
-    assert nan[0] == nan[1] and nan[2] != nan[3], "all NaNs are one, the zeros are two"
+    nan = terms.constant(np.array([np.nan, -np.nan, 0.0, -0.0, np.inf], np.float32), F)
+    assert nan[0] != nan[1] and nan[2] != nan[3], "a literal is its bits"
+    assert terms.apply("sub", F, F, nan[4], nan[4]) == terms.apply("neg", F, F, nan[0]) == nan[0], "a result is a NaN"
     assert terms.apply("lt", F, BOOL, np.int64(x), np.int64(x + 1)) == terms.apply(
         "gt", F, BOOL, np.int64(x + 1), np.int64(x)
     )
@@ -117,6 +118,9 @@ def test_the_part_that_makes_the_difference() -> None:
     assert show_term(terms, int(at)) == "table[x[0], y[0]]" and show_term(terms, 0) == "unwritten"
 
 
+PRIME = (1 << 31) - 1
+
+
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
@@ -133,7 +137,7 @@ FIELD: dict[str, Callable[[int, int], int]] = {
 
 @pytest.mark.parametrize("op", FIELD)
 def test_the_field_is_that_of_python(op: str) -> None:
-    field = Field()
+    field = Field(PRIME)
     for a, b in [(1, 1), (PRIME - 1, PRIME - 1), (2, 3), (0, 5), (123456789, 987654321), (1, PRIME - 1)]:
         word = field.apply(op, F, [const(a, UINT64), const(b, UINT64)])
         got = int(evaluate(word, {}))
@@ -143,9 +147,14 @@ def test_the_field_is_that_of_python(op: str) -> None:
         assert int(evaluate(field.exact(minus), {})) == -FIELD[op](a, b) % PRIME, "below the prime"
 
 
+def test_primes_are_drawn() -> None:
+    found = [drawn_prime(np.random.default_rng(k)) for k in range(8)]
+    assert len({*found}) == 8 and all(1 << 30 < p < 1 << 31 and all(p % d for d in range(2, 46341)) for p in found)
+
+
 def test_words_are_reduced_before_they_overflow() -> None:
     """A long chain of sums and products, each within the bound that is noted."""
-    field, word, want = Field(), const(PRIME - 1, UINT64), PRIME - 1
+    field, word, want = Field(PRIME), const(PRIME - 1, UINT64), PRIME - 1
     parts: list[Expr] = [word]
     for k in range(60):
         other = parts[k // 2]
@@ -160,7 +169,7 @@ def test_words_are_reduced_before_they_overflow() -> None:
 
 
 def test_numbers_in_the_field() -> None:
-    field = Field()
+    field = Field(PRIME)
     for x in (0.0, 1.0, -1.0, 0.5, 0.1, -2.75e10):
         assert evaluate(field.number(x, FLOAT64), {}) == mod(x)
     odd = [int(evaluate(field.number(x, F), {})) for x in (np.inf, -np.inf, np.nan)]
@@ -183,7 +192,7 @@ def test_numbers_in_the_field() -> None:
 
 
 def test_over_the_reals_nothing_is_rounded() -> None:
-    field, x = Field(), const(12345, UINT64)
+    field, x = Field(PRIME), const(12345, UINT64)
     assert field.cast(F, FLOAT64, x) is x and field.cast(INT32, F, x) is x and field.cast(INT32, INT64, x) is x
     for of, to in ((BOOL, F), (INT64, INT32), (INT32, DTYPES["uint32"]), (DTYPES["uint32"], INT32)):
         assert evaluate(field.cast(of, to, x), {}) != 12345, f"{of} to {to} may change the number"
@@ -226,7 +235,8 @@ def test_degrees() -> None:
     assert degree(False, "neg", 4) == 4 and degree(False, "exp", 4) == degree(False, "max", 4, 9) == 1
     assert degree(False, "lt", 4, 9, of=BOOL) == degree(True, "add", 4, 9, of=BOOL) == 1
     known = Degree(False)
-    assert evaluate(known.number(3.0, F), {}) == evaluate(known.known(const(3, INT64)), {}) == 0
+    assert [evaluate(known.number(x, F), {}) for x in (3.0, 0.0, -1.0)] == [1, 0, 0]
+    assert evaluate(known.known(const(3, INT64)), {}) == 1
     assert evaluate(known.cast(F, INT32, const(0, UINT64)), {}) == 1
     assert evaluate(known.choose(const(True, BOOL), const(2, UINT64), const(7, UINT64)), {}) == 7
 

@@ -201,6 +201,12 @@ FAULTS: dict[str, tuple[str, Types, Kernel, dict[str, Any], bool]] = {
         "nn.leakyrelu", F32, one(lambda x: select(x < 0, x * 0.01, apply("max", x, ZERO))), {}, True
     ),
     "relu: a comparison that drops NaN": ("nn.relu", F32, one(lambda x: select(x > 0, x, ZERO)), {}, True),
+    "relu: NaN with a sign is 0": (
+        "nn.relu", F32,
+        one(lambda x: apply("max", select(apply("and", apply("not", apply("or", x < 0, x >= 0)),
+                                                apply("bits_of", x) < 0), ZERO, x), ZERO)),
+        {}, True,
+    ),
     "relu: -0 stays": ("nn.relu", F32, one(lambda x: select(x < 0, ZERO, x)), {}, True),
     "maximum: the first of two zeros": (
         "maximum", (F32[0], F32[0]), one(lambda a, b: select(a >= b, a, b)), {}, True
