@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from assay.verify.app.report.frame import html_page
 from assay.verify.app.report.graph import NodeBox, graph_picture
-from assay.verify.app.report.judged_tensors import row_name, backend_columns, tensor_rows, tensor_table
+from assay.verify.app.report.judged_tensors import backend_columns, row_name, tensor_rows, tensor_table
 from assay.verify.app.report.plot import html_escaped
 from assay.verify.evidence import plural
 from assay.verify.judge.outcome import GOOD, GRAVEST, BackendVerdict, TensorError
