@@ -206,9 +206,8 @@ def end(child: subprocess.Popen[bytes] | Forked) -> None:
     with uninterrupted():
         if _children.pop(child.pid, None) is None and child.returncode is not None:
             return
-        if isinstance(child, subprocess.Popen) and not hasattr(
-            os, "killpg"
-        ):  # no sessions: what it has started itself is left
+        if isinstance(child, subprocess.Popen) and not hasattr(os, "killpg"):
+            # no sessions: what it has started itself is left
             child.kill()
             child.wait()
             return

@@ -120,9 +120,8 @@ def _other_checks(read: ReadFunction, meaning: Meaning, use: Use, space: Space) 
 def own_traps(kernel: PrimFunc, besides: Sequence[str] = ()) -> str:
     """Why the kernel may trap, or wrap an index, by itself; "" where it is shown not to. Goals of the kinds `besides`
     are left out."""
-    for goal in prove_accesses(
-        kernel, initialised=False, brief=True
-    ).goals:  # what nothing has written is equal to nothing here
+    # what nothing has written is equal to nothing here
+    for goal in prove_accesses(kernel, initialised=False, brief=True).goals:
         if goal.verdict != "proved" and goal.kind not in besides:
             return f"{goal.kind}: {goal.claim} is {goal.verdict}"
     return ""

@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from assay.verify.backends import remote
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack
+from assay.verify.backends.talking import BEGINNING
 
 FIRST = 5.0
 """Seconds until somebody must be there."""
@@ -137,7 +138,7 @@ class Courier:
 
     async def asked(self, request: bytes) -> bytes:
         """What the worker answers. Lost: it ends before. Unreachable: it has no such Assay."""
-        patience = self.seconds + remote.BEGINNING + 30
+        patience = self.seconds + BEGINNING + 30
         found = await self.run(remote.exchange, remote.own_version(), self.name, request, self.seconds, MOST, patience)
         match found:
             case {"status": "OK", "result": bytes() | bytearray() | memoryview() as message}:

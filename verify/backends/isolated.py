@@ -37,13 +37,11 @@ from assay.verify.backends.protocol import (
     without_words,
 )
 from assay.verify.backends.registry import of_ours, require_known
-from assay.verify.backends.talking import CHILD, ProcessGone, Talking
+from assay.verify.backends.talking import BEGINNING, CHILD, ProcessGone, Talking
 from assay.verify.oracle.declarations import Accepts
 
 LARGEST = 1 << 34
 """Bytes of the longest answer that is taken."""
-BEGINNING = 120.0
-"""Seconds that a process may take before a backend is asked anything."""
 COURIER = "assay.verify.backends.courier"
 """The module that is a process which carries requests to another machine."""
 MOST_CARRIED = 2_000_000_000

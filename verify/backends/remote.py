@@ -13,16 +13,14 @@ import asyncio
 import threading
 import time
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 
 from assay.semantics.errors import EnvironmentFailure
+from assay.verify.backends.catalogue import OWN
 from assay.verify.backends.channel import Garbled, pack
-from assay.verify.backends.talking import ProcessGone, Talking
+from assay.verify.backends.talking import BEGINNING, ProcessGone, Talking
 
 IDLE = 600.0
 """Seconds after which a process ends of which nobody asks anything: who was served may have been killed."""
-BEGINNING = 120.0
-"""Seconds that a process may take before a backend is asked anything."""
 HELLO = pack(("hello",))
 
 
@@ -40,10 +38,7 @@ _served: dict[str, ServedCourier] = {}
 
 def own_version() -> str:
     """The version of Assay that is installed here."""
-    try:
-        return version("assay")
-    except PackageNotFoundError:
-        return "unknown"
+    return OWN.version or "unknown"
 
 
 async def exchange(theirs: str, courier: str, request: bytes, seconds: float, most: int) -> bytes:

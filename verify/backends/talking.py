@@ -24,6 +24,8 @@ from assay.verify.backends.channel import HEAD, lengths
 
 CHILD = "assay.verify.backends.child"
 """The module that is a process in which backends run."""
+BEGINNING = 120.0
+"""Seconds that a process may take before a backend is asked anything."""
 
 
 class ProcessGone(Exception):

@@ -166,8 +166,7 @@ def _kinds(done: ExampleReport) -> str:
 def _besides(campaign: Campaign) -> list[str]:
     """The operators that were called, though nobody asked for them."""
     recipe = campaign.plan.recipe
-    asked = {*recipe.names} if not recipe.examples else {*recipe.names, *campaign.done.operators}
-    return sorted(set(campaign.done.operators) - asked)
+    return [] if recipe.examples else sorted(set(campaign.done.operators) - set(recipe.names))
 
 
 def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:

@@ -15,7 +15,6 @@ import pytest
 import assay
 from assay.semantics.errors import Invalid
 from assay.verify.app.changes.changes_page import changes_page
-from assay.verify.app.changes.changes_table import own_words
 from assay.verify.app.changes.compared import compare_reports
 from assay.verify.app.changes.recorded import read_report
 from assay.verify.app.report.write import write_report
@@ -284,10 +283,3 @@ def test_what_is_no_report_of_the_same_command(
     assert out == "" and said in err and len(err.splitlines()) == 1
     assert command(monkeypatch, "diff", tmp_path / "none", tmp_path / "odd.json") == 2
     assert "no such file [diff.C1]" in capsys.readouterr().err
-
-
-def test_a_sentence_is_shown_where_it_differs() -> None:
-    assert own_words("3 steps; 2 proved; same", "4 steps; 2 proved; same") == "3 steps"
-    assert (
-        own_words("3 steps; same", "") == "3 steps; same" and own_words("a", "a; b") == "a" and own_words("", "a") == ""
-    )

@@ -39,13 +39,6 @@ def print_changes(out: Screen, changes: Changes, quiet: bool) -> None:
     out.print(cell(changes.said, {True: "green", False: "bold red", None: "bold yellow"}[changes.holds]))
 
 
-def own_words(one: str, other: str) -> str:
-    """What a sentence of several parts says that another does not; all of it, where the other says nothing."""
-    there = set(other.split("; "))
-    left = [part for part in one.split("; ") if part not in there]
-    return "; ".join(left) if other and left else one
-
-
 def _short(text: str) -> str:
     half = MOST_LETTERS // 2
     return text if len(text) <= MOST_LETTERS else f"{text[:half]} ... {text[-half:]}"

@@ -5,7 +5,6 @@ Taken are `report.json` of `--report`, its directory, and what `--json` wrote, o
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from assay.semantics.errors import Invalid
-from assay.semantics.files import read_text
 from assay.verify.app.judgement.judge_baseline import Finding, findings
+from assay.verify.app.read_answers import read_answer
 from assay.verify.app.report.write import DATA
 from assay.verify.exits import OF_OUTCOME
 
@@ -75,18 +73,9 @@ class Recorded:
 def read_report(path: Path) -> Recorded:
     """The report in a file or a directory. Invalid (diff.C1): it cannot be read, or is none."""
     file = path / DATA if path.is_dir() else path
-    try:
-        return _recorded(json.loads(read_text(file)))
-    except FileNotFoundError:
-        raise Invalid("no such file", where=str(file), label="diff.C1") from None
-    except OSError as wrong:
-        raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(file), label="diff.C1") from None
-    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as wrong:
-        said = f"{type(wrong).__name__}: {wrong}"[:200]
-        raise Invalid(
-            f"is no report, which is what check and judge write with --report or --json ({said})",
-            where=str(file), label="diff.C1",
-        ) from None  # fmt: skip
+    return read_answer(
+        file, _recorded, "no report, which is what check and judge write with --report or --json", "diff.C1"
+    )
 
 
 def _recorded(data: Mapping[str, Any]) -> Recorded:

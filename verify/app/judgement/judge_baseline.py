@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay.semantics.errors import Invalid
-from assay.semantics.files import read_text
+from assay.verify.app.read_answers import read_answer
 from assay.verify.exits import OF_OUTCOME, Exit, gravest
 from assay.verify.judge.outcome import GOOD, SAYS_NOTHING
 
@@ -109,15 +108,8 @@ class Baseline:
 
 def read_baseline(path: Path) -> Baseline:
     """The baseline in a file. Invalid (judge.C4): it cannot be read, or is none."""
-    try:
-        data = json.loads(read_text(path))
+
+    def made(data: Any) -> Baseline:
         return Baseline(path, str(data["digest"]), findings(data["backends"]))
-    except FileNotFoundError:
-        raise Invalid("no such file", where=str(path), label="judge.C4") from None
-    except OSError as wrong:
-        raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(path), label="judge.C4") from None
-    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as wrong:
-        said = f"{type(wrong).__name__}: {wrong}"[:200]
-        raise Invalid(
-            f"is no baseline, which is what assay judge --json writes ({said})", where=str(path), label="judge.C4"
-        ) from None
+
+    return read_answer(path, made, "no baseline, which is what assay judge --json writes", "judge.C4")

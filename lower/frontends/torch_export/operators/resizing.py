@@ -91,12 +91,6 @@ def interpolated(rank: int) -> AtenRule:
 
 TABLE: dict[str, AtenRule] = {
     **{f"upsample_nearest{r}d": nearest(r, exact=False) for r in (1, 2, 3)},
-    **dict(
-        zip(
-            ("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"),
-            map(interpolated, (1, 2, 3)),
-            strict=True,
-        )
-    ),
+    **{f"upsample_{n}{r}d": interpolated(r) for r, n in enumerate(("linear", "bilinear", "trilinear"), 1)},
     **{f"_upsample_nearest_exact{r}d": nearest(r, exact=True) for r in (1, 2, 3)},
 }
