@@ -28,17 +28,15 @@ from assay.semantics.ops import operator
 from assay.semantics.steps import PrintValues, Step
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.elementary import elementary_functions
-from assay.verify.c.compiled import BegunC, Compiled, Look, SeenEnough, begin_c
+from assay.verify.c.compiled import Compiled, Look, SeenEnough
 from assay.verify.c.tools import SizesRefused
-from assay.verify.children import cores
 from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import why_outside
 from assay.verify.liveness.program import describe_step
 from assay.verify.oracle import Expected
 from assay.verify.recursion import require_frames
-from assay.verify.trials.as_compiled import begin_watched, step_that_is_outside
+from assay.verify.trials.as_compiled import WatchedC, step_that_is_outside
 from assay.verify.trials.at_sizes import TrialsAtSizes
-from assay.verify.trials.helpers import HelperTrials
 from assay.verify.trials.kernels import lift
 from assay.verify.trials.planned import SizedSteps
 
@@ -68,13 +66,12 @@ class Comparison:
     """What correct implementations of the graph may give, where that is known."""
     progress: Callable[[int, int], None] = lambda done, total: None
     seed: int = 0
-    watched: Compiled | None = None
-    """The C in its reproducible mode, where it is compiled already."""
+    given: WatchedC | None = None
+    """The C that is watched, where other runs watch it too; whoever gives it abandons it."""
     outputs: dict[str, Array] = field(default_factory=dict)
     bounds: dict[str, Any] = field(default_factory=dict)
     waived: str = ""
     """Why the graph has no bounds on these inputs, if it has none (rule M1.3)."""
-    compiling: dict[str, BegunC] = field(default_factory=dict)
 
     @cached_property
     def expected(self) -> Expected:
@@ -87,24 +84,9 @@ class Comparison:
         return {n: self.inputs[n] for n in self.planned.program.inputs}
 
     @cached_property
-    def traced(self) -> Compiled:
-        """The C in its reproducible mode, which can be watched step by step."""
-        return self.watched or self._begun("traced").result()
-
-    def _begun(self, which: str) -> BegunC:
-        """The C that can be watched, being compiled: "traced" in its reproducible mode, "libm" as its users have it."""
-        if which not in self.compiling:
-            self.compiling[which] = (
-                begin_watched(self.c)
-                if which == "libm"
-                else begin_c(self.c, reproducible=True, trace=True, beside=self.helpers.text())
-            )
-        return self.compiling[which]
-
-    @cached_property
-    def helpers(self) -> HelperTrials:
-        """The trials of the C helpers that the source has."""
-        return HelperTrials(self.c)
+    def watched(self) -> WatchedC:
+        """The C that is watched."""
+        return self.given or WatchedC(self.c)
 
     @property
     def names(self) -> dict[str, str]:
@@ -114,15 +96,14 @@ class Comparison:
         return {s: given[i] if i < len(given) else s for i, s in enumerate(slots)}
 
     def run(self) -> tuple[str, Evidence]:
-        """Machine against C, bit for bit after every step; both against the bounds. Where there is more than one core
-        the compiler runs beside the interpreters."""
-        if cores() > 1 and self.watched is None:
-            self._begun("traced")
+        """Machine against C, bit for bit after every step; both against the bounds. The compiler runs beside the
+        interpreters."""
+        self.watched.begin("traced")
         try:
             return self._run()
         finally:
-            for begun in self.compiling.values():
-                begun.abandon()
+            if self.given is None:
+                self.watched.abandon()
 
     def _run(self) -> tuple[str, Evidence]:
         program = self.planned.program
@@ -170,10 +151,11 @@ class Comparison:
         self.bounds = possible if isinstance(possible, dict) else {}
         self.waived = str(possible) if isinstance(possible, Unpredictable) else ""
         by_steps = is_transcendental(self.planned) and bool(self.waived or self.vacuous())
-        if by_steps and cores() > 1:
-            self._begun("libm")
-        trials = TrialsAtSizes(self.planned, self.traced, self.taken, self.seed, sized.values)
-        wrong = self.compare_c(events, by_slot) or self.helpers.run(self.traced.loaded) or trials.run()
+        if by_steps:
+            self.watched.begin("libm")
+        traced, helpers = self.watched.traced, self.watched.helpers
+        trials = TrialsAtSizes(self.planned, traced, self.taken, self.seed, sized.values)
+        wrong = self.compare_c(events, by_slot) or helpers.run(traced.loaded) or trials.run()
         if wrong is not None:
             return "", refuted("tested", wrong)
         if isinstance(possible, Trap):
@@ -188,14 +170,14 @@ class Comparison:
         said += ", each within its operator's bounds"
         if plain:
             said += f" but {len(plain)}, whose tensor functions are no operators"
-        said += "".join(f"; {t}" for t in (trials, self.helpers) if str(t))
+        said += "".join(f"; {t}" for t in (trials, helpers) if str(t))
         native = self.native.run(self.taken)
         if is_transcendental(self.planned):
             wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
             if not by_steps:
                 said += "; with the platform's libm inside the graph's"
             elif wrong is None:
-                wrong = step_that_is_outside(self._begun("libm").result(), self.planned, self.taken, self.step_outside)
+                wrong = step_that_is_outside(self.watched.libm, self.planned, self.taken, self.step_outside)
                 said += "; with the platform's libm each step within its operator's bounds too"
         else:
             types = {s: program.slots[s].type.dtype for s in program.outputs}
@@ -256,7 +238,7 @@ class Comparison:
             event(index, lambda name, _: values[name], "shown by")
 
         try:
-            got = self.traced.run(self.taken, on_step=compare, on_print=told)
+            got = self.watched.traced.run(self.taken, on_step=compare, on_print=told)
         except SeenEnough:
             return first[0]
         except (Trap, SizesRefused) as trap:

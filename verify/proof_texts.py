@@ -28,6 +28,8 @@ EMPTY = {"and": "true", "or": "false", "+": "0", "*": "1"}
 """What they are of no operands; of one they are that one."""
 NAMES = {"if": "ite"}
 """What SMT-LIB calls an operation that z3 calls otherwise."""
+NO_FORMULAS = ("(push", "(check", "(pop", ";")
+"""How lines of a question begin that declare and assert nothing."""
 WIDE = 100
 """Characters of a term from which on it gets a name, if it stands in several places or is deep."""
 SIMPLE = re.compile(r"[A-Za-z_~!@$%^&*+=<>.?/-][A-Za-z0-9_~!@$%^&*+=<>.?/-]*")
@@ -79,6 +81,26 @@ def keep_question(about: str, formulas: Sequence[Formula]) -> None:
     subject = _subject.get()
     if subject is not None:
         subject.questions[question_text(about, formulas, subject.written)] = None
+
+
+def never_hold(about: str, formulas: Sequence[Formula], effort: int) -> bool:
+    """Whether z3 finds, with so much of its resources, that formulas cannot hold at once; that is kept, if texts are.
+    Then it is asked the very text, with nothing else in its memory: so the answer hangs on the text alone, and is the
+    same wherever it is asked again."""
+    subject = _subject.get()
+    if subject is None:
+        solver = z3.SimpleSolver()
+        solver.add(*formulas)
+        text = ""
+    else:
+        solver = z3.SimpleSolver(ctx=z3.Context())
+        text = question_text(about, formulas, subject.written)
+        solver.from_string("".join(line for line in text.splitlines(True) if not line.startswith(NO_FORMULAS)))
+    solver.set("rlimit", effort)
+    shown = bool(solver.check() == z3.unsat)
+    if shown and subject is not None:
+        subject.questions[text] = None
+    return shown
 
 
 def _head(name: str, notes: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ from assay.semantics.module import Module
 from assay.semantics.types import symbols
 from assay.verify.app.arrangement_sizes import sizes_of_arrangements, taken_at
 from assay.verify.app.judging import JudgedOutputs
-from assay.verify.app.judging_sizes import SizedRun, judged_there, together
+from assay.verify.app.judging_sizes import SizedRun, judged_at_all
 from assay.verify.app.passes import RECURSION, passes_for, with_passes, without_pass
 from assay.verify.app.size_choice import MOST_SIZES, SizeChoice, asserts, drawn, has_shape_at
 from assay.verify.app.stages import SKIPPABLE, VM, Stage, lowering_passes
@@ -48,6 +48,7 @@ from assay.verify.c.compiled import Compiled
 from assay.verify.compare import Comparison
 from assay.verify.evidence import Context, Evidence, unknown
 from assay.verify.symbolic import Bounds
+from assay.verify.trials.as_compiled import WatchedC
 from assay.verify.trials.countable import require_countable
 from assay.verify.trials.planned import module_at
 from assay.verify.trials.sizes import Sizes, declared_bounds, told_at, told_point, told_sizes
@@ -248,6 +249,8 @@ class CheckRun:
         outputs are judged, that is a line too and they are judged all the same, as they are after `stop_after`: it
         needs no lowering.
         """
+        for other in self.judged:
+            other.begin()
         try:
             with self.instruments:
                 held = yield from self._lines()
@@ -260,17 +263,7 @@ class CheckRun:
             return
         for other in self.judged:
             self.begin(other.name)
-            yield self.line(*self.judge(other))
-
-    def judge(self, other: JudgedOutputs) -> tuple[str, Evidence]:
-        """The verdict on a backend, or on outputs: the gravest of those at all sizes."""
-        judged = [run for run in self.runs if not run.refused]
-        if not judged:
-            raise Invalid(f"no run of the model was found: {self.runs[0].refused}", label="input.C6")
-        at = f"at {told_sizes([r.sizes for r in judged])}"
-        did, evidence = together([judged_there(other, run, self.given) for run in judged], at)
-        odd = [f"no run of the model has {told_point(r.sizes)}: {r.refused}" for r in self.runs if r.refused]
-        return did, replace(evidence, detail="; ".join([evidence.detail, *odd]))
+            yield self.line(*judged_at_all(other, self.runs, self.given))
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -419,13 +412,20 @@ class CheckRun:
             return (yield from self.bytecode_lines(self.modules[self.stages[-2].name], planned))
         self.begin("c")
         self.source = self.origin.c_source(planned)
-        did, evidence, native = check_c(self.source, planned, self.queries if self.thorough and self.keeps else None)
-        yield self.line(did, evidence)
-        if native is None or self.stop_after == "c":
-            return native is not None
-        self.begin("compare")
-        with named("the stage compare"):
-            did, evidence = self.compare(planned, self.source, native)
+        watched = WatchedC(self.source)
+        try:
+            if self.stop_after != "c":
+                watched.begin("traced")
+            texts = self.queries if self.thorough and self.keeps else None
+            did, evidence, native = check_c(self.source, planned, texts)
+            yield self.line(did, evidence)
+            if native is None or self.stop_after == "c":
+                return native is not None
+            self.begin("compare")
+            with named("the stage compare"):
+                did, evidence = self.compare(planned, watched, native)
+        finally:
+            watched.abandon()
         yield self.line(did, evidence)
         return bool(evidence.holds)
 
@@ -440,16 +440,15 @@ class CheckRun:
         yield self.line(did, evidence)
         return bool(evidence.holds)
 
-    def compare(self, planned: Module, source: CSource, native: Compiled) -> tuple[str, Evidence]:
+    def compare(self, planned: Module, watched: WatchedC, native: Compiled) -> tuple[str, Evidence]:
         """The line compare: the first run that does not hold, else what was found in the first of all."""
         found, ran = [], []
-        traced: Compiled | None = None
         small = Invalid("")
         others, missing = self.runs_of_arrangements(planned)
         for run in (*self.runs, *others):
             comparison = Comparison(
-                run.module, module_at(planned, run.inputs), source, native, run.inputs, run.expected,
-                partial(self.progress, "compare"), self.seed, traced,
+                run.module, module_at(planned, run.inputs), watched.source, native, run.inputs, run.expected,
+                partial(self.progress, "compare"), self.seed, watched,
             )  # fmt: skip
             try:
                 with budget.while_doing(told_at(run.sizes)):
@@ -460,7 +459,6 @@ class CheckRun:
                 small = wrong
                 self.left_out.append(f"not run at {told_point(run.sizes)}: {wrong.message}")
                 continue
-            traced = comparison.traced
             if not run.sizes:
                 self.outputs = comparison.outputs
                 return did, evidence

@@ -5,6 +5,7 @@ The commands are in `assay.verify.app.commands`. Exit codes are those of `assay.
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Annotated
 
@@ -34,6 +35,10 @@ from assay.verify.app.ending import fail
 from assay.verify.app.spending import Terminated, endings
 from assay.verify.app.terminal import Screen, streams
 from assay.verify.exits import Exit
+
+COLLECTED = 20_000, 20, 50
+"""How often the collector of cycles looks, by its three ages: there is hardly ever one in programs, and looking as
+often as Python does by itself took an eighth of a check."""
 
 app = typer.Typer(
     add_completion=True,
@@ -74,6 +79,7 @@ def main() -> None:
     """Run the command line; whatever a person can cause gets one line and no traceback. With --json standard output has
     one object all the same."""
     code: int | str | None = Exit.HOLDS
+    gc.set_threshold(*COLLECTED)
     try:
         with streams(), endings():
             try:

@@ -63,6 +63,11 @@ class JudgedOutputs:
     told: list[tuple[BackendVerdict, Subject | None]] | None = None
     """Where all that is said is kept, of every tensor that a backend shows, at each choice of sizes; None: nowhere."""
 
+    def begin(self) -> None:
+        """Start the process of the backend, if it has one: it comes up while the program is lowered."""
+        if isinstance(self.backend, Isolated):
+            self.backend.begin()
+
     def require_readable(self, module: Module) -> None:
         """Invalid: outputs are given, and `read` refuses them."""
         if self.outputs is not None and not _formless(module):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import graph
-from assay.semantics.errors import Trap
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
@@ -18,7 +18,7 @@ from assay.verify.app.judging import JudgedOutputs, judge_outputs
 from assay.verify.evidence import Evidence
 from assay.verify.exits import Exit, gravest
 from assay.verify.oracle import Expected
-from assay.verify.trials.sizes import Sizes, told_point
+from assay.verify.trials.sizes import Sizes, told_point, told_sizes
 
 Array = np.ndarray[Any, Any]
 
@@ -48,6 +48,17 @@ class JudgedThere:
     did: str
     evidence: Evidence
     undecided: str = ""
+
+
+def judged_at_all(who: JudgedOutputs, runs: Sequence[SizedRun], given: Collection[str]) -> tuple[str, Evidence]:
+    """The verdict on a backend, or on outputs: the gravest of those at all sizes."""
+    judged = [run for run in runs if not run.refused]
+    if not judged:
+        raise Invalid(f"no run of the model was found: {runs[0].refused}", label="input.C6")
+    at = f"at {told_sizes([r.sizes for r in judged])}"
+    did, evidence = together([judged_there(who, run, given) for run in judged], at)
+    odd = [f"no run of the model has {told_point(r.sizes)}: {r.refused}" for r in runs if r.refused]
+    return did, replace(evidence, detail="; ".join([evidence.detail, *odd]))
 
 
 def judged_there(who: JudgedOutputs, run: SizedRun, given: Collection[str]) -> JudgedThere:

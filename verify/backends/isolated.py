@@ -67,6 +67,8 @@ class Isolated:
     seconds: float = 60.0
     _numbers: Any = field(default_factory=count, init=False, repr=False)
     _process: Talking = field(init=False, repr=False)
+    _greeted: bool = field(default=False, init=False, repr=False)
+    """Whether the process has said that it is there."""
 
     def __post_init__(self) -> None:
         arguments = (self._address, f"{self.seconds}")
@@ -81,6 +83,12 @@ class Isolated:
     def _address(self) -> str:
         """The scheduler through which it is asked, "" for this machine."""
         return split_place(self.name)[1]
+
+    def begin(self) -> None:
+        """Start the process, where there is none; whatever becomes of that is said by what is asked first."""
+        if not self._process.is_running:
+            self._process.start()
+            self._greeted = False
 
     @cached_property
     def accepts(self) -> Accepts:
@@ -180,7 +188,7 @@ class Isolated:
 
     def _ask(self, request: tuple[Any, ...], most: int = LARGEST) -> Any:
         """The answer to one request, of so many bytes at most."""
-        self._begin()
+        self._meet()
         answer = self._answer(request, self.seconds + (JOURNEY if self._address else 0.0), most)
         match answer:
             case ("done", value):
@@ -247,11 +255,12 @@ class Isolated:
         """It has ended."""
         return Unsupported(f"the process of backend {self.name} died {how}", label="backend.C5")
 
-    def _begin(self) -> None:
-        """Start the process, where there is none."""
-        if not self._process.is_running:
-            self._process.start()
+    def _meet(self) -> None:
+        """A process that has said that it is there, where there is none."""
+        self.begin()
+        if not self._greeted:
             self._require_journey(self._answer(("hello",), BEGINNING + (JOURNEY if self._address else 0.0)))
+            self._greeted = True
 
 
 def _longest(subject: Subject, wanted: Sequence[str]) -> int:

@@ -54,7 +54,7 @@ def compile_c(
     reproducible: bool,
     trace: bool = False,
     directory: Path | None = None,
-    flags: Sequence[str] = tools.FLAGS,
+    flags: Sequence[str] | None = None,
     externs: str = "",
     beside: str = "",
 ) -> Compiled:
@@ -62,7 +62,8 @@ def compile_c(
 
     With `reproducible` the transcendental functions are those of the interpreters; with `trace` a run can be watched
     step by step. `externs` is C that defines the functions which `source` declares as externs; the header is included.
-    `beside` is C that stands behind the source in the same file, for what is not visible from outside.
+    `beside` is C that stands behind the source in the same file, for what is not visible from outside. Without `flags`
+    what users compile is compiled as they do, and what is for us alone in half the time.
     Invalid where it is missing or is not accepted; Crash where generated C is not accepted; EnvironmentFailure where
     there is no room for it, or no compiler that works.
     """
@@ -79,12 +80,13 @@ def begin_c(
     reproducible: bool,
     trace: bool = False,
     directory: Path | None = None,
-    flags: Sequence[str] = tools.FLAGS,
+    flags: Sequence[str] | None = None,
     externs: str = "",
     beside: str = "",
 ) -> BegunC:
     """Begin what `compile_c` does: the compiler runs beside this process, which may do something else meanwhile."""
     place = children.new_folder() if directory is None else directory
+    chosen = flags or (tools.OURS if reproducible or trace else tools.FLAGS)
     compiled = Compiled(source, place / f"{source.name}.so")
     try:
         source.write(place)
@@ -97,14 +99,14 @@ def begin_c(
             main = "beside.c"
         weights = [f"{source.name}_weights.c"] if source.weights is not None else []
         words = [
-            *flags,
+            *chosen,
             "-fPIC",
             "-shared",
             *macros,
             main,
             "call.c",
             *weights,
-            *tools.add_externs(source, externs, flags, place),
+            *tools.add_externs(source, externs, chosen, place),
         ]
         begun = tools.begin_compiler(words, compiled.library, place)
     except BaseException:

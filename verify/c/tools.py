@@ -29,6 +29,8 @@ Array = np.ndarray[Any, Any]
 STANDARD = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 """What the generated C needs to keep its meaning."""
 FLAGS = (*STANDARD, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O3")
+OURS = (*FLAGS[:-1], "-O2")
+"""For builds that are run here alone: they take half as long, and run hardly longer."""
 COMPILING = 600.0
 """Seconds that a compiler may take where nobody says how long the run may."""
 STRICT = (*FLAGS[:-1], "-Wconversion", "-Wshadow", "-Wcast-qual", "-Wmissing-prototypes")

@@ -54,9 +54,11 @@ Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
 
 MOST = 100_000
-"""Stores of one tensor function, and of all in one check, that are run over terms."""
+"""Stores of one group, at all sizes that are tried, that are run over terms."""
 MOST_OF_ALL = 400_000
-"""Operations that trap for some operands."""
+"""Stores of all groups in one check that are."""
+MANY = 6
+"""So many groups are checked side by side."""
 LONGEST = 40
 """Statements of a tensor function that is tried for all sizes."""
 LARGE = 1 << 24
@@ -137,29 +139,43 @@ GroupFound: TypeAlias = tuple[Evidence, KernelTrials, dict[str, str]]
 def _each_group(
     fused: Sequence[PrimFunc], target: Module, seed: int, progress: Progress, thorough: bool, keeps: bool
 ) -> Iterator[GroupFound]:
-    """What is found of each, up to the first that fails: side by side where each is read; else one after another, for
-    what is run over terms has a limit for all."""
+    """What is found of each, up to the first that fails; side by side where there are many, or each is read."""
+    shares = _shares(fused, target)
 
-    def found(number: int, most: int) -> GroupFound:
+    def found(number: int) -> GroupFound:
         kernel, tried = fused[number], KernelTrials()
         texts: dict[str, str] = {}
         with keeping(texts if keeps else None, f"fuse-{kernel.name}") as subject:
             note_proof(f"the kernel {kernel.name} is the calls of its group, one after another")
-            verdict = check_group(kernel, target, seed, most, tried, thorough)
+            verdict = check_group(kernel, target, seed, MOST if thorough else shares[number], tried, thorough)
             subject.holds = verdict.how == "proved"
         return verdict, tried, texts
 
-    if thorough:
-        yield from side_by_side(lambda i: found(i, MOST), len(fused), progress)
+    if thorough or len(fused) >= MANY:
+        yield from side_by_side(found, len(fused), progress)
         return
-    left = MOST_OF_ALL
     for i in range(len(fused)):
         progress(i, len(fused))
-        one = found(i, min(left, MOST))
+        one = found(i)
         yield one
         if not one[0].holds:
             return
-        left -= one[0].data.get("stores", 0)
+
+
+def _shares(fused: Sequence[PrimFunc], module: Module) -> list[int]:
+    """How many stores of each may be run over terms: MOST, as long as all together stay within MOST_OF_ALL."""
+    left = MOST_OF_ALL
+    shares = []
+    for kernel in fused:
+        shares.append(min(left, MOST))
+        try:
+            group = module.group(kernel)
+            odd = group is None or _interface(kernel, group, module)
+        except Invalid:
+            odd = True  # which is said when it is checked
+        count = 0 if odd or group is None else _stores_over_terms(_pairs(kernel, group, module, _sizes(group)))
+        left -= count if count <= shares[-1] else 0
+    return shares
 
 
 # --- the graph ---------------------------------------------------------------------------------------------------
@@ -234,9 +250,8 @@ def check_group(
         )
         if wrong:
             return refuted("tested", f"{kernel.name} {wrong}")
-    plain = [(written_out(group, module, sizes), at_sizes(kernel, group, sizes)) for sizes in chosen]
-    count = sum(stores(f, {}) for pair in plain for f in pair)
-    if count > most:
+    plain = _pairs(kernel, group, module, chosen)
+    if _stores_over_terms(plain) > most:
         if not thorough:
             return checked("more stores than are run over terms; --prove reads the loops")
         other = _other_at_any_size(kernel, group, module)
@@ -252,7 +267,18 @@ def check_group(
             other = other or verdict.reason or "it is not decided over terms"
         elif not verdict.holds():
             return refuted("proved", f"{kernel.name}: {verdict}")
-    return (checked if other else proved)(other, stores=count)
+    return (checked if other else proved)(other)
+
+
+def _pairs(
+    kernel: PrimFunc, group: Function, module: Module, chosen: Sequence[Sizes]
+) -> list[tuple[PrimFunc, PrimFunc]]:
+    """At each choice of sizes, the calls of a group written out, and its kernel."""
+    return [(written_out(group, module, sizes), at_sizes(kernel, group, sizes)) for sizes in chosen]
+
+
+def _stores_over_terms(pairs: Sequence[tuple[PrimFunc, PrimFunc]]) -> int:
+    return sum(stores(f, {}) for pair in pairs for f in pair)
 
 
 def _other_at_any_size(kernel: PrimFunc, group: Function, module: Module) -> str:

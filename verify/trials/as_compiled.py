@@ -7,6 +7,8 @@ step is held to its operator's bounds on the very operands that it read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,21 +18,59 @@ from assay.semantics.errors import Trap
 from assay.semantics.module import Module, Step
 from assay.semantics.tensor import PrimFunc
 from assay.verify.c.compiled import BegunC, Compiled, Look, begin_c
+from assay.verify.children import cores
 from assay.verify.liveness.program import describe_step
+from assay.verify.trials.helpers import HelperTrials
 from assay.verify.trials.planned import SizedSteps
 
 Array = np.ndarray[Any, Any]
 Judge = Callable[[PrimFunc, Module, Sequence[Array], Sequence[Array]], str | None]
 
 
-def begin_watched(source: CSource) -> BegunC:
-    """Begin to compile the C as its users do, so that it can be watched step by step."""
-    return begin_c(source, reproducible=False, trace=True)
+@dataclass(eq=False)
+class WatchedC:
+    """C text as libraries that can be watched step by step, each compiled once, however many runs there are. Where
+    there is more than one core, the compiler runs beside whoever began it."""
+
+    source: CSource
+    begun: dict[str, BegunC] = field(default_factory=dict)
+
+    @cached_property
+    def helpers(self) -> HelperTrials:
+        """The trials of the C helpers that the source has; the library in the reproducible mode has what calls them."""
+        return HelperTrials(self.source)
+
+    @property
+    def traced(self) -> Compiled:
+        """The C in its reproducible mode."""
+        return self._begun("traced").result()
+
+    @property
+    def libm(self) -> Compiled:
+        """The C as its users compile it, with the platform's libm."""
+        return self._begun("libm").result()
+
+    def begin(self, which: str) -> None:
+        """Begin to compile "traced" or "libm", which is wanted later."""
+        if cores() > 1:
+            self._begun(which)
+
+    def abandon(self) -> None:
+        """End the compilers that still run."""
+        for begun in self.begun.values():
+            begun.abandon()
+
+    def _begun(self, which: str) -> BegunC:
+        if which not in self.begun:
+            exact = which == "traced"
+            beside = self.helpers.text() if exact else ""
+            self.begun[which] = begin_c(self.source, reproducible=exact, trace=True, beside=beside)
+        return self.begun[which]
 
 
 def step_that_is_outside(watched: Compiled, planned: Module, inputs: Mapping[str, Array], judge: Judge) -> str | None:
-    """The first step of what `begin_watched` makes whose results `judge` refuses, and why. `planned` is what the C was
-    made of; inputs by slot."""
+    """The first step of a library that can be watched whose results `judge` refuses, and why. `planned` is what the C
+    was made of; inputs by slot."""
     program = planned.program
     positions = program.positions
     held: dict[str, Array] = {n: np.asarray(inputs[n]) for n in program.inputs}

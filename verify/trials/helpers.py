@@ -100,6 +100,7 @@ class HelperTrials:
         self.apart = [h for h in helpers_of(source) if h.name in OTHERS]
         self.unknown = [h.name for h in self.all if _reference(h) is None]
         self.new = [h for h in self.all if _digest(h) not in _passed and _reference(h) is not None]
+        self.done = False
 
     def text(self) -> str:
         """C that calls them, for the end of the file that includes the source."""
@@ -125,15 +126,16 @@ class HelperTrials:
         return "".join(made)
 
     def run(self, library: ctypes.CDLL) -> str | None:
-        """Which helper is wrong, and where."""
-        for h in self.new:
+        """Which helper is wrong, and where; they are run once."""
+        for h in self.new if not self.done else ():
             wrong = _try(h, library)
             if wrong:
                 return f"helper {self.source.name}_{h.name}: {wrong}"
             _passed.add(_digest(h))
-        for h in self.apart:
+        for h in self.apart if not self.done else ():
             if h.name in _APART and (wrong := _APART[h.name](library)):
                 return f"helper {self.source.name}_{h.name}: {wrong}"
+        self.done = True
         return None
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from assay.verify.all_sizes.space import Space
 from assay.verify.legalize.proofs import SHARED
 from assay.verify.memory import second_opinion
 from assay.verify.memory.solve import solve
-from assay.verify.proof_texts import TermTexts, keep_question, keeping, note_proof, question_text
+from assay.verify.proof_texts import TermTexts, keep_question, keeping, never_hold, note_proof, question_text
 from tests.verify.app.test_certificate import manifest, said, seal
 from tests.verify.app.test_cli import assay
 
@@ -193,6 +193,26 @@ def test_a_text_does_not_hang_on_the_order_of_operands() -> None:
     one = [z3.And(a * b + 1 == b + a, z3.Distinct(a, b)), a > b]
     other = [a > b, z3.And(z3.Distinct(b, a), a + b == 1 + b * a)]
     assert question_text("", one) == question_text("", other) != question_text("", [b > a, one[0]])
+
+
+def test_a_text_does_not_hang_on_what_z3_has_seen_before() -> None:
+    """z3's own formulas do: a difference is written one way or the other, by which of its parts was met first."""
+    kept, of_z3 = [], []
+    for order in ("ab", "ba"):
+        context, texts = z3.Context(), dict[str, str]()
+        known = {n: z3.Int(n, context) for n in order}
+        a, b = known["a"], known["b"]
+        formulas = [z3.Not(a + 8 <= b), z3.Not(a + 7 >= b)]
+        with keeping(texts, "kernel"):
+            assert never_hold("", formulas, 1_000_000)
+            assert not never_hold("", formulas[:1], 1_000_000), "it is asked, and nothing is kept"
+        kept.append(texts["kernel"])
+        solver = z3.SimpleSolver(ctx=context)
+        solver.add(*formulas)
+        solver.check()
+        of_z3.append(str(solver.assertions()))
+    assert kept[0] == kept[1] and kept[0].count("(check-sat)") == 1
+    assert of_z3[0] != of_z3[1]
 
 
 def test_texts_that_are_kept_for_further_questions_change_none() -> None:

@@ -22,7 +22,7 @@ from assay.verify.backends import Subject, backend as find_backend, subject_of_m
 from assay.verify.backends.protocol import cannot
 from assay.verify.compare import Comparison
 from assay.verify.oracle import Oracle, judge_backend
-from assay.verify.trials.as_compiled import begin_watched, step_that_is_outside
+from assay.verify.trials.as_compiled import WatchedC, step_that_is_outside
 from tests.verify.app.ladder import brought, deep, made, run, shallow, sums
 
 
@@ -356,6 +356,6 @@ def test_a_wrong_function_of_the_platform_shows_where_the_graph_excludes_nothing
     compared = run.modules["pool"]
     at = Comparison(run.modules["import"], compared, run.source, None, run.inputs)  # type: ignore[arg-type]
     for emitter, wrong in ((emit, False), (planted, True)):
-        watched = begin_watched(emitter(compared, "m")).result()
+        watched = WatchedC(emitter(compared, "m")).libm
         said = step_that_is_outside(watched, compared, run.inputs, at.step_outside)
         assert bool(said) == wrong and (not wrong or ", its operands given: " in str(said)), said

@@ -99,7 +99,7 @@ def test_answers_that_are_none(sent: str, tmp_path: Path, monkeypatch: pytest.Mo
         pipes = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self._process._process = pipes
 
-    monkeypatch.setattr(Isolated, "_begin", begin)
+    monkeypatch.setattr(Isolated, "_meet", begin)
     with Isolated("hostile") as there:
         outcome = attempt(there, subject_of_model(small_cnn()), ["y"], {})
         assert isinstance(outcome, Died) and "answers what is no answer: " in outcome.reason and says in outcome.reason

@@ -98,6 +98,8 @@ ENTRY_FAULTS: list[tuple[str, str, str, str]] = [
     ("bytes of loops in the workspace", "loops", "unsigned char *const again = loops;",
      "unsigned char *const again = base;"),
     ("a loop that is none", "loops", "    } while (status == LOOPS_OK && again[0] != 0u);", "    } while (0);"),
+    ("steps told behind a failure", "net", "_STEP(i) if (status ==", "_STEP(i) if (status !="),
+    ("more where steps are told", "net", "int net_trace(int step);\n", "int net_trace(int step);\nstatic int more;\n"),
     ("the condition of a loop the other way", "loops", "LV15_LV1) != 0)", "LV15_LV1) == 0)"),
 ]  # fmt: skip
 
@@ -136,12 +138,13 @@ def test_entries_are_the_same_only_where_all_that_they_hang_on_is() -> None:
     _, source = entries()["net"]
     parsed: Parsed = {}
 
-    def read(text: str) -> CFile:
-        return read_file("net.h", source.header, text, PLAIN, parsed)
+    def read(text: str, *macros: str) -> CFile:
+        return read_file("net.h", source.header, text, {**PLAIN, **dict.fromkeys(macros, "1")}, parsed)
 
     one = read(source.source)
     kernels = {n for n in one.functions if n.startswith("net_k_")}
-    assert kernels and same_entry(one, read(source.source), "net", kernels)
+    for macros in ((), ("NET_REPRODUCIBLE",)):
+        assert kernels and same_entry(one, read(source.source, *macros), "net", kernels)
     numbers = {**one.numbers, "NET_N_MAX": 7}
     assert one.numbers != numbers and not same_entry(one, replace(one, numbers=numbers), "net", kernels)
     assert not same_entry(one, replace(one, constants={**one.constants, "NET_OK": 1}), "net", kernels)

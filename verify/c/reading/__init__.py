@@ -144,6 +144,7 @@ def require_alike(source: CSource) -> None:
     two that are known are told before the first function not to contract."""
     short = CUT.sub(_words, source.source)
     plain = _preprocessed(source, short, {})
+    require_traced(source, short, plain.text)
     first = [{name: VALUES[name]} for name in CONTRACTION] + [{"__STDC_VERSION__": v} for v in STANDARDS]
     known: dict[str, None] = dict.fromkeys(VERSIONS)
     together: dict[str, str] = {}
@@ -166,6 +167,16 @@ def require_alike(source: CSource) -> None:
         if len(known) > MOST_NAMES:
             raise NotRead(f"the text hangs on more than {MOST_NAMES} macros")
         work.add([*({n: v} for n, v in new.items()), *([together] if new else [])])
+
+
+def require_traced(source: CSource, text: str, plain: str) -> None:
+    """Where each step is told to whoever watches, the file has the same text beside: what is compared step by step is
+    what was read."""
+    name, macro = source.name, source.macro
+    call = rf"if \(status == {macro}_OK\) \{{ status = {name}_trace\(\d+\); \}}"
+    found = _preprocessed(source, text, {f"{macro}_TRACE": "1"}).text
+    if " ".join(re.sub(rf"\bint {name}_trace\(int step\);|{call}", " ", found).split()) != plain:
+        raise NotRead(f"where {macro}_TRACE is defined, the file has another text")
 
 
 @dataclass(frozen=True)

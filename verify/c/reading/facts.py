@@ -11,7 +11,7 @@ import z3
 
 from assay.semantics.walk import post_order
 from assay.verify.c.reading.terms import UNBOUNDED, Interval, Term
-from assay.verify.proof_texts import keep_question
+from assay.verify.proof_texts import never_hold
 
 Formula: TypeAlias = Any
 """A term of z3."""
@@ -184,17 +184,11 @@ class Question:
 
     def refuted(self, goal: Formula) -> bool:
         """Whether the negation of a goal cannot hold."""
-        solver = z3.SimpleSolver()
-        solver.set("rlimit", EFFORT)
         given = [self.formula(c) for c in self.facts.conditions]
         for atom, (low, high) in self.facts.within.items():
             self.formula(atom)
             self.bound(atom, (low, high))
-        solver.add(*self.known, *given, goal)
-        shown = bool(solver.check() == z3.unsat)
-        if shown:
-            keep_question("", solver.assertions())
-        return shown
+        return never_hold("", [*self.known, *given, goal], EFFORT)
 
     def bound(self, term: Term, within: Interval) -> None:
         """Where a whole number lies is known."""

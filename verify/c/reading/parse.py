@@ -53,7 +53,7 @@ class CFile:
     structs: dict[str, dict[str, str]] = field(default_factory=dict)
     """The members of structures and their types, in their order."""
     numbers: dict[str, int] = field(default_factory=dict)
-    """Macros that are whole numbers."""
+    """Macros of the file that are whole numbers."""
 
 
 Parsed: TypeAlias = dict[str, Any]
@@ -70,7 +70,8 @@ def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str
     plain = reader.run(text)
     found = CFile()
     at = next((i for i, line in enumerate(plain.split("\n")) if line.startswith("{")), 0)
-    found.numbers = {n: int(m.body.rstrip("uU")) for n, m in reader.macros.items() if re.fullmatch(r"\d+[uU]?", m.body)}
+    own = {n: m.body for n, m in reader.macros.items() if n not in macros}
+    found.numbers = {n: int(body.rstrip("uU")) for n, body in own.items() if re.fullmatch(r"\d+[uU]?", body)}
     found.pragmas = [p for line, p in reader.pragmas if line < at]
     plain = _TABLE.sub(lambda m: _cut(m, found), plain)
     tree, bodies = _parsed_in_parts(plain)
