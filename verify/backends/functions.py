@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.app.foreign import foreign
-from assay.verify.backends.protocol import Array, Backend, Prepared, Subject, with_outputs
+from assay.verify.backends.protocol import Array, Backend, Prepared, Subject, showing
 
 if TYPE_CHECKING:
-    from assay.semantics.graph import Expr
+    pass
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ class RunFunction:
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         """Give a function that runs the model with these outputs."""
         names = list(wanted)
-        model = subject.model if names == subject.outputs else with_outputs(subject.model, names, _types(subject))
-        data = model.SerializeToString()
+        data = showing(subject, names).SerializeToString()
         as_bytes = _takes_bytes(self.function)
 
         def run(inputs: Mapping[str, Array]) -> Any:
@@ -111,14 +110,6 @@ def is_run(made: Any) -> bool:
 
 
 POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-
-
-def _types(subject: Subject) -> Mapping[str, Expr]:
-    """The tensors of a model; none of one with operators that have no meaning here: its outputs have no types."""
-    try:
-        return subject.tensors
-    except AssayError:
-        return {}
 
 
 def _takes_bytes(function: Callable[..., Any]) -> bool:

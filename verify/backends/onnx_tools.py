@@ -23,7 +23,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.verify.app.foreign import Raised
 from assay.verify.backends.catalogue import TOOLS, family_of
-from assay.verify.backends.protocol import LONGEST, Array, Prepared, Subject, cannot, crashed, run_failed, with_outputs
+from assay.verify.backends.protocol import LONGEST, Array, Prepared, Subject, cannot, crashed, run_failed, showing
 
 Run: TypeAlias = Callable[[Mapping[str, Array]], Sequence[Any]]
 """From the inputs by name, in the model's order, to its outputs in their order."""
@@ -51,7 +51,7 @@ class OnnxTool:
         (backend.C2)."""
         require_installed(self.name)
         names = list(wanted)
-        model = with_outputs(with_data_inside(subject.model), names)
+        model = with_data_inside(showing(subject, names))
         stored = {t.name for t in model.graph.initializer}
         free = [i.name for i in model.graph.input if i.name not in stored]
         kept: dict[Any, Run] = {}

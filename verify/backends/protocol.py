@@ -367,6 +367,18 @@ def _said(why: str | BaseException) -> str:
     return why if isinstance(why, str) else Raised(why).first_line[:LONGEST]
 
 
+def showing(subject: Subject, names: Sequence[str]) -> onnx.ModelProto:
+    """The model with the tensors `names` as its outputs. Those that it did not give have the types that they have here,
+    by which tools make room for them; none in a model with operators that have no meaning here."""
+    if list(names) == subject.outputs:
+        return subject.model
+    try:
+        tensors = subject.tensors
+    except AssayError:
+        tensors = {}
+    return with_outputs(subject.model, names, tensors)
+
+
 def with_outputs(
     model: onnx.ModelProto, names: Sequence[str], tensors: Mapping[str, Expr] | None = None
 ) -> onnx.ModelProto:

@@ -191,8 +191,11 @@ def _shown(
 
 
 def tensors_of(subject: Subject) -> list[str]:
-    """The names of the tensors that the nodes of a model make, as far as they have a meaning of their own here."""
-    return [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
+    """The names of the tensors that the nodes of a model make, as far as they have a meaning of their own here. A
+    constant is no result of anybody: it is one only where the model gives it."""
+    nodes = subject.model.graph.node
+    made = [(o, n.op_type == "Constant") for n in nodes for o in n.output if o and o in subject.tensors]
+    return [o for o, constant in made if not constant or o in subject.outputs]
 
 
 def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Outputs | None:

@@ -26,7 +26,7 @@ from assay.verify.backends.catalogue import TOOLS, ToolInfo, family_of, tool_of
 from assay.verify.backends.listing import listed_backends
 from assay.verify.backends.onnx_runners import _from_openvino, _from_tinygrad
 from assay.verify.backends.onnx_tools import OnnxTool, Run, heard, signed_as, telling, with_inputs, without_loss
-from assay.verify.backends.protocol import UnreadSubject
+from assay.verify.backends.protocol import UnreadSubject, with_outputs
 from assay.verify.backends.registry import BACKENDS, ONNX_TOOLS
 from assay.verify.oracle import judge_backend
 from assay.verify.oracle.declarations import Accepts
@@ -91,6 +91,25 @@ def test_a_tool_that_takes_symbols_gets_them(planted: Callable[..., OnnxTool]) -
     assert list(run(INPUTS)) == ["m", "y"] and len(SEEN) == 1
     info = SEEN[0].graph.output[0].type.tensor_type
     assert (info.shape.dim[0].dim_param, info.shape.dim[1].dim_value, info.elem_type) == ("n", 4, 1), "m has no type"
+
+
+COMPUTED_SHAPE = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[3] x) => (float[2,3] y)
+{ s = Shape(x) two = Constant <value = int64[1] {2}> () t = Concat <axis = 0> (two, s)
+  t2 = Max(t, two) e = Expand(x, t2) y = Neg(e) }"""
+
+
+def test_a_tool_is_asked_for_no_constant_and_told_the_types_of_what_it_shows(planted: Callable[..., OnnxTool]) -> None:
+    """emx-onnx-cgen takes a size that nobody tells for 10, and a constant that is an output for 0."""
+    SEEN.clear()
+    model = parser.parse_model(COMPUTED_SHAPE)
+    assert sizes(with_inputs(with_outputs(model, ["e"]), ["x"], None))["e"] != [2, 3], "ONNX does not infer it"
+    assert judge_backend(subject_of_model(model), planted(), {"x": np.arange(3, dtype=np.float32)}).outcome == "right"
+    assert sizes(SEEN[-1]) == {"x": [3], "s": [1], "t": [2], "t2": [2], "e": [2, 3], "y": [2, 3]}
+    alone = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g () => (float[2] y) { y = Constant <value = float[2] {1, 2}> () }'
+    )
+    assert judge_backend(subject_of_model(alone), planted(), {}).outcome == "right"
 
 
 def test_a_model_whose_types_onnx_cannot_infer_stays_as_it_is() -> None:

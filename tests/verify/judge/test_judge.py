@@ -125,14 +125,14 @@ def test_the_process_of_a_backend_ends_with_the_command(ends: str, monkeypatch: 
     """And its pipes are closed: else it is for the garbage collector, which closes them in any order."""
     monkeypatch.delattr(Isolated, "__del__")
     started: list[Isolated] = []
-    begin = Isolated._begin
+    begin = Isolated.begin
 
     def kept(who: Isolated) -> None:
         if not who._process.is_running:
             started.append(who)
         begin(who)
 
-    monkeypatch.setattr(Isolated, "_begin", kept)
+    monkeypatch.setattr(Isolated, "begin", kept)
 
     def stop(verdict: BackendVerdict) -> None:
         raise KeyboardInterrupt
