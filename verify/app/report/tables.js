@@ -51,10 +51,12 @@ const open = () => {
   if (to && to.closest('details')) { to.closest('details').open = true; to.scrollIntoView({block: 'center'}); }
 };
 addEventListener('hashchange', open);
-// on paper nothing can be opened; a table of thousands of rows stays as it is
+// on paper nothing can be opened; a table of thousands of rows stays as it is, and a text of more than 40 lines
+const long = (d) => d.querySelectorAll('tr').length > 2000
+  || [...d.querySelectorAll('pre')].some((p) => p.textContent.split('\n').length > 40);
 let closed = [];
 addEventListener('beforeprint', () => {
-  closed = all('details:not([open])').filter((d) => d.querySelectorAll('tr').length <= 2000);
+  closed = all('details:not([open])').filter((d) => !long(d));
   for (const d of closed) d.open = true;
 });
 addEventListener('afterprint', () => { for (const d of closed) d.open = false; });

@@ -311,10 +311,12 @@ def test_tensors_are_sifted_and_led_to(tmp_path: Path) -> None:
 
 def test_a_page_is_printed_whole(tmp_path: Path) -> None:
     script = """
-      const before = one('#steps details').open;
+      const asked = document.createElement('details'), is = () => [one('#steps details').open, asked.open], before = is();
+      asked.innerHTML = '<pre>' + 'a question<br>\\n'.repeat(99) + '</pre>';
+      document.body.append(asked);
       window.dispatchEvent(new Event('beforeprint'));
-      const during = one('#steps details').open;
+      const during = is();
       window.dispatchEvent(new Event('afterprint'));
-      return [before, during, one('#steps details').open];
+      return [before, during, is()];
     """
-    assert browse(tmp_path, page(report_of(rich())), script) == [False, True, False]
+    assert browse(tmp_path, page(report_of(rich())), script) == [[False, False], [True, False], [False, False]]
