@@ -47,6 +47,8 @@ def key(words: Sequence[str], place: Path, output: Path) -> str:
 
 
 MEASURED = Path(__file__).parent / "bench"
+LOWERED = {tools.FLAGS[-1], tools.OURS[-1]}
+"""The levels at which the product compiles."""
 
 
 class Level:
@@ -57,7 +59,7 @@ class Level:
 
     def of(self, words: Sequence[str]) -> list[str]:
         """The words with this level."""
-        return [*words] if self.full else ["-O1" if w == "-O3" else w for w in words]
+        return [*words] if self.full else ["-O1" if w in LOWERED else w for w in words]
 
     def choose(self, test: Path, campaign: bool) -> None:
         """The level for the tests of a file."""
