@@ -24,8 +24,7 @@ Compiler = Callable[[Sequence[str], Path], "subprocess.CompletedProcess[bytes]"]
 READ = {".c", ".h", ".o"}
 """The files that a run of the compiler may read in its folder."""
 OPTIMISED = tuple(
-    Path(__file__).parent / folder
-    for folder in ("bench", "exported", "lower/c", "lower/legalize", "verify/c", "verify/compare", "verify/whole")
+    Path(__file__).parent / folder for folder in ("bench", "lower/c", "lower/legalize", "verify/c", "verify/compare")
 )
 """The folders of the tests of C: what they compile is optimised as the command does it."""
 

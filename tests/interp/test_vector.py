@@ -66,7 +66,7 @@ def inputs_of(func: PrimFunc, seed: int = 0) -> list[Array]:
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from([1 << 18, 16]), st.sampled_from([1 << 18, 5]))
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 def test_agrees_with_the_definition_on_random_programs(random: Random, lane_bytes: int, most_lanes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "LANE_BYTES", lane_bytes)
