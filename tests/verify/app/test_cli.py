@@ -88,10 +88,10 @@ def test_wrong_expected_output_is_exit_1(
 ) -> None:
     assay(monkeypatch, "run", cnn, "-o", tmp_path / "out.npz")
     capsys.readouterr()
-    assert assay(monkeypatch, "check", cnn, "--expected", tmp_path / "out.npz") == 0
+    assert assay(monkeypatch, "check", cnn, "--stop-after", "import", "--expected", tmp_path / "out.npz") == 0
     wrong = {n: a + np.float32(0.01) for n, a in np.load(tmp_path / "out.npz").items()}
     np.savez(tmp_path / "wrong.npz", **wrong)
-    assert assay(monkeypatch, "check", cnn, "--expected", tmp_path / "wrong.npz") == 1
+    assert assay(monkeypatch, "check", cnn, "--stop-after", "import", "--expected", tmp_path / "wrong.npz") == 1
     assert "expected     FAILS" in capsys.readouterr().out
 
 
