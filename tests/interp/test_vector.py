@@ -134,7 +134,7 @@ def test_products_and_sums_round_twice() -> None:
 
 
 @pytest.mark.parametrize("name", [*emit_value.UFUNCS, *emit_value.EXTREMES])
-def test_ufuncs_are_the_tables_operations(name: str, small_blocks: None) -> None:
+def test_ufuncs_are_the_tables_operations(name: str) -> None:
     """Every operation that has a shortcut, on all pairs of special values of all dtypes it takes."""
     row = OPERATIONS[name]
     for of in DTYPES.values():
