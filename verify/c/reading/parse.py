@@ -104,7 +104,7 @@ def _parsed(text: str) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def alone(text: str) -> tuple[Any, ...]:
+def parsed_alone(text: str) -> tuple[Any, ...]:
     """What a text has at its top, parsed by itself; whoever reads these trees leaves them as they are. What several
     configurations have in common, and the helpers that stand in every file, are parsed once in a process."""
     return tuple(_parsed(text).ext[SYSTEM.count("\n") :])
@@ -124,7 +124,7 @@ class _Bodies:
         text = self.texts.pop(function.tree.coord.line, None)
         if text is None:
             return function
-        match alone(text):
+        match parsed_alone(text):
             case [node] if type(node).__name__ == "FuncDef":
                 made = _function(node)
                 if replace(made, tree=function.tree) == function:
