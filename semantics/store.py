@@ -149,6 +149,10 @@ class ArrayReader:
         return self.elsewhere[digest]
 
 
+_AS_IT_IS = frozenset({str, int, bool})
+"""Types of most of what fields hold, which JSON has too; what is asked first takes the least."""
+
+
 def encode(root: module.Module | Companion, arrays: ArrayWriter) -> str:
     """The module, or what stands beside bytecode, as JSON text; its tensors go to `arrays`."""
     rows: list[str] = []
@@ -157,7 +161,12 @@ def encode(root: module.Module | Companion, arrays: ArrayWriter) -> str:
     def value(v: Any) -> Any:
         if type(v) in _NAMES:
             return {"r": index[id(v)]}
-        if v is None or isinstance(v, (bool, str)) or (isinstance(v, int) and not isinstance(v, np.generic)):
+        if (
+            v is None
+            or type(v) in _AS_IT_IS
+            or isinstance(v, str)
+            or (isinstance(v, int) and not isinstance(v, np.generic))
+        ):
             return v
         if isinstance(v, float) and not isinstance(v, np.generic):
             return {"float": v.hex()}
@@ -186,7 +195,14 @@ def encode(root: module.Module | Companion, arrays: ArrayWriter) -> str:
 
 def _parts(node: Any) -> list[Any]:
     """The table's nodes directly inside a node."""
-    return [part for n in _FIELDS[type(node)] for part in _nodes_in(getattr(node, n))]
+    found: list[Any] = []
+    for n in _FIELDS[type(node)]:
+        v = getattr(node, n)
+        if type(v) in _NAMES:
+            found.append(v)
+        elif v is not None and type(v) not in _AS_IT_IS:
+            found += _nodes_in(v)
+    return found
 
 
 def _nodes_in(v: Any) -> Iterator[Any]:

@@ -24,8 +24,7 @@ Compiler = Callable[[Sequence[str], Path], "subprocess.CompletedProcess[bytes]"]
 READ = {".c", ".h", ".o"}
 """The files that a run of the compiler may read in its folder."""
 OPTIMISED = tuple(
-    Path(__file__).parent / folder
-    for folder in ("bench", "exported", "lower/c", "lower/legalize", "verify/c", "verify/compare", "verify/whole")
+    Path(__file__).parent / folder for folder in ("bench", "lower/c", "lower/legalize", "verify/c", "verify/compare")
 )
 """The folders of the tests of C: what they compile is optimised as the command does it."""
 
@@ -47,6 +46,8 @@ def key(words: Sequence[str], place: Path, output: Path) -> str:
 
 
 MEASURED = Path(__file__).parent / "bench"
+LOWERED = {tools.FLAGS[-1], tools.OURS[-1]}
+"""The levels at which the product compiles."""
 
 
 class Level:
@@ -57,7 +58,7 @@ class Level:
 
     def of(self, words: Sequence[str]) -> list[str]:
         """The words with this level."""
-        return [*words] if self.full else ["-O1" if w == "-O3" else w for w in words]
+        return [*words] if self.full else ["-O1" if w in LOWERED else w for w in words]
 
     def choose(self, test: Path, campaign: bool) -> None:
         """The level for the tests of a file."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-MANY = 8_000
-"""Nodes, or levels: eight times what Python lets a function call itself. Whether time grows as it should up to 100,000
+MANY = 4_000
+"""Nodes, or levels: four times what Python lets a function call itself. Whether time grows as it should up to 100,000
 is what the benchmarks say."""
-FEW = MANY // 4
+FEW = MANY // 2
 """For what takes longer a node."""

@@ -38,6 +38,7 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.rules import check_prim_func
 from tests.interp.programs import Array, outcome, same_bits
+from tests.scale import MANY
 
 F32 = FLOAT32
 
@@ -324,7 +325,7 @@ def test_a_chain_of_choices_may_be_long() -> None:
     func = one_output(lambda out: For(i, const(4), store(out, i, value)), (4,), x)
     assert both_ways(func, [np.array([7, 8, 9], "f4")])[0].tolist() == [7] * 4
     deep: Expr = const(0, F32)
-    for _ in range(30_000):
+    for _ in range(MANY):
         deep = choice(i < 2, deep, const(1, F32))
     assert evaluate(deep, {i: np.int64(1)}) == 0
     assert not any(
@@ -337,7 +338,7 @@ def test_a_chain_of_choices_may_be_long() -> None:
 def test_nests_of_blocks_may_be_deep() -> None:
     out, view_ = Buffer("out", (1,), F32), Buffer("w", (1,), F32)
     body: Stmt = store(out, 0, 1.0)
-    for k in range(20_000):
+    for k in range(MANY):
         v = Var(f"v{k}")
         inner = Alias(view(view_, out, 0, 1), body) if k == 0 else body
         body = Block("b", (axis(v, 1, const(0)),), inner, predicate=const(True, BOOL))

@@ -44,10 +44,10 @@ def test_random_blocks(random: Any) -> None:
 
 def test_many_random_blocks_end_in_many_ways() -> None:
     seen: dict[str, int] = {}
-    for seed in range(60):
+    for seed in range(30):
         kind = alike(*random_blocks(Random(seed)))
         seen[kind] = seen.get(kind, 0) + 1
-    assert seen["value"] > 10 and len(seen) > 4, seen
+    assert seen["value"] > 5 and len(seen) > 3, seen
 
 
 @pytest.mark.campaign

@@ -68,7 +68,7 @@ def test_every_byte_has_an_owner_in_the_machine() -> None:
 
 
 def test_random_views_do_what_the_model_does() -> None:
-    for seed in range(40):
+    for seed in range(20):
         made = Bytes(seed)
         x = made.inputs()
         assert not disagreement(made.func, [x], [made.expected(x)]), made.func

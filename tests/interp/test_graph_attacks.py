@@ -204,7 +204,7 @@ def ticks(main: Function) -> tuple[Any, list[int]]:
 
 def test_each_node_is_evaluated_when_first_demanded_and_once_in_its_scope() -> None:
     lazy = evaluated = 0
-    for seed in range(400):
+    for seed in range(200):
         main = random_function(random.Random(seed), 7)
         log: list[int] = []
         assert ticks(main) == (plain_run(main, 1.0, log), log), seed
@@ -213,8 +213,8 @@ def test_each_node_is_evaluated_when_first_demanded_and_once_in_its_scope() -> N
         if len(log) < 12:
             plain_run(main, 1.0, again, once=False)
             lazy += again != log
-    assert evaluated > 500, "the programs do something"
-    assert lazy > 5, "evaluating a shared node at each use would be seen"
+    assert evaluated > 250, "the programs do something"
+    assert lazy > 2, "evaluating a shared node at each use would be seen"
 
 
 # --- sharing and scopes -------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import UNIT, DataDef, DataType, FuncType, RefType, ShapeType, TupleType, TypeVar, same_type
 from tests.interp.small import BOOL, SCALAR, f32, m, n, number, run, tensor
 from tests.observation import observe
+from tests.scale import MANY
 
 T = TypeVar("T")
 PURE, ACTS = FuncType((), UNIT), FuncType((), UNIT, pure=False)
@@ -220,7 +221,7 @@ def test_a_chain_of_lets_keeps_only_what_is_still_used() -> None:
     assert most <= 3
 
 
-@pytest.mark.parametrize("count", [20_000])
+@pytest.mark.parametrize("count", [MANY])
 def test_wide_tuples_and_shared_tuples_take_no_longer_than_they_are(count: int) -> None:
     x = var("x", tensor(2))
     wide = function([x], tuple_of(*(call("negative", x) for _ in range(count))))

@@ -37,7 +37,7 @@ def test_valid_programs_have_no_alarm(data: st.DataObject, seed: int) -> None:
 
 def test_many_valid_programs_of_all_kinds() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(150):
+    for seed in range(90):
         func = valid_program(Random(seed).randrange)
         seen["lanes"] += check(func, seed)
         seen.update({type(s).__name__ for s in program_order(func.body)})
@@ -55,7 +55,7 @@ def test_many_valid_programs_of_all_kinds() -> None:
         "unrolled",
         "lanes",
     )
-    assert all(seen[w] > 5 for w in wanted), seen
+    assert all(seen[w] > 3 for w in wanted), seen
 
 
 @pytest.mark.campaign

@@ -18,6 +18,7 @@ from assay.semantics.rules import check
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from tests.observation import observe
+from tests.scale import MANY
 
 T = TensorType((2, 2), FLOAT32)
 X, Y, Z = var("x", T), var("y", T), var("z", T)
@@ -150,7 +151,7 @@ def test_a_rewrite_under_branches_and_functions() -> None:
 
 def test_a_chain_of_matches_is_rewritten_whatever_its_length() -> None:
     e: Expr = X
-    for _ in range(20_000):
+    for _ in range(MANY):
         e = call("negative", e)
     a = anything()
     after = rewrite_matches(function([X], e), op("negative")(op("negative")(a)), lambda found, at: found[a])

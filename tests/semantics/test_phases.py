@@ -34,6 +34,7 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.tensor.phases import Phases, phases
+from tests.scale import MANY
 
 N = 4
 
@@ -317,10 +318,10 @@ def test_an_extent_is_read_before_the_loop() -> None:
 
 
 def test_a_long_and_a_deep_function() -> None:
-    many = [cell(f"c{k}") for k in range(20_000)]
+    many = [cell(f"c{k}") for k in range(MANY)]
     chain = Seq(tuple(move(b, a) for a, b in zip([x, *many], [*many, y], strict=True)))
     found = phases(func(within(*many, body=chain), (x,), (y,)))
-    assert found.count == 20_001 and all(len(found.uses[b]) == 1 for b in many)
+    assert found.count == MANY + 1 and all(len(found.uses[b]) == 1 for b in many)
     deep: Stmt = Evaluate(HOLDS)
     for b in many:
         deep = If(HOLDS, deep, within(b, body=move(y, b)))

@@ -21,6 +21,7 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.types import UNIT, DataDef, DataType, RefType, TensorType, TypeVar
 from assay.semantics.walk import post_order
+from tests.scale import MANY
 
 
 def round_trip(module: Module, folder: Path) -> Module:
@@ -142,10 +143,10 @@ def test_modules_of_one_file_share_their_symbols(tmp_path: Path) -> None:
 def test_deep_chain(tmp_path: Path) -> None:
     x = var("x", TensorType((2,), FLOAT32))
     e: Expr = x
-    for _ in range(30_000):
+    for _ in range(MANY):
         e = call("nn.relu", e)
     again = round_trip(Module({"main": function([x], e)}), tmp_path)
-    assert sum(1 for _ in post_order(again.main)) == 30_002
+    assert sum(1 for _ in post_order(again.main)) == MANY + 2
 
 
 def test_changed_tensor_is_refused(tmp_path: Path) -> None:

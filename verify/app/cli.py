@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -75,6 +76,12 @@ for command in (
     app.command()(command)
 
 
+@cache
+def command_line() -> Any:
+    """What reads the words of a command: made once in a process, for it takes as long as a small command does."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line; whatever a person can cause gets one line and no traceback. With --json standard output has
     one object all the same."""
@@ -84,7 +91,7 @@ def main() -> None:
         with streams(), endings():
             try:
                 with children.nothing_left(), one_answer():
-                    app()
+                    command_line()()
             except SystemExit as done:
                 code = done.code
             except (Exception, KeyboardInterrupt, Terminated) as wrong:  # noqa: BLE001  (told, each with its exit code)

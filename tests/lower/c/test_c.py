@@ -45,6 +45,7 @@ from tests.lower.c.c_network import (
 )
 from tests.lower.c.sanitized import run_sanitized
 from tests.lower.memory.planned import alone, interpreted, lanes, planned, same_bits
+from tests.scale import MANY
 
 # --- the whole way ------------------------------------------------------------------------------------------------
 
@@ -303,10 +304,10 @@ def test_a_kernel_in_place_is_not_restrict() -> None:
 
 
 def test_loops_deeper_than_python_nests() -> None:
-    """Ten thousand statements in one another: no recursion anywhere."""
+    """Thousands of statements in one another: no recursion anywhere."""
     out = Buffer("out", (), INT32)
     body: Any = store(out, (), const(7, INT32))
-    for i in range(10_000):
+    for i in range(MANY):
         body = seq(Evaluate(const(i)), body)
     source = emit(alone(PrimFunc("deep", (out,), 1, body)), "m")
     assert compile_c(source, reproducible=True).run({})["out"] == 7

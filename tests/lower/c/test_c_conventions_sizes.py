@@ -26,7 +26,7 @@ from assay.verify.c.tools import STRICT, status_name
 from tests.lower.c.c_calls import TENSOR, Call, Function, Value, arguments, build, tensor
 from tests.lower.memory.planned import same_bits
 from tests.verify.app.test_cli import assay
-from tests.verify.whole.test_symbolic_sizes import attention, image, perceptron, saved
+from tests.verify.whole.test_symbolic_sizes import perceptron, pooled, saved, scores
 
 pytestmark = pytest.mark.row("A15")
 
@@ -36,14 +36,14 @@ PACKED = (Interface.C_PACKED, Interface.PACKED)
 @cache
 def lowered(of: str, bounded: bool = False) -> Module:
     """A model without numbers, planned."""
-    model = {"attention": attention, "image": image, "perceptron": perceptron}[of]()
+    model = {"scores": scores, "pooled": pooled, "perceptron": perceptron}[of]()
     check = CheckRun(Lowering(model, "m", bounds={"batch": (1, 8)} if bounded else {}), stop_after="pool")
     assert all(line.evidence.holds for line in check.lines())
     return check.modules["pool"]
 
 
 @pytest.mark.parametrize("interface", PACKED)
-@pytest.mark.parametrize(("of", "shapes"), [("attention", [(3, 5, 4), (1, 0, 4)]), ("image", [(2, 3, 6, 9)])])
+@pytest.mark.parametrize(("of", "shapes"), [("scores", [(3, 5, 4), (1, 2, 4)]), ("pooled", [(2, 3, 6, 9)])])
 def test_sizes_are_those_of_the_tensors(of: str, shapes: list[tuple[int, ...]], interface: Interface) -> None:
     module = lowered(of)
     compiled = compile_c(emit(module, "m", interface=interface), reproducible=True, flags=(*STRICT, "-O1"))

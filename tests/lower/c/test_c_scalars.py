@@ -118,7 +118,7 @@ def test_no_operation_has_undefined_behaviour() -> None:
         kernels.append((lanes(f"{op}_{of}", dtypes, result, len(few[0]), lambda *x, op=op: apply(op, *x)), few))
     module, values = program(kernels)
     source = emit(module, "ops")
-    plain = compile_c(source, reproducible=True, flags=(*STRICT, "-O1")).run(values)
+    plain = compile_c(source, reproducible=True, flags=(*STRICT, "-O0")).run(values)
     checked = run_sanitized(source, values, reproducible=True)
     assert not {n: differing(checked[n], w) for n, w in plain.items() if not same_bits(checked[n], w)}
 
@@ -136,7 +136,7 @@ def test_every_operation_against_the_tensor_interpreter() -> None:
         assert not isinstance(result, Trap)
         wanted[f"{kernel.name}_out"] = result[0]
     module, values = program(kernels)
-    got = compile_c(emit(module, "ops"), reproducible=True, flags=(*STRICT, "-O1")).run(values)
+    got = compile_c(emit(module, "ops"), reproducible=True, flags=(*STRICT, "-O0")).run(values)
     assert not {n: differing(got[n], w) for n, w in wanted.items() if not same_bits(got[n], w)}
 
 
@@ -173,9 +173,7 @@ def constants(of: DType) -> list[Any]:
     return [0.0, -0.0, 1.5, 0.1, of.smallest_subnormal, -float(of.max), np.inf, -np.inf, np.nan]
 
 
-@pytest.mark.parametrize(
-    ("ops", "level"), [(("min", "max"), "-O0"), (("min", "max"), "-O2"), (("add", "lt", "eq"), "-O0")]
-)
+@pytest.mark.parametrize(("ops", "level"), [(("min", "max"), "-O2"), (("add", "lt", "eq"), "-O0")])
 def test_constants_on_one_side(ops: tuple[str, ...], level: str) -> None:
     """A constant operand is printed exactly, and the short forms of min and max keep NaN and the zeros."""
     kernels, wanted = [], {}

@@ -108,8 +108,8 @@ def agree(found: Result, wanted: Result, where: str) -> None:
 
 
 def test_random_windows_are_the_machines_bits() -> None:
-    ran = [compare(seed, 6, sanitized=seed % 4 == 0) for seed in range(8)]
-    assert sum(ran) > 20, "most sizes run"
+    ran = [compare(seed, 6, sanitized=seed % 4 == 0) for seed in range(5)]
+    assert sum(ran) > 12, "most sizes run"
 
 
 @pytest.mark.campaign

@@ -47,6 +47,7 @@ from assay.semantics.tensor import AllocateConst, Buffer, For, If, PrimFunc, Stm
 from assay.semantics.types import DataDef, TensorType
 from assay.semantics.walk import post_order
 from assay.verify.constants import check_constants
+from tests.scale import MANY
 
 Array = np.ndarray[Any, Any]
 V = TensorType((3,), FLOAT32)
@@ -229,9 +230,9 @@ def test_a_planned_program_is_refused() -> None:
 @pytest.mark.row("C5")
 def test_merging_takes_linear_time() -> None:
     """Upstream compares every pair of constants."""
-    rows = [constant(np.full(3, k % 20_000, np.float32)) for k in range(40_000)]
+    rows = [constant(np.full(3, k % MANY, np.float32)) for k in range(2 * MANY)]
     made = extract_constants(Module({"main": function([], tuple_of(*rows))}))
-    assert len(made.constants) == 20_000
+    assert len(made.constants) == MANY
 
 
 # --- external compilers ------------------------------------------------------------------------------------------
@@ -344,7 +345,7 @@ def test_long_chains_are_folded_and_extracted() -> None:
     x: Expr = constant(np.zeros(1, np.int32))
     start = var("y", x.type)
     y: Expr = start
-    for _ in range(20_000):
+    for _ in range(MANY):
         y = call("add", y, x)
     main = function([start], y)
     made = lift_constants(Module({"main": main}), vector.run)

@@ -41,6 +41,7 @@ from assay.verify.equivalence import BIT_EXACT, REASSOCIATED, equivalent
 from assay.verify.strategies.kernels import Kernels as Maker
 from assay.verify.strategies.nests import Nests
 from tests.lower.loops.random_nests import step
+from tests.scale import MANY
 
 F, INT8 = FLOAT32, DTYPES["int8"]
 
@@ -324,10 +325,10 @@ def test_a_constant_in_a_tile() -> None:
 def test_any_depth() -> None:
     x, out = Buffer("x", (3,), F), Buffer("out", (3,), F)
     body: Stmt = loops("last", (3,), lambda i: store(out, i, x[i]))
-    for k in range(20_000):
+    for k in range(MANY):
         body = when(const(True, "bool"), body) if k % 2 else For(Var(f"v{k}"), const(1), body)
     func = schedule(PrimFunc("f", (x, out), 1, body)).split("last", 2).func
-    assert sum(isinstance(s, For) for s in program_order(func.body)) == 10_002
+    assert sum(isinstance(s, For) for s in program_order(func.body)) == MANY // 2 + 2
 
 
 # --- random ------------------------------------------------------------------------------------------------------

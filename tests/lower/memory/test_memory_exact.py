@@ -112,7 +112,11 @@ def test_an_instance_at_its_lower_bound(name: str) -> None:
 @pytest.mark.row("U11")
 @pytest.mark.parametrize(
     "name",
-    [*(pytest.param(n, marks=pytest.mark.campaign if n in ("G", "K") else ()) for n in BOUNDS), "cut 150", "cut 200"],
+    [
+        *(pytest.param(n, marks=pytest.mark.campaign if n in ("E", "G", "K") else ()) for n in BOUNDS),
+        "cut 150",
+        "cut 200",
+    ],
 )
 def test_an_instance_reaches_its_capacity(name: str) -> None:
     problem = cut_up(name) if name in CUTS else minimalloc(name)

@@ -121,7 +121,7 @@ def test_any_float32(name: str, a: list[Any], b: list[Any]) -> None:
 @given(
     st.tuples(*[st.floats(-50, 50, width=32)] * 4), st.floats(0, 1), st.floats(0, 1), st.sampled_from(sorted(BINARY))
 )
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_any_interval(ends: tuple[float, ...], s: float, t: float, name: str) -> None:
     f = BINARY[name][0]
     (a, b), (c, d) = sorted(ends[:2]), sorted(ends[2:])

@@ -30,6 +30,7 @@ from assay.semantics.tensor import Buffer
 from assay.semantics.text.scalars import ScalarParser
 from assay.semantics.text.scalars.printer import ScalarPrinter
 from assay.semantics.text.source import Source
+from tests.scale import MANY
 
 X = Buffer("x", (4,), FLOAT32)
 
@@ -148,9 +149,9 @@ def test_an_operation_on_two_literals_is_not_put_together_by_the_reader(op: str)
 
 def test_deep_expressions_are_printed_and_long_ones_read() -> None:
     total: Expr = N
-    for _ in range(30_000):
+    for _ in range(MANY):
         total = total + X[N].indices[0] * 3  # type: ignore[attr-defined]
-    assert ScalarPrinter({N: "n"}).text(total).count("+") == 30_000
+    assert ScalarPrinter({N: "n"}).text(total).count("+") == MANY
     wide = scalar(" + ".join(["n * k"] * 700), SCOPE)
     assert isinstance(wide, Apply)
     doubled: Expr = N

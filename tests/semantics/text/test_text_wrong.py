@@ -227,7 +227,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert Source.read(tmp_path / "good.py").lines == ("x = 1", "y = 2", "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_no_change_of_a_text_crashes_the_reader(data: st.DataObject) -> None:
     """A text with a piece cut out, doubled or replaced is read, or is Invalid in some line."""

@@ -96,7 +96,9 @@ def held(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.row("R16", "J17")
-@pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 0), (1, 1), (4, 2)])
+@pytest.mark.parametrize(
+    ("n", "m"), [(0, 3), (4, 2), *(pytest.param(1, m, marks=pytest.mark.campaign) for m in (0, 1))]
+)
 def test_loops_inside_one_another_go_through(
     n: int, m: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

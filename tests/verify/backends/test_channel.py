@@ -83,7 +83,7 @@ def test_a_process_that_sends_something_else(
     (folder / "entry_points.txt").write_text("[assay.backends]\nhostile = hostile_plugin:Hostile\n")
     monkeypatch.syspath_prepend(tmp_path)
     onnx.save(small_cnn(), tmp_path / "m.onnx")
-    assert assay(monkeypatch, "check", tmp_path / "m.onnx", "--backend", "hostile") == 1
+    assert assay(monkeypatch, "check", tmp_path / "m.onnx", "--backend", "hostile", "--stop-after", "import") == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "the process of backend hostile answers what is no answer: " in said and "bytes; at most" in said
     assert not (tmp_path / "trace").exists(), "what a backend sends must never be run"

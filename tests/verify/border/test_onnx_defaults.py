@@ -59,7 +59,8 @@ def test_outputs_are_judged_on_what_was_given(
     """Those of the default are wrong."""
     program, inputs = kept(tmp_path / "m.onnx", SUM), given(tmp_path, x=X, w=np.float32([5, -1]))
     save(tmp_path / "out.npz", {"y": np.float32([3, 8])})
-    assert assay(monkeypatch, "check", program, "--inputs", inputs, "--expected", tmp_path / "out.npz", "--json") == 1
+    options = ("--expected", tmp_path / "out.npz", "--stop-after", "import", "--json")
+    assert assay(monkeypatch, "check", program, "--inputs", inputs, *options) == 1
     lines = json.loads(capsys.readouterr().out)["lines"]
     assert lines[0]["data"]["defaults"] == ["w"] and "given in place of a default: w" in lines[0]["did"]
     assert "output y element (1,) is 8.0, allowed is -2.0" in lines[-1]["detail"]

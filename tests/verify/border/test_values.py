@@ -45,7 +45,8 @@ def test_tuples_through_every_command(
     capsys.readouterr()
     assert assay(monkeypatch, "check", program, "--inputs", given, "--expected", out, "--backend", "reference") == 0
     np.savez(tmp_path / "wrong.npz", **{**found, "output_1.1": a})
-    assert assay(monkeypatch, "check", program, "--inputs", given, "--expected", tmp_path / "wrong.npz") == 1
+    wrong_file = ("--expected", tmp_path / "wrong.npz", "--stop-after", "import")
+    assert assay(monkeypatch, "check", program, "--inputs", given, *wrong_file) == 1
     assert "output_1.1 element" in capsys.readouterr().out
     assert assay(monkeypatch, "build", program, "-o", tmp_path / "built") == 0
     assert assay(monkeypatch, "verify", tmp_path / "built") == 0
@@ -191,7 +192,7 @@ def test_sequences_and_optional_values_through_every_command(
     np.savez(
         out, **({"p": np.float32([1, 2]), "y": found["y"]} if name == "p.none" else {**found, name: found[name] + 1})
     )
-    assert assay(monkeypatch, "check", path, "--inputs", given, "--expected", out) == 1
+    assert assay(monkeypatch, "check", path, "--inputs", given, "--expected", out, "--stop-after", "import") == 1
     assert f"{name} element" in capsys.readouterr().out
 
 

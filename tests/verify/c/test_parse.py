@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from pycparser.c_generator import CGenerator
 
-from assay.verify.c.reading.parse import CFile, Parsed, _parsed, read_file
+from assay.verify.c.reading.parse import CFile, _parsed, parsed_alone, read_file
 from assay.verify.c.reading.preprocess import NotRead, Preprocessor
 from tests.verify.c.reading_programs import texts
 
 F = "int f(int x)\n{\nreturn x;\n}\n"
 
 
-def read(text: str, parsed: Parsed | None = None) -> CFile:
-    return read_file("f.h", "", text, {}, {} if parsed is None else parsed)
+def read(text: str) -> CFile:
+    return read_file("f.h", "", text, {})
 
 
 def said(node: Any) -> str:
@@ -24,15 +24,15 @@ def said(node: Any) -> str:
 
 def test_each_function_is_what_it_is_in_the_whole_file() -> None:
     _, source = texts()["net"]
-    parsed: Parsed = {}
+    parsed_alone.cache_clear()
     macros = {"__STDC_VERSION__": "199901L"}
-    found = read_file("net.h", source.header, source.source, macros, parsed)
+    found = read_file("net.h", source.header, source.source, macros)
     reader = Preprocessor({"net.h": source.header})
     reader.define("__STDC_VERSION__", "199901L")
     whole = {n.decl.name: n for n in _parsed(reader.run(source.source)).ext if type(n).__name__ == "FuncDef"}
     assert {n: said(f.tree) for n, f in found.functions.items()} == {n: said(t) for n, t in whole.items()}
-    assert len(parsed) == len(whole) > 5
-    again = read_file("net.h", source.header, source.source, macros, parsed)
+    assert parsed_alone.cache_info().currsize == len(whole) > 5
+    again = read_file("net.h", source.header, source.source, macros)
     assert all(again.functions[n].tree is f.tree for n, f in found.functions.items())
 
 

@@ -24,7 +24,7 @@ from assay.verify.c.reading import PLAIN, read_back
 from assay.verify.c.reading.carried import carried_in
 from assay.verify.c.reading.common import same_entry
 from assay.verify.c.reading.entry import require_last
-from assay.verify.c.reading.parse import CFile, Parsed, read_file
+from assay.verify.c.reading.parse import CFile, read_file
 from assay.verify.c.reading.preprocess import NotRead
 from assay.verify.c.reading.sizes import has_factor
 from assay.verify.c.reading.terms import Term, TermTable
@@ -136,10 +136,9 @@ def test_a_fault_in_one_configuration_of_an_entry_is_not_read(name: str, old: st
 
 def test_entries_are_the_same_only_where_all_that_they_hang_on_is() -> None:
     _, source = entries()["net"]
-    parsed: Parsed = {}
 
     def read(text: str, *macros: str) -> CFile:
-        return read_file("net.h", source.header, text, {**PLAIN, **dict.fromkeys(macros, "1")}, parsed)
+        return read_file("net.h", source.header, text, {**PLAIN, **dict.fromkeys(macros, "1")})
 
     one = read(source.source)
     kernels = {n for n in one.functions if n.startswith("net_k_")}

@@ -37,7 +37,7 @@ def cases(draw: st.DrawFn, size: int = 12) -> Case:
     return case(lambda n: draw(st.integers(0, n - 1)), size)
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(cases())
 def test_planned_and_unplanned_run_the_same(one: Case) -> None:
     held(one)

@@ -24,6 +24,7 @@ from assay.verify.devices import broken_plans, check_devices, copies, erase, few
 from tests.lower.devices.device_cases import names, read
 from tests.museum.faults import device_faults as programs
 from tests.museum.faults.device_faults import CONFIG, CPU, GPU, program
+from tests.scale import MANY
 
 
 @pytest.mark.row("V9", "V11")
@@ -207,9 +208,9 @@ def test_deep_plans() -> None:
     """A chain of calls with a border in the middle, checked without a deep stack."""
     x = var("x", TensorType((2,), FLOAT32))
     value: Expr = x
-    for i in range(10_000):
+    for i in range(MANY):
         value = call("negative", value)
-        if i == 5_000:
+        if i == MANY // 2:
             value = on_device(value, CPU)
     module = Module({"main": function([x], value)})
     planned = plan_devices(module, CONFIG)

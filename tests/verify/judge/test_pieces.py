@@ -44,6 +44,15 @@ def test_nodes_that_no_output_depends_on_are_left_out() -> None:
     assert [n.op_type for n in flow.nodes] == ["Neg"]
 
 
+def test_a_piece_of_many_nodes_is_told_by_its_ends() -> None:
+    flow = Dataflow(models.model("lstm"))
+    for window in flow.windows():
+        names = flow.names(window.piece)
+        many = f"{len(names)} nodes from {names[0]} to {names[-1]}"
+        assert flow.title(window.piece) == (many if len(names) > 3 else ", ".join(names))
+    assert any(len(w.piece.nodes) > 3 for w in flow.windows())
+
+
 @pytest.mark.parametrize("name", ["gpt2-trilu", "quantized"])
 def test_a_run_by_pieces_gives_what_the_whole_does(name: str) -> None:
     """Each window begins with arrays that windows before it gave; the last gives what the model gives."""

@@ -180,7 +180,7 @@ def test_random_good_plans_are_proved() -> None:
 def test_z3_agrees_with_the_definition_on_plans_with_a_number_off() -> None:
     rng = random.Random(2)
     verdicts = {True: 0, False: 0}
-    for _ in range(60):
+    for _ in range(30):
         given = random_problem(rng, rng.randrange(2, 12))
         for found in broken(rng, given, place(given)):
             expected, proof = check_plan(given, found), prove_plan(given, found).evidence
@@ -189,7 +189,7 @@ def test_z3_agrees_with_the_definition_on_plans_with_a_number_off() -> None:
             if proof.data.get("claim") == "apart":
                 assert any(set(f.buffers) == set(proof.data["buffers"]) and f.bytes == proof.data["bytes"]
                            and f.positions == proof.data["positions"] for f in faults(given, found))  # fmt: skip
-    assert min(verdicts.values()) > 15
+    assert min(verdicts.values()) > 7
 
 
 def test_neighbours_find_every_clash() -> None:

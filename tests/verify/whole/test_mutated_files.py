@@ -28,14 +28,14 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> m.Seeds:
 
 def test_a_sample(seeds: m.Seeds, tmp_path: Path) -> None:
     codes: Counter[int] = Counter()
-    for number in range(60):
+    for number in range(30):
         to = tmp_path / f"{number}" / "case"
         to.mkdir(parents=True)
         case, code, wrong = m.trial(seeds, 7, number, to)
         assert not wrong, f"{number} {case}: {wrong}"
         codes[code] += 1
         shutil.rmtree(to.parent)
-    assert codes[0] > 2 and codes[2] > 25, "some of them can still be used, most cannot"
+    assert codes[0] > 0 and codes[2] > 12, "some of them can still be used, most cannot"
 
 
 @pytest.mark.campaign

@@ -27,6 +27,7 @@ from assay.verify.c.compiled import compile_c
 from assay.verify.evidence import Context
 from tests.lower.memory.planned import same_bits
 from tests.models import light_models, small_cnn, transformer_block
+from tests.verify.app.test_check import on_images
 
 CUDA = VirtualDevice("cuda")
 CONFIG = CompilationConfig.read(["cpu", "cuda"], default="cpu")
@@ -134,5 +135,6 @@ def test_a_network_in_halves(how: Callable[[int], Where]) -> None:
 @pytest.mark.row("V9", "V12", "V14", "V17")
 def test_a_real_network_in_halves() -> None:
     model = next(m for m in light_models() if m.name == "squeezenet")
-    placed = holds(model.load(), model.inputs, second_half, scopes=True)
+    proto, given = on_images(model.load(), model.inputs, 32)
+    placed = holds(proto, given, second_half, scopes=True)
     assert sum(is_device_copy(placed.kernel(s.kernel)) for s in placed.program.calls) <= 3

@@ -25,7 +25,7 @@ from assay.verify.c.reading.facts import Facts
 from assay.verify.c.reading.functions import Functions
 from assay.verify.c.reading.kernel import KernelReader
 from assay.verify.c.reading.kernel_reading import KernelReading
-from assay.verify.c.reading.parse import CFile, Parsed, read_file
+from assay.verify.c.reading.parse import CFile, read_file
 from assay.verify.c.reading.preprocess import Differs, NoConfiguration, NotRead, Preprocessor
 from assay.verify.c.reading.recognised import Recognised
 from assay.verify.c.reading.sizes import EntrySizes
@@ -127,11 +127,10 @@ def _read_each(source: CSource, module: Module, total: ReadBack) -> None:
     if len(source.source) > MOST_TEXT:
         raise NotRead(f"the text has more than {MOST_TEXT} characters")
     require_alike(source)
-    parsed: Parsed = {}
     before: _Configuration | None = None
     for reproducible in (False, True):
         macros = {f"{source.macro}_REPRODUCIBLE": "1"} if reproducible else {}
-        file = read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros}, parsed)
+        file = read_file(f"{source.name}.h", source.header, source.source, {**PLAIN, **macros})
         one = _Configuration(source, module, total, reproducible, file)
         if before is None or not one.is_as(before):
             one.run()

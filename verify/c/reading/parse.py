@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any
 
 from assay.semantics.scalar.transcendental import ROUTINES
 from assay.verify.c.reading.preprocess import NotRead, Preprocessor
@@ -56,11 +57,7 @@ class CFile:
     """Macros of the file that are whole numbers."""
 
 
-Parsed: TypeAlias = dict[str, Any]
-"""Functions that were parsed, by their text: what several configurations have in common is parsed once."""
-
-
-def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str], parsed: Parsed) -> CFile:
+def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str]) -> CFile:
     """Parse a file under some macros. NotRead where it is no C that is known here."""
     from pycparser import c_ast  # heavy, and used here alone
 
@@ -78,7 +75,7 @@ def read_file(header_name: str, header: str, text: str, macros: Mapping[str, str
     for node in tree.ext:
         match node:
             case c_ast.FuncDef():
-                one = bodies.whole(_function(node), parsed)
+                one = bodies.whole(_function(node))
                 if one.name in found.functions or is_of_system(one.name):
                     raise NotRead(f"{one.name} is defined again")
                 found.functions[one.name] = one
@@ -106,6 +103,13 @@ def _parsed(text: str) -> Any:
         raise NotRead(f"it is not parsed: {str(wrong)[:200]}") from None
 
 
+@lru_cache(maxsize=1024)
+def parsed_alone(text: str) -> tuple[Any, ...]:
+    """What a text has at its top, parsed by itself; whoever reads these trees leaves them as they are. What several
+    configurations have in common, and the helpers that stand in every file, are parsed once in a process."""
+    return tuple(_parsed(text).ext[SYSTEM.count("\n") :])
+
+
 @dataclass
 class _Bodies:
     """The functions of a file whose bodies were left out, which are parsed by themselves. A body is one statement,
@@ -115,16 +119,14 @@ class _Bodies:
     texts: dict[int, str] = field(default_factory=dict)
     """The function with its body, by the line where it begins."""
 
-    def whole(self, function: CFunction, parsed: Parsed) -> CFunction:
+    def whole(self, function: CFunction) -> CFunction:
         """A function of the file with its body."""
         text = self.texts.pop(function.tree.coord.line, None)
         if text is None:
             return function
-        if text not in parsed:
-            parsed[text] = _parsed(text).ext[SYSTEM.count("\n") :]
-        match [type(n).__name__ for n in parsed[text]]:
-            case ["FuncDef"]:
-                made = _function(parsed[text][0])
+        match parsed_alone(text):
+            case [node] if type(node).__name__ == "FuncDef":
+                made = _function(node)
                 if replace(made, tree=function.tree) == function:
                     return made
         raise NotRead(f"the function {function.name} is not parsed by itself")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from assay.semantics.walk import Worklist
 
@@ -66,10 +67,10 @@ class Preprocessor:
         """Of each condition around: whether this part of it is read, and whether one was."""
         pending = Worklist(_lines(text))
         for line in pending:
-            found = _DIRECTIVE.fullmatch(line)
+            found = _DIRECTIVE.fullmatch(line) if "#" in line else None
             if found is not None and self.condition(found[1], found[2], taken):
                 continue
-            if not all(part[0] for part in taken):
+            if taken and not all(part[0] for part in taken):
                 continue
             if found is not None:
                 pending.add(self.directive(found[1], found[2], len(made)))
@@ -118,7 +119,7 @@ class Preprocessor:
         except SyntaxError:
             raise NotRead(f"a condition of the preprocessor is not read: {text[:80]}") from None
 
-    def directive(self, word: str, rest: str, at: int) -> list[str]:
+    def directive(self, word: str, rest: str, at: int) -> tuple[str, ...]:
         """Follow a directive; the lines that stand for it."""
         match word:
             case "define":
@@ -139,7 +140,7 @@ class Preprocessor:
                 raise NoConfiguration(f"this configuration is refused by the file: {rest}")
             case _:
                 raise NotRead(f"the directive #{word} is not read")
-        return []
+        return ()
 
     def expanded(self, line: str) -> str:
         """A line with every macro put in."""
@@ -152,6 +153,8 @@ class Preprocessor:
 
     def once(self, line: str) -> str:
         """A line with each macro that it names put in once."""
+        if self.macros.keys().isdisjoint(_WORD.findall(line)):
+            return line  # as nearly every one is
         made: list[str] = []
         at = 0
         for found in _WORD.finditer(line):
@@ -170,10 +173,12 @@ class Preprocessor:
         return "".join([*made, line[at:]])
 
 
-def _lines(text: str) -> list[str]:
+@lru_cache(maxsize=4)  # one text is read under many configurations, one after another
+def _lines(text: str) -> tuple[str, ...]:
     """The lines without comments; what stands in several lines is one."""
     text = text.replace("\\\n", "")
-    return _COMMENT.sub(lambda m: m[0] if m[0].startswith('"') else re.sub(r"[^\n]+", " ", m[0]), text).split("\n")
+    plain = _COMMENT.sub(lambda m: m[0] if m[0].startswith('"') else re.sub(r"[^\n]+", " ", m[0]), text)
+    return tuple(plain.split("\n"))
 
 
 def _arguments(line: str, at: int) -> tuple[list[str] | None, int]:
