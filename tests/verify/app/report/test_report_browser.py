@@ -311,7 +311,8 @@ def test_tensors_are_sifted_and_led_to(tmp_path: Path) -> None:
 
 def test_a_page_is_printed_whole(tmp_path: Path) -> None:
     script = """
-      const asked = document.createElement('details'), is = () => [one('#steps details').open, asked.open], before = is();
+      const asked = document.createElement('details'), is = () => [one('#steps details').open, asked.open];
+      const before = is();
       asked.innerHTML = '<pre>' + 'a question<br>\\n'.repeat(99) + '</pre>';
       document.body.append(asked);
       window.dispatchEvent(new Event('beforeprint'));
