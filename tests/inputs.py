@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,3 +36,10 @@ def small_inputs(pick: Pick, module: Module) -> dict[str, Any]:
         return np.resize(np.array(numbers, dtype=np.int64), shape).astype(t.dtype.numpy)
 
     return {n: one(t) for n, t in types.items()}
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays of a file, which is closed: an archive that is left to the garbage collector may warn in another
+    test."""
+    with np.load(path) as found:
+        return dict(found)

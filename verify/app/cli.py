@@ -86,6 +86,7 @@ def main() -> None:
     """Run the command line; whatever a person can cause gets one line and no traceback. With --json standard output has
     one object all the same."""
     code: int | str | None = Exit.HOLDS
+    before = gc.get_threshold()
     gc.set_threshold(*COLLECTED)
     try:
         with streams(), endings():
@@ -98,4 +99,6 @@ def main() -> None:
                 code = fail(wrong)
     except EnvironmentFailure as wrong:
         code = fail(wrong)
+    finally:
+        gc.set_threshold(*before)
     sys.exit(code)

@@ -15,6 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from assay.verify.app.cli import main
+from tests.inputs import read_npz
 from tests.models import model, small_cnn
 
 
@@ -78,7 +79,7 @@ def test_check_as_json(cnn: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_seed_fixes_the_inputs(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         assert assay(monkeypatch, "run", cnn, "--seed", seed, "-o", tmp_path / f"{name}.npz") == 0
-    a, b, c = (dict(np.load(tmp_path / f"{n}.npz")) for n in "abc")
+    a, b, c = (read_npz(tmp_path / f"{n}.npz") for n in "abc")
     assert all(a[n].tobytes() == b[n].tobytes() for n in a)
     assert any(a[n].tobytes() != c[n].tobytes() for n in a)
 
@@ -89,7 +90,7 @@ def test_wrong_expected_output_is_exit_1(
     assay(monkeypatch, "run", cnn, "-o", tmp_path / "out.npz")
     capsys.readouterr()
     assert assay(monkeypatch, "check", cnn, "--stop-after", "import", "--expected", tmp_path / "out.npz") == 0
-    wrong = {n: a + np.float32(0.01) for n, a in np.load(tmp_path / "out.npz").items()}
+    wrong = {n: a + np.float32(0.01) for n, a in read_npz(tmp_path / "out.npz").items()}
     np.savez(tmp_path / "wrong.npz", **wrong)
     assert assay(monkeypatch, "check", cnn, "--stop-after", "import", "--expected", tmp_path / "wrong.npz") == 1
     assert "expected     FAILS" in capsys.readouterr().out
@@ -260,7 +261,7 @@ def test_names_that_mean_something_to_others(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "names.onnx"
     onnx.save(made, path)
     assert assay(monkeypatch, "run", path, "-o", tmp_path / "o.npz") == 0
-    assert sorted(np.load(tmp_path / "o.npz")) == ["allow_pickle", "file"]
+    assert sorted(read_npz(tmp_path / "o.npz")) == ["allow_pickle", "file"]
     assert assay(monkeypatch, "build", path, "-o", tmp_path / "d") == 0
     assert assay(monkeypatch, "verify", tmp_path / "d") == 0
 

@@ -29,6 +29,7 @@ from assay.verify.api.check import build, verify
 from assay.verify.app import executable
 from assay.verify.app.certificate import MANIFEST
 from assay.verify.app.packed import HEAD, MAGIC, Packed, pack_folder
+from tests.inputs import read_npz
 from tests.verify.app.executable_mutants import Seed, campaign, resealed
 
 GROWING = """n = TypeVar("n")
@@ -330,7 +331,7 @@ def test_constants_that_are_bound_late(seeds: list[Seed], tmp_path: Path) -> Non
     source, out, late = seeds[0].path.with_suffix(".py"), tmp_path / "m.assay", tmp_path / "late.npz"
     assert build(source, out, vm=True, late_constants=late).holds
     module = executable.load(out)
-    given = dict(np.load(late))
+    given = read_npz(late)
     assert list(module.bytecode.late) == list(given) and not module.constants
     other = {n: a + a.dtype.type(1) for n, a in given.items()}
     for wrong, label in (({}, "vm.C8"), ({**given, "z": other}, "vm.C9")):

@@ -22,6 +22,7 @@ from assay.lower.memory.problem import Conflicts, IndexedProblem, check_rules
 from assay.semantics.deadline import Deadline, Late
 from assay.semantics.memory import BufferInfo, Pool, Problem
 from assay.verify.app.terminal import Screen
+from tests.inputs import read_npz
 from tests.verify.app.test_budgets import calling_twice, info, program
 from tests.verify.app.test_cli import assay
 
@@ -157,7 +158,7 @@ def test_strings_that_are_made(
         assert "operand input decides which strings there are" in said and "--inputs" in said
     np.savez(tmp_path / "x.npz", x=np.array([1.5, 2], np.float32))
     assert assay(monkeypatch, "run", path, "-o", out, "--inputs", tmp_path / "x.npz") == 0
-    assert np.load(out)["y"].tolist() == ["1.5", "2.0"]
+    assert read_npz(out)["y"].tolist() == ["1.5", "2.0"]
 
 
 @pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from assay.semantics.text.module_text import parse
+from tests.inputs import read_npz
 from tests.verify.app.test_cli import assay
 
 pytestmark = pytest.mark.row("R26")
@@ -31,7 +32,7 @@ def test_a_relay_text_runs(
     np.savez(inputs, x=np.float32([[1, 2]]), y=np.float32([[10, 20], [30, 40]]))
     assert assay(monkeypatch, "run", path, "--inputs", inputs, "-o", tmp_path / "out.npz") == 0
     assert "output_0: Tensor((2, 2), float32)" in capsys.readouterr().out
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["output_0"], np.float32([[11, 22], [31, 42]]))
+    np.testing.assert_array_equal(read_npz(tmp_path / "out.npz")["output_0"], np.float32([[11, 22], [31, 42]]))
 
 
 def test_sizes_and_functions_are_named(

@@ -22,6 +22,7 @@ from assay.semantics.types import TensorType
 from assay.verify.app.size_choice import MOST_ELEMENTS, SizeChoice
 from assay.verify.c import check_c
 from assay.verify.trials.sizes import Sizes
+from tests.inputs import read_npz
 from tests.verify.app.test_cli import assay
 from tests.verify.app.test_loops import write
 
@@ -92,7 +93,7 @@ def test_a_model_runs_at_the_first_sizes_that_fit(
     if not others and text != NONZERO:
         found = product.check(path, seed=3)
         assert found.holds
-        assert {n: a.tobytes() for n, a in np.load(out).items()} == {n: a.tobytes() for n, a in found.outputs.items()}
+        assert {n: a.tobytes() for n, a in read_npz(out).items()} == {n: a.tobytes() for n, a in found.outputs.items()}
 
 
 @pytest.mark.parametrize("interface", [Interface.UNPACKED, Interface.PACKED])
@@ -223,7 +224,7 @@ def test_a_run_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     found = json.loads(said(capsys)[0])
     assert (found["holds"], found["sizes"], found["chosen"]) == (True, {"n": 1, "m": 4}, ["m"])
     (y,) = found["outputs"]
-    assert (y["name"], y["dtype"], y["shape"], y["values"]) == ("y", "int64", [2, 4], np.load(out)["y"].tolist())
+    assert (y["name"], y["dtype"], y["shape"], y["values"]) == ("y", "int64", [2, 4], read_npz(out)["y"].tolist())
     assert found["inputs"][0]["name"] == "x" and found["output"] == str(out) and len(y["digest"]) == 64
     path = tmp_path / "odd.py"
     path.write_text("""@I.ir_module

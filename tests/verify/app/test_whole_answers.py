@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
+from tests.inputs import read_npz
 from tests.verify.app.test_cli import assay
 
 CALLS_ITSELF = """
@@ -100,7 +101,7 @@ def test_a_backend_is_judged_where_a_stage_cannot_take_the_program(
     assert ours[-1]["stage"] == "schedule" and all(line["holds"] for line in ours)
     assert refused["stage"] == "liveness" and refused["outcome"] == "refused" and "liveness.C" in refused["detail"]
     assert [x["outcome"] for x in (expected, backend)] == ["right", "right"]
-    wrong = {n: a + 1 for n, a in np.load(out).items()}
+    wrong = {n: a + 1 for n, a in read_npz(out).items()}
     np.savez(out, **wrong)
     code, said, _ = answer(monkeypatch, capsys, *with_inputs, "--expected", out)
     assert code == 1 and said["holds"] is False and said["lines"][-1]["outcome"] == "wrong"

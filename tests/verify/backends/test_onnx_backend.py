@@ -14,6 +14,7 @@ from onnx.backend.test.runner import Runner
 
 from assay.semantics.errors import Invalid
 from assay.verify.plugins import onnx_backend
+from tests.inputs import read_npz
 from tests.lower.frontends.onnx.onnx_own_cases import named
 from tests.models import model
 from tests.verify.app.test_cli import assay
@@ -143,7 +144,7 @@ def test_cases_of_onnx_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
             wanted: Files = {}
             for of, value in zip(case.model.graph.output, outputs, strict=True):
                 wanted |= in_file(of.name, value)
-            got = dict(np.load(tmp_path / "out.npz")) if code == 0 else {}
+            got = read_npz(tmp_path / "out.npz") if code == 0 else {}
             same = got.keys() == wanted.keys() and all(np.array_equal(got[n], wanted[n]) for n in wanted)
             said[case.name] = "" if code == 0 and same else f"exit code {code}: {got} instead of {wanted}"
     assert {n: s for n, s in said.items() if s} == {} and len(said) >= 17, said

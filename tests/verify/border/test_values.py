@@ -12,6 +12,7 @@ import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
+from tests.inputs import read_npz
 from tests.verify.app.test_cli import assay
 from tests.verify.app.test_whole_answers import saved
 
@@ -39,7 +40,7 @@ def test_tuples_through_every_command(
     files = {"x.0": a, "x.1.0": b, "x.1.1": np.array(True), "w": a}
     np.savez(given, **files)
     assert assay(monkeypatch, "run", program, "--inputs", given, "-o", out) == 0
-    found = dict(np.load(out))
+    found = read_npz(out)
     assert list(found) == ["output_0", "output_1.0", "output_1.1", "output_2.0", "output_2.1.0", "output_2.1.1"]
     assert found["output_1.0"].tolist() == [-2, -1] and found["output_0"].tolist() == [0, 0] and found["output_2.1.1"]
     capsys.readouterr()
@@ -103,11 +104,11 @@ def test_element_types_made_with_numpy_alone(
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
     np.savez(given, **{f"x:{name}": np.array(values, form)})
     assert assay(monkeypatch, "run", path, "--inputs", given, "-o", out) == 0
-    found = dict(np.load(out))
+    found = read_npz(out)
     assert found["y"].tolist() == right and list(found) == ["y", f"z:{name}"]
     np.savez(given, **{f"x:{name}": found[f"z:{name}"]})
     assert assay(monkeypatch, "run", path, "--inputs", given, "-o", out) == 0
-    assert np.load(out)["y"].tolist() == right
+    assert read_npz(out)["y"].tolist() == right
 
 
 def test_messages_say_how_an_element_type_travels(
@@ -187,7 +188,7 @@ def test_sequences_and_optional_values_through_every_command(
     assert assay(monkeypatch, "verify", tmp_path / "built", "--model", path) == 0
     if judge:
         assert assay(monkeypatch, "reduce", path, "--inputs", given, *judge, "-o", tmp_path / "reduced") == 0
-    found = dict(np.load(out))
+    found = read_npz(out)
     name = next(n for n, a in found.items() if a.size)
     np.savez(
         out, **({"p": np.float32([1, 2]), "y": found["y"]} if name == "p.none" else {**found, name: found[name] + 1})

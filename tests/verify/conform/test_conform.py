@@ -31,6 +31,7 @@ from assay.verify.conform.worker import GONE, CaseReport, CaseTask, results_of
 from assay.verify.exits import Exit
 from assay.verify.fuzz.targets import Result
 from assay.verify.fuzz.worker import ExampleReport, Failure, Task
+from tests.inputs import read_npz
 from tests.places import ROOT
 from tests.verify.app.test_cli import assay
 from tests.verify.conform import planted
@@ -443,7 +444,7 @@ def test_run_of_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert assay(monkeypatch, "run", file, "--case", "signs", "--output", tmp_path / "o.npz") == 0
     said = capsys.readouterr().out
     assert "output_0: Tensor((2,), float32)" in said and said.endswith("case signs: as expected\n")
-    assert np.load(tmp_path / "o.npz")["output_0"].tolist() == [1.0, 0.0]
+    assert read_npz(tmp_path / "o.npz")["output_0"].tolist() == [1.0, 0.0]
     assert assay(monkeypatch, "run", file, "--case", "other") == 1
     assert capsys.readouterr().out.endswith("the definition gives 3.0\ncase other: not as expected\n")
     assert assay(monkeypatch, "run", file, "--case", "third") == 2

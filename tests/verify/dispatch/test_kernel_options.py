@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from assay.verify.app.kernels.shown import pieces, table_lines
+from tests.inputs import read_npz
 from tests.shown.case import HEAD
 from tests.verify.app.test_cli import assay
 
@@ -129,7 +129,7 @@ def test_no_option_is_dropped(runs: Runs, args: tuple[str, ...], said: str) -> N
 def test_results_of_one_run_are_written(runs: Runs) -> None:
     out = runs.folder / "out.npz"
     runs(PADDED, "--kernels", "interpreted", "--stream", "n=3", "--repeat", 2, "--output", out)
-    assert np.load(out)["output_0"].shape == (3, 3)
+    assert read_npz(out)["output_0"].shape == (3, 3)
 
 
 def test_each_pattern_names_an_operator(runs: Runs) -> None:

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import assay
+from tests.inputs import read_npz
 from tests.verify.app.test_cli import assay as run_command
 
 
@@ -43,7 +44,7 @@ def test_what_is_sparse_is_dense_in_the_definition(tmp_path: Path, monkeypatch: 
     np.savez(tmp_path / "x.npz", x=X)
     out = tmp_path / "o.npz"
     assert run_command(monkeypatch, "run", tmp_path / "s.onnx", "--inputs", tmp_path / "x.npz", "-o", out) == 0
-    np.testing.assert_array_equal(np.load(out)["y"], X @ W + C)
+    np.testing.assert_array_equal(read_npz(out)["y"], X @ W + C)
 
 
 @pytest.mark.parametrize("places,outcome", [([0, 3, 4], "right"), ([0, 3, 5], "wrong")])

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from assay.lower.c import CSource
 from assay.semantics.module import Module
 from assay.verify.app import check as checking
+from tests.inputs import read_npz
 from tests.verify.whole.command_trials import FORMS, Trial, command, trial
 
 SAMPLE = range(1000, 1000 + len(FORMS))
@@ -87,7 +87,7 @@ def test_the_sizes_in_a_sequence_are_known_where_all_agree(tmp_path: Path) -> No
     onnx.save(model, tmp_path / "m.onnx")
     done = command(0, ("run", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.npz")))
     assert (done.code, done.err) == (0, "")
-    assert np.load(tmp_path / "out.npz")["y"].shape == (2, 4)
+    assert read_npz(tmp_path / "out.npz")["y"].shape == (2, 4)
 
 
 def test_a_wrong_pass_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

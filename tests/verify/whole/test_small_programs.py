@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.inputs import read_npz
 from tests.verify.app.test_cli import assay
 from tests.verify.whole import small_onnx_programs, small_text_programs
 from tests.verify.whole.command_trials import command
@@ -81,4 +82,4 @@ Identity(h) }, else_branch = e () => (float[2] b) <int64[1] s = {0}, int64[1] f 
     path = written(small_onnx_programs.SmallModel("", "0", text), tmp_path)
     np.savez(tmp_path / "in.npz", c=np.array(c), x=np.float32([1, 2, 3, 4]))
     assert assay(monkeypatch, "run", path, "--inputs", tmp_path / "in.npz", "-o", tmp_path / "out.npz") == 0
-    assert np.load(tmp_path / "out.npz")["y"].tolist() == right
+    assert read_npz(tmp_path / "out.npz")["y"].tolist() == right
