@@ -140,14 +140,14 @@ def _each_group(
     fused: Sequence[PrimFunc], target: Module, seed: int, progress: Progress, thorough: bool, keeps: bool
 ) -> Iterator[GroupFound]:
     """What is found of each, up to the first that fails; side by side where there are many, or each is read."""
-    shares = _shares(fused, target)
+    shares = [MOST] * len(fused) if thorough else _shares(fused, target)
 
     def found(number: int) -> GroupFound:
         kernel, tried = fused[number], KernelTrials()
         texts: dict[str, str] = {}
         with keeping(texts if keeps else None, f"fuse-{kernel.name}") as subject:
             note_proof(f"the kernel {kernel.name} is the calls of its group, one after another")
-            verdict = check_group(kernel, target, seed, MOST if thorough else shares[number], tried, thorough)
+            verdict = check_group(kernel, target, seed, shares[number], tried, thorough)
             subject.holds = verdict.how == "proved"
         return verdict, tried, texts
 

@@ -127,12 +127,14 @@ class HelperTrials:
 
     def run(self, library: ctypes.CDLL) -> str | None:
         """Which helper is wrong, and where; they are run once."""
-        for h in self.new if not self.done else ():
+        if self.done:
+            return None
+        for h in self.new:
             wrong = _try(h, library)
             if wrong:
                 return f"helper {self.source.name}_{h.name}: {wrong}"
             _passed.add(_digest(h))
-        for h in self.apart if not self.done else ():
+        for h in self.apart:
             if h.name in _APART and (wrong := _APART[h.name](library)):
                 return f"helper {self.source.name}_{h.name}: {wrong}"
         self.done = True
