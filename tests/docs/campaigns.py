@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from assay.verify.backends.catalogue import TOOLS, family_of
+from tests.docs.failing import line, of_campaigns, rows, table
 from tests.places import ROOT
 
 COUNTS = "specs/findings/campaigns.csv"
-FAILURES = "specs/findings/campaign_failures.csv"
 KINDS = ("right", "open", "undecided", "wrong", "died", "late", "unpredictable", "refused", "unsaid")
 Row = dict[str, str]
 
@@ -39,13 +37,13 @@ has no words for. This part is generated from `specs/findings/campaigns.csv`, wh
 
 def counted_examples(corpora: Iterable[Path]) -> list[Row]:
     """The examples that each backend was given, by what came of them."""
-    rows = []
+    found = []
     for path in (p for folder in corpora for p in sorted(folder.glob("campaign-*.json"))):
         state = json.loads(path.read_text("utf-8"))
         for name, kept in sorted(state["of"].items()):
             counts = {kind: str(kept["kinds"].get(kind, 0)) for kind in KINDS}
-            rows.append({"backend": name, "version": _version(name), "examples": str(state["examples"]), **counts})
-    return sorted(rows, key=lambda row: row["backend"])
+            found.append({"backend": name, "version": _version(name), "examples": str(state["examples"]), **counts})
+    return sorted(found, key=lambda row: row["backend"])
 
 
 def _version(name: str) -> str:
@@ -57,53 +55,25 @@ def _version(name: str) -> str:
 
 def campaign_lines(root: Path) -> Iterator[str]:
     """The part of the page."""
-    kept = list(_rows(root / FAILURES))
+    kept = of_campaigns(root)
     yield HEAD
-    yield _line(["backend", "version", "examples", *KINDS, "kept"])
+    yield line(["backend", "version", "examples", *KINDS, "kept"])
     yield "|---" * (len(KINDS) + 4) + "|"
-    for row in _rows(root / COUNTS):
-        failures = sum(int(f["failures"]) for f in kept if f["backend"] == row["backend"])
+    for row in rows(root / COUNTS):
+        failures = sum(f.cases for f in kept if f.backend == row["backend"])
         shown = [f"{int(row[k]):,}" for k in ("examples", *KINDS)]
-        yield _line([f"`{row['backend']}`", row["version"], *shown, f"{failures:,}"])
-    found = Counter(is_finding(f["comes_to"]) for f in kept for _ in range(int(f["failures"])))
+        yield line([f"`{row['backend']}`", row["version"], *shown, f"{failures:,}"])
     yield ""
-    yield f"Of {found.total():,} kept failures {found[True]:,} come to findings."
-    yield ""
-    yield _line(["backend", "verdict", "operators", "failures", "comes to"])
-    yield "|---" * 5 + "|"
-    for f in kept:
-        to = f["comes_to"]
-        said = f"[{to.partition('/')[2]}](findings/{to}.py)" if is_finding(to) else to
-        yield _line([f"`{f['backend']}`", f["verdict"], f["operators"], f["failures"], said])
-
-
-def is_finding(to: str) -> bool:
-    """Whether what a failure comes to is the name of a finding; else it is a reason, in words."""
-    return re.fullmatch(r"[a-z-]+-[0-9.]+/[0-9]{2}_\w+", to) is not None
-
-
-def lost_findings(root: Path) -> list[str]:
-    """The findings that failures are said to come to and that are not there."""
-    named = {row["comes_to"] for row in _rows(root / FAILURES) if is_finding(row["comes_to"])}
-    return sorted(to for to in named if not (root / "specs" / "findings" / f"{to}.py").is_file())
-
-
-def _rows(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    yield from table(kept, "kept failures", "failures")
 
 
 def main(arguments: Sequence[str]) -> int:
     """The command."""
-    rows = counted_examples(map(Path, arguments))
+    counted = counted_examples(map(Path, arguments))
     with (ROOT / COUNTS).open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, ("backend", "version", "examples", *KINDS), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(counted)
     print(f"written: {COUNTS}; `make docs` writes the page")
     return 0
 

@@ -12,11 +12,12 @@ import csv
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from assay.verify.conform.cases import FAILING, VERDICTS
-from tests.docs.campaigns import FAILURES, campaign_lines
+from assay.verify.conform.cases import VERDICTS
+from tests.docs.campaigns import campaign_lines
+from tests.docs.failing import OF_CAMPAIGNS, line, of_conformance, rows, table
 from tests.places import ROOT
 
 COUNTS = "specs/conformance"
@@ -29,10 +30,17 @@ HEAD = """# Scoreboard
 What came of the cases with known results for each backend: ONNX's own and ours
 ([verify, "Conformance"](verify.md#conformance)). *wrong*, *implausible*, *died* and *late* speak against a backend.
 *refused* is what it says that it does not take, and *not judged* is about us. A run that was not finished has fewer
-cases. What is wrong was not looked into case by case: what was, is under `specs/findings/`.
+cases.
 
 This page is generated from `specs/conformance/`, which `python -m tests.docs.scoreboard DIR` writes of what
 `assay conform --backend NAME --resume DIR` has kept.
+"""
+
+AGAINST = """## What speaks against them
+
+Each case is its operator's own, so the smallest there is or nearly. Each was looked into, and comes to a finding, which
+has its clause of the standard, or to a reason. This part is generated from `specs/findings/conformance_failures.csv`,
+which is kept by hand.
 """
 
 
@@ -60,53 +68,36 @@ def write_counts(root: Path, folders: Iterable[Path]) -> list[Path]:
     """Write the counts of what these directories hold, a file for each backend."""
     written = []
     (root / COUNTS).mkdir(exist_ok=True)
-    for name, rows in counted(folders).items():
+    for name, counts in counted(folders).items():
         path = root / COUNTS / f"{name.replace(':', '-')}.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows)
+            writer.writerows(counts)
         written.append(path)
     return written
 
 
+def boards_of(root: Path) -> dict[str, list[Row]]:
+    """The counts that there are, by the file's name."""
+    return {path.stem: rows(path) for path in sorted((root / COUNTS).glob("*.csv"))}
+
+
 def scoreboard_page(root: Path) -> str:
     """The page of the counts that there are."""
-    boards = {path.stem: list(_rows(path)) for path in sorted((root / COUNTS).glob("*.csv"))}
+    boards = boards_of(root)
     verdicts = [v for v in VERDICTS if v != "not judged"]
-    lines = [HEAD, _line(["backend", "version", "cases", *verdicts, "not judged"]), "|---" * (len(verdicts) + 4) + "|"]
-    for rows in boards.values():
+    lines = [HEAD, line(["backend", "version", "cases", *verdicts, "not judged"]), "|---" * (len(verdicts) + 4) + "|"]
+    for board in boards.values():
         counts: Counter[str] = Counter()
-        for row in rows:
+        for row in board:
             counts[row["verdict"]] += int(row["cases"])
         shown = [f"{counts[v]:,}" for v in (*verdicts, "not judged")]
-        lines.append(_line([f"`{rows[0]['backend']}`", rows[0]["version"], f"{counts.total():,}", *shown]))
-    lines += ["", "## What speaks against them", "", "Cases by operator."]
-    for rows in boards.values():
-        said = list(_against(rows))
-        lines += ["", f"**{rows[0]['backend']}**: {'; '.join(said) or 'nothing'}."]
-    if (root / FAILURES).is_file():
+        lines.append(line([f"`{board[0]['backend']}`", board[0]["version"], f"{counts.total():,}", *shown]))
+    lines += ["", AGAINST, *table(of_conformance(root), "cases", "cases")]
+    if (root / OF_CAMPAIGNS).is_file():
         lines += ["", *campaign_lines(root)]
     return "\n".join(lines) + "\n"
-
-
-def _against(rows: Sequence[Row]) -> Iterator[str]:
-    for verdict in FAILING:
-        found: Counter[str] = Counter()
-        for row in rows:
-            if row["verdict"] == verdict:
-                found[row["operator"]] += int(row["cases"])
-        if found:
-            yield f"{verdict}: " + ", ".join(f"{name} {count}" for name, count in sorted(found.items()))
-
-
-def _rows(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def main(arguments: Sequence[str]) -> int:

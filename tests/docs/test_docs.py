@@ -16,7 +16,7 @@ from assay.semantics.left_open.entries import BY_OPERATOR
 from assay.semantics.operator import Attrs
 from assay.semantics.ops import OPERATORS
 from assay.semantics.types import TensorType, Type
-from tests.docs import __main__ as command, campaigns, scoreboard, stale, write
+from tests.docs import __main__ as command, campaigns, failing, scoreboard, stale, write
 from tests.docs.labels import LABEL, Failure, failures, labels_page, unnamed
 from tests.docs.operator_pages import operator_page, operator_pages, page_path
 from tests.docs.operator_runs import dtypes_of, special_runs
@@ -258,7 +258,7 @@ def kept(folder: Path, version: str, *results: tuple[str, str, str]) -> Path:
     folder.mkdir()
     head = {"format": "assay-conform-1", "versions": {"onnx": "1.23", "mine": version, "other": "3"}}
     lines = [
-        {"case": case, "suite": "onnx", "operator": operator, "backend": "mine", "verdict": verdict}
+        {"case": case, "suite": "onnx", "operator": operator, "backend": "mine", "verdict": verdict, "detail": "inside"}
         for case, operator, verdict in results
     ]
     (folder / "conform.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (head, *lines)))
@@ -277,14 +277,26 @@ def test_the_scoreboard_counts_what_was_kept(tmp_path: Path) -> None:
     ]
     page = scoreboard.scoreboard_page(tmp_path)
     assert "| `mine` | 1.0 | 3 | 2 | 0 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |" in page
-    assert "**mine**: wrong: Neg 1." in page
+    assert failing.miscounted(tmp_path, scoreboard.boards_of(tmp_path)) == ["mine wrong Neg: 1 counted, 0 told of"]
+    (tmp_path / "specs" / "findings").mkdir()
+    head = "backend,verdict,operator,cases,comes_to\n"
+    (tmp_path / failing.OF_CONFORMANCE).write_text(head + "mine,wrong,Neg,c,mine-1.0/01_planted\nmine,wrong,Add,b,no\n")
+    assert failing.miscounted(tmp_path, scoreboard.boards_of(tmp_path)) == ["mine wrong Add: 0 counted, 1 told of"]
+    assert failing.lost_findings(tmp_path) == ["mine-1.0/01_planted"]
+    assert list(failing.not_told(tmp_path, [again])) == ["mine\tb\tAdd\tright\tinside"]
+    page = scoreboard.scoreboard_page(tmp_path)
+    assert "| `mine` | wrong | Neg | 1 | [01_planted](findings/mine-1.0/01_planted.py) |" in page
     with pytest.raises(ValueError, match=r"mine 2\.0 beside 1\.0"):
         scoreboard.write_counts(tmp_path, [first, kept(tmp_path / "c", "2.0")])
 
 
+def test_each_case_that_fails_comes_to_a_finding_or_a_reason() -> None:
+    assert failing.lost_findings(ROOT) == []
+    assert failing.miscounted(ROOT, scoreboard.boards_of(ROOT)) == []
+
+
 def test_each_failure_of_a_campaign_comes_to_a_finding_or_a_reason(tmp_path: Path) -> None:
     """Planted: a finding that is not there."""
-    assert campaigns.lost_findings(ROOT) == []
     corpus, folder = tmp_path / "corpus", tmp_path / "specs" / "findings"
     for made in (corpus, folder):
         made.mkdir(parents=True)
@@ -293,11 +305,11 @@ def test_each_failure_of_a_campaign_comes_to_a_finding_or_a_reason(tmp_path: Pat
     (row,) = campaigns.counted_examples([corpus])
     assert (row["examples"], row["right"], row["wrong"], row["died"]) == ("7", "5", "2", "0")
     (tmp_path / campaigns.COUNTS).write_text(",".join(row) + "\n" + ",".join(row.values()) + "\n")
-    (tmp_path / campaigns.FAILURES).write_text(
+    (tmp_path / failing.OF_CAMPAIGNS).write_text(
         "backend,verdict,operators,failures,comes_to\n"
         "numpy,wrong,Add,1,numpy-1.0/01_planted\nnumpy,wrong,Neg,2,the standard leaves it open\n"
     )
-    assert campaigns.lost_findings(tmp_path) == ["numpy-1.0/01_planted"]
+    assert failing.lost_findings(tmp_path) == ["numpy-1.0/01_planted"]
     lines = list(campaigns.campaign_lines(tmp_path))
     assert "Of 3 kept failures 1 come to findings." in lines
     assert "| `numpy` | wrong | Add | 1 | [01_planted](findings/numpy-1.0/01_planted.py) |" in lines
