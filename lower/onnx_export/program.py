@@ -17,7 +17,7 @@ from assay.lower.onnx_export import elementwise, movement, sums
 from assay.lower.onnx_export.dims import Sizes
 from assay.lower.onnx_export.items import Activation, Item, info_of, leaves_of, renamed_item
 from assay.lower.onnx_export.use import ExportedCall, Rule
-from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, GraphBlock, Value, Writer
+from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, DataBeside, GraphBlock, Value, Writer
 from assay.lower.tail_loops import TailLoop
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT64
@@ -55,7 +55,7 @@ class Export(ExportWalk[Value, Sizes]):
     MOST_DEPTH = 30
     """A protocol buffer is 100 messages deep at most; a branch takes three."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, beside: DataBeside | None = None) -> None:
         super().__init__(module)
         self.main = module.main
         given: Sequence[str] = self.main.attrs.get("outputs", ())
@@ -77,7 +77,7 @@ class Export(ExportWalk[Value, Sizes]):
                 " as many as there are, and each name one thing",
                 label="onnx_export.C5",
             )
-        self.writer = Writer(names)
+        self.writer = Writer(names, beside)
         self.wanted: dict[graph.Var, str] = {}
         self.named_by_let: set[str] = set()
         """What has the name of a let already, by which branches may use it."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from assay.lower.export_walk import ExportedValue
+from assay.lower.frontends.onnx.data_files import ALIGNMENT
 from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
+from assay.semantics.bits import raw
 from assay.semantics.dtypes import INT64, DType, dtype
 from assay.semantics.errors import Unsupported
 from assay.semantics.names import unused
@@ -25,6 +27,8 @@ OPSET = 26
 IR_VERSION = 13
 MOST_BYTES = 2**31 - 1
 """What a protocol buffer may be large."""
+LARGE = 1 << 16
+"""Bytes from which on a constant is written beside the model, where there is a file for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,27 @@ class Value(ExportedValue):
 
     name: str
     dtype: DType
+
+
+@dataclass(frozen=True)
+class DataBeside:
+    """The file for large constants beside a model, which the model calls `name`."""
+
+    file: BinaryIO
+    name: str
+
+    def tensor(self, array: Array, name: str) -> TensorProto:
+        """A tensor whose elements are in the file from now on."""
+        self.file.write(bytes(-self.file.tell() % ALIGNMENT))
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False) if array.dtype.kind in "iuf" else array
+        data = raw(little)
+        place = {"location": self.name, "offset": self.file.tell(), "length": len(data)}
+        self.file.write(data)
+        number = element_type_number(dtype(array.dtype))
+        tensor = TensorProto(name=name, dims=array.shape, data_type=number, data_location=TensorProto.EXTERNAL)
+        for key, value in place.items():
+            tensor.external_data.add(key=key, value=str(value))
+        return tensor
 
 
 @dataclass(eq=False)
@@ -47,7 +72,8 @@ class GraphBlock:
 class Writer:
     """What is written so far. Names are unique in the whole model: a branch sees all that is around it."""
 
-    def __init__(self, reserved: Sequence[str]) -> None:
+    def __init__(self, reserved: Sequence[str], beside: DataBeside | None = None) -> None:
+        self.beside = beside
         self.names = set(reserved)
         self.kept: set[str] = set()
         """Names that are kept for what the program calls so."""
@@ -117,16 +143,21 @@ class Writer:
         if key is not None and key in self._known:
             return self._known[key]
         value = Value(self.name(name or "c"), of)
+        self.initializers.append(self._tensor(array, value.name))
+        self._stored.add(value.name)
+        if key is not None:
+            self._known[key] = value
+        return value
+
+    def _tensor(self, array: Array, name: str) -> TensorProto:
+        if self.beside is not None and array.nbytes >= LARGE and dtype(array.dtype).bits >= 8:
+            return self.beside.tensor(array, name)
         self._bytes += array.nbytes
         if self._bytes > MOST_BYTES:
             raise Unsupported(
                 f"constants of more than {MOST_BYTES} bytes do not fit into one model", label="onnx_export.C6"
             )
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), value.name))
-        self._stored.add(value.name)
-        if key is not None:
-            self._known[key] = value
-        return value
+        return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
 
     def ints(self, numbers: Sequence[int]) -> Value:
         """A vector of int64."""

@@ -5,53 +5,83 @@ Exit codes: 0, what was written means the same; 1, it does not; 5, nothing could
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from rich.markup import escape
 
-from assay.lower.onnx_export import export_onnx
+from assay.lower.onnx_export import DataBeside, export_onnx
 from assay.lower.stablehlo_export import export_stablehlo
 from assay.semantics.errors import Invalid
+from assay.semantics.graph import Constant, Function
 from assay.semantics.module import Module
+from assay.semantics.walk import pre_order
 from assay.verify.api.programs import load
 from assay.verify.app.answers import answering, write_answer
 from assay.verify.app.terminal import Screen
+from assay.verify.border.files import replace_file, require_file_place
 from assay.verify.coming_back import came_back
 
+MOST_INSIDE = 1 << 30
+"""Bytes of constants that a model holds itself. A protocol buffer may have twice as many; what reads one wants room."""
 LANGUAGES = {".mlir": "StableHLO", ".onnx": "ONNX"}
 """What is written, by the ending of the file."""
 
 
 def export_file(source: Path, output: Path, dims: Mapping[str, int], seed: int, out: Screen, as_json: bool) -> int:
     """Write the program of a file as the ending of another one says, and say how what was written was shown to mean the
-    same; the exit code. Invalid: no language has that ending (export.C1), or there is no such directory (output.C1)."""
+    same; the exit code. Invalid: no language has that ending (export.C1), or nothing can be written (output.C1)."""
     if output.suffix not in LANGUAGES:
         raise Invalid(
             f"-o {output}: {' or '.join(f'FILE{s} ({n})' for s, n in LANGUAGES.items())} is wanted; assay run --save"
             " writes TVMScript",
             label="export.C1",
         )
-    if not Path(os.path.realpath(output)).parent.is_dir():
-        raise Invalid("cannot write: there is no such directory", where=str(output), label="output.C1")
+    require_file_place(output)
     module = load(source, dims=dims)
-    data = in_language(module, output.suffix)
-    output.write_bytes(data)
+    written = write_in_language(module, output)
     evidence = came_back(module, load(output), seed)
     answer = {
-        "model": str(source), "file": str(output), "language": LANGUAGES[output.suffix], "bytes": len(data),
+        "model": str(source), "file": str(output), "language": LANGUAGES[output.suffix], "bytes": written,
         "holds": evidence.holds, "how": evidence.how, "detail": evidence.detail,
     }  # fmt: skip
     if as_json:
         with answering(answer):
             write_answer(answer)
         return evidence.exit
-    out.print(escape(f"{output}: {LANGUAGES[output.suffix]}, {len(data)} bytes"))
+    out.print(escape(f"{output}: {LANGUAGES[output.suffix]}, {written} bytes"))
     out.print(escape(f"read again: {evidence.word}, {evidence.detail}"))
     return evidence.exit
 
 
-def in_language(module: Module, suffix: str) -> bytes:
-    """A module in the language of that ending, as the bytes of a file."""
-    return export_stablehlo(module).encode() if suffix == ".mlir" else export_onnx(module).SerializeToString()
+def write_in_language(module: Module, output: Path) -> int:
+    """Write a module in the language that the ending of a file says, whole or not at all; the bytes of what was
+    written. Large constants of a model that would hold a GiB are beside it, in FILE.data."""
+    if output.suffix == ".mlir":
+        data = export_stablehlo(module).encode()
+    elif constant_bytes(module) < MOST_INSIDE:
+        data = export_onnx(module).SerializeToString()
+    else:
+        return write_with_data_beside(module, output)
+    replace_file(output, lambda temporary: temporary.write_bytes(data))
+    return len(data)
+
+
+def write_with_data_beside(module: Module, output: Path) -> int:
+    """Write a module as an ONNX model, and its large constants in FILE.data; the bytes of both."""
+    made: list[bytes] = []
+    beside = output.with_name(f"{output.name}.data")
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            made.append(export_onnx(module, beside=DataBeside(file, beside.name)).SerializeToString())
+
+    replace_file(beside, write)
+    replace_file(output, lambda temporary: temporary.write_bytes(made[0]))
+    return len(made[0]) + beside.stat().st_size
+
+
+def constant_bytes(module: Module) -> int:
+    """The bytes of the constants of a module's functions."""
+    functions = (d for d in module.definitions.values() if isinstance(d, Function))
+    return sum(e.data.nbytes for f in functions for e in pre_order(f) if isinstance(e, Constant))

@@ -5,9 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 from assay.lower.stablehlo_export import RULES
+from assay.semantics.dtypes import DTYPES, FLOAT32
+from assay.semantics.graph import Var, call, constant, function, tuple_of
+from assay.semantics.module import Module
+from assay.semantics.text.module_text import write_module
+from assay.semantics.types import TensorType
+from assay.verify.api.programs import load
+from assay.verify.app import export_command
+from assay.verify.coming_back import came_back
 from tests.lower.frontends.stablehlo.test_stablehlo_programs import PROGRAMS
 from tests.verify.app.test_cli import assay
 
@@ -54,3 +65,35 @@ def test_open_sizes_are_asked_for(
 ) -> None:
     assert assay(monkeypatch, "export", PROGRAMS / "mlp_dynamic.mlir", "-o", tmp_path / "out.mlir") == 2
     assert "stablehlo_export." in capsys.readouterr().err
+
+
+def test_large_constants_lie_beside_a_model_of_onnx(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is small or packed stays inside. Planted: bytes that are changed behind the writing are seen."""
+    monkeypatch.setattr(export_command, "MOST_INSIDE", 1 << 18)
+    table = np.arange(1 << 15, dtype=np.float32)
+    x, doubles, wide = (
+        Var(TensorType((1 << 15,), FLOAT32), "x"),
+        table.astype(np.float64),
+        table.astype(DTYPES["bfloat16"].numpy),
+    )
+    small, packed = np.float32([2]), np.zeros(1 << 17, DTYPES["int4"].numpy)
+    sums = call("add", call("multiply", x, constant(small)), constant(table))
+    parts = [sums, constant(doubles), constant(wide), constant(packed)]
+    program, out = tmp_path / "program.py", tmp_path / "out.onnx"
+    write_module(Module({"main": function([x], tuple_of(*parts))}), program)
+    assert assay(monkeypatch, "export", program, "-o", out) == 0
+    assert "read again: proved, the same for every input" in capsys.readouterr().out.replace("\n", " ")
+    model, data = onnx.load(out, load_external_data=False), tmp_path / "out.onnx.data"
+    outside = [t for t in model.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
+    assert [t.data_type for t in outside] == [
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.DOUBLE,
+        onnx.TensorProto.BFLOAT16,
+    ]
+    given = np.ones(1 << 15, np.float32)
+    assert (ReferenceEvaluator(onnx.load(out)).run(None, {"x": given})[0] == given * 2 + table).all()
+    before = data.read_bytes()
+    data.write_bytes(before[:-1] + b"\x01")
+    assert not came_back(load(program), load(out)).holds
