@@ -26,6 +26,7 @@ from assay.semantics.module import Module
 from assay.verify import children
 from assay.verify.app.text_run import TORCH_EXPORT, export_bytes, is_text, load_either, load_text
 from assay.verify.border.inputs import all_dims, load_npz as load_arrays, sized
+from assay.verify.border.map_inputs import with_rows
 from assay.verify.border.onnx_containers import with_tensors_only
 from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.border.onnx_words import with_numbers_only
@@ -70,7 +71,8 @@ def load(path: str | Path | Exported, *, dims: Mapping[str, int] | None = None, 
     path = Path(path)
     if is_text(path):
         return sized(load_text(path, name), dims or {})
-    return import_onnx(load_model(path), evaluate=evaluate, dims=dims or {}, source=path.name)
+    model, _ = with_rows(load_model(path), {})
+    return import_onnx(model, evaluate=evaluate, dims=dims or {}, source=path.name)
 
 
 def opened(program: Program) -> tuple[onnx.ModelProto | Module, str]:

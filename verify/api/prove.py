@@ -19,6 +19,7 @@ from assay.semantics.types import symbols
 from assay.verify.api.programs import Program, opened
 from assay.verify.app.stages import lowering_passes
 from assay.verify.border.inputs import bounds_left, require_named, sized
+from assay.verify.border.map_inputs import with_rows
 from assay.verify.evidence import plural
 from assay.verify.symbolic import Bounds, ProofReport, prove_accesses
 from assay.verify.symbolic.callers import callers
@@ -90,7 +91,7 @@ def prove(
     if isinstance(module, Module):
         module = with_flat_main(settle_sizes(sized(module, dims)))
     else:
-        module = import_onnx(module, evaluate=evaluate, dims=dims, source=source)
+        module = import_onnx(with_rows(module, {})[0], evaluate=evaluate, dims=dims, source=source)
     there = dict.fromkeys(s.name for p in module.main.params for s in symbols(p.type))
     require_named([*there, *dims], bounds, "main")
     module = run_passes(module, lowering_passes(), stop_after="legalize")

@@ -12,6 +12,7 @@ from assay.verify.app.onnx_run import ModelRun
 from assay.verify.app.program_run import ProgramRun
 from assay.verify.app.text_run import run_text
 from assay.verify.border.inputs import NamedBounds as Bounds, all_dims
+from assay.verify.border.map_inputs import with_rows
 from assay.verify.border.onnx_defaults import with_given_defaults
 
 
@@ -57,6 +58,6 @@ def ran(
         return run_text(model, function, given, seed, dims, externs, bounds)
     if function is not None or externs:
         raise Invalid("a function and externs are for a module, and this is an ONNX model", label="cli.C3")
-    found = with_given_defaults(model, given, dims)
+    found = with_given_defaults(*with_rows(model, given), dims)
     sizes = all_dims(found.model, found.inputs, dims)
     return ModelRun(found.model, found.inputs, sizes, source).run(seed, bounds)

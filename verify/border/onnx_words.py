@@ -1,8 +1,9 @@
 """An ONNX model with numbers at its border in place of strings and maps (specs/verify.md, "Inputs").
 
 What is lowered has no strings, and no file holds a map. So an input of strings takes their numbers in a table, from
-which a CategoryMapper makes the strings inside; an output of strings gives such numbers; and one that is a map for each
-row, made by ZipMap, gives the matrix whose columns the map names. Inside of the model nothing changes.
+which a CategoryMapper makes the strings inside; an output of strings gives such numbers; one that is a map for each
+row, made by ZipMap, gives the matrix whose columns the map names; and an input that is a map takes a vector
+(`assay.verify.border.map_inputs`). Inside of the model nothing changes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from assay.lower.frontends.onnx.model import COLUMNS, STRINGS
 from assay.lower.frontends.onnx.outside import without
 from assay.lower.frontends.onnx.string_table import text_names, texts_of
 from assay.verify.app.onnx_run import require_strings
+from assay.verify.border.map_inputs import with_rows
 
 Array = np.ndarray[Any, Any]
 OTHER = "_any other string_"
@@ -42,6 +44,7 @@ def with_numbers_only(model: ModelProto, given: Mapping[str, Any], known: Sequen
     """The model itself where neither strings nor maps go in and out. `known` is a table that is to be kept; else it has
     the model's own strings, in their order there, and those that are given. Invalid (values.C4): what is given for an
     input of strings is none."""
+    model, given = with_rows(model, given)
     stored = {t.name for t in model.graph.initializer}
     inside = [n for n in text_names(model.graph.input) if n not in stored]
     outside, maps = text_names(model.graph.output), _maps(model)
