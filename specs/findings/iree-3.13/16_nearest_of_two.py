@@ -1,0 +1,42 @@
+"""GridSample takes the upper one of two that are as near.
+
+GridSample: 'The "nearest" mode rounds to the nearest even index when the sampling point falls halfway between two
+indices', here between 0 and 1.
+"""
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 20]>
+g (float[1,1,1,2] x, float[1,1,1,2] grid) => (float[1,1,1,1] y) {
+    y = GridSample <mode = "nearest"> (x, grid)
+}
+"""
+INPUTS = {"x": np.array([[[[1, 2]]]], np.float32), "grid": np.zeros((1, 1, 1, 2), np.float32)}
+RIGHT = np.array([[[[1]]]], np.float32)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import iree.compiler
+    import iree.runtime
+    from iree.compiler.extras import onnx_importer
+
+    with iree.compiler.ir.Context() as context:
+        info = onnx_importer.ModelInfo(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(MODEL)))
+        module = info.create_module(context=context).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        text = module.get_asm()
+    program = iree.compiler.compile_str(
+        text, target_backends=["llvm-cpu"], extra_args=["--iree-llvmcpu-target-cpu=host"]
+    )
+    machine = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+    machine.add_vm_module(iree.runtime.VmModule.copy_buffer(machine.instance, program))
+    return np.array(machine.modules.module["g"](*INPUTS.values()))
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

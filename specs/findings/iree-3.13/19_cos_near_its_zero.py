@@ -1,0 +1,42 @@
+"""Cos of 7.9 has six digits.
+
+Cos: 'Calculates the cosine of the given input tensor, element-wise'. What is given is as far off as a rounded quarter
+turn.
+"""
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1] x) => (float[1] y) {
+    y = Cos(x)
+}
+"""
+INPUTS = {"x": np.array([7.9], np.float32)}
+RIGHT = np.array([-0.04600222], np.float32)
+WITHIN = 2e-8
+"""Five units in the last place."""
+
+
+def given():
+    import iree.compiler
+    import iree.runtime
+    from iree.compiler.extras import onnx_importer
+
+    with iree.compiler.ir.Context() as context:
+        info = onnx_importer.ModelInfo(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(MODEL)))
+        module = info.create_module(context=context).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        text = module.get_asm()
+    program = iree.compiler.compile_str(
+        text, target_backends=["llvm-cpu"], extra_args=["--iree-llvmcpu-target-cpu=host"]
+    )
+    machine = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+    machine.add_vm_module(iree.runtime.VmModule.copy_buffer(machine.instance, program))
+    return np.array(machine.modules.module["g"](*INPUTS.values()))
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())
