@@ -1,0 +1,42 @@
+"""SplitToSequence by sizes makes one part.
+
+SplitToSequence: 'Split a tensor into a sequence of tensors, along the specified 'axis'', here into two.
+"""
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x, int64[2] sizes) => (int64 y) {
+    parts = SplitToSequence(x, sizes)
+    y = SequenceLength(parts)
+}
+"""
+INPUTS = {"x": np.zeros(2, np.float32), "sizes": np.array([1, 1], np.int64)}
+RIGHT = np.array(2, np.int64)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import iree.compiler
+    import iree.runtime
+    from iree.compiler.extras import onnx_importer
+
+    with iree.compiler.ir.Context() as context:
+        info = onnx_importer.ModelInfo(onnx.shape_inference.infer_shapes(onnx.parser.parse_model(MODEL)))
+        module = info.create_module(context=context).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        text = module.get_asm()
+    program = iree.compiler.compile_str(
+        text, target_backends=["llvm-cpu"], extra_args=["--iree-llvmcpu-target-cpu=host"]
+    )
+    machine = iree.runtime.SystemContext(config=iree.runtime.Config("local-sync"))
+    machine.add_vm_module(iree.runtime.VmModule.copy_buffer(machine.instance, program))
+    return np.array(machine.modules.module["g"](*INPUTS.values()))
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())
