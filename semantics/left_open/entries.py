@@ -149,10 +149,18 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "resize.length", ("Resize",),
-        "scales are given, the mode is linear with align_corners, and scale * length is no whole number",
+        "scales are given, the mode is linear or cubic with align_corners, and scale * length is no whole number",
         "the resized length is the whole number of elements",
         (Quote("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),), nodes.whole_length,
         ("Resize",),
+    ),
+    Entry(
+        "loss.mean", ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"),
+        "the mean is asked for, there are no weights, and a label is ignored",
+        "the mean of all losses, those that are ignored being 0",
+        (Quote("ONNX NegativeLogLikelihoodLoss", 'mean(loss), if "weight" is not provided'),
+         Quote("ONNX SoftmaxCrossEntropyLoss", "the sum of the output will be divided by the number of elements")),
+        nodes.mean_of_losses, ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"),
     ),
     Entry(
         "unpool.indices", ("MaxUnpool",), "output_shape is given, and is not what the attributes make",
