@@ -1,7 +1,7 @@
 """GridSample by cubic curves is linear.
 
 GridSample: 'Three interpolation modes: linear (default), nearest and cubic'. Half way between 0, 0, 8 and 0 the curve
-with the coefficient -0.75 has 0.59375 of the 8.
+with the coefficient -0.75 has 0.59375 of the 8. Its converter says that it does not support cubic, and goes on.
 """
 
 import tempfile

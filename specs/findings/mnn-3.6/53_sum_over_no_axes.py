@@ -1,8 +1,7 @@
 """ReduceSum with empty axes has the shape of its operand.
 
-ReduceSum: 'When axes is empty (either not provided or explicitly empty), behavior depends on noop_with_empty_axes'. By
-default it reduces over all axes. ReduceMean does the same; with noop_with_empty_axes = 1 the sum stands in the first
-place too.
+ReduceSum: 'Defines behavior when axes is not provided or is empty'. By default it reduces over all axes. ReduceMean
+does the same; with noop_with_empty_axes = 1 the sum stands in the first place too.
 """
 
 import tempfile
@@ -12,11 +11,12 @@ import onnx.parser
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
-g (float[2] x, int64[0] a) => (float[1] y) {
+g (float[2] x) => (float[1] y) {
+    a = Constant <value = int64[0] {}> ()
     y = ReduceSum <keepdims = 1> (x, a)
 }
 """
-INPUTS = {"x": np.array([1, 2], np.float32), "a": np.zeros(0, np.int64)}
+INPUTS = {"x": np.array([1, 2], np.float32)}
 RIGHT = np.array([3], np.float32)
 WITHIN = 0.0
 """It is exact."""

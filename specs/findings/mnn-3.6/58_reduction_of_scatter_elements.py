@@ -1,6 +1,6 @@
 """ScatterElements with axis takes no notice of reduction.
 
-ScatterElements: 'add:  reduction using the addition operation'. Without the attribute axis it is right.
+ScatterElements: 'reduction using the addition operation'. Without the attribute axis it is right.
 """
 
 import tempfile

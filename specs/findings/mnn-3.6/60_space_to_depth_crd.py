@@ -1,6 +1,6 @@
 """SpaceToDepth takes no notice of the mode CRD.
 
-SpaceToDepth: 'Use CRD for column-row-depth order re-arrangement'.
+SpaceToDepth: 'Use CRD for column-row-depth order'.
 """
 
 import tempfile

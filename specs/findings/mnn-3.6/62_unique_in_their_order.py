@@ -1,7 +1,7 @@
 """Unique sorts where it is not to.
 
 Unique: 'Outputs are either sorted in ascending order or optionally in the order of the first occurrence of the values
-in the input'.
+in the input'. Its converter says that it does not support sorted = 0, and goes on.
 """
 
 import tempfile

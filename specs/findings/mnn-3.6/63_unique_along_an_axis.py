@@ -1,7 +1,7 @@
 """Unique takes no notice of axis.
 
-Unique: 'When an optional attribute axis is provided, unique subtensors sliced along the axis are returned'. There is
-one.
+Unique: 'This operator returns the unique values or sliced unique subtensors of the input tensor'. Its converter says
+that it does not support axis, and goes on.
 """
 
 import tempfile

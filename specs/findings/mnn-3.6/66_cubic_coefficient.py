@@ -1,6 +1,7 @@
 """Resize takes no notice of cubic_coeff_a.
 
-Resize: 'The coefficient a used in cubic interpolation'. What is given is the curve with the default, -0.75.
+Resize: 'Two common choice are -0.5 (in some cases of TensorFlow) and -0.75 (in PyTorch)'. What is given is the curve
+with the default, -0.75.
 """
 
 import tempfile

@@ -1,7 +1,7 @@
 """Resize by tf_crop_and_resize takes no notice of the region.
 
 Resize: 'It only takes effect when coordinate_transformation_mode is "tf_crop_and_resize"'. The region is the first
-half.
+half. Its converter says that it does not support it, and goes on.
 """
 
 import tempfile

@@ -1,7 +1,8 @@
 """Resize takes no notice of the nearest_mode ceil.
 
 Resize: 'Four modes: "round_prefer_floor" (default, as known as round half down), "round_prefer_ceil" (as known as
-round half up), "floor", "ceil"'. round_prefer_ceil is not heard of either.
+round half up), "floor", "ceil"'. Its converter says that it takes round_prefer_floor instead, for round_prefer_ceil
+too.
 """
 
 import tempfile

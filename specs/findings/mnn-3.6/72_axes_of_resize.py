@@ -1,7 +1,6 @@
 """Resize by scales takes no notice of axes.
 
-Resize: 'If provided, it specifies a subset of axes that roi, scales and sizes refer to'. Of sizes the order of the
-axes is not heard of.
+Resize: 'If provided, it specifies a subset of axes'. Of sizes the order of the axes is not heard of.
 """
 
 import tempfile

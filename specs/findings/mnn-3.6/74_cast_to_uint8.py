@@ -1,7 +1,7 @@
-"""Cast to uint8 ends the process with SIGSEGV.
+"""Cast of an input to uint8 ends the process with SIGSEGV.
 
-Cast: 'Output tensor with the same shape as input with type specified by the to argument'. Nothing lets an operator end
-the program that runs the model.
+Cast: 'Output tensor with the same shape as input with type specified by'. Its converter dies; behind another operator
+Cast is right. Nothing lets an operator end the program that runs the model.
 """
 
 import subprocess

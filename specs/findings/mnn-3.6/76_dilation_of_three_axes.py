@@ -12,7 +12,8 @@ MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
 g (float[1,1,3,1,1] x) => (float[1,1,1,1,1] y) {
     w = Constant <value = float[1,1,2,1,1] {1, 1}> ()
-    y = Conv <kernel_shape = [2, 1, 1], dilations = [2, 1, 1], group = 1, pads = [0, 0, 0, 0, 0, 0], strides = [1, 1, 1]> (x, w)
+    y = Conv <kernel_shape = [2, 1, 1], dilations = [2, 1, 1], group = 1, pads = [0, 0, 0, 0, 0, 0],
+        strides = [1, 1, 1]> (x, w)
 }
 """
 INPUTS = {"x": np.array([1, 2, 4], np.float32).reshape(1, 1, 3, 1, 1)}
