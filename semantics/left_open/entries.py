@@ -149,10 +149,17 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "resize.length", ("Resize",),
-        "scales are given, the mode is linear or cubic with align_corners, and scale * length is no whole number",
+        "scales are given, the mode is linear with align_corners, and scale * length is no whole number",
         "the resized length is the whole number of elements",
         (Quote("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),), nodes.whole_length,
         ("Resize",),
+    ),
+    Entry(
+        "unpool.indices", ("MaxUnpool",), "output_shape is given, and is not what the attributes make",
+        "the indices count in that shape",
+        (Quote("ONNX MaxUnpool",
+         "The indices are linear, i.e. computed considering the tensor as flattened 1-D tensor"),),
+        nodes.unpooled_shape, ("MaxUnpool",),
     ),
     Entry(
         "loss.mean", ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"),
@@ -161,13 +168,6 @@ ENTRIES: tuple[Entry, ...] = (
         (Quote("ONNX NegativeLogLikelihoodLoss", 'mean(loss), if "weight" is not provided'),
          Quote("ONNX SoftmaxCrossEntropyLoss", "the sum of the output will be divided by the number of elements")),
         nodes.mean_of_losses, ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"),
-    ),
-    Entry(
-        "unpool.indices", ("MaxUnpool",), "output_shape is given, and is not what the attributes make",
-        "the indices count in that shape",
-        (Quote("ONNX MaxUnpool",
-         "The indices are linear, i.e. computed considering the tensor as flattened 1-D tensor"),),
-        nodes.unpooled_shape, ("MaxUnpool",),
     ),
     Entry(
         "quantize.zeros", ("DynamicQuantizeLinear",), "all elements are 0: the formula of the zero point is 0 / 0",

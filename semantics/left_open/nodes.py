@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,51 +11,39 @@ from assay.semantics.left_open import Array, Opening, OperatorUse
 
 
 def whole_length(u: OperatorUse) -> Iterator[Opening]:
-    """Resize by scales with align_corners, linear or cubic: the resized length may be the whole number of elements that
-    there are, or the product of scale and length. Ours is the product."""
+    """Resize by scales, linear with align_corners: the resized length may be the whole number of elements that there
+    are, or the product of scale and length. Ours is the product."""
     x, scales, (y,) = u.operands[0], u.operands[-1], u.results
-    mode = _word(u, "mode")
+    text = {k: v.decode() if isinstance(v, bytes) else v for k, v in u.attrs.items()}
     by_scales = len(u.operands) > 1 and dtype(scales.dtype).is_float and scales.size == x.ndim
-    if mode not in ("linear", "cubic") or _word(u, "coordinate_transformation_mode") != "align_corners":
-        return
-    if not by_scales or u.attrs.get("antialias"):
+    if text.get("mode") != "linear" or text.get("coordinate_transformation_mode") != "align_corners" or not by_scales:
         return
     made = x.astype(np.float64)
     for axis, size in enumerate(y.shape):
-        if size != x.shape[axis]:
-            made = _between_corners(made, axis, size, u.attrs, cubic=mode == "cubic")
+        length = x.shape[axis]
+        if size == length:
+            continue
+        at = np.arange(size) * ((length - 1) / max(size - 1, 1))
+        low = np.clip(np.floor(at).astype(np.int64), 0, max(length - 2, 0))
+        part = (at - low).reshape((-1, *(1,) * (x.ndim - 1 - axis)))
+        made = np.take(made, low, axis) * (1 - part) + np.take(made, np.minimum(low + 1, length - 1), axis) * part
     # coordinates may be rounded to the dtype, and each of the axes adds the roundings of its weights
-    steps = 16 if mode == "linear" else 64
-    off = steps * x.ndim * dtype(x.dtype).unit_roundoff * float(np.max(np.abs(x), initial=0.0))
-    off *= max(x.shape, default=1)
+    off = 16 * x.ndim * dtype(x.dtype).unit_roundoff * float(np.max(np.abs(x), initial=0.0)) * max(x.shape, default=1)
     yield Opening(np.isfinite(made), made - off, made + off)
 
 
-def _between_corners(x: Array, axis: int, size: int, attrs: Mapping[str, Any], *, cubic: bool) -> Array:
-    """Numbers resized along an axis, the first and the last of which stay where they are."""
-    length = x.shape[axis]
-    at = np.arange(size) * ((length - 1) / max(size - 1, 1))
-    low = np.floor(at).astype(np.int64)
-    places = low[:, np.newaxis] + (np.arange(-1, 3) if cubic else np.arange(2))
-    far = np.abs(at[:, np.newaxis] - places)
-    weights = _keys(far, float(attrs.get("cubic_coeff_a", -0.75))) if cubic else 1 - far
-    if attrs.get("exclude_outside"):
-        weights = np.where((places >= 0) & (places < length), weights, 0.0)
-        weights = weights / weights.sum(1, keepdims=True)
-    taken = np.take(x, np.clip(places, 0, length - 1), axis)
-    made: Array = (taken * weights.reshape(*weights.shape, *(1,) * (x.ndim - 1 - axis))).sum(axis + 1)
-    return made
-
-
-def _keys(far: Array, a: float) -> Array:
-    """Keys' curve with the coefficient `a`, of distances up to 2."""
-    near = ((a + 2) * far - (a + 3)) * far * far + 1
-    return np.where(far <= 1, near, ((a * far - 5 * a) * far + 8 * a) * far - 4 * a)
-
-
-def _word(u: OperatorUse, name: str, default: str = "") -> str:
-    value = u.attrs.get(name, default)
-    return value.decode() if isinstance(value, bytes) else str(value)
+def unpooled_shape(u: OperatorUse) -> Iterator[Opening]:
+    """MaxUnpool with output_shape: the indices may count in that shape, or, as ours do, in the shape without it."""
+    if len(u.operands) < 3:
+        return
+    x, indices, _ = u.operands
+    (y,) = u.results
+    if indices.min(initial=0) < 0 or indices.max(initial=0) >= y.size:
+        return
+    made = np.zeros(y.size, y.dtype)
+    made[indices.reshape(-1)] = x.reshape(-1)
+    other = made.reshape(y.shape)
+    yield Opening(other != y, other, other)
 
 
 def mean_of_losses(u: OperatorUse) -> Iterator[Opening]:
@@ -90,15 +77,6 @@ def _log_of_sum(x: Array) -> Array:
     return made
 
 
-def unpooled_shape(u: OperatorUse) -> Iterator[Opening]:
-    """MaxUnpool with output_shape: the indices may count in that shape, or, as ours do, in the shape without it."""
-    if len(u.operands) < 3:
-        return
-    x, indices, _ = u.operands
-    (y,) = u.results
-    if indices.min(initial=0) < 0 or indices.max(initial=0) >= y.size:
-        return
-    made = np.zeros(y.size, y.dtype)
-    made[indices.reshape(-1)] = x.reshape(-1)
-    other = made.reshape(y.shape)
-    yield Opening(other != y, other, other)
+def _word(u: OperatorUse, name: str, default: str = "") -> str:
+    value = u.attrs.get(name, default)
+    return value.decode() if isinstance(value, bytes) else str(value)
