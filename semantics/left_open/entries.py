@@ -162,6 +162,14 @@ ENTRIES: tuple[Entry, ...] = (
         nodes.unpooled_shape, ("MaxUnpool",),
     ),
     Entry(
+        "loss.mean", ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"),
+        "the mean is asked for, there are no weights, and a label is ignored",
+        "the mean of all losses, those that are ignored being 0",
+        (Quote("ONNX NegativeLogLikelihoodLoss", 'mean(loss), if "weight" is not provided'),
+         Quote("ONNX SoftmaxCrossEntropyLoss", "the sum of the output will be divided by the number of elements")),
+        nodes.mean_of_losses, ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"),
+    ),
+    Entry(
         "quantize.zeros", ("DynamicQuantizeLinear",), "all elements are 0: the formula of the zero point is 0 / 0",
         "any scale that is not negative, any zero point, and numbers that are the zero point",
         (Quote("ONNX DynamicQuantizeLinear", "intermediate_zero_point = qmin - min(x)/y_scale"),), when.scale_of_zeros,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from assay.semantics.dtypes import dtype
-from assay.semantics.left_open import Opening, OperatorUse
+from assay.semantics.left_open import Array, Opening, OperatorUse
 
 
 def whole_length(u: OperatorUse) -> Iterator[Opening]:
@@ -44,3 +44,39 @@ def unpooled_shape(u: OperatorUse) -> Iterator[Opening]:
     made[indices.reshape(-1)] = x.reshape(-1)
     other = made.reshape(y.shape)
     yield Opening(other != y, other, other)
+
+
+def mean_of_losses(u: OperatorUse) -> Iterator[Opening]:
+    """The mean of losses without weights, some of which are ignored: these may count as zeros, or, as with ours, not at
+    all."""
+    ignored = u.attrs.get("ignore_index")
+    if len(u.operands) != 2 or ignored is None or _word(u, "reduction", "mean") != "mean":
+        return
+    labels = u.operands[1]
+    kept = labels != ignored
+    if kept.all():
+        return
+    low, high = u.ends(0)
+    off = 0.0
+    if u.operator == "SoftmaxCrossEntropyLoss":
+        with np.errstate(all="ignore"):
+            low, high = low - _log_of_sum(high), high - _log_of_sum(low)
+        off = 8 * float(np.max(np.abs(u.operands[0]), initial=1.0))
+    classes = np.clip(labels, 0, low.shape[1] - 1)[:, np.newaxis]
+    least, most = (np.where(kept, -np.take_along_axis(x, classes, 1)[:, 0], 0.0) for x in (high, low))
+    off += (labels.size + 16) * float(np.maximum(np.abs(least), np.abs(most)).mean())
+    off *= dtype(u.results[0].dtype).unit_roundoff
+    shape = u.results[0].shape
+    yield Opening(np.ones(shape, bool), np.full(shape, least.mean() - off), np.full(shape, most.mean() + off))
+
+
+def _log_of_sum(x: Array) -> Array:
+    """The logarithm of the sum of exponentials along axis 1, which stays."""
+    most = x.max(1, keepdims=True)
+    made: Array = most + np.log(np.exp(x - most).sum(1, keepdims=True))
+    return made
+
+
+def _word(u: OperatorUse, name: str, default: str = "") -> str:
+    value = u.attrs.get(name, default)
+    return value.decode() if isinstance(value, bytes) else str(value)

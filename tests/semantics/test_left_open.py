@@ -229,3 +229,18 @@ def test_an_entry_names_operators_and_quotes_its_standard(entry: Any) -> None:
 
 def plain(text: str) -> str:
     return re.sub(r"[\s`*\\]+", " ", text).casefold()
+
+
+def test_the_mean_of_losses_some_of_which_are_ignored() -> None:
+    x, labels = f(-1, -2, -3, -5).reshape(2, 2), np.array([0, 1])
+    found = opened("NegativeLogLikelihoodLoss", x, labels, results=F(5), ignore_index=0)
+    assert admitted(found, F(2.5)) is True and admitted(found, F(2.4)) is False
+    assert not opened("NegativeLogLikelihoodLoss", x, labels, results=F(5), ignore_index=2)
+    assert not opened("NegativeLogLikelihoodLoss", x, labels, results=F(5))
+    assert not opened("NegativeLogLikelihoodLoss", x, labels, f(1, 1), results=F(5), ignore_index=0)
+    assert not opened("NegativeLogLikelihoodLoss", x, labels, results=F(5), ignore_index=0, reduction=b"sum")
+    scores = f(7, 7, 3, 3).reshape(2, 2)
+    found = opened("SoftmaxCrossEntropyLoss", scores, labels, results=(F(np.log(2)), scores), ignore_index=0)
+    assert admitted(found, F(np.log(2) / 2)) is True and admitted(found, F(0.3466)) is False
+    every = opened("NegativeLogLikelihoodLoss", x, labels * 0, results=F(NAN), ignore_index=0)
+    assert admitted(every, F(0)) is True and admitted(every, F(1)) is False

@@ -1,7 +1,7 @@
 """Exp of NaN is near 0, and Exp of 100 is finite.
 
 Exp: 'Calculates the exponential of the given input tensor, element-wise'; that of no number is no number, and that of
-100 is no float. Tanh and Sigmoid of NaN are 1.
+100 is no float. Tanh and Sigmoid of NaN are 1. Exp of -inf is near 0 too, and with it Softmax.
 """
 
 import tempfile

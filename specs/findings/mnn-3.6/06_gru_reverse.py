@@ -1,7 +1,7 @@
-"""GRU reversed keeps nothing from step to step.
+"""GRU reversed goes forward.
 
 GRU: 'Specify if the RNN is forward, reverse, or bidirectional'. Reversed, the second step is made first, and the
-first keeps half of its state. What is given for the first step is the step alone.
+first keeps half of its state. What is given is the same as without the attribute. LSTM and RNN do the same.
 """
 
 import tempfile

@@ -2,6 +2,7 @@
 
 Mod: 'Whether the operator should use floor (0) or truncation (1) to calculate the quotient'. With fmod = 1 the result
 has the sign of the dividend; what is given is what fmod = 0 is.
+With fmod = 0, of floats since version 28, it truncates.
 """
 
 import tempfile

@@ -1,6 +1,6 @@
 """AveragePool without strides ends the process with SIGFPE.
 
-AveragePool: 'If not present, the stride defaults to 1 along each spatial axis'. MaxPool does the same.
+AveragePool: 'If not present, the stride defaults to 1 along each spatial axis'. MaxPool and LpPool do the same.
 """
 
 import subprocess

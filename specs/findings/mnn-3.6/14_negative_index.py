@@ -1,7 +1,7 @@
 """GatherND of the index -1 is 0.
 
 GatherND: 'All index values are expected to be within bounds [-s, s-1] along axis of size s'. The index -1 is the last
-element.
+element. GatherElements gives 0 too, and ScatterElements writes nothing.
 """
 
 import tempfile

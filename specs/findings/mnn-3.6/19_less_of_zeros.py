@@ -1,7 +1,7 @@
-"""Less of -0 and 0 is true.
+"""Less of -0 and 0 is true, and of -2 and -1 false.
 
 Less: 'Returns the tensor resulted from performing the `less` logical operation elementwise'. The zeros are equal
-(IEEE 754, 5.11).
+(IEEE 754, 5.11). What is compared are the bits, as whole numbers.
 """
 
 import tempfile
@@ -11,12 +11,12 @@ import onnx.parser
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
-g (float[1] x, float[1] z) => (bool[1] y) {
+g (float[2] x, float[2] z) => (bool[2] y) {
     y = Less(x, z)
 }
 """
-INPUTS = {"x": np.array([-0.0], np.float32), "z": np.array([0.0], np.float32)}
-RIGHT = np.array([False])
+INPUTS = {"x": np.array([-0.0, -2], np.float32), "z": np.array([0.0, -1], np.float32)}
+RIGHT = np.array([False, True])
 WITHIN = 0.0
 """It is exact."""
 

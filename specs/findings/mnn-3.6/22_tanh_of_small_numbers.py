@@ -1,6 +1,7 @@
 """Tanh of a small number is 0.
 
 Tanh: 'Calculates the hyperbolic tangent of the given input tensor element-wise'. Near 0 it is the number itself.
+That of 0.05 is off by 7 units in the last place.
 """
 
 import tempfile

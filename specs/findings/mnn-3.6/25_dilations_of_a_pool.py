@@ -1,7 +1,7 @@
 """AveragePool takes no notice of dilations.
 
 AveragePool: 'Dilation value along each spatial axis of filter'. With three elements, two apart, a window of five has
-two places in six.
+two places in six. MaxPool and LpPool do the same.
 """
 
 import tempfile

@@ -1,6 +1,7 @@
 """Sin of 3 is off by 9 units in the last place.
 
-Sin: 'Calculates the sine of the given input tensor, element-wise'. It may be off by 4 (M9.2).
+Sin: 'Calculates the sine of the given input tensor, element-wise'. It may be off by 4 (M9.2). Cos
+loses as much near its zeros.
 """
 
 import numpy as np

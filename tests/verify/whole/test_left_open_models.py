@@ -210,6 +210,9 @@ CASES: tuple[Case, ...] = (
          "o = Constant<value_ints=[1, 1, 3, 5]>() y = MaxUnpool<kernel_shape=[2, 2], strides=[2, 2]>(x, i, o)",
              [[[[[5, 6]]]], [[[[5, 7]]]]],
          [[[[[0] * 5, [5, 0, 6, 0, 0], [0] * 5]]]], [[[[[0] * 5, [5, 0, 7, 0, 0], [0] * 5]]]]),
+    *(Case("loss.mean", o, "(float[2,2] x, int64[2] t) => (float y)", f"y = {o}<ignore_index=0>(x, t)",
+           [[[-1, -2], [7, 7]], [0, 1]], [right], [right + 0.01])
+      for o, right in (("NegativeLogLikelihoodLoss", -3.5), ("SoftmaxCrossEntropyLoss", np.log(2) / 2))),
     Case("quantize.zeros", "DynamicQuantizeLinear", "(float[2] x) => (uint8[2] y, float s, uint8 z)",
         "y, s, z = DynamicQuantizeLinear(x)", [[0, 0]],
          [[7, 7]], [], more=[1.0, 7]),

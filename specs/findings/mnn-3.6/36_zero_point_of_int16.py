@@ -1,0 +1,45 @@
+"""DequantizeLinear takes no notice of a zero point of int16.
+
+DequantizeLinear: 'The dequantization formula is `y = (x - x_zero_point) * x_scale`'. uint16 is the same.
+"""
+
+import tempfile
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 21]>
+g (int16[2] x, float s, int16 z) => (float[2] y) {
+    y = DequantizeLinear(x, s, z)
+}
+"""
+INPUTS = {"x": np.array([0, 1], np.int16), "s": np.array(1, np.float32), "z": np.array(3, np.int16)}
+RIGHT = np.array([-3, -2], np.float32)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import _tools  # mnnconvert would also run pip and report over the network
+    import MNN.expr
+    import MNN.nn
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = f"{folder}/model.onnx", f"{folder}/model.mnn"
+        onnx.save(onnx.parser.parse_model(MODEL), source)
+        _tools.mnnconvert(["MNNConvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", made, "--bizCode", "x"])
+        net = MNN.nn.load_module_from_file(made, list(INPUTS), ["y"], backend=MNN.expr.Backend.CPU)
+    kinds = {"f": MNN.expr.float, "i": MNN.expr.int, "u": MNN.expr.uint8}
+    given = [
+        MNN.expr.const(
+            v.astype({"f": "f4", "i": "i4", "u": "u1"}[v.dtype.kind]), list(v.shape), MNN.expr.NCHW, kinds[v.dtype.kind]
+        )
+        for v in INPUTS.values()
+    ]
+    return np.array(net.forward(given)[0].read()).astype(RIGHT.dtype)
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

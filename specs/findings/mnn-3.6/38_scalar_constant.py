@@ -1,0 +1,47 @@
+"""A scalar that Constant has by value_float has an axis.
+
+Constant: 'The value for the sole element for the scalar, float32, output tensor'. value_int does the same, and value
+does not.
+"""
+
+import tempfile
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g () => (float y) {
+    c = Constant <value_float = 1.0> ()
+    y = Neg(c)
+}
+"""
+INPUTS = {}
+RIGHT = np.array(-1, np.float32)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import _tools  # mnnconvert would also run pip and report over the network
+    import MNN.expr
+    import MNN.nn
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = f"{folder}/model.onnx", f"{folder}/model.mnn"
+        onnx.save(onnx.parser.parse_model(MODEL), source)
+        _tools.mnnconvert(["MNNConvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", made, "--bizCode", "x"])
+        net = MNN.nn.load_module_from_file(made, list(INPUTS), ["y"], backend=MNN.expr.Backend.CPU)
+    kinds = {"f": MNN.expr.float, "i": MNN.expr.int, "u": MNN.expr.uint8}
+    given = [
+        MNN.expr.const(
+            v.astype({"f": "f4", "i": "i4", "u": "u1"}[v.dtype.kind]), list(v.shape), MNN.expr.NCHW, kinds[v.dtype.kind]
+        )
+        for v in INPUTS.values()
+    ]
+    return np.array(net.forward(given)[0].read()).astype(RIGHT.dtype)
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

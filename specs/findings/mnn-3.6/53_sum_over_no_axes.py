@@ -1,0 +1,47 @@
+"""ReduceSum with empty axes has the shape of its operand.
+
+ReduceSum: 'Defines behavior when axes is not provided or is empty'. By default it reduces over all axes. ReduceMean
+does the same; with noop_with_empty_axes = 1 the sum stands in the first place too.
+"""
+
+import tempfile
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x) => (float[1] y) {
+    a = Constant <value = int64[0] {}> ()
+    y = ReduceSum <keepdims = 1> (x, a)
+}
+"""
+INPUTS = {"x": np.array([1, 2], np.float32)}
+RIGHT = np.array([3], np.float32)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import _tools  # mnnconvert would also run pip and report over the network
+    import MNN.expr
+    import MNN.nn
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = f"{folder}/model.onnx", f"{folder}/model.mnn"
+        onnx.save(onnx.parser.parse_model(MODEL), source)
+        _tools.mnnconvert(["MNNConvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", made, "--bizCode", "x"])
+        net = MNN.nn.load_module_from_file(made, list(INPUTS), ["y"], backend=MNN.expr.Backend.CPU)
+    kinds = {"f": MNN.expr.float, "i": MNN.expr.int, "u": MNN.expr.uint8}
+    given = [
+        MNN.expr.const(
+            v.astype({"f": "f4", "i": "i4", "u": "u1"}[v.dtype.kind]), list(v.shape), MNN.expr.NCHW, kinds[v.dtype.kind]
+        )
+        for v in INPUTS.values()
+    ]
+    return np.array(net.forward(given)[0].read()).astype(RIGHT.dtype)
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

@@ -1,0 +1,46 @@
+"""Resize by scales takes no notice of axes.
+
+Resize: 'If provided, it specifies a subset of axes'. Of sizes the order of the axes is not heard of.
+"""
+
+import tempfile
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 19]>
+g (float[1,1,1,2] x) => (float[1,1,1,4] y) {
+    s = Constant <value_floats = [1.0, 2.0]> ()
+    y = Resize <mode = "nearest", axes = [2, 3]> (x, "", s)
+}
+"""
+INPUTS = {"x": np.array([1, 2], np.float32).reshape(1, 1, 1, 2)}
+RIGHT = np.array([1, 1, 2, 2], np.float32).reshape(1, 1, 1, 4)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import _tools  # mnnconvert would also run pip and report over the network
+    import MNN.expr
+    import MNN.nn
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = f"{folder}/model.onnx", f"{folder}/model.mnn"
+        onnx.save(onnx.parser.parse_model(MODEL), source)
+        _tools.mnnconvert(["MNNConvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", made, "--bizCode", "x"])
+        net = MNN.nn.load_module_from_file(made, list(INPUTS), ["y"], backend=MNN.expr.Backend.CPU)
+    kinds = {"f": MNN.expr.float, "i": MNN.expr.int, "u": MNN.expr.uint8}
+    given = [
+        MNN.expr.const(
+            v.astype({"f": "f4", "i": "i4", "u": "u1"}[v.dtype.kind]), list(v.shape), MNN.expr.NCHW, kinds[v.dtype.kind]
+        )
+        for v in INPUTS.values()
+    ]
+    return np.array(net.forward(given)[0].read()).astype(RIGHT.dtype)
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

@@ -1,0 +1,47 @@
+"""Conv of three axes takes no notice of the first dilation.
+
+Conv: 'dilation value along each spatial axis of the filter'. Two elements, two apart, of 1, 2 and 4 are 1 and 4.
+"""
+
+import tempfile
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,1,3,1,1] x) => (float[1,1,1,1,1] y) {
+    w = Constant <value = float[1,1,2,1,1] {1, 1}> ()
+    y = Conv <kernel_shape = [2, 1, 1], dilations = [2, 1, 1], group = 1, pads = [0, 0, 0, 0, 0, 0],
+        strides = [1, 1, 1]> (x, w)
+}
+"""
+INPUTS = {"x": np.array([1, 2, 4], np.float32).reshape(1, 1, 3, 1, 1)}
+RIGHT = np.array(5, np.float32).reshape(1, 1, 1, 1, 1)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    import _tools  # mnnconvert would also run pip and report over the network
+    import MNN.expr
+    import MNN.nn
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = f"{folder}/model.onnx", f"{folder}/model.mnn"
+        onnx.save(onnx.parser.parse_model(MODEL), source)
+        _tools.mnnconvert(["MNNConvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", made, "--bizCode", "x"])
+        net = MNN.nn.load_module_from_file(made, list(INPUTS), ["y"], backend=MNN.expr.Backend.CPU)
+    kinds = {"f": MNN.expr.float, "i": MNN.expr.int, "u": MNN.expr.uint8}
+    given = [
+        MNN.expr.const(
+            v.astype({"f": "f4", "i": "i4", "u": "u1"}[v.dtype.kind]), list(v.shape), MNN.expr.NCHW, kinds[v.dtype.kind]
+        )
+        for v in INPUTS.values()
+    ]
+    return np.array(net.forward(given)[0].read()).astype(RIGHT.dtype)
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

@@ -1,0 +1,59 @@
+"""Div of the least int32 by -1, or of any by 0, ends the process with SIGFPE.
+
+Div: 'For integer inputs, the result is computed using truncating division'. The quotient is no int32, and what comes
+of that is not said; -2147483648, by wrapping, is what Neg gives here. Nothing lets an operator end the program that
+runs the model.
+"""
+
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (int32[1] x, int32[1] z) => (int32[1] y) {
+    y = Div(x, z)
+}
+"""
+INPUTS = {"x": np.array([-2147483648], np.int32), "z": np.array([-1], np.int32)}
+RIGHT = np.array([-2147483648], np.int32)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def run():
+    import _tools  # mnnconvert would also run pip and report over the network
+    import MNN.expr
+    import MNN.nn
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = f"{folder}/model.onnx", f"{folder}/model.mnn"
+        onnx.save(onnx.parser.parse_model(MODEL), source)
+        _tools.mnnconvert(["MNNConvert", "-f", "ONNX", "--modelFile", source, "--MNNModel", made, "--bizCode", "x"])
+        net = MNN.nn.load_module_from_file(made, list(INPUTS), ["y"], backend=MNN.expr.Backend.CPU)
+    kinds = {"f": MNN.expr.float, "i": MNN.expr.int, "u": MNN.expr.uint8}
+    given = [
+        MNN.expr.const(
+            v.astype({"f": "f4", "i": "i4", "u": "u1"}[v.dtype.kind]), list(v.shape), MNN.expr.NCHW, kinds[v.dtype.kind]
+        )
+        for v in INPUTS.values()
+    ]
+    return np.array(net.forward(given)[0].read()).astype(RIGHT.dtype)
+
+
+def given():
+    """Nothing, if the process ended."""
+    done = subprocess.run([sys.executable, __file__, "run"], capture_output=True, text=True, check=False)
+    last = done.stdout.split()[-1:] if done.returncode == 0 else []
+    return np.array([float(v) for v in last], RIGHT.dtype).reshape(RIGHT.shape if last else (0,))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["run"]:
+        print(run().item())
+    else:
+        print("given", given().tolist())
+        print("right", RIGHT.tolist())

@@ -1,0 +1,45 @@
+"""Div of the least int32 by -1, or of any by 0, ends the process with SIGFPE.
+
+Div: 'For integer inputs, the result is computed using truncating division'. The quotient is no int32, and what comes
+of that is not said; -2147483648, by wrapping, is what Neg gives here. Nothing lets an operator end the program that
+runs the model.
+"""
+
+import subprocess
+import sys
+
+import numpy as np
+import onnx.parser
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (int32[1] x, int32[1] z) => (int32[1] y) {
+    y = Div(x, z)
+}
+"""
+INPUTS = {"x": np.array([-2147483648], np.int32), "z": np.array([-1], np.int32)}
+RIGHT = np.array([-2147483648], np.int32)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def run():
+    from tinygrad import Tensor
+    from tinygrad.nn.onnx import OnnxRunner
+
+    model = onnx.parser.parse_model(MODEL).SerializeToString()
+    return OnnxRunner(Tensor(model))({name: Tensor(value) for name, value in INPUTS.items()})["y"].numpy()
+
+
+def given():
+    """Nothing, if the process ended."""
+    done = subprocess.run([sys.executable, __file__, "run"], capture_output=True, text=True, check=False)
+    return np.array([int(done.stdout)] if done.returncode == 0 else [], np.int32)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["run"]:
+        print(run()[0])
+    else:
+        print("given", given().tolist())
+        print("right", RIGHT.tolist())
