@@ -88,6 +88,21 @@ def judge_pieces(
             _Window(run, samples, each).judge(window.piece, cases)
 
 
+def right_alone(run: Piecewise, judged: JudgedInPieces, tensor: str, given: Tensors) -> bool:
+    """Whether a backend is right on the node that makes a tensor, alone, on the tensors that are given; not, where one
+    that the node reads is not among them, or nothing comes of it."""
+    flow = run.flow
+    if tensor not in flow.makers:
+        return False
+    node = flow.makers[tensor]
+    constants = [flow.makers[n] for n in flow.reads[node] if n in flow.settled and n in flow.makers and n not in given]
+    piece = flow.piece([node, *constants])
+    if any(n not in given for n in piece.inputs):
+        return False
+    cases, _ = run.evaluated(piece, {0: given})
+    return 0 in cases and _Window(run, (), judged).verdict(cases[0]).outcome in ("right", "open")
+
+
 @dataclass(eq=False)
 class _Window:
     run: Piecewise

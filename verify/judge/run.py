@@ -17,7 +17,7 @@ from assay.semantics.types import TensorType
 from assay.verify.backends import Backend, Subject
 from assay.verify.backends.protocol import OUTCOMES
 from assay.verify.evidence import listed
-from assay.verify.judge.by_pieces import Coverage, JudgedInPieces, judge_pieces
+from assay.verify.judge.by_pieces import Coverage, JudgedInPieces, judge_pieces, right_alone
 from assay.verify.judge.candidate import Candidate, Progress
 from assay.verify.judge.outcome import GOOD, BackendVerdict, PieceFinding, SampleVerdict, TensorError, tensor_error
 from assay.verify.judge.pieces import Dataflow, onnx_title
@@ -148,9 +148,21 @@ class JudgeRun:
             whole = oracle.judge(expected, outputs)
             if whole.outcome in GOOD:
                 each.doubts[k], found = found, self._first(sample, whole, expected, outputs)
+            elif whole.outcome == "undecided" and self._right_alone(each, sample, verdict, shown):
+                why = f"{found.culprit} does not follow from the tensors that it shows, and is right alone on these"
+                found = replace(self._first(sample, whole, expected, outputs), detail=f"{whole.detail}; {why}")
         if not self.detailed:
             return found
         return replace(found, tensors=shown_tensors(oracle, expected, shown, verdict.outcome == "wrong"))
+
+    def _right_alone(self, each: Candidate, sample: Sample, verdict: Verdict, shown: Mapping[str, Any]) -> bool:
+        """Whether the node that is wrong by the tensors that a backend shows is right on these as a model of its own:
+        then they are none that it used in the whole."""
+        flow = Dataflow(self.subject.model, _sized(self.subject), self.subject.tensors)
+        given = {**sample.inputs, **shown}
+        judged = JudgedInPieces(each.backend, each.accepts, {})
+        tensor = verdict.worst.tensor if verdict.worst is not None else ""
+        return right_alone(Piecewise(flow, [given], self.source), judged, tensor, given)
 
     def _first(self, sample: Sample, verdict: Verdict, expected: Expected, outputs: Any) -> SampleVerdict:
         errors = errors_of(expected, outputs)

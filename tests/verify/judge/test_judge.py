@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 
 import assay
@@ -219,6 +220,39 @@ def test_tensors_that_are_shown_need_not_be_those_that_were_used() -> None:
     assert right.outcome == "right" and {s.rests for s in right.samples} == {"pieces"}
     assert "Add, tensor y does not follow from the tensors that it shows" in right.samples[0].detail
     assert wrong.outcome == "wrong" and "Add" in wrong.closing()
+
+
+@dataclass
+class ComparesWider:
+    """exp(x) > c of the number before it is rounded, which it shows rounded; with `tie` it takes equal for greater."""
+
+    tie: bool = False
+    name: str = "wider"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        def act(inputs: Mapping[str, Any]) -> dict[str, Any]:
+            known = dict(inputs)
+            for node in subject.model.graph.node:
+                a, *b = (known[n] for n in node.input)
+                if node.op_type == "Exp":
+                    known[node.output[0]] = np.exp(a.astype(np.float64))
+                else:
+                    known[node.output[0]] = a.astype(np.float32) >= b[0] if self.tie else a > b[0]
+            return {n: a.astype(np.float32) if a.dtype == np.float64 else a for n in wanted for a in [known[n]]}
+
+        return act
+
+
+def test_a_decision_on_what_is_not_shown_is_undecided() -> None:
+    """What is compared is another number than the tensor that is shown, which is equal to c. Planted: a comparison that
+    is wrong on that tensor by itself."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[1] x, float[1] c) => (bool[1] y) { e = Exp(x) y = Greater(e, c) }"""
+    given = {"x": np.ones(1, np.float32), "c": np.exp(np.ones(1)).astype(np.float32)}
+    found = judge(onnx.parser.parse_model(text), [ComparesWider(), ComparesWider(tie=True)], given, kinds="random")
+    first, tie = (v.samples[0] for v in found.verdicts)
+    assert first.outcome == "undecided" and "is right alone on these" in first.detail
+    assert tie.outcome == "wrong" and "Greater" in tie.culprit
 
 
 def test_rights_that_are_excluded_are_excluded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
